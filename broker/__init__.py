@@ -1,0 +1,1 @@
+"""The broker: coordinator, partitions, handlers, routing and the server around them."""

@@ -1,0 +1,1 @@
+"""The partitioned coordinator: state machines that replay their own log."""

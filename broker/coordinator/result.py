@@ -1,0 +1,92 @@
+"""What a handler is given and what it answers: Context in, Result out; neither knows a socket, a file or a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from storage.env import Rng
+
+Record: TypeAlias = tuple[bytes | None, bytes | None]  # key, value; a value of None is a tombstone
+Token: TypeAlias = Hashable  # names one request that waits for its answer
+
+
+class _Parked:
+    """The placeholder response of a request that a later Result wakes."""
+
+    def __repr__(self) -> str:
+        return "PARKED"
+
+
+PARKED: Final = _Parked()
+
+
+class Context:
+    """What is known of a request beside its body.
+
+    Units: now_ms is Unix milliseconds, read once for all requests of a turn.
+    """
+
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "client_host",
+        "client_id",
+        "close_connection",
+        "listener",
+        "node_id",
+        "now_ms",
+        "rng",
+        "token",
+    )
+
+    def __init__(
+        self,
+        now_ms: int,
+        rng: Rng,
+        *,
+        api_key: int = -1,
+        api_version: int = 0,
+        client_id: str = "",
+        client_host: str = "",
+        node_id: int = 0,
+        token: Token = None,
+        listener: Any = None,
+    ) -> None:
+        self.now_ms = now_ms
+        self.rng = rng
+        self.api_key = api_key
+        self.api_version = api_version
+        self.client_id = client_id
+        self.client_host = client_host  # as Kafka writes it: "/127.0.0.1"
+        self.node_id = node_id  # the virtual broker that was asked
+        self.token = token
+        self.listener = listener  # the listener the client came in on
+        self.close_connection = False  # set by a handler that has no other way to say no (acks=0)
+
+
+class Result:
+    """A handler's decision: one batch of records, the reply, whom to wake and which timers to set.
+
+    records   land in the shard's log as one batch, and are replayed in order.
+    wake      parked requests to answer: (their Context.token, response).
+    timers    (name, deadline in Unix ms); a deadline of None cancels.
+    appends   records for other shards, by handlers that serve several at once.
+    """
+
+    __slots__ = ("appends", "records", "response", "timers", "wake")
+
+    def __init__(
+        self,
+        response: Any = None,
+        records: Sequence[Record] = (),
+        wake: Sequence[tuple[Token, Any]] = (),
+        timers: Sequence[tuple[Hashable, int | None]] = (),
+        appends: Sequence[tuple[Any, Sequence[Record]]] = (),
+    ) -> None:
+        self.response = response
+        self.records = records
+        self.wake = wake
+        self.timers = timers
+        self.appends = appends
