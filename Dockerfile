@@ -1,0 +1,19 @@
+# A broker in a container: no shell tools needed at run time, no root, data in a volume.
+FROM python:3.13-slim AS build
+COPY . /src
+RUN python -m venv /opt/momus && /opt/momus/bin/pip install --no-cache-dir /src
+
+FROM python:3.13-slim
+COPY --from=build /opt/momus /opt/momus
+RUN useradd --system --uid 10001 --home-dir /var/lib/momus --create-home momus
+USER momus
+ENV PATH=/opt/momus/bin:$PATH PYTHONUNBUFFERED=1 \
+    KAFKA_LISTENERS=PLAINTEXT_HOST://0.0.0.0:9092,PLAINTEXT://0.0.0.0:19092 \
+    KAFKA_LISTENER_SECURITY_PROTOCOL_MAP=PLAINTEXT_HOST:PLAINTEXT,PLAINTEXT:PLAINTEXT
+VOLUME /var/lib/momus
+EXPOSE 9092 19092
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=2s --timeout=5s --start-period=10s --retries=10 \
+    CMD ["momus", "health", "-b", "127.0.0.1:9092", "--timeout", "3"]
+ENTRYPOINT ["momus"]
+CMD ["serve", "--data-dir", "/var/lib/momus"]

@@ -1,0 +1,54 @@
+# One command each: a broker to use, the tests, the numbers. Needs Python 3.11 or newer and make; nothing is compiled.
+
+# The first of these that is new enough makes the virtual environment.
+PYTHONS := $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11 python
+VENV := .venv
+BIN := $(VENV)/bin
+LISTEN ?= 127.0.0.1:9092
+DATA ?= ./data
+CRASH_ROUNDS ?= 200
+
+.PHONY: serve test lint pytest test-java bench crash e2e-java clean
+
+serve: $(VENV)/.core
+	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
+
+# Everything that a change must pass: style, types, and every test that needs no Java.
+test: lint pytest
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+pytest: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 -m "not java" $(ARGS)
+
+# The same broker under Apache Kafka's own clients and console tools, fetched by Maven on the first run.
+test-java e2e-java: $(VENV)/.dev
+	$(BIN)/python -m pytest -m java --require-java $(ARGS)
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks $(ARGS)
+
+# The long form of the crash tests: kill -9 under load, again and again.
+crash: $(VENV)/.dev
+	$(BIN)/python -m pytest -m crash --crash-rounds $(CRASH_ROUNDS) --timeout 0 $(ARGS)
+
+$(VENV)/pyvenv.cfg:
+	@for python in $(PYTHONS); do \
+	  if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    echo "$$python -m venv $(VENV)"; exec $$python -m venv $(VENV); \
+	  fi; \
+	done; echo "momus needs Python 3.11 or newer; name one with make PYTHON=..." >&2; exit 1
+
+# Installed in place, and again whenever the dependencies may have changed.
+$(VENV)/.core: pyproject.toml | $(VENV)/pyvenv.cfg
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -e .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/pyvenv.cfg
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -e '.[dev]'
+	@touch $@ $(VENV)/.core
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/e2e/java/target

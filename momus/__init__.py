@@ -1,0 +1,24 @@
+"""The public face: `from momus import Broker` starts a broker as a subprocess and says where it listens.
+
+Nothing of the broker itself is imported here, now or later: the process that imports momus is a user's test
+process, and the names `broker`, `protocol` and `storage` may well be the user's own.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from momus.process import Broker, BrokerError
+
+__all__ = ["Broker", "BrokerError", "__version__"]
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    # Late, because the command line imports this package too and needs no subprocess to serve.
+    if name in ("Broker", "BrokerError"):
+        from momus import process
+
+        return getattr(process, name)
+    raise AttributeError(f"module 'momus' has no attribute {name!r}")

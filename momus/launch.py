@@ -1,0 +1,67 @@
+"""Where the broker's packages lie, and the program of the subprocess that runs it.
+
+In the repository `broker`, `protocol`, `storage` and `pipeline` are top-level; in the wheel they lie in
+`momus/_packages`, which is on nobody's sys.path. Only a process that is all ours (the command line, the
+broker's subprocess) puts them on its path.
+
+Run as a file, under `python -I`, with one argument: JSON of `paths` (put behind the interpreter's own) and
+`serve` (the arguments of broker.server.serve). Isolated mode ignores PYTHONPATH, the user's site-packages and
+the working directory, so that whatever a project has lying about cannot change the broker; `paths` brings
+back the folders that dependencies may lie in.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def packages_folder() -> str:
+    """The folder that holds the packages `broker`, `protocol`, `storage` and `pipeline`."""
+    bundled = os.path.join(_HERE, "_packages")
+    return bundled if os.path.isdir(bundled) else os.path.dirname(_HERE)
+
+
+def use_packages() -> None:
+    """Make the broker's packages importable, before anything of the same name."""
+    folder = packages_folder()
+    if sys.path[:1] != [folder]:
+        sys.path.insert(0, folder)
+
+
+def dependency_paths() -> list[str]:
+    """The folders besides the interpreter's own that may hold momus' dependencies.
+
+    `pip install --user` and `--target` put them where isolated mode does not look. A plain folder of the
+    user's project is left out on purpose: only installers' folders, and the one momus itself was installed
+    into.
+    """
+    installed = [p for p in sys.path if os.path.basename(p) in ("site-packages", "dist-packages")]
+    beside = os.path.dirname(_HERE)
+    return installed if beside in installed else [*installed, beside]
+
+
+def main() -> None:
+    """Serve until told to stop; clean up after a parent that no longer can."""
+    import json
+
+    options = json.loads(sys.argv[1])
+    # Isolated mode ran site before us, so what is here already keeps its place.
+    sys.path += [path for path in options["paths"] if path not in sys.path]
+    use_packages()
+    from broker.server import serve
+
+    code: int = serve(**options["serve"])
+    temporary = options["temporary"]
+    if temporary and os.getppid() != options["parent_pid"]:
+        # The process that made this folder was killed and cannot remove it.
+        import shutil
+
+        shutil.rmtree(temporary, ignore_errors=True)
+    raise SystemExit(code)
+
+
+if __name__ == "__main__":
+    main()

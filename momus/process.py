@@ -1,0 +1,277 @@
+"""A broker in a subprocess, for tests: `with Broker() as broker: ... broker.bootstrap_servers`.
+
+Theory of operation. The subprocess runs `python -I momus/launch.py` on port 0 with a temporary data directory
+and prints one line, `momus ready HOST:PORT[,HOST:PORT...]`, once it serves; `start` waits for that line. Its
+standard input is a pipe that nobody writes to: when this process ends, however it ends, the pipe closes and
+the broker stops by itself. Its log goes to a file beside the data.
+
+    start ──> running ── stop, kill ──> down ── start, restart ──> running (same ports, same data)
+                   └──────── close, end of the `with` block ──> gone (a temporary data directory is removed)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import weakref
+from collections.abc import Mapping
+from typing import IO
+
+from momus import launch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+START_LIMIT_S = 30.0
+STOP_LIMIT_S = 10.0
+
+# client -> (key of the address list, how that client spells its settings)
+_CLIENT_KEYS = {
+    "kafka-python": ("bootstrap_servers", "security_protocol"),
+    "aiokafka": ("bootstrap_servers", "security_protocol"),
+    "confluent": ("bootstrap.servers", "security.protocol"),
+    "java": ("bootstrap.servers", "security.protocol"),
+    "spark": ("kafka.bootstrap.servers", "kafka.security.protocol"),
+}
+
+
+class BrokerError(RuntimeError):
+    """The broker did not start, or was asked for something while it was down."""
+
+
+class Broker:
+    """One broker, or `brokers` virtual ones in one process, that lives as long as the `with` block.
+
+    flush      "memory" (nothing on disk), "os" (survives kill -9) or "fsync" (survives power loss).
+    config     Kafka's own broker settings, e.g. {"num.partitions": 4}.
+    data_dir   kept when given; without it a temporary directory is made and removed at the end.
+    listen     "HOST:PORT"; port 0 lets the system choose.
+    log_level  of the broker's own log, see `log`.
+    """
+
+    def __init__(
+        self,
+        *,
+        brokers: int = 1,
+        flush: str = "os",
+        config: Mapping[str, object] | None = None,
+        data_dir: str | os.PathLike[str] | None = None,
+        listen: str = "127.0.0.1:0",
+        log_level: str = "warning",
+        statsd: str | None = None,
+    ) -> None:
+        self.brokers = brokers
+        self.flush = flush
+        self.config = {key: _property(value) for key, value in (config or {}).items()}
+        self.data_dir = None if data_dir is None else os.path.abspath(data_dir)
+        self.listen = listen
+        self.log_level = log_level
+        self.statsd = statsd
+        self._addresses: list[str] = []
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner_pid = 0
+        self._temporary: str | None = None
+        self._remove_temporary: weakref.finalize[..., Broker] | None = None
+
+    # ---- life ----
+
+    def start(self) -> Self:
+        """Start, or start again on the same ports and data; return when clients are served."""
+        if self._process is not None and self._process.poll() is None:
+            return self
+        self._release()
+        if self._temporary is None:
+            self._temporary = tempfile.mkdtemp(prefix="momus-")
+            # finalize also runs at interpreter exit, so that a Broker nobody closed leaves nothing behind.
+            self._remove_temporary = weakref.finalize(self, _remove_tree, self._temporary, os.getpid())
+        data_dir = self.data_dir or os.path.join(self._temporary, "data")
+        options = {
+            "paths": launch.dependency_paths(),
+            "parent_pid": os.getpid(),
+            "temporary": self._temporary,
+            "serve": {
+                "listen": ",".join(self._addresses) or self.listen,
+                "data_dir": data_dir,
+                "brokers": self.brokers,
+                "flush": self.flush,
+                "properties": self.config,
+                "log_level": self.log_level,
+                "statsd": self.statsd,
+                "parent_pid": os.getpid(),
+                "watch_stdin": True,
+            },
+        }
+        with open(self._log_path(), "ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", launch.__file__, json.dumps(options)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
+        self._owner_pid = os.getpid()
+        line = _first_line(self._process, START_LIMIT_S)
+        if not line.startswith("momus ready "):
+            if self._process.poll() is None:
+                self._process.kill()
+            code = self._process.wait()
+            self._release()
+            why = f"said nothing for {START_LIMIT_S:.0f} s" if code < 0 else f"ended with exit code {code}"
+            raise BrokerError(f"the broker {why}\n{self.log}".rstrip())
+        self._addresses = line.removeprefix("momus ready ").strip().split(",")
+        return self
+
+    def stop(self) -> int:
+        """End the broker as SIGTERM does: everything flushed. Ports and data are kept for `start`. Returns
+        the exit code."""
+        process = self._process
+        if process is None or os.getpid() != self._owner_pid:
+            return 0  # a forked child must not stop its parent's broker
+        if process.poll() is None:
+            if os.name == "posix":
+                process.terminate()
+            assert process.stdin is not None
+            process.stdin.close()  # Windows' terminate() would not let it flush; the closed pipe does
+            try:
+                process.wait(STOP_LIMIT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        code = process.wait()
+        self._release()
+        return code
+
+    def kill(self) -> None:
+        """End the broker as kill -9 does. Ports and data are kept for `start`."""
+        if self._process is not None and os.getpid() == self._owner_pid:
+            self._process.kill()
+            self._process.wait()
+            self._release()
+
+    def restart(self) -> Self:
+        """Stop and start again on the same ports and data."""
+        self.stop()
+        return self.start()
+
+    def close(self) -> None:
+        """Stop and remove the temporary data directory."""
+        self.stop()
+        if self._remove_temporary is not None:
+            self._remove_temporary()
+        self._temporary = None
+        self._addresses = []
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        import asyncio
+
+        return await asyncio.to_thread(self.__enter__)
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        import asyncio
+
+        await asyncio.to_thread(self.close)
+
+    # ---- what a test asks ----
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """`HOST:PORT[,HOST:PORT...]`, as clients take it."""
+        if not self._addresses:
+            raise BrokerError("the broker has not been started")
+        return ",".join(self._addresses)
+
+    def get_bootstrap_server(self) -> str:
+        """The same address under the name that testcontainers gives it."""
+        return self.bootstrap_servers
+
+    @property
+    def pid(self) -> int:
+        """Process id of the running broker."""
+        if self._process is None:
+            raise BrokerError("the broker is down")
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the subprocess is alive."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def log(self) -> str:
+        """What the broker has logged since it was first started; empty when all is well."""
+        if self._temporary is None:
+            return ""
+        with open(self._log_path(), encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def client_config(self, client: str) -> dict[str, str]:
+        """Settings for "kafka-python", "aiokafka", "confluent", "java" or "spark", in that client's own
+        words."""
+        if client not in _CLIENT_KEYS:
+            raise ValueError(f"unknown client {client!r}: one of {', '.join(_CLIENT_KEYS)}")
+        servers, protocol = _CLIENT_KEYS[client]
+        return {servers: self.bootstrap_servers, protocol: "PLAINTEXT"}
+
+    def __repr__(self) -> str:
+        return f"<Broker {','.join(self._addresses) or 'not started'}{'' if self.running else ', down'}>"
+
+    # ---- inside ----
+
+    def _log_path(self) -> str:
+        assert self._temporary is not None
+        return os.path.join(self._temporary, "broker.log")
+
+    def _release(self) -> None:
+        """Close our ends of the pipes of a process that has ended."""
+        process, self._process = self._process, None
+        if process is not None:
+            for pipe in (process.stdin, process.stdout):
+                assert pipe is not None
+                pipe.close()
+
+
+def _property(value: object) -> str:
+    """A setting as server.properties spells it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _first_line(process: subprocess.Popen[bytes], limit_s: float) -> str:
+    """The first line of the process' output, or "" when it ends or the limit passes first."""
+    assert process.stdout is not None
+    line: list[bytes] = []
+
+    def read(pipe: IO[bytes]) -> None:
+        line.append(pipe.readline())
+
+    # A thread, not a selector: Windows cannot wait for a pipe.
+    reader = threading.Thread(target=read, args=(process.stdout,), name="momus-ready", daemon=True)
+    reader.start()
+    reader.join(limit_s)
+    if not line:
+        process.kill()  # ends the reader too: nobody may still be reading when the pipe is closed
+        reader.join()
+    return line[0].decode() if line else ""
+
+
+def _remove_tree(path: str, owner_pid: int) -> None:
+    if os.getpid() == owner_pid:  # a forked child's exit must not take its parent's data away
+        shutil.rmtree(path, ignore_errors=True)
