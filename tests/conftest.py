@@ -1,0 +1,96 @@
+"""What every test can ask for: a broker of its own, a factory of brokers, Apache Kafka's jars; and the
+options of the long forms."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from momus import Broker
+
+REPOSITORY = Path(__file__).parent.parent
+JAVA = REPOSITORY / "tests" / "e2e" / "java"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    options = parser.getgroup("momus' own tests")
+    options.addoption("--crash-rounds", type=int, default=3, help="kill -9 so many times in each crash test")
+    options.addoption(
+        "--require-java", action="store_true", help="fail, not skip, where java or mvn is absent"
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by folder (e2e, crash), and whoever asks for the jars as a Java test."""
+    for item in items:
+        folders = item.path.relative_to(REPOSITORY).parts
+        for folder in ("e2e", "crash"):
+            if folder in folders:
+                item.add_marker(folder)
+        if {"kafka_libs", "old_kafka_libs"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker("java")
+
+
+@pytest.fixture
+def crash_rounds(request: pytest.FixtureRequest) -> int:
+    """How often a crash test kills its broker."""
+    return int(request.config.getoption("--crash-rounds"))
+
+
+@pytest.fixture
+def broker_factory() -> Iterator[Callable[..., Broker]]:
+    """Makes started brokers from this checkout, with the arguments of momus.Broker; all end with the test."""
+    with ExitStack() as brokers:
+
+        def make(**arguments: object) -> Broker:
+            return brokers.enter_context(Broker(**arguments))  # type: ignore[arg-type]
+
+        yield make
+
+
+@pytest.fixture
+def broker(broker_factory: Callable[..., Broker]) -> Broker:
+    """A started broker with nothing in it."""
+    return broker_factory()
+
+
+@pytest.fixture(scope="session")
+def kafka_libs(request: pytest.FixtureRequest) -> str:
+    """Class path of Apache Kafka's clients, console tools and streams, newest version."""
+    return _jars(request, "current")
+
+
+@pytest.fixture(scope="session")
+def old_kafka_libs(request: pytest.FixtureRequest) -> str:
+    """Class path of the 3.9 Java client."""
+    return _jars(request, "old-client")
+
+
+def _jars(request: pytest.FixtureRequest, profile: str) -> str:
+    """Fetch a profile's jars once; absent tools are a reason to skip, anything else is a failure."""
+    absent = [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
+    if absent:
+        reason = f"{' and '.join(absent)} not installed"
+        if request.config.getoption("--require-java"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    pom = JAVA / "pom.xml"
+    edition = hashlib.sha256(pom.read_bytes()).hexdigest()[:12]
+    folder = JAVA / "target" / f"{profile}-{edition}"
+    folder.parent.mkdir(exist_ok=True)
+    with open(folder.parent / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # xdist's workers all want them first
+        if not (folder / "complete").exists():
+            command = ["mvn", "-B", "-q", "-f", str(pom), "-P", profile, "dependency:copy-dependencies"]
+            command += [f"-DoutputDirectory={folder}", "-DincludeScope=runtime"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+            assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
+            (folder / "complete").touch()
+    return f"{folder}/*"

@@ -1,0 +1,141 @@
+"""DogStatsD: lines and datagrams without a socket, then the sink against a real one and against none."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import asyncio_dgram
+
+from broker.metrics import Metrics
+from broker.statsd import DATAGRAM_BYTES, Statsd, counter_lines, datagrams, line
+
+PRODUCE, OFFSET_COMMIT = 0, 8
+UNKNOWN_MEMBER_ID = 25
+
+
+def busy() -> Metrics:
+    metrics = Metrics()
+    metrics.request(OFFSET_COMMIT, 3, 0.0015)
+    metrics.error(OFFSET_COMMIT, UNKNOWN_MEMBER_ID)
+    metrics.bytes_received += 500
+    metrics.connections = 2
+    return metrics
+
+
+def test_counter_lines_name_api_and_error_as_kafka_does():
+    assert list(counter_lines(Metrics(), busy())) == [
+        b"momus_requests_total:3|c|#api:OffsetCommit",
+        b"momus_request_seconds_total:0.0015|c|#api:OffsetCommit",
+        b"momus_request_errors_total:1|c|#api:OffsetCommit,error:UNKNOWN_MEMBER_ID",
+        b"momus_bytes_received_total:500|c",
+        b"momus_connections:2|g",
+    ]
+
+
+def test_counter_lines_after_a_snapshot_hold_the_difference_only():
+    metrics = busy()
+    before = metrics.snapshot()
+    metrics.request(PRODUCE, 1, 0.5)
+    assert list(counter_lines(before, metrics)) == [
+        b"momus_requests_total:1|c|#api:Produce",
+        b"momus_request_seconds_total:0.5|c|#api:Produce",
+        b"momus_connections:2|g",
+    ]
+
+
+def test_line_with_a_hostile_tag_stays_one_line_and_one_tag():
+    text = line("kafka.consumer_lag", 7, "g", (("consumer_group", "a|c,#b\nx:1|c"), ("partition", 0)))
+    assert text == b"kafka.consumer_lag:7|g|#consumer_group:a_c__b_x:1_c,partition:0"
+
+
+def test_line_with_a_lone_surrogate_is_sent_all_the_same():
+    assert line("n", 1, "g", (("topic", "\udc80"),)) == b"n:1|g|#topic:?"
+
+
+def test_datagrams_are_full_but_never_too_large_and_lose_nothing():
+    lines = [b"x" * (n % 97 + 1) for n in range(2000)]
+    packed = list(datagrams(lines))
+    assert b"\n".join(packed).split(b"\n") == lines
+    assert max(map(len, packed)) <= DATAGRAM_BYTES
+    assert all(len(d) + 1 + 97 > DATAGRAM_BYTES for d in packed[:-1])
+
+
+def test_datagrams_leave_out_a_line_that_fits_none():
+    assert list(datagrams([b"a", b"b" * (DATAGRAM_BYTES + 1), b"c"])) == [b"a\nc"]
+
+
+async def test_sink_sends_counters_and_gauges():
+    agent = await asyncio_dgram.bind(("127.0.0.1", 0))
+    metrics = busy()
+    gauges = [("kafka.broker_offset", 42, (("topic", "t"), ("partition", 0)))]
+    sink = Statsd(f"127.0.0.1:{agent.sockname[1]}", metrics, lambda: gauges)
+    await sink.flush(gauges=True)
+    first, _ = await agent.recv()
+    second, _ = await agent.recv()
+    await sink.stop()
+    agent.close()
+    assert first.startswith(b"momus_requests_total:3|c|#api:OffsetCommit\n")
+    assert second == b"kafka.broker_offset:42|g|#topic:t,partition:0"
+
+
+async def test_sink_started_sends_on_its_own_and_a_last_time_when_stopped():
+    agent = await asyncio_dgram.bind(("127.0.0.1", 0))
+    metrics = busy()
+    sink = Statsd(f"127.0.0.1:{agent.sockname[1]}", metrics, interval_s=0.001)
+    sink.start()
+    assert b"momus_requests_total:3" in (await agent.recv())[0]
+    metrics.request(PRODUCE, 5, 0.1)
+    await sink.stop()
+    while b"momus_requests_total:5|c|#api:Produce" not in (await agent.recv())[0]:
+        pass
+    agent.close()
+
+
+async def test_sink_without_an_agent_neither_raises_nor_repeats_itself(caplog):
+    agent = await asyncio_dgram.bind(("127.0.0.1", 0))
+    port = agent.sockname[1]
+    agent.close()
+    caplog.set_level(logging.WARNING, "momus.statsd")
+    metrics = Metrics()
+    sink = Statsd(f"127.0.0.1:{port}", metrics)
+    for _ in range(20):
+        metrics.request(PRODUCE, 1, 0.1)
+        await sink.flush(gauges=False)
+        await asyncio.sleep(0)
+    await sink.stop()
+    # A closed port is heard of one send late, so every other send fails: one story, not ten.
+    assert [r.levelname for r in caplog.records] == ["WARNING"]
+
+
+async def test_sink_with_a_name_that_does_not_resolve_does_not_raise(caplog):
+    sink = Statsd("no-such-host.invalid:8125", Metrics())
+    await sink.flush(gauges=False)
+    await sink.flush(gauges=False)
+    await sink.stop()
+    assert [r.levelname for r in caplog.records] == ["WARNING"]
+
+
+async def test_sink_whose_gauges_fail_keeps_sending_counters():
+    agent = await asyncio_dgram.bind(("127.0.0.1", 0))
+    metrics = busy()
+
+    def broken():
+        raise KeyError("a topic that was deleted meanwhile")
+
+    sink = Statsd(f"127.0.0.1:{agent.sockname[1]}", metrics, broken)
+    await sink.flush(gauges=True)
+    await agent.recv()
+    metrics.request(PRODUCE, 2, 0.1)
+    await sink.flush(gauges=False)
+    assert b"momus_requests_total:2|c|#api:Produce" in (await agent.recv())[0]
+    await sink.stop()
+    agent.close()
+
+
+def test_metrics_snapshot_stands_still():
+    metrics = busy()
+    before = metrics.snapshot()
+    metrics.request(OFFSET_COMMIT, 1, 0.25)
+    metrics.error(OFFSET_COMMIT, UNKNOWN_MEMBER_ID)
+    assert (before.requests[OFFSET_COMMIT], before.errors[OFFSET_COMMIT, UNKNOWN_MEMBER_ID]) == (3, 1)
