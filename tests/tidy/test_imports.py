@@ -22,12 +22,12 @@ ALLOWED = {
     "pipeline": {"protocol", "pyspark", "pyarrow", "pandas"},
 }
 
-# Inside broker/, a module imports from its own line and those above. What is not named here is on the first line:
-# tables, settings and rules that everybody may use and that know of nobody.
+# Inside broker/, a module imports from its own line and those above. What is not named here is on the first
+# line: tables, settings and rules that everybody may use and that know of nobody.
 LAYERS: tuple[tuple[str, ...], ...] = (
     (),
     ("broker.coordinator",),
-    ("broker.metadata", "broker.partition"),
+    ("broker.metadata", "broker.metadata_plans", "broker.partition"),
     ("broker.handlers",),
     ("broker.router", "broker.connection", "broker.commit_path"),
     ("broker.broker", "broker.directory"),

@@ -1,0 +1,197 @@
+"""The `momus` command against a running broker, and its exit codes: 0 good, 1 failed, 2 bad usage."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+
+def momus(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "momus", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=os.environ | (env or {}),
+    )
+
+
+@pytest.fixture
+def ask(broker):
+    """Runs a command against the broker and returns its JSON."""
+
+    def run(*arguments: str) -> object:
+        done = momus(*arguments, "--json", "-b", broker.bootstrap_servers)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return run
+
+
+def test_topic_is_created_listed_described_and_deleted(ask):
+    assert ask("topic", "create", "-t", "orders", "-p", "3", "-c", "retention.ms=1000") == [
+        {"name": "orders", "error": None, "message": None}
+    ]
+    assert ask("topic", "list") == [{"name": "orders", "partitions": 3, "replicas": 1, "internal": False}]
+    (described,) = ask("topic", "describe", "orders")
+    assert described["configs"] == {"retention.ms": "1000"}
+    assert [(p["partition"], p["start"], p["end"]) for p in described["partitions"]] == [
+        (0, 0, 0),
+        (1, 0, 0),
+        (2, 0, 0),
+    ]
+    assert ask("topic", "delete", "orders") == [{"name": "orders", "error": None, "message": None}]
+    assert ask("topic", "list") == []
+
+
+def test_topic_created_twice_exits_1_unless_told_otherwise(broker):
+    create = ("topic", "create", "t", "-b", broker.bootstrap_servers)
+    assert momus(*create).returncode == 0
+    again = momus(*create)
+    assert again.returncode == 1
+    assert "TOPIC_ALREADY_EXISTS" in again.stderr
+    assert momus(*create, "--if-not-exists").returncode == 0
+
+
+@pytest.mark.parametrize("verb", ["describe", "delete"])
+def test_topic_that_does_not_exist_exits_1(broker, verb):
+    done = momus("topic", verb, "nowhere", "-b", broker.bootstrap_servers)
+    assert done.returncode == 1
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_group_shows_what_it_committed_and_its_lag(broker, ask):
+    from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
+
+    config = broker.client_config("kafka-python")
+    producer = KafkaProducer(**config)
+    for n in range(5):
+        producer.send("orders", b"%d" % n).get(10)
+    producer.close()
+    consumer = KafkaConsumer(**config, group_id="billing", enable_auto_commit=False)
+    consumer.assign([TopicPartition("orders", 0)])
+    consumer.commit({TopicPartition("orders", 0): OffsetAndMetadata(3, "so far", -1)})
+    consumer.close()
+
+    assert [g["group"] for g in ask("group", "list")] == ["billing"]
+    (described,) = ask("group", "describe", "-g", "billing")
+    assert described["state"] == "Empty"
+    assert described["offsets"] == [
+        {"topic": "orders", "partition": 0, "committed": 3, "end": 5, "lag": 2, "metadata": "so far"}
+    ]
+    assert "billing" in momus("group", "list", "-b", broker.bootstrap_servers).stdout
+
+
+def test_group_with_members_shows_what_each_was_assigned(broker, ask):
+    from kafka import KafkaConsumer
+
+    ask("topic", "create", "orders", "-p", "2")
+    consumer = KafkaConsumer("orders", **broker.client_config("kafka-python"), group_id="billing")
+    while not consumer.assignment():
+        consumer.poll(timeout_ms=100)
+    (described,) = ask("group", "describe", "billing")
+    consumer.close()
+    assert described["state"] == "Stable"
+    assert [m["assignment"] for m in described["members"]] == [["orders-0", "orders-1"]]
+
+
+def test_group_that_does_not_exist_is_dead_and_exits_1(broker):
+    done = momus("group", "describe", "nobody", "--json", "-b", broker.bootstrap_servers)
+    assert done.returncode == 1
+    assert json.loads(done.stdout)[0]["state"] == "Dead"
+
+
+def test_health_is_0_with_a_broker_and_1_without(broker):
+    address = broker.bootstrap_servers
+    assert momus("health", "-b", address).returncode == 0
+    broker.stop()
+    gone = momus("health", "-b", address)
+    assert gone.returncode == 1
+    assert f"cannot reach {address}" in gone.stderr
+
+
+def test_bootstrap_server_may_come_from_the_environment(broker):
+    assert momus("health", env={"MOMUS_BOOTSTRAP_SERVERS": broker.bootstrap_servers}).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("serve", "--listen", "nonsense"),
+        ("serve", "--listen", "localhost:70000"),
+        ("serve", "--flush", "sometimes"),
+        ("serve", "--brokers", "0"),
+        ("serve", "--set", "num.partitions"),
+        ("serve", "--config", "no-such-file"),
+        ("serve", "--statsd", "8125"),
+        ("serve", "extra"),
+        ("topic",),
+        ("topic", "create"),
+        ("topic", "create", "t", "-c", "x"),
+        ("group", "describe"),
+        ("nonsense",),
+    ],
+    ids=" ".join,
+)
+def test_bad_usage_exits_2_and_says_why(arguments):
+    done = momus(*arguments)
+    assert done.returncode == 2
+    assert done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_serve_says_ready_first_and_exits_0_on_sigterm(tmp_path):
+    (tmp_path / "server.properties").write_text("num.partitions=3\nauto.create.topics.enable=false\n")
+    command = [
+        sys.executable,
+        "-m",
+        "momus",
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "-d",
+        str(tmp_path / "data"),
+    ]
+    command += ["--config", str(tmp_path / "server.properties"), "--set", "num.partitions=2"]
+    serving = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        address = serving.stdout.readline().removeprefix("momus ready ").strip()
+        assert momus("topic", "create", "t", "-b", address).returncode == 0
+        listed = momus("topic", "list", "--json", "-b", address)
+        assert json.loads(listed.stdout)[0]["partitions"] == 2  # --set is stronger than --config
+        serving.send_signal(signal.SIGTERM)
+        assert serving.wait(2) == 0
+    finally:
+        serving.kill()
+        serving.communicate()
+
+
+def test_serve_with_several_listeners_sends_each_client_back_where_it_came_in(tmp_path):
+    settings = {
+        "listeners": "HOST://127.0.0.1:0,INSIDE://127.0.0.1:0",
+        "advertised.listeners": "HOST://localhost:1111,INSIDE://broker:2222",
+        "listener.security.protocol.map": "HOST:PLAINTEXT,INSIDE:PLAINTEXT",
+    }
+    command = [sys.executable, "-m", "momus", "serve", "-d", str(tmp_path / "data")]
+    for key, value in settings.items():
+        command += ["--set", f"{key}={value}"]
+    serving = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        addresses = serving.stdout.readline().removeprefix("momus ready ").strip().split(",")
+        assert len(addresses) == 2, serving.communicate(timeout=5)
+        from kafka.admin import KafkaAdminClient  # noqa: F401  imported late: serving must not wait for it
+
+        for address, advertised in zip(addresses, [("localhost", 1111), ("broker", 2222)], strict=True):
+            from momus.client import Client
+
+            with Client(address) as client:
+                assert [(node.host, node.port) for node in client.cluster().brokers] == [advertised]
+    finally:
+        serving.kill()
+        serving.communicate()
