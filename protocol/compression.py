@@ -1,0 +1,154 @@
+"""The codecs of record batches, with a bound on how much a hostile batch may inflate.
+
+cramjam is imported at the first compressed batch: most brokers never need it.
+Every decoder writes into a buffer that is at most the limit long, so a bomb costs no more than the limit.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from protocol.errors import ErrorCode, KafkaError
+from protocol.record import Buffer
+
+NONE: Final = 0
+GZIP: Final = 1
+SNAPPY: Final = 2
+LZ4: Final = 3
+ZSTD: Final = 4
+
+CODEC_NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
+_XERIAL_BLOCK_BYTES: Final = 32 * 1024
+_FIRST_GUESS_BYTES: Final = 64 * 1024
+# What cramjam says when the output does not fit: the one decode error that a larger buffer cures.
+_TOO_SMALL: Final = "failed to write whole buffer"
+
+
+def compress(codec: int, data: Buffer) -> bytes:
+    """Compress as Kafka's Java client frames it (gzip member, xerial snappy, LZ4 frame, zstd frame)."""
+    if codec == NONE:
+        return bytes(data)
+    if codec == GZIP:
+        import zlib
+
+        deflate = zlib.compressobj(wbits=31)
+        return deflate.compress(data) + deflate.flush()
+    import cramjam
+
+    if codec == SNAPPY:
+        view = memoryview(data)
+        parts = [_XERIAL_HEADER]
+        for at in range(0, len(view), _XERIAL_BLOCK_BYTES):
+            block = bytes(cramjam.snappy.compress_raw(view[at : at + _XERIAL_BLOCK_BYTES]))
+            parts += (len(block).to_bytes(4, "big"), block)
+        return b"".join(parts)
+    if codec == LZ4:
+        return bytes(cramjam.lz4.compress(data))
+    if codec == ZSTD:
+        return bytes(cramjam.zstd.compress(data))
+    raise _unknown(codec)
+
+
+def decompress(codec: int, data: Buffer, max_inflated_bytes: int) -> bytes | memoryview:
+    """Decompress whole or raise KafkaError.
+
+    Errors:  CORRUPT_MESSAGE: not what the codec says; MESSAGE_TOO_LARGE: inflates beyond the limit;
+             UNSUPPORTED_COMPRESSION_TYPE: a codec nobody has defined.
+    """
+    if codec == GZIP:
+        return _gunzip(data, max_inflated_bytes)
+    if codec == SNAPPY:
+        return _unsnappy(data, max_inflated_bytes)
+    if codec in (LZ4, ZSTD):
+        return _inflate_frames(codec, data, max_inflated_bytes)
+    if codec == NONE:
+        return data if isinstance(data, bytes) else memoryview(data)
+    raise _unknown(codec)
+
+
+def _gunzip(data: Buffer, limit: int) -> bytes:
+    import zlib
+
+    parts: list[bytes] = []
+    left = limit + 1
+    rest: Buffer = data
+    try:
+        while len(rest):  # Java reads concatenated members as one stream
+            inflate = zlib.decompressobj(wbits=31)
+            part = inflate.decompress(rest, left)
+            parts.append(part)
+            left -= len(part)
+            if left <= 0:
+                raise _too_large(limit)
+            if not inflate.eof:
+                raise _corrupt("gzip", "ends too early")
+            rest = inflate.unused_data
+    except zlib.error as error:
+        raise _corrupt("gzip", str(error)) from None
+    return b"".join(parts)
+
+
+def _unsnappy(data: Buffer, limit: int) -> bytes:
+    view = memoryview(data)
+    if bytes(view[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
+        return _unsnappy_block(view, limit)
+    parts: list[bytes] = []
+    left = limit
+    at = len(_XERIAL_HEADER)
+    while at < len(view):
+        size = int.from_bytes(view[at : at + 4], "big")
+        block = view[at + 4 : at + 4 + size]
+        if len(block) != size or size == 0:
+            raise _corrupt("snappy", "a block ends too early")
+        part = _unsnappy_block(block, left)
+        left -= len(part)
+        parts.append(part)
+        at += 4 + size
+    return b"".join(parts)
+
+
+def _unsnappy_block(block: memoryview, limit: int) -> bytes:
+    import cramjam
+
+    try:
+        if cramjam.snappy.decompress_raw_len(block) > limit:
+            raise _too_large(limit)
+        return bytes(cramjam.snappy.decompress_raw(block))
+    except (cramjam.DecompressionError, ValueError) as error:
+        raise _corrupt("snappy", str(error)) from None
+
+
+def _inflate_frames(codec: int, data: Buffer, limit: int) -> memoryview:
+    import cramjam
+
+    decompress_into = (cramjam.lz4 if codec == LZ4 else cramjam.zstd).decompress_into
+    size = min(limit, max(_FIRST_GUESS_BYTES, 4 * len(data)))
+    while True:
+        out = bytearray(size)
+        try:
+            written = decompress_into(data, out)
+            return memoryview(out)[:written]
+        except (cramjam.DecompressionError, ValueError) as error:
+            if _TOO_SMALL not in str(error):
+                raise _corrupt(CODEC_NAMES[codec], str(error)) from None
+        if size >= limit:
+            raise _too_large(limit)
+        size = min(limit, size * 4)
+
+
+def _corrupt(name: str, why: str) -> KafkaError:
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"The {name} data of a record batch cannot be read: {why}")
+
+
+def _too_large(limit: int) -> KafkaError:
+    return KafkaError(
+        ErrorCode.MESSAGE_TOO_LARGE, f"A compressed record batch inflates to more than {limit} bytes"
+    )
+
+
+def _unknown(codec: int) -> KafkaError:
+    return KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Unknown compression type id {codec}")

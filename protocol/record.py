@@ -1,0 +1,185 @@
+"""One record of a record batch: its varint coding, both ways.
+
+Layout: length varint | attributes i8 0 | timestamp delta varlong | offset delta varint | key length varint
+(-1 null), key | value length, value | header count, {name length, name, value length, value}; all zigzag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+Buffer = bytes | bytearray | memoryview
+Headers = Sequence[tuple[str, bytes | None]]
+# key, value[, headers[, timestamp_ms]]
+RecordTuple = tuple[bytes | None, bytes | None] | tuple[Any, ...]
+
+
+class Record(NamedTuple):
+    """One record, with what its batch says about it."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+_new = tuple.__new__
+_varints: dict[int, bytes] = {}
+
+
+def varint(value: int) -> bytes:
+    """Zigzag varint; small ones come from a table that fills itself (record lengths repeat)."""
+    known = _varints.get(value)
+    if known is not None:
+        return known
+    rest = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    data = bytes(out)
+    if -1 <= value < 1 << 14:
+        _varints[value] = data
+    return data
+
+
+def read_varint(buffer: Buffer, pos: int, max_bytes: int = 5) -> tuple[int, int]:
+    """Zigzag varint at pos and the position after it; raises ValueError when longer than max_bytes."""
+    result = shift = 0
+    for at in range(pos, pos + max_bytes):
+        byte = buffer[at]
+        result |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (result >> 1) ^ -(result & 1), at + 1
+        shift += 7
+    raise ValueError(f"a varint at {pos} is longer than {max_bytes} bytes")
+
+
+def encode_record(
+    offset_delta: int, timestamp_delta: int, key: bytes | None, value: bytes | None, headers: Headers = ()
+) -> bytes:
+    """One record with its length in front."""
+    parts = [b"\0", varint(timestamp_delta), varint(offset_delta)]
+    if key is None:
+        parts.append(b"\x01")
+    else:
+        parts += (varint(len(key)), key)
+    if value is None:
+        parts.append(b"\x01")
+    else:
+        parts += (varint(len(value)), value)
+    parts.append(varint(len(headers)))
+    for name, content in headers:
+        raw = name.encode("utf-8", "surrogateescape")
+        parts += (varint(len(raw)), raw)
+        if content is None:
+            parts.append(b"\x01")
+        else:
+            parts += (varint(len(content)), content)
+    body = b"".join(parts)
+    return varint(len(body)) + body
+
+
+def encode_records(
+    records: Sequence[RecordTuple], base_timestamp: int, timestamp_ms: int
+) -> tuple[bytes, int]:
+    """The record section of a batch of new records, and its largest timestamp."""
+    get = _varints.get
+    parts: list[bytes] = []
+    add = parts.append
+    max_timestamp = base_timestamp
+    plain = base_timestamp == timestamp_ms
+    for delta, record in enumerate(records):
+        if plain and len(record) == 2:  # what a coordinator writes: no headers, the batch's time
+            key, value = record
+            key_length = -1 if key is None else len(key)
+            value_length = -1 if value is None else len(value)
+            body = b"".join(
+                (
+                    b"\0\0",
+                    get(delta) or varint(delta),
+                    get(key_length) or varint(key_length),
+                    key or b"",
+                    get(value_length) or varint(value_length),
+                    value or b"",
+                    b"\0",
+                )
+            )
+            size = len(body)
+            add(get(size) or varint(size))
+            add(body)
+            continue
+        key, value, headers, timestamp = (*record, (), None)[:4] if len(record) != 3 else (*record, None)
+        if timestamp is None:
+            timestamp = timestamp_ms
+        if timestamp > max_timestamp:
+            max_timestamp = timestamp
+        add(encode_record(delta, timestamp - base_timestamp, key, value, headers or ()))
+    return b"".join(parts), max_timestamp
+
+
+def decode_records(
+    data: bytes, count: int, base_offset: int, base_timestamp: int, append_time: int | None = None
+) -> Iterator[Record]:
+    """The records of an uncompressed record section; raises ValueError where it is not whole.
+
+    append_time replaces every record's own time (LogAppendTime batches).
+    """
+    pos = 0
+    total = len(data)
+    try:
+        for _ in range(count):
+            length, pos = read_varint(data, pos)
+            end = pos + length
+            if length < 6 or end > total:
+                raise ValueError("a record is longer than its batch")
+            timestamp_delta, pos = read_varint(data, pos + 1, 10)
+            offset_delta, pos = read_varint(data, pos)
+            key, pos = _read_bytes(data, pos, end)
+            value, pos = _read_bytes(data, pos, end)
+            headers: tuple[tuple[str, bytes | None], ...] = ()
+            if data[pos]:
+                headers, pos = _read_headers(data, pos, end)
+            else:
+                pos += 1
+            if pos != end:
+                raise ValueError("a record's fields do not fill its length")
+            timestamp = base_timestamp + timestamp_delta if append_time is None else append_time
+            yield _new(Record, (base_offset + offset_delta, timestamp, key, value, headers))
+    except IndexError:
+        raise ValueError("the records end too early") from None
+    if pos != total:
+        raise ValueError("bytes are left after the last record")
+
+
+def _read_bytes(data: bytes, pos: int, end: int) -> tuple[bytes | None, int]:
+    size = data[pos]
+    if size < 0x80:
+        size, pos = (size >> 1) ^ -(size & 1), pos + 1
+    else:
+        size, pos = read_varint(data, pos)
+    if size < 0:
+        if size != -1:
+            raise ValueError(f"negative length {size}")
+        return None, pos
+    after = pos + size
+    if after > end:
+        raise ValueError("a field is longer than its record")
+    return data[pos:after], after
+
+
+def _read_headers(data: bytes, pos: int, end: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
+    count, pos = read_varint(data, pos)
+    if count < 0 or count > end - pos:
+        raise ValueError(f"{count} headers in {end - pos} bytes")
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        name, pos = _read_bytes(data, pos, end)
+        if name is None:
+            raise ValueError("a header without a name")
+        value, pos = _read_bytes(data, pos, end)
+        headers.append((name.decode("utf-8", "surrogateescape"), value))
+    return tuple(headers), pos

@@ -1,0 +1,360 @@
+"""RecordBatch v2: the one format of records, on the wire and on disk.
+
+Layout of the 61-byte header (offset | size | meaning):
+0 8 base offset | 8 4 length of what follows | 12 4 partition leader epoch | 16 1 magic 2 | 17 4 CRC-32C of
+all from 21 on | 21 2 attributes | 23 4 last offset delta | 27 8 base timestamp | 35 8 max timestamp |
+43 8 producer id | 51 2 producer epoch | 53 4 base sequence | 57 4 record count | 61 records.
+The base offset and the leader epoch lie before the CRC: a leader stamps both without touching it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from struct import Struct
+from typing import Final, NamedTuple
+
+from fastcrc.crc32 import iscsi as crc32c
+
+from protocol.compression import compress, decompress
+from protocol.errors import ErrorCode, KafkaError
+from protocol.record import Buffer, Record, RecordTuple, decode_records, encode_records
+
+HEADER_BYTES: Final = 61
+LOG_OVERHEAD_BYTES: Final = 12  # base offset and length: what the length field does not count
+CRC_POSITION: Final = 17
+ATTRIBUTES_POSITION: Final = 21
+MAGIC: Final = 2
+
+CODEC_MASK: Final = 0x07
+LOG_APPEND_TIME: Final = 0x08
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+DELETE_HORIZON: Final = 0x40
+
+ABORT: Final = 0
+COMMIT: Final = 1
+
+NO_TIMESTAMP: Final = -1
+NO_PRODUCER_ID: Final = -1
+NO_SEQUENCE: Final = -1
+MAX_INFLATED_BYTES: Final = 100 * 1024 * 1024
+
+HEADER: Final = Struct(">qiibIhiqqqhii")
+_PREFIX: Final = Struct(">qiibI")  # up to and with the CRC
+_BODY: Final = Struct(">hiqqqhii")  # what the CRC covers, before the records
+_OFFSET_LENGTH: Final = Struct(">qi")
+_BASE_OFFSET_LENGTH_EPOCH: Final = Struct(">qii")
+_CONTROL_KEY: Final = Struct(">hh")
+_CONTROL_VALUE: Final = Struct(">hi")
+
+
+class BatchHeader(NamedTuple):
+    """One batch's header, field by field in wire order."""
+
+    base_offset: int
+    length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @staticmethod
+    def from_buffer(buffer: Buffer, pos: int = 0) -> BatchHeader:
+        return _new(BatchHeader, HEADER.unpack_from(buffer, pos))
+
+    @property
+    def size(self) -> int:
+        return self.length + LOG_OVERHEAD_BYTES
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def codec(self) -> int:
+        return self.attributes & CODEC_MASK
+
+    @property
+    def is_log_append_time(self) -> bool:
+        return bool(self.attributes & LOG_APPEND_TIME)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & CONTROL)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        return self.base_timestamp if self.attributes & DELETE_HORIZON else None
+
+
+_new: Final = tuple.__new__
+
+
+# ---------------------------------------------------------------- writing
+
+
+def build_batch(
+    records: Sequence[RecordTuple],
+    *,
+    base_offset: int = 0,
+    leader_epoch: int = 0,
+    timestamp_ms: int,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = -1,
+    base_sequence: int = NO_SEQUENCE,
+    attributes: int = 0,
+) -> bytes:
+    """A whole batch of records that are all new; a record without a time takes timestamp_ms."""
+    base_timestamp = timestamp_ms
+    if records and len(records[0]) > 3 and records[0][3] is not None:
+        base_timestamp = records[0][3]
+    section, max_timestamp = encode_records(records, base_timestamp, timestamp_ms)
+    count = len(records)
+    return assemble_batch(
+        section,
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+        attributes=attributes,
+        last_offset_delta=count - 1,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        record_count=count,
+    )
+
+
+def assemble_batch(
+    records: bytes,
+    *,
+    base_offset: int,
+    leader_epoch: int,
+    attributes: int,
+    last_offset_delta: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    record_count: int,
+) -> bytes:
+    """Header, CRC and already encoded records, compressed as the attributes say."""
+    if attributes & CODEC_MASK and record_count:
+        records = compress(attributes & CODEC_MASK, records)
+    body = (
+        _BODY.pack(
+            attributes,
+            last_offset_delta,
+            base_timestamp,
+            max_timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            record_count,
+        )
+        + records
+    )
+    return (
+        _PREFIX.pack(base_offset, len(body) + CRC_POSITION + 4 - 12, leader_epoch, MAGIC, crc32c(body)) + body
+    )
+
+
+def control_batch(
+    kind: int,
+    *,
+    base_offset: int = 0,
+    leader_epoch: int = 0,
+    timestamp_ms: int,
+    producer_id: int,
+    producer_epoch: int,
+    coordinator_epoch: int = 0,
+) -> bytes:
+    """A transaction marker: one record, ABORT or COMMIT, of the producer it ends a transaction of."""
+    return build_batch(
+        [(_CONTROL_KEY.pack(0, kind), _CONTROL_VALUE.pack(0, coordinator_epoch))],
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+        timestamp_ms=timestamp_ms,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        attributes=TRANSACTIONAL | CONTROL,
+    )
+
+
+def control_type(key: bytes | memoryview) -> int:
+    """ABORT or COMMIT (or a later kind) of a control record's key."""
+    return int(_CONTROL_KEY.unpack_from(key)[1])
+
+
+def stamp(buffer: bytearray, base_offset: int, leader_epoch: int) -> None:
+    """Give a batch its place in the log; the CRC does not cover these fields."""
+    _BASE_OFFSET_LENGTH_EPOCH.pack_into(
+        buffer, 0, base_offset, len(buffer) - LOG_OVERHEAD_BYTES, leader_epoch
+    )
+
+
+def stamped_prefix(base_offset: int, size: int, leader_epoch: int) -> bytes:
+    """The first 16 bytes of a batch, to be written in front of `batch[16:]` without copying it."""
+    return _BASE_OFFSET_LENGTH_EPOCH.pack(base_offset, size - LOG_OVERHEAD_BYTES, leader_epoch)
+
+
+def with_log_append_time(batch: Buffer, now_ms: int) -> bytearray:
+    """The same batch marked LogAppendTime: max timestamp now, records untouched, CRC made anew."""
+    out = bytearray(batch)
+    attributes = int.from_bytes(out[21:23], "big") | LOG_APPEND_TIME
+    out[21:23] = attributes.to_bytes(2, "big")
+    out[35:43] = now_ms.to_bytes(8, "big", signed=True)
+    out[17:21] = crc32c(memoryview(out)[ATTRIBUTES_POSITION:]).to_bytes(4, "big")
+    return out
+
+
+# ---------------------------------------------------------------- reading
+
+
+def iter_batches(buffer: Buffer, pos: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+    """(position, header) of each whole batch from pos on; stops silently at a partial one at the end."""
+    end = len(buffer)
+    unpack = HEADER.unpack_from
+    while pos + HEADER_BYTES <= end:
+        header = _new(BatchHeader, unpack(buffer, pos))
+        after = pos + header[1] + LOG_OVERHEAD_BYTES
+        if after > end or header[1] < HEADER_BYTES - LOG_OVERHEAD_BYTES:
+            return
+        yield pos, header
+        pos = after
+
+
+def records_of(
+    batch: Buffer, header: BatchHeader, max_inflated_bytes: int = MAX_INFLATED_BYTES
+) -> bytes | memoryview:
+    """The uncompressed record section of one batch."""
+    view = memoryview(batch)[HEADER_BYTES : header.size]
+    codec = header.attributes & CODEC_MASK
+    return decompress(codec, view, max_inflated_bytes) if codec and header.record_count else view
+
+
+def iter_records(batch: Buffer, max_inflated_bytes: int = MAX_INFLATED_BYTES) -> Iterator[Record]:
+    """Every record of one batch, decompressed; raises KafkaError(INVALID_RECORD) where it is not whole."""
+    header = BatchHeader.from_buffer(batch)
+    append_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME else None
+    data = bytes(records_of(batch, header, max_inflated_bytes))
+    try:
+        yield from decode_records(
+            data, header.record_count, header.base_offset, header.base_timestamp, append_time
+        )
+    except ValueError as error:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"Record batch cannot be read: {error}") from None
+
+
+# ---------------------------------------------------------------- checking
+
+
+def validate_batch(view: Buffer) -> BatchHeader:
+    """The header of the one whole batch that view holds, after every check that needs no look into records.
+
+    Errors:  INVALID_RECORD: no whole batch, another magic, bytes after the batch, offsets and count disagree,
+             a control batch, a producer id without a sequence; CORRUPT_MESSAGE: length or CRC wrong;
+             UNSUPPORTED_COMPRESSION_TYPE: a codec nobody has defined.
+    Source:  Kafka's ProduceRequest.validateRecords, LogValidator.validateBatch, UnifiedLog's CRC check.
+    """
+    size = len(view)
+    if size < HEADER_BYTES:
+        raise _short_batch(view)
+    header = _new(BatchHeader, HEADER.unpack_from(view))
+    base_offset, length, _, magic, crc, attributes, last_delta, _, _, producer_id, _, sequence, count = header
+    if magic != MAGIC:
+        raise _wrong_magic(magic)
+    if length + LOG_OVERHEAD_BYTES != size:
+        raise _wrong_length(length, size)
+    if crc32c(memoryview(view)[ATTRIBUTES_POSITION:]) != crc:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "Record batch has a wrong CRC")
+    if count != last_delta + 1 or count <= 0:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"Batch spans {last_delta + 1} offsets but declares {count} records",
+        )
+    if base_offset != 0:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD, f"The base offset of a produced batch must be 0, not {base_offset}"
+        )
+    if attributes & CONTROL:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "Clients are not allowed to write control records")
+    if producer_id >= 0 and sequence < 0:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD, f"Sequence {sequence} is invalid with producer id {producer_id}"
+        )
+    if attributes & CODEC_MASK > 4:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Unknown compression type id {attributes & CODEC_MASK}"
+        )
+    return header
+
+
+def validate_records(
+    batch: Buffer, header: BatchHeader, *, keys_required: bool = False, max_inflated_bytes: int
+) -> int:
+    """Look at every record, as Kafka does before it appends; the largest timestamp of them.
+
+    Errors:  INVALID_RECORD: records do not parse, their number or offsets are not 0, 1, 2 ... as declared,
+             or keys_required (a compacted topic) and one has none.
+    """
+    base_offset = expected = header.base_offset
+    largest = NO_TIMESTAMP
+    for offset, timestamp, key, _, _ in iter_records(batch, max_inflated_bytes):
+        if offset != expected:
+            raise KafkaError(
+                ErrorCode.INVALID_RECORD,
+                f"Record {expected - base_offset} has offset delta {offset - base_offset}",
+            )
+        if key is None and keys_required:
+            raise KafkaError(
+                ErrorCode.INVALID_RECORD,
+                f"Compacted topic cannot accept message without key (record {offset - base_offset})",
+            )
+        if timestamp > largest:
+            largest = timestamp
+        expected += 1
+    return largest
+
+
+def has_null_key(batch: Buffer, max_inflated_bytes: int = MAX_INFLATED_BYTES) -> bool:
+    """Does any record of the batch lack a key? A compacted topic refuses it with INVALID_RECORD."""
+    return any(record.key is None for record in iter_records(batch, max_inflated_bytes))
+
+
+def _short_batch(view: Buffer) -> KafkaError:
+    if len(view) > 16 and view[16] != MAGIC:
+        return _wrong_magic(view[16])
+    return KafkaError(ErrorCode.INVALID_RECORD, "Produce requests must have one record batch per partition")
+
+
+def _wrong_magic(magic: int) -> KafkaError:
+    if not 0 <= magic <= MAGIC:
+        return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic {magic} in a record batch")
+    return KafkaError(
+        ErrorCode.INVALID_RECORD, f"Only record batches with magic version 2 are allowed, not {magic}"
+    )
+
+
+def _wrong_length(length: int, size: int) -> KafkaError:
+    if length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
+        return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Record batch of {length} bytes is less than a header")
+    if length + LOG_OVERHEAD_BYTES > size:
+        return KafkaError(ErrorCode.INVALID_RECORD, "Record batch is longer than the bytes that came")
+    return KafkaError(ErrorCode.INVALID_RECORD, "Produce requests must have exactly one record batch")

@@ -1,0 +1,116 @@
+"""Kafka's small text files: offset checkpoints, meta.properties, partition.metadata, the clean shutdown mark.
+
+A checkpoint has the lines `0` (version), the number of entries, then an entry a line. All of them are written
+aside, synced and renamed: a crash leaves the old file or the new one.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from storage.env import Files
+
+RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+REPLICATION_OFFSETS: Final = "replication-offset-checkpoint"
+LOG_START_OFFSETS: Final = "log-start-offset-checkpoint"
+META_PROPERTIES: Final = "meta.properties"
+CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+PARTITION_METADATA: Final = "partition.metadata"
+LOCK: Final = ".lock"
+
+
+def read_lines(files: Files, path: str) -> list[str]:
+    """The entries of a checkpoint; none when it is missing or damaged (the logs can make it again)."""
+    try:
+        lines = files.read_file(path).decode().split("\n")
+    except (FileNotFoundError, UnicodeDecodeError):
+        return []
+    if len(lines) < 2 or lines[0] != "0" or not lines[1].isdigit():
+        return []
+    entries = [line for line in lines[2:] if line]
+    return entries if len(entries) == int(lines[1]) else []
+
+
+def write_lines(files: Files, path: str, entries: Sequence[str], *, sync: bool = True) -> None:
+    files.write_file_atomic(path, "\n".join(("0", str(len(entries)), *entries, "")).encode(), sync)
+
+
+def read_offsets(files: Files, path: str) -> dict[tuple[str, int], int]:
+    """(topic, partition) -> offset."""
+    offsets: dict[tuple[str, int], int] = {}
+    for line in read_lines(files, path):
+        parts = line.split(" ")
+        if len(parts) != 3 or not parts[1].isdigit() or not parts[2].isdigit():
+            return {}
+        offsets[parts[0], int(parts[1])] = int(parts[2])
+    return offsets
+
+
+def write_offsets(files: Files, path: str, offsets: Mapping[tuple[str, int], int]) -> None:
+    write_lines(files, path, [f"{topic} {index} {offset}" for (topic, index), offset in offsets.items()])
+
+
+def read_properties(files: Files, path: str) -> dict[str, str] | None:
+    """A Java properties file of plain keys and values; None when there is none."""
+    try:
+        text = files.read_file(path).decode()
+    except FileNotFoundError:
+        return None
+    properties: dict[str, str] = {}
+    for line in text.splitlines():
+        key, found, value = line.strip().partition("=")
+        if found and not key.startswith("#"):
+            properties[key.strip()] = value.strip()
+    return properties
+
+
+def write_properties(files: Files, path: str, properties: Mapping[str, str]) -> None:
+    files.write_file_atomic(
+        path, "".join(f"{key}={value}\n" for key, value in properties.items()).encode(), True
+    )
+
+
+def uuid_text(raw: bytes) -> str:
+    """16 bytes as Kafka writes them: 22 characters of URL-safe base64."""
+    return urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def uuid_from_text(text: str) -> bytes:
+    raw = urlsafe_b64decode(text + "==")
+    if len(raw) != 16:
+        raise ValueError(f"{text!r} is not a Kafka UUID")
+    return raw
+
+
+def write_partition_metadata(files: Files, directory: str, topic_id: bytes, *, sync: bool = False) -> None:
+    data = f"version: 0\ntopic_id: {uuid_text(topic_id)}\n".encode()
+    files.write_file_atomic(f"{directory}/{PARTITION_METADATA}", data, sync)
+
+
+def read_partition_metadata(files: Files, directory: str) -> bytes | None:
+    """The topic id of a partition directory; None when the file is missing or says nothing."""
+    try:
+        text = files.read_file(f"{directory}/{PARTITION_METADATA}").decode()
+    except FileNotFoundError:
+        return None
+    for line in text.splitlines():
+        if line.startswith("topic_id:"):
+            return uuid_from_text(line.partition(":")[2].strip())
+    return None
+
+
+def mark_clean_shutdown(files: Files, data_directory: str) -> None:
+    """Say that every log was closed whole, so that the next start need not scan."""
+    files.write_file_atomic(f"{data_directory}/{CLEAN_SHUTDOWN}", b'{"version":0,"brokerEpoch":-1}', True)
+
+
+def take_clean_shutdown(files: Files, data_directory: str) -> bool:
+    """Was the last shutdown clean? The mark is removed: it must not outlive the next crash."""
+    path = f"{data_directory}/{CLEAN_SHUTDOWN}"
+    if not files.exists(path):
+        return False
+    files.remove(path)
+    files.sync_dir(data_directory)
+    return True

@@ -1,0 +1,32 @@
+"""The settings of one log, under Kafka's names."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+class LogConfig(NamedTuple):
+    """Kafka's topic settings that storage obeys; -1 means without limit where Kafka says so."""
+
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * DAY_MS
+    segment_index_bytes: int = 10 << 20
+    index_interval_bytes: int = 4096
+    retention_ms: int = 7 * DAY_MS
+    retention_bytes: int = -1
+    cleanup_policy: frozenset[str] = frozenset({"delete"})
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = (1 << 63) - 1
+    delete_retention_ms: int = DAY_MS
+    max_message_bytes: int = 1048588
+
+    @property
+    def compacts(self) -> bool:
+        return "compact" in self.cleanup_policy
+
+    @property
+    def deletes(self) -> bool:
+        return "delete" in self.cleanup_policy

@@ -1,0 +1,243 @@
+"""Opening a log: trust what was synced, scan the rest, cut a torn tail, refuse damage in the middle.
+
+A crash can only hurt the end of the last segment: what a write did not finish. So the first bad batch is cut
+off together with what follows it, but only in the last segment and only when no whole batch with a right
+CRC follows: such a one proves that more was written after the bad bytes, that they are damage.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from fastcrc.crc32 import iscsi as crc32c
+
+from protocol.record_batch import (
+    ATTRIBUTES_POSITION,
+    HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
+    BatchHeader,
+)
+from storage.config import LogConfig
+from storage.env import Env, Files
+from storage.epochs import LeaderEpochs
+from storage.errors import StorageError
+from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, SEGMENT_SUFFIXES, Segment
+
+DELETED_SUFFIX: Final = ".deleted"
+CLEANED_SUFFIX: Final = ".cleaned"
+SWAP_SUFFIX: Final = ".swap"
+
+_SEARCH_BYTES: Final = 1 << 20
+
+
+class RecoveryReport(NamedTuple):
+    """What opening a log cost: nothing was dropped unless dropped_bytes says so."""
+
+    scanned_bytes: int = 0
+    dropped_bytes: int = 0
+    path: str = ""
+    position: int = 0
+    reason: str = ""
+
+
+class Recovered(NamedTuple):
+    segments: list[Segment]
+    end_offset: int
+    report: RecoveryReport
+
+
+def recover(
+    env: Env, directory: str, config: LogConfig, epochs: LeaderEpochs, recovery_point: int, clean: bool
+) -> Recovered:
+    """The segments of a directory, the last one cut to whole batches.
+
+    Durable: everything below recovery_point was synced and is not scanned again.
+    Errors:  StorageError: damage that no crash of ours explains; nothing is changed on disk then.
+    """
+    files = env.files
+    bases = tidy(files, directory)
+    if not bases:
+        return Recovered([], 0, RecoveryReport())
+    segments = [Segment(files, directory, base, config.segment_bytes) for base in bases]
+    scanned = 0
+    for segment, next_base in zip(segments, bases[1:], strict=False):
+        if not clean and next_base > recovery_point:
+            scan = _Scan(segment, config, epochs, recovery_point)
+            scanned += scan.scanned_bytes
+            if scan.position != segment.size:
+                raise damage(segment, scan.position, f"{scan.reason}, and a later segment exists")
+            if scan.next_offset > next_base:
+                raise damage(segment, scan.position, f"offsets run into the next segment at {next_base}")
+            segment.save_index(final=True)
+    last = segments[-1]
+    if clean:
+        tail = _tail(last)
+        if tail is not None:
+            return Recovered(segments, tail, RecoveryReport(scanned))
+    scan = _Scan(last, config, epochs, 0 if clean else recovery_point)
+    report = RecoveryReport(scanned + scan.scanned_bytes)
+    if scan.position != last.size:
+        follows = _whole_batch_after(last, scan.position, scan.next_offset)
+        if follows is not None:
+            raise damage(last, scan.position, f"{scan.reason}, but a whole batch follows at {follows}")
+        report = RecoveryReport(
+            report.scanned_bytes, last.size - scan.position, last.file.path, scan.position, scan.reason
+        )
+        last.cut_back(scan.position, scan.next_offset)
+        epochs.cut_back(scan.next_offset + 1)
+    return Recovered(segments, scan.next_offset, report)
+
+
+def damage(segment: Segment, position: int, why: str) -> StorageError:
+    return StorageError(
+        f"{segment.file.path} is damaged at position {position}: {why}. Nothing was changed. Restore the file"
+        f" from a copy, or give up what it holds from there on: cut it to {position} bytes, delete its"
+        f" {INDEX_SUFFIX} and .timeindex and every later segment, and start again"
+    )
+
+
+def tidy(files: Files, directory: str) -> list[int]:
+    """Base offsets of the segments, after finishing or undoing what a crash interrupted.
+
+    A name.swap is complete (it is renamed only when all of it is synced) and takes the place of name; a
+    name.cleaned may be partial and goes; so do deleted files and indexes without a log.
+    """
+    names = files.listdir(directory)
+    swaps = [name for name in names if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
+    if swaps:
+        from storage.compaction import finish_swap
+
+        for name in swaps:
+            finish_swap(files, directory, name)
+        names = files.listdir(directory)
+    bases: list[int] = []
+    for name in names:
+        stem, suffix = name[:20], name[20:]
+        if suffix == LOG_SUFFIX and stem.isdigit():
+            bases.append(int(stem))
+        elif suffix.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, ".tmp")):
+            files.remove(f"{directory}/{name}")
+    have = set(names)
+    for name in names:
+        if name[20:] in SEGMENT_SUFFIXES[1:3] and name[:20] + LOG_SUFFIX not in have:
+            files.remove(f"{directory}/{name}")
+    return bases
+
+
+def remove_segment(files: Files, directory: str, base_offset: int) -> None:
+    """The log goes first: an index without a log is nothing, a log without an index only slow."""
+    for suffix in SEGMENT_SUFFIXES:
+        path = f"{directory}/{base_offset:020d}{suffix}"
+        if files.exists(path):
+            files.remove(path)
+
+
+def _tail(segment: Segment) -> int | None:
+    """End offset of a segment that was closed well, or None when its file does not end with a whole batch."""
+    index = segment.index
+    position = index.positions[-1] if index.positions else 0
+    end_offset = segment.base_offset
+    for at, header in segment.headers(position):
+        position = at + header.length + LOG_OVERHEAD_BYTES
+        end_offset = header.next_offset
+        if header.max_timestamp > segment.max_timestamp:
+            segment.max_timestamp, segment.max_timestamp_offset = header.max_timestamp, header.last_offset
+    segment.flushed_max = (segment.max_timestamp, segment.max_timestamp_offset)
+    return end_offset if position == segment.size else None
+
+
+class _Scan:
+    """A walk over one segment with every check; position is where the good part ends."""
+
+    def __init__(
+        self, segment: Segment, config: LogConfig, epochs: LeaderEpochs, trusted_offset: int
+    ) -> None:
+        self.reason = ""
+        self.next_offset = segment.base_offset
+        self.position = start = self._trusted_position(segment, trusted_offset)
+        for position, header, batch in segment.batches(start):
+            if crc32c(batch[ATTRIBUTES_POSITION:]) != header.crc:
+                self.reason = "a batch has a wrong CRC"
+                break
+            if header.base_offset < self.next_offset or header.last_offset_delta < 0:
+                raise damage(
+                    segment,
+                    position,
+                    f"offsets {header.base_offset} to {header.last_offset} come after {self.next_offset - 1}",
+                )
+            if header.last_offset > segment.max_offset:
+                raise damage(segment, position, f"offset {header.last_offset} is too far from its segment's")
+            epochs.assign(header.partition_leader_epoch, header.base_offset)
+            segment.note(position, header, config.index_interval_bytes)
+            self.next_offset = header.next_offset
+            self.position = position + header.size
+        segment.flushed_max = (segment.max_timestamp, segment.max_timestamp_offset)
+        self.scanned_bytes = self.position - start
+        if not self.reason and self.position != segment.size:
+            self.reason = _why_not(segment, self.position)
+
+    def _trusted_position(self, segment: Segment, trusted_offset: int) -> int:
+        """Keep the index below what was synced and start at its last entry; else start at the beginning."""
+        if trusted_offset > segment.base_offset and segment.files.exists(segment.stem + INDEX_SUFFIX):
+            index = segment.index
+            index.cut_back(segment.size, trusted_offset - segment.base_offset)
+            while index.offsets and index.offsets[-1] >= trusted_offset - segment.base_offset:
+                index.offsets.pop()
+                index.positions.pop()
+            if index.positions:
+                # the walk begins with this batch and notes it again
+                index.offsets.pop()
+                position = index.positions.pop()
+                segment.indexed_position = index.positions[-1] if index.positions else 0
+                segment.max_timestamp, segment.max_timestamp_offset = -1, segment.base_offset
+                if index.timestamps:
+                    segment.max_timestamp = index.timestamps[-1]
+                    segment.max_timestamp_offset = segment.base_offset + index.time_offsets[-1]
+                header = BatchHeader.from_buffer(segment.file.pread(HEADER_BYTES, position))
+                self.next_offset = header.base_offset
+                return position
+        segment.start_index()
+        return 0
+
+
+def _why_not(segment: Segment, position: int) -> str:
+    """In words, why no batch begins here."""
+    left = segment.size - position
+    if left < HEADER_BYTES:
+        return f"{left} bytes are less than a batch header"
+    header = BatchHeader.from_buffer(segment.file.pread(HEADER_BYTES, position))
+    if header.length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
+        return f"a batch of {header.length} bytes is less than a header"
+    if header.size > left:
+        return f"a batch of {header.size} bytes has only {left} bytes"
+    return f"a batch has magic {header.magic}"
+
+
+def _whole_batch_after(segment: Segment, position: int, next_offset: int) -> int | None:
+    """Position of any whole batch with a right CRC and a later offset behind a bad one.
+
+    The bad batch's own length may be what is damaged, so every byte may be a batch's first. A batch that is
+    only the content of a record lies: its base offset does not come after this log's.
+    """
+    end = segment.size
+    base = position + 1
+    while base + HEADER_BYTES <= end:
+        chunk = segment.file.pread(min(_SEARCH_BYTES, end - base), base)
+        at = chunk.find(MAGIC, 16)
+        while at >= 0 and at - 16 + HEADER_BYTES <= len(chunk):
+            header = BatchHeader.from_buffer(chunk, at - 16)
+            start = base + at - 16
+            if (
+                HEADER_BYTES - LOG_OVERHEAD_BYTES <= header.length <= end - start - LOG_OVERHEAD_BYTES
+                and next_offset < header.base_offset <= segment.max_offset
+                and header.last_offset_delta >= 0
+            ):
+                body = segment.file.pread(header.size, start)
+                if crc32c(memoryview(body)[ATTRIBUTES_POSITION:]) == header.crc:
+                    return start
+            at = chunk.find(MAGIC, at + 1)
+        if len(chunk) < HEADER_BYTES or base + len(chunk) >= end:
+            return None
+        base += len(chunk) - HEADER_BYTES + 1
+    return None

@@ -1,0 +1,329 @@
+"""One .log file of record batches with its sparse index: append, find, walk, cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from struct import Struct
+from typing import Final
+
+from protocol.record_batch import HEADER, HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, BatchHeader
+from storage.env import Buffer, File, Files, Pin
+from storage.errors import StorageError
+from storage.index import SparseIndex, decode
+
+LOG_SUFFIX: Final = ".log"
+INDEX_SUFFIX: Final = ".index"
+TIME_INDEX_SUFFIX: Final = ".timeindex"
+# Suffixes of files that belong to a segment: all of them go when it goes.
+SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, ".txnindex", ".snapshot")
+
+MAX_RELATIVE_OFFSET: Final = (1 << 31) - 1
+_MAX_HINTS: Final = 64
+_WALK_BYTES: Final = 8192
+_READ_BYTES: Final = 1 << 20
+_NEVER: Final = 1 << 62
+_WALK: Final = Struct(">qi11xi")  # base offset, length, last offset delta
+_BASE_OFFSET: Final = Struct(">q")
+
+
+class FileSlice:
+    """Whole batches of one segment, to be sent without being read into memory at once.
+
+    It keeps the open file, so its bytes can be read even when the segment is deleted or compacted meanwhile.
+    """
+
+    __slots__ = ("_pin", "_size", "position")
+
+    def __init__(self, pin: Pin, position: int, size: int) -> None:
+        self._pin = pin
+        self.position = position
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def pread(self, n: int, at: int) -> bytes:
+        """Up to n bytes from byte `at` of the slice; fewer only at its end."""
+        n = min(n, self._size - at)
+        data = self._pin.pread(n, self.position + at)
+        while len(data) < n:
+            more = self._pin.pread(n - len(data), self.position + at + len(data))
+            if not more:
+                raise StorageError(f"A log ends {n - len(data)} bytes before the slice that is read from it")
+            data += more
+        return data
+
+    def read(self) -> bytes:
+        return self.pread(self._size, 0)
+
+
+class Segment:
+    """Batches from base_offset on. Positions up to file.size are written, up to size they are promised."""
+
+    __slots__ = (
+        "_index",
+        "_limit_hint",
+        "base_offset",
+        "file",
+        "files",
+        "flushed_max",
+        "hints",
+        "indexed_position",
+        "max_bytes",
+        "max_offset",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "pending",
+        "roll_after_ms",
+        "size",
+        "stem",
+    )
+
+    def __init__(self, files: Files, directory: str, base_offset: int, max_bytes: int = MAX_RELATIVE_OFFSET):
+        self.files = files
+        self.base_offset = base_offset
+        self.stem = f"{directory}/{base_offset:020d}"
+        self.file: File = files.open_append(self.stem + LOG_SUFFIX)
+        self.size = self.file.size
+        self.pending: list[Buffer] = []
+        self._index: SparseIndex | None = None if self.size else SparseIndex()
+        self.indexed_position = 0
+        self.max_timestamp = -1
+        self.max_timestamp_offset = base_offset
+        self.flushed_max = (-1, base_offset)
+        self.max_bytes = max_bytes
+        self.max_offset = base_offset + MAX_RELATIVE_OFFSET
+        # the first append sets the real time; until then every append takes the slow path
+        self.roll_after_ms = -_NEVER
+        # where readers stopped is where they go on: base offset of a batch -> its position
+        self.hints: dict[int, int] = {base_offset: 0}
+        self._limit_hint = (-1, 0)
+
+    @property
+    def index(self) -> SparseIndex:
+        if self._index is None:
+            self.load_index()
+        assert self._index is not None
+        return self._index
+
+    # -- writing
+
+    def add_index_entry(self, last_offset: int, position: int) -> None:
+        index = self.index
+        index.add(last_offset - self.base_offset, position)
+        index.add_time(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
+        self.indexed_position = position
+
+    def flush(self) -> None:
+        """One write for everything pending; on OSError the file may have grown by a part."""
+        self.file.append(self.pending)
+        self.pending.clear()
+        self.flushed_max = (self.max_timestamp, self.max_timestamp_offset)
+
+    def drop_pending(self) -> None:
+        """Back to what is written; a part that a failed write left is cut off."""
+        self.pending.clear()
+        position = self.file.size
+        self.max_timestamp, self.max_timestamp_offset = self.flushed_max
+        if self.size == position:
+            return
+        self._forget_from(position, self.max_offset + 1)
+        self.size = position
+        if self.files.exists(self.file.path):
+            self.file.truncate(position)
+
+    def cut_back(self, position: int, next_offset: int) -> None:
+        """Cut the file at a batch boundary before which all offsets are below next_offset."""
+        self.pending.clear()
+        self.file.truncate(position)
+        self.size = position
+        self._forget_from(position, next_offset)
+        self.measure_max_timestamp()
+
+    def _forget_from(self, position: int, next_offset: int) -> None:
+        index = self.index
+        index.cut_back(position, next_offset - self.base_offset)
+        if index.time_offsets and index.timestamps[-1] > self.max_timestamp:
+            index.cut_back(position, self.max_timestamp_offset - self.base_offset + 1)
+        self.indexed_position = index.positions[-1] if index.positions else 0
+        self.hints = {self.base_offset: 0}
+        self._limit_hint = (-1, 0)
+
+    def measure_max_timestamp(self) -> None:
+        """Largest timestamp by time index, then by the headers behind its last entry."""
+        index = self.index
+        self.max_timestamp, self.max_timestamp_offset = -1, self.base_offset
+        start = 0
+        if index.timestamps:
+            self.max_timestamp = index.timestamps[-1]
+            self.max_timestamp_offset = index.time_offsets[-1] + self.base_offset
+            start = index.position_before(index.time_offsets[-1])
+        for _, header in self.headers(start):
+            if header.max_timestamp > self.max_timestamp:
+                self.max_timestamp, self.max_timestamp_offset = header.max_timestamp, header.last_offset
+        self.flushed_max = (self.max_timestamp, self.max_timestamp_offset)
+
+    # -- the index on disk
+
+    def load_index(self) -> None:
+        """Read the index files; what is missing or cannot be right is made anew from the log."""
+        index = None
+        with suppress(FileNotFoundError):
+            index = decode(
+                self.files.read_file(self.stem + INDEX_SUFFIX),
+                self.files.read_file(self.stem + TIME_INDEX_SUFFIX),
+                self.file.size,
+            )
+        if index is not None and index.positions and not self._starts_batch(index):
+            index = None
+        self._index = index or SparseIndex()
+        self.indexed_position = self._index.positions[-1] if self._index.positions else 0
+        if index is None or (not index.positions and self.file.size):
+            self.rebuild_index()
+        elif index.timestamps:
+            self.max_timestamp = index.timestamps[-1]
+            self.max_timestamp_offset = index.time_offsets[-1] + self.base_offset
+            self.flushed_max = (self.max_timestamp, self.max_timestamp_offset)
+
+    def _starts_batch(self, index: SparseIndex) -> bool:
+        raw = self.file.pread(HEADER_BYTES, index.positions[-1])
+        if len(raw) < HEADER_BYTES:
+            return False
+        header = BatchHeader.from_buffer(raw)
+        return header.magic == MAGIC and header.last_offset - self.base_offset == index.offsets[-1]
+
+    def start_index(self) -> None:
+        """Begin an empty index, to be filled by note()."""
+        self._index = SparseIndex()
+        self.indexed_position = 0
+        self.max_timestamp, self.max_timestamp_offset = -1, self.base_offset
+
+    def rebuild_index(self, interval_bytes: int = 4096) -> None:
+        self.start_index()
+        for position, header in self.headers(0):
+            self.note(position, header, interval_bytes)
+        self.flushed_max = (self.max_timestamp, self.max_timestamp_offset)
+
+    def note(self, position: int, header: BatchHeader, interval_bytes: int) -> None:
+        """Take one batch that is already in the file into the index."""
+        if header.max_timestamp > self.max_timestamp:
+            self.max_timestamp, self.max_timestamp_offset = header.max_timestamp, header.last_offset
+        if position - self.indexed_position > interval_bytes:
+            self.add_index_entry(header.last_offset, position)
+
+    def save_index(self, *, final: bool = False) -> None:
+        """Write both index files; final adds the time entry that closes a segment, as Kafka does."""
+        index = self.index
+        if final:
+            index.add_time(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
+        self.files.write_file_atomic(self.stem + INDEX_SUFFIX, index.encode_offsets(), sync=False)
+        self.files.write_file_atomic(self.stem + TIME_INDEX_SUFFIX, index.encode_times(), sync=False)
+
+    # -- reading
+
+    def headers(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
+        """(position, header) of every written batch from a batch start on; bodies are skipped."""
+        end = self.file.size
+        chunk, chunk_at = b"", position
+        while position + HEADER_BYTES <= end:
+            at = position - chunk_at
+            if at + HEADER_BYTES > len(chunk):
+                chunk, chunk_at, at = self.file.pread(_WALK_BYTES, position), position, 0
+                if len(chunk) < HEADER_BYTES:
+                    return
+            header = BatchHeader.from_buffer(chunk, at)
+            if header.length < HEADER_BYTES - LOG_OVERHEAD_BYTES or header.magic != MAGIC:
+                return
+            if position + header.length + LOG_OVERHEAD_BYTES > end:
+                return
+            yield position, header
+            position += header.length + LOG_OVERHEAD_BYTES
+
+    def position_of(self, offset: int) -> int:
+        """Position of the first batch whose last offset is not below offset; file.size when there is none."""
+        known = self.hints.get(offset)
+        if known is not None:
+            return known
+        position = self.index.position_before(offset - self.base_offset)
+        end = self.file.size
+        chunk, chunk_at = b"", position
+        while position < end:
+            at = position - chunk_at
+            if at + _WALK.size > len(chunk):
+                chunk, chunk_at, at = self.file.pread(_WALK_BYTES, position), position, 0
+                if len(chunk) < _WALK.size:
+                    raise StorageError(f"{self.file.path} ends within a batch at position {position}")
+            base_offset, length, last_delta = _WALK.unpack_from(chunk, at)
+            if base_offset + last_delta >= offset:
+                return position
+            position += int(length) + LOG_OVERHEAD_BYTES
+        return end
+
+    def slice(
+        self, offset: int, max_bytes: int, limit_offset: int, next_offset: int, min_one: bool
+    ) -> FileSlice | None:
+        """Whole batches from the one holding offset; next_offset follows the last that is written here."""
+        start = self.position_of(offset)
+        if limit_offset >= next_offset:
+            end, end_offset = self.file.size, next_offset
+        else:
+            if self._limit_hint[0] != limit_offset:
+                self._limit_hint = (limit_offset, self.position_of(limit_offset))
+            end, end_offset = self._limit_hint[1], limit_offset
+        if start >= end:
+            return None
+        wanted = start + max_bytes
+        if wanted < end:
+            end = self._last_boundary(start, wanted, min_one)
+            if end <= start:
+                return None
+            if end < self.file.size:
+                end_offset = _BASE_OFFSET.unpack(self.file.pread(8, end))[0]
+        if len(self.hints) >= _MAX_HINTS:
+            self.hints = {self.base_offset: 0}
+        self.hints[end_offset] = end
+        return FileSlice(self.file.pin(), start, end - start)
+
+    def _last_boundary(self, start: int, wanted: int, min_one: bool) -> int:
+        boundary = self.index.boundary_at_or_before(wanted)
+        if boundary > start:
+            return boundary
+        boundary = start
+        for position, header in self.headers(start):
+            after = position + header.length + LOG_OVERHEAD_BYTES
+            if after > wanted and not (min_one and position == start):
+                break
+            boundary = after
+            if after >= wanted:
+                break
+        return boundary
+
+    def batches(self, position: int, end: int | None = None) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+        """(position, header, bytes) of whole batches, in big reads; stops where no plausible batch begins."""
+        return read_batches(self.file, position, self.file.size if end is None else end)
+
+
+def read_batches(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+    """Whole batches of a file between two positions; neither CRC nor order of offsets is checked."""
+    unpack = HEADER.unpack_from
+    new = tuple.__new__
+    view = memoryview(b"")
+    start = position
+    while position + HEADER_BYTES <= end:
+        at = position - start
+        if at + HEADER_BYTES > len(view):
+            view, start, at = memoryview(file.pread(min(_READ_BYTES, end - position), position)), position, 0
+            if len(view) < HEADER_BYTES:
+                return
+        header: BatchHeader = new(BatchHeader, unpack(view, at))
+        size = header[1] + LOG_OVERHEAD_BYTES
+        if size < HEADER_BYTES or position + size > end or header[3] != MAGIC:
+            return
+        if at + size > len(view):
+            wanted = min(max(_READ_BYTES, size), end - position)
+            view, start, at = memoryview(file.pread(wanted, position)), position, 0
+            if len(view) < size:
+                return
+        yield position, header, view[at : at + size]
+        position += size
