@@ -160,10 +160,11 @@ class TopicOffsets:
 class OffsetTable:
     """Group -> topic -> columns, for all groups of one shard."""
 
-    __slots__ = ("_groups", "removals")
+    __slots__ = ("_groups", "removals", "shape")
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, TopicOffsets]] = {}
+        self.shape = 0  # grows when a column object comes or goes
         self.removals = 0  # grows when a column object goes: whoever keeps a reference to one looks it up again
 
     def topic(self, group_id: str, topic: str) -> TopicOffsets | None:
@@ -179,6 +180,7 @@ class OffsetTable:
         columns = topics.get(topic)
         if columns is None:
             columns = topics[topic] = TopicOffsets()
+            self.shape += 1
         return columns
 
     def get(self, group_id: str, topic: str, partition: int) -> Committed | None:
@@ -201,6 +203,7 @@ class OffsetTable:
             if not self._groups[group_id]:
                 del self._groups[group_id]
             self.removals += 1
+            self.shape += 1
 
     def partitions(self, group_id: str) -> dict[str, list[int]]:
         """Topic -> the partitions with a commit, of one group."""

@@ -34,10 +34,15 @@ class Context:
         "client_host",
         "client_id",
         "close_connection",
+        "connection",
+        "journals",
         "listener",
+        "local_host",
         "node_id",
         "now_ms",
         "rng",
+        "shard",
+        "sources",
         "token",
     )
 
@@ -63,6 +68,11 @@ class Context:
         self.node_id = node_id  # the virtual broker that was asked
         self.token = token
         self.listener = listener  # the listener the client came in on
+        self.local_host = ""  # the address of ours that the client connected to
+        self.connection: Any = None
+        self.shard: Any = None  # the shard a group request was handled by
+        self.journals: Sequence[Any] = ()  # of the partitions a Produce wrote to
+        self.sources: Any = None  # what the reply was made from, when it may be kept (OffsetFetch)
         self.close_connection = False  # set by a handler that has no other way to say no (acks=0)
 
 

@@ -1,0 +1,408 @@
+"""The broker as one object without a socket: its logs, shards and partitions, the turn of the loop, and what is due when."""
+
+from __future__ import annotations
+
+import heapq
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from broker.commit_path import Answer, CommitPath, FetchPath
+from broker.coordinator.epochs import check_offset_commit, on_offset_commit_accepted
+from broker.coordinator.placement import shard_index
+from broker.coordinator.result import Context, Token
+from broker.coordinator.runtime import READY, Shard
+from broker.coordinator.shard import GroupShard
+from broker.handlers import make_routes
+from broker.journal import Durability, Journal
+from broker.maintenance import Maintenance
+from broker.metadata import ClusterMetadata, Topic
+from broker.metadata_plans import ensure_internal_topic, start_up
+from broker.metrics import Metrics
+from broker.partition import Partition
+from broker.router import ParkedRequest, Router, encode_reply
+from broker.topic_names import OFFSETS_TOPIC
+from protocol.errors import ErrorCode, KafkaError
+from storage.log import Log
+
+if TYPE_CHECKING:
+    from broker.config import BrokerConfig
+    from broker.connection import Connection
+    from broker.directory import DataDirectory
+    from storage.env import Env
+
+logger = logging.getLogger("momus.broker")
+
+
+class Listener:
+    """An address that clients connect to, and the one they are told to come back to."""
+
+    __slots__ = ("advertised_host", "advertised_port", "host", "name", "port")
+
+    def __init__(
+        self, name: str, host: str, port: int, advertised_host: str | None = None, advertised_port: int | None = None
+    ) -> None:
+        self.name = name
+        self.host = host
+        self.port = port
+        self.advertised_host = advertised_host  # None: the address the client used
+        self.advertised_port = advertised_port
+
+
+class Node:
+    """A virtual broker: a node id and its listeners."""
+
+    __slots__ = ("listeners", "node_id")
+
+    def __init__(self, node_id: int, listeners: list[Listener]) -> None:
+        self.node_id = node_id
+        self.listeners = {listener.name: listener for listener in listeners}
+
+
+class Broker:
+    """All state of one process, whichever virtual broker is asked.
+
+    The server around it calls `begin_turn` through its connections, `end_turn` once a turn of the loop, `ring` at
+    `next_alarm_ms`, `sync_done` after the syncs that `start_sync` began, and steps `background`.
+    """
+
+    def __init__(
+        self,
+        env: Env,
+        config: BrokerConfig,
+        directory: DataDirectory,
+        nodes: list[Node],
+        *,
+        call_soon: Callable[[Callable[[], None]], object],
+        start_sync: Callable[[list[Log]], None],
+    ) -> None:
+        self.env = env
+        self.config = config
+        self.directory = directory
+        self.nodes = nodes
+        self.cluster_id = directory.cluster_id
+        self.fsync = config.flush == "fsync"
+        self.metrics = Metrics()
+        self.now_ms = env.clock.now_ms()
+        self.request_limit = config.socket_request_max_bytes
+        self.queued_limit = config.queued_max_bytes  # of requests that have not come whole, on all connections
+        self.backlog_limit = config.queued_max_bytes_per_connection  # of replies that wait on one connection
+        self.queued_bytes = 0
+        self.connections: set[Connection] = set()
+        self.parked: dict[Token, ParkedRequest] = {}
+        self.background: deque[Iterator[None]] = deque()
+        self._call_soon = call_soon
+        self._turn_open = False
+        self._alarms: list[tuple[int, int, Callable[[int, int], None]]] = []
+        self._alarm_number = 0
+        self.router = Router(self, make_routes())
+        self.durability = Durability(fsync=self.fsync, start_sync=start_sync, refuse=self.router.refuse_held)
+        self.api_versions = [
+            (route.api_key, route.min_version, route.max_version) for route in self.router.routes.values()
+        ]
+        self.metadata_shard = Shard(self, "__cluster_metadata-0", directory.open_metadata_log, self._new_metadata)
+        self._partitions: dict[tuple[bytes, int], Partition] = {}
+        self.group_shards: list[Shard] = []
+        self.dispatch = self.router.dispatch
+        commit_path, fetch_path = CommitPath(self), FetchPath(self)
+        self.commit, self.offset_fetch, self._keep_answer = commit_path.commit, fetch_path.fetch, fetch_path.keep
+        self.check_offset_commit, self.offset_commit_accepted = check_offset_commit, on_offset_commit_accepted
+
+    # -- opening and closing
+
+    def open(self) -> None:
+        """Load the cluster's metadata; shards and partitions follow when they are asked for."""
+        shard = self.metadata_shard
+        shard.require()
+        while shard.state is not READY:  # a large one: nothing can be served before it
+            self.step_background()
+        records = start_up(self.metadata) + ensure_internal_topic(self.metadata, self.env.rng)
+        if records:
+            shard.append([(None, value) for value in records], self.now_ms)
+            self.end_turn()
+        self.group_shards = [self._group_shard(i) for i in range(self.metadata.internal_partitions())]
+        self.directory.remove_orphans(self.metadata)
+        self.metadata.listeners.append(self._topic_changed)
+        shard.when_reloaded.append(self._metadata_reloaded)
+
+    @property
+    def metadata(self) -> ClusterMetadata:
+        """The cluster's metadata."""
+        machine: MetadataMachine = self.metadata_shard.machine
+        return machine.metadata
+
+    def _new_metadata(self) -> MetadataMachine:
+        return MetadataMachine(ClusterMetadata(self.config, [node.node_id for node in self.nodes]))
+
+    def _topic_changed(self, event: str, topic: Topic) -> None:
+        """Follow a change of metadata; what cannot be undone waits until the change is durable."""
+        if event == "deleted":
+            self.metadata_shard.when_durable.append(lambda: self._drop_topic(topic))
+        elif event != "created":
+            for index in range(len(topic.partitions)):
+                partition = self._partitions.get((topic.topic_id, index))
+                if partition is not None:
+                    partition.configure(self, topic)
+
+    def _drop_topic(self, topic: Topic) -> None:
+        for index in range(len(topic.partitions)):
+            partition = self._partitions.pop((topic.topic_id, index), None)
+            if partition is not None:
+                partition.delete()
+                self.directory.forget(topic.name, index)
+            else:
+                self.directory.delete(topic.name, index)
+
+    def _metadata_reloaded(self) -> None:
+        """The metadata was thrown away: partitions of topics that were never made durable go, others meet their new selves."""
+        self.metadata.listeners.append(self._topic_changed)
+        for key, partition in list(self._partitions.items()):
+            topic = self.metadata.topics_by_id.get(key[0])
+            if topic is None or key[1] >= len(topic.partitions):
+                del self._partitions[key]
+                partition.close(clean=False)
+            else:
+                partition.configure(self, topic)
+
+    def _group_shard(self, index: int) -> Shard:
+        def open_log() -> Log:
+            topic = self.metadata.topics[OFFSETS_TOPIC]
+            return self.directory.open_log(self.metadata, topic, index)
+
+        def make_machine() -> GroupShard:
+            return GroupShard(index, self.config, self)
+
+        return Shard(self, f"{OFFSETS_TOPIC}-{index}", open_log, make_machine)
+
+    def close(self) -> None:
+        """Flush and close every log, and say so on disk: the next start need not look for damage."""
+        self.end_turn()
+        for partition in self._partitions.values():
+            partition.close()
+        self.directory.close()
+
+    def has_partition(self, topic: Topic, index: int) -> bool:
+        """Whether a partition has anything in it, without making its files."""
+        return (topic.topic_id, index) in self._partitions or self.directory.exists(topic.name, index)
+
+    def start_maintenance(self) -> None:
+        """Begin the rounds of housekeeping."""
+        Maintenance(self).start()
+
+    def open_partitions(self) -> list[Partition]:
+        """The partitions that have been asked for since the start."""
+        return list(self._partitions.values())
+
+    # -- who owns what
+
+    @property
+    def offsets_anywhere(self) -> bool:
+        """Whether any node takes offset requests for any group (design 1: any broker answers)."""
+        return len(self.nodes) == 1 or self.config.offsets_any_broker
+
+    def shard_of_group(self, group_id: str) -> Shard:
+        """The shard of a group, whether loaded or not."""
+        return self.group_shards[shard_index(group_id, len(self.group_shards))]
+
+    def coordinator_of(self, group_id: str) -> int:
+        """The node that coordinates a group."""
+        index = shard_index(group_id, len(self.group_shards))
+        return self.metadata.topics[OFFSETS_TOPIC].partitions[index].leader
+
+    def group_shard(self, group_id: str, ctx: Context, *, anywhere: bool = False) -> Shard:
+        """The loaded shard of a group. Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS."""
+        if len(self.nodes) > 1 and not anywhere and self.coordinator_of(group_id) != ctx.node_id:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, f"node {ctx.node_id} does not coordinate group {group_id!r}")
+        shard = self.shard_of_group(group_id)
+        if shard.state is not READY:
+            shard.require()
+        return shard
+
+    def own_group_shards(self, ctx: Context) -> Iterator[Shard]:
+        """The loaded shards that a node coordinates. Errors: COORDINATOR_LOAD_IN_PROGRESS."""
+        leaders = self.metadata.topics[OFFSETS_TOPIC].partitions
+        for index, shard in enumerate(self.group_shards):
+            if leaders[index].leader == ctx.node_id:
+                shard.require()
+                yield shard
+
+    def partition(self, topic: Topic, index: int) -> Partition:
+        """One partition of a data topic, opened when first asked for."""
+        key = (topic.topic_id, index)
+        partition = self._partitions.get(key)
+        if partition is None:
+            if topic.name == OFFSETS_TOPIC:
+                shard = self.group_shards[index]
+                shard.open()
+                partition = Partition(topic, index, shard.log, self)
+                partition.journal = shard.journal
+                shard.followers.append(partition.advance)
+            else:
+                log = self.directory.open_log(self.metadata, topic, index)
+                partition = Partition(topic, index, log, self)
+                partition.journal = Journal(partition)
+            self._partitions[key] = partition
+        return partition
+
+    def endpoint(self, node_id: int, ctx: Context) -> tuple[str, int]:
+        """Where a client that came in on ctx.listener reaches a node."""
+        for node in self.nodes:
+            if node.node_id == node_id:
+                came_in: Listener = ctx.listener
+                listener = node.listeners.get(came_in.name) or next(iter(node.listeners.values()))
+                host = listener.advertised_host or ctx.local_host or listener.host
+                return host, listener.advertised_port or listener.port
+        return "", -1
+
+    # -- the turn
+
+    def begin_turn(self) -> int:
+        """Something has come in: read the clock once for the turn, and see to it that the turn ends."""
+        if not self._turn_open:
+            self._turn_open = True
+            self.now_ms = self.env.clock.now_ms()
+            self._call_soon(self.end_turn)
+        return self.now_ms
+
+    def end_turn(self) -> None:
+        """Write what the turn appended and send its replies."""
+        self._turn_open = False
+        self.durability.end_turn()
+
+    def sync_done(self, failed: dict[Log, Exception]) -> None:
+        """The syncs that `start_sync` began have ended."""
+        self.begin_turn()
+        self.durability.sync_done(failed)
+
+    def touch(self, journal: Journal) -> None:
+        """A log is to be flushed at the end of the turn."""
+        self.durability.touch(journal)
+        if not self._turn_open:
+            self.begin_turn()
+
+    def internal_context(self) -> Context:
+        """The context of a request the broker sends itself."""
+        return Context(self.now_ms, self.env.rng, node_id=self.nodes[0].node_id)
+
+    # -- parked requests
+
+    def park(self, token: Token, parked: ParkedRequest, shard: Shard | None) -> None:
+        """Keep what is needed to answer a request later."""
+        parked.own_frame()
+        self.parked[token] = parked
+        if shard is not None:
+            shard.parked.add(token)
+
+    def answer(self, shard: Shard | None, token: Any, response: Any) -> None:
+        """Answer a parked request once what it has seen is durable; a client that has gone is passed over."""
+        parked = self.parked.pop(token, None)
+        if parked is None:
+            return
+        self.begin_turn()
+        connection, slot = token
+        connection.fill(slot, encode_reply(parked.route, parked.api_version, parked.correlation_id, response))
+        data, position, stop = parked.frame
+        if shard is not None:
+            self.durability.hold(shard.journal, (connection, slot, data, position, stop))
+        self.durability.speaks(connection)
+
+    def refuse_parked(self, token: Any, code: ErrorCode) -> None:
+        """Answer a parked request with an error."""
+        parked = self.parked.pop(token, None)
+        if parked is not None and not token[0].closed:
+            data, position, stop = parked.frame
+            token[0].fill(token[1], self.router.refusal(data[position:stop], code))
+            self.durability.speaks(token[0])
+
+    def keep_answer(
+        self, connection: Connection, question: bytes, api_version: int, sources: tuple[Shard, list[Any]], reply: bytes
+    ) -> None:
+        """Keep the reply to an OffsetFetch for the next time (see commit_path)."""
+        shard, columns = sources
+        self._keep_answer(connection, question, Answer(api_version, shard, [(c, c.version) for c in columns], reply))
+
+    # -- connections
+
+    def connected(self, connection: Connection) -> None:
+        """A client has come; one too many is turned away."""
+        self.connections.add(connection)
+        if len(self.connections) > self.config.max_connections:
+            connection.refuse(f"more than max.connections={self.config.max_connections} are open")
+
+    def disconnected(self, connection: Connection) -> None:
+        """A client has gone: nothing waits for it any more."""
+        self.connections.discard(connection)
+        for slot, reply in enumerate(connection.out, connection.base):
+            if reply is None:
+                self.parked.pop((connection, slot), None)
+        if connection.fetch_waits:
+            for wait in list(connection.fetch_waits.values()):
+                wait.cancel()
+        connection.out = []
+
+    # -- time and background
+
+    def set_alarm(self, shard: Shard, name: Any, alarm_ms: int) -> None:
+        """Ring a shard's alarm."""
+        self.at(alarm_ms, lambda due_ms, now_ms: shard.ring(name, due_ms, now_ms))
+
+    def at(self, due_ms: int, call: Callable[[int, int], None]) -> None:
+        """Call `call(due_ms, now_ms)` at a time in Unix milliseconds."""
+        self._alarm_number += 1
+        heapq.heappush(self._alarms, (due_ms, self._alarm_number, call))
+        self.alarm_moved = self._alarms[0][0] == due_ms or self.alarm_moved
+
+    alarm_moved = False  # the server has to look at next_alarm_ms again
+
+    @property
+    def next_alarm_ms(self) -> int | None:
+        """When `ring` is due, if at all."""
+        return self._alarms[0][0] if self._alarms else None
+
+    def ring(self) -> None:
+        """Do what has become due."""
+        self.begin_turn()
+        now_ms = self.now_ms
+        while self._alarms and self._alarms[0][0] <= now_ms:
+            due_ms, _, call = heapq.heappop(self._alarms)
+            call(due_ms, now_ms)
+
+    def in_background(self, steps: Iterator[None]) -> None:
+        """Run the steps of a long job between turns."""
+        self.background.append(steps)
+
+    def step_background(self) -> bool:
+        """One step of the oldest job; False when there is none."""
+        if not self.background:
+            return False
+        steps = self.background[0]
+        try:
+            next(steps)
+            self.background.rotate(-1)
+        except StopIteration:
+            self.background.remove(steps)
+        except OSError as error:
+            self.background.remove(steps)
+            logger.error("a background job failed: %s", error)
+        return True
+
+
+class MetadataMachine:
+    """The cluster's metadata as a shard's state machine: its records have no keys, and it sets no timers."""
+
+    def __init__(self, metadata: ClusterMetadata) -> None:
+        self.metadata = metadata
+
+    def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int = -1) -> None:
+        """Apply one record."""
+        if value is not None:
+            self.metadata.replay(value)
+
+    def on_timer(self, name: Hashable, ctx: Context) -> Result:
+        """There are no timers."""
+        return Result()
+
+    def on_load(self, ctx: Context) -> Result:
+        """Nothing to set."""
+        return Result()

@@ -1,0 +1,319 @@
+"""One client connection: bytes in, requests cut and handed on; replies out, in request order, and never more than the client reads."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from struct import Struct
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from storage.log import FileSlice
+
+log = logging.getLogger("momus.connection")
+
+FRAME_HEAD = Struct(">ihhi")  # size, api key, api version, correlation id
+SIZE = Struct(">i")
+# a reply: its bytes, or parts of which some lie in segment files and are read when the client takes them
+Reply: TypeAlias = "bytes | list[bytes | FileSlice] | None"
+
+CHUNK_BYTES = 1 << 20  # what is read of a segment at once for a slow or large fetch
+WRITE_BUFFER_BYTES = 1 << 19  # unsent bytes after which a client counts as slow
+BACKLOG_SLOTS = 4096  # replies not sent yet after which a connection's requests wait
+
+
+class Connection:
+    """A protocol object for asyncio's transports; it does no I/O but through the transport it is given.
+
+    Every request takes a slot in `out`; a reply may be put there at once or much later, and leaves when all before it
+    have left. Slots count up from 0 over the connection's life.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "barred",
+        "base",
+        "broker",
+        "client",
+        "closed",
+        "commit_heads",
+        "fetch_answers",
+        "fetch_waits",
+        "head_length",
+        "host",
+        "last_active_ms",
+        "listener",
+        "local",
+        "needed",
+        "node_id",
+        "out",
+        "partial",
+        "parts",
+        "parts_size",
+        "sessions",
+        "stream",
+        "streamed",
+        "stuffed",
+        "transport",
+        "unsent",
+    )
+
+    def __init__(self, broker: Broker, node_id: int, listener: Any) -> None:
+        self.broker = broker
+        self.node_id = node_id
+        self.listener = listener
+        self.transport: Any = None
+        self.host = ""
+        self.local: str | None = None
+        self.client = ""
+        self.closed = False
+        self.out: list[Reply] = []
+        self.base = 0  # the slot of out[0]
+        self.unsent = 0  # bytes of replies that wait in out
+        self.barred = False  # has seen what is not synced yet: only `release` sends
+        self.partial = b""  # an incomplete frame's first bytes, or whole frames that wait
+        self.parts: list[bytes] = []  # the rest of a large incomplete frame, as it came
+        self.parts_size = 0
+        self.needed = 0  # bytes of the incomplete frame, size field included
+        self.stuffed = False  # the transport asked us to stop writing
+        self.stream: list[bytes | FileSlice] = []  # what is being sent, oldest first
+        self.streamed = 0  # bytes sent of the slice at its front
+        self.last_active_ms = 0
+        self.commit_heads: dict[bytes, Any] | None = None
+        self.head_length = 0
+        self.fetch_answers: dict[bytes, Any] | None = None
+        self.fetch_waits: dict[int, Any] | None = None
+        self.sessions: Any = None
+
+    # -- the transport's side
+
+    def connection_made(self, transport: Any) -> None:
+        """Take a new connection, or turn it away when there are too many."""
+        self.transport = transport
+        transport.set_write_buffer_limits(WRITE_BUFFER_BYTES)
+        peer = transport.get_extra_info("peername")
+        self.host = f"/{peer[0]}" if peer else ""
+        self.broker.connected(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The client is gone: forget what waits for it."""
+        self.closed = True
+        self.partial = b""
+        self.parts.clear()
+        self.broker.queued_bytes -= self.parts_size
+        self.parts_size = 0
+        self.stream.clear()
+        self.broker.disconnected(self)
+
+    def eof_received(self) -> bool:
+        """A client that has sent its last byte has gone, for Kafka."""
+        return False
+
+    def pause_writing(self) -> None:
+        """The client reads more slowly than we write: ask it nothing more until it has caught up."""
+        self.stuffed = True
+        self.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """The client has caught up."""
+        self.stuffed = False
+        self._pump()
+        if not self.stuffed and not self.closed:
+            self.transport.resume_reading()
+            self._go_on()
+
+    def data_received(self, data: bytes) -> None:
+        """Cut frames and hand them on."""
+        broker = self.broker
+        self.last_active_ms = broker.begin_turn()
+        broker.metrics.bytes_received += len(data)
+        if self.needed:
+            joined = self._join(data)
+            if joined is None:
+                return
+            data = joined
+        elif self.partial:
+            data = self.partial + data
+            self.partial = b""
+        self._process(data)
+
+    # -- frames
+
+    def _join(self, data: bytes) -> bytes | None:
+        """Collect the pieces of a large frame; its memory is taken as the bytes arrive, not as its size field says."""
+        broker = self.broker
+        self.parts.append(data)
+        self.parts_size += len(data)
+        broker.queued_bytes += len(data)
+        if self.parts_size < self.needed:
+            if broker.queued_bytes > broker.queued_limit and broker.queued_bytes != self.parts_size:
+                self.refuse(f"unfinished requests take {broker.queued_bytes} bytes, more than queued.max.bytes")
+            return None
+        joined = b"".join(self.parts)
+        broker.queued_bytes -= self.parts_size
+        self.parts.clear()
+        self.parts_size = self.needed = 0
+        return joined
+
+    def _process(self, data: bytes) -> None:
+        broker = self.broker
+        commit, offset_fetch, dispatch, out = broker.commit, broker.offset_fetch, broker.dispatch, self.out
+        counts = broker.metrics.requests
+        position, end = 0, len(data)
+        unpack = FRAME_HEAD.unpack_from
+        while end - position >= 12:
+            size, api_key, api_version, correlation_id = unpack(data, position)
+            stop = position + 4 + size
+            if stop > end or size < 8:
+                break
+            if api_key == 8:
+                reply = commit(self, data, position, stop, correlation_id)
+            elif api_key == 9:
+                reply = offset_fetch(self, data, position, stop, correlation_id)
+            else:
+                reply = None
+            if reply is not None:
+                counts[api_key] += 1
+                out.append(reply)
+            else:
+                dispatch(self, data, position, stop, api_key, api_version, correlation_id)
+                if self.closed:
+                    return
+                if self.unsent > broker.backlog_limit or len(out) > BACKLOG_SLOTS:
+                    position = stop
+                    break
+            position = stop
+        if position < end:
+            self._keep(data, position, end)
+        if out:
+            broker.durability.speaks(self)
+
+    def _keep(self, data: bytes, position: int, end: int) -> None:
+        """Keep what is not a whole frame, or may not be worked on yet."""
+        left = end - position
+        if left >= 4:
+            size = SIZE.unpack_from(data, position)[0]
+            if size < 8 or size > self.broker.request_limit:
+                self.refuse(
+                    f"a frame of {size} bytes: sizes of 8 to {self.broker.request_limit} (socket.request.max.bytes) are taken"
+                )
+                return
+            if left < size + 4 and size > 65536:
+                self.needed = size + 4
+                self.parts.append(data[position:end])
+                self.parts_size = left
+                self.broker.queued_bytes += left
+                return
+        self.partial = data[position:end]
+        if self.unsent > self.broker.backlog_limit or len(self.out) > BACKLOG_SLOTS:
+            self.transport.pause_reading()
+
+    def _go_on(self) -> None:
+        """Work on the frames that had to wait for replies to leave."""
+        if len(self.partial) >= 12 and not self.needed:
+            self.broker.begin_turn()
+            data, self.partial = self.partial, b""
+            self._process(data)
+
+    def refuse(self, why: str) -> None:
+        """Close the connection, saying why in the log: what came cannot be answered."""
+        if not self.closed:
+            log.warning("closing connection %s (client %r): %s", self.host, self.client, why)
+            self.closed = True
+            self.out.clear()
+            self.transport.abort()
+
+    # -- replies
+
+    @property
+    def local_host(self) -> str:
+        """The address of ours that the client connected to."""
+        if self.local is None:
+            name = self.transport.get_extra_info("sockname")
+            self.local = name[0] if name else ""
+        return self.local
+
+    @property
+    def next_slot(self) -> int:
+        """The slot the next request will take."""
+        return self.base + len(self.out)
+
+    def fill(self, slot: int, reply: Reply) -> None:
+        """Put a reply into the slot its request took."""
+        if not self.closed:
+            self.out[slot - self.base] = reply
+            self.unsent += size_of(reply)
+
+    def drain(self) -> None:
+        """Send all replies that are ready and in order."""
+        if not self.barred:
+            self.release(self.base + len(self.out))
+
+    def release(self, limit_slot: int) -> None:
+        """Send the replies that are ready, in order, below a slot."""
+        out = self.out
+        ready = limit_slot - self.base
+        if ready <= 0 or self.closed:
+            return
+        if ready < len(out) or None in out:
+            ready = next((i for i in range(min(ready, len(out))) if out[i] is None), ready)
+            if not ready:
+                return
+        sent = out[:ready]
+        del out[:ready]
+        self.base += ready
+        try:
+            data = b"".join(sent)  # type: ignore[arg-type]
+        except TypeError:
+            self._send_parts(sent)
+        else:
+            self.broker.metrics.bytes_sent += len(data)
+            if self.stream:
+                self.stream.append(data)
+            elif data:
+                self.transport.write(data)
+        if not out:
+            self.unsent = 0
+        else:
+            self.unsent = sum(size_of(reply) for reply in out)
+        if self.partial and not self.stuffed and not self.stream:
+            self.transport.resume_reading()
+            self._go_on()
+
+    def _send_parts(self, replies: Sequence[Reply]) -> None:
+        """Queue replies of which some have parts in segment files."""
+        for reply in replies:
+            if isinstance(reply, list):
+                self.stream += reply
+            elif reply:
+                self.stream.append(reply)
+        self._pump()
+
+    def _pump(self) -> None:
+        """Write from the stream until the transport has enough; a large slice goes in chunks, as the client reads."""
+        stream = self.stream
+        done = 0
+        while done < len(stream) and not self.stuffed and not self.closed:
+            part = stream[done]
+            if isinstance(part, bytes):
+                chunk = part
+                done += 1
+            else:
+                chunk = part.pread(CHUNK_BYTES, self.streamed)
+                self.streamed += len(chunk)
+                if self.streamed == len(part):
+                    self.streamed = 0
+                    done += 1
+            self.broker.metrics.bytes_sent += len(chunk)
+            self.transport.write(chunk)
+        del stream[:done]
+
+
+def size_of(reply: Reply) -> int:
+    """Bytes of memory a waiting reply takes; parts in files take none."""
+    if reply is None:
+        return 0
+    if isinstance(reply, bytes):
+        return len(reply)
+    return sum(len(part) for part in reply if isinstance(part, bytes))

@@ -1,0 +1,203 @@
+"""A shard: one log with the state machine that replays it, its timers, and the requests parked in it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from broker.coordinator.result import Context, Record, Result, Token
+from broker.journal import Journal
+from protocol.errors import ErrorCode, KafkaError
+from protocol.record_batch import build_batch, iter_records
+
+if TYPE_CHECKING:
+    from storage.log import Log
+
+logger = logging.getLogger("momus.shard")
+
+UNLOADED, LOADING, READY = "unloaded", "loading", "ready"
+LOAD_AT_ONCE_BYTES = 1 << 20  # a log up to this size is replayed when first asked for: about 10 ms
+RECORDS_A_SLICE = 500  # of a larger one, replayed before the loop gets its turn: about 2 ms
+
+
+class Machine(Protocol):
+    """State that is rebuilt by replaying records, and that decides nothing while it replays."""
+
+    def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int = -1) -> None:
+        """Apply one record."""
+
+    def on_timer(self, name: Hashable, ctx: Context) -> Result:
+        """A timer has run out."""
+
+    def on_load(self, ctx: Context) -> Result:
+        """All records are replayed: set the timers."""
+
+
+class Host(Protocol):
+    """What a shard needs of the broker around it."""
+
+    def internal_context(self) -> Context:
+        """The context of a request that the broker sends itself."""
+
+    def touch(self, journal: Journal) -> None:
+        """The journal's log is to be flushed at the end of the turn."""
+
+    def set_alarm(self, shard: Shard, name: Hashable, alarm_ms: int) -> None:
+        """Call shard.ring(name, alarm_ms, now) then."""
+
+    def answer(self, shard: Shard, token: Token, response: Any) -> None:
+        """Send the response of a parked request, once what it saw is durable."""
+
+    def refuse_parked(self, token: Token, code: ErrorCode) -> None:
+        """Answer a parked request with an error."""
+
+    def in_background(self, steps: Iterator[None]) -> None:
+        """Run the steps between turns."""
+
+
+class Shard:
+    """The runtime of a state machine over a log.
+
+    Durable: a reply leaves when every record appended before it is durable at the configured level. State runs ahead of
+    the log only until then; after a failed write it is thrown away and replayed.
+    """
+
+    is_shard = True
+
+    def __init__(self, host: Host, name: str, open_log: Callable[[], Log], make_machine: Callable[[], Machine]) -> None:
+        self.when_durable: list[Callable[[], None]] = []  # effects on the outside that must not run ahead of the log
+        self.followers: list[Callable[[int], None]] = []  # readers of the log: the partition that clients fetch from
+        self.when_reloaded: list[Callable[[], None]] = []  # stays: whoever keeps something of the machine
+        self._host = host
+        self.name = name
+        self._open_log = open_log
+        self._make_machine = make_machine
+        self.state = UNLOADED
+        self.journal: Journal = None  # type: ignore[assignment]  # there from the first `require` on
+        self.log: Log = None  # type: ignore[assignment]
+        self.machine: Any = make_machine()
+        self.deadlines: dict[Hashable, int] = {}
+        self._alarms: dict[Hashable, int] = {}
+        self.parked: set[Token] = set()
+
+    def __str__(self) -> str:
+        return self.name
+
+    # -- loading
+
+    def require(self) -> None:
+        """Make sure that the shard is loaded. Errors: COORDINATOR_LOAD_IN_PROGRESS, while a large log is replayed."""
+        if self.state == READY:
+            return
+        if self.state == UNLOADED:
+            self.open()
+            if self.log.size_bytes <= LOAD_AT_ONCE_BYTES:
+                for _ in self._replay_log():
+                    pass
+                return
+            self.state = LOADING
+            self._host.in_background(self._replay_log())
+        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.name} is being loaded")
+
+    def open(self) -> None:
+        """Open the log; the state is loaded by `require`."""
+        if self.log is None:
+            self.log = self._open_log()
+            self.journal = Journal(self)
+
+    def _replay_log(self) -> Iterator[None]:
+        machine, done = self.machine, 0
+        for header, batch in self.log.batches(self.log.log_start_offset):
+            if header.is_control:
+                continue
+            for record in iter_records(batch):
+                machine.replay(record.key, record.value, record.offset, header.producer_id)
+            done += header.record_count
+            if done >= RECORDS_A_SLICE:
+                done = 0
+                yield
+                if machine is not self.machine:  # thrown away meanwhile
+                    return
+        self.state = READY
+        self.apply(machine.on_load(self._host.internal_context()))
+
+    def advance(self, durable_offset: int) -> None:
+        """All that was decided so far is durable; the replies are released by the journal."""
+        for follow in self.followers:
+            follow(durable_offset)
+        if self.when_durable:
+            calls, self.when_durable = self.when_durable, []
+            for call in calls:
+                call()
+
+    def reload(self) -> None:
+        """Start again from the log. Everyone parked here is told to find the coordinator anew."""
+        parked, self.parked = self.parked, set()
+        self.when_durable.clear()
+        self.deadlines.clear()
+        self._alarms.clear()
+        self.machine = self._make_machine()
+        self.state = UNLOADED
+        for token in parked:
+            self._host.refuse_parked(token, ErrorCode.NOT_COORDINATOR)
+        logger.warning("%s: reloading from its log", self.name)
+        try:
+            self.require()
+        except KafkaError as error:
+            logger.info("%s: %s", self.name, error.message)
+        for call in self.when_reloaded:
+            call()
+
+    # -- work
+
+    def apply(self, result: Result, now_ms: int | None = None) -> None:
+        """Carry out what a handler decided, but for its own reply."""
+        if result.records:
+            self.append(result.records, now_ms)
+        for name, deadline_ms in result.timers:
+            self.set_timer(name, deadline_ms)
+        for token, response in result.wake:
+            self.parked.discard(token)
+            self._host.answer(self, token, response)
+        for shard, records in result.appends:
+            shard.append(records, now_ms)
+
+    def append(self, records: Sequence[Record], now_ms: int | None = None) -> None:
+        """Append the records as one batch and replay them."""
+        if now_ms is None:
+            now_ms = self._host.internal_context().now_ms
+        log = self.log
+        base = log.end_offset
+        batch = build_batch(records, base_offset=base, leader_epoch=log.leader_epoch, timestamp_ms=now_ms)
+        last = base + len(records) - 1
+        log.append((batch,), base_offset=base, last_offset=last, max_timestamp_ms=now_ms, size=len(batch))
+        self._host.touch(self.journal)
+        replay = self.machine.replay
+        for offset, (key, value) in enumerate(records, base):
+            replay(key, value, offset)
+
+    def set_timer(self, name: Hashable, deadline_ms: int | None) -> None:
+        """Set, move or cancel a timer. A deadline that moves on costs a store: the alarm set before finds it moved."""
+        if deadline_ms is None:
+            self.deadlines.pop(name, None)
+            return
+        self.deadlines[name] = deadline_ms
+        alarm_ms = self._alarms.get(name)
+        if alarm_ms is None or deadline_ms < alarm_ms:
+            self._alarms[name] = deadline_ms
+            self._host.set_alarm(self, name, deadline_ms)
+
+    def ring(self, name: Hashable, alarm_ms: int, now_ms: int) -> None:
+        """An alarm rings; it may be for a deadline that has moved on or gone."""
+        if self._alarms.get(name) != alarm_ms or self.state != READY:
+            return
+        del self._alarms[name]
+        deadline_ms = self.deadlines.get(name)
+        if deadline_ms is None:
+            return
+        if deadline_ms > now_ms:
+            self.set_timer(name, deadline_ms)
+            return
+        del self.deadlines[name]
+        self.apply(self.machine.on_timer(name, self._host.internal_context()))

@@ -1,0 +1,185 @@
+"""The data directory: who it belongs to, where each log lies, and what the last shutdown said of it.
+
+Layout, as Kafka's: `meta.properties`, the checkpoints, `.lock`, `__cluster_metadata-0/` and a directory a partition.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from storage import checkpoints
+from storage.errors import LockedError
+from storage.log import Log, LogConfig
+
+if TYPE_CHECKING:
+    from broker.config import BrokerConfig
+    from broker.metadata import ClusterMetadata, Topic
+    from storage.env import Env, Lock
+
+logger = logging.getLogger("momus.directory")
+
+METADATA_TOPIC = "__cluster_metadata"
+ALL_OF_IT = 2**63 - 1  # a recovery point behind which nothing lies
+
+
+class DirectoryError(Exception):
+    """The data directory cannot be used; the text says why and what to do."""
+
+
+class DataDirectory:
+    """One data directory, locked for as long as the process lives."""
+
+    def __init__(self, env: Env, path: str, config: BrokerConfig, lock: Lock) -> None:
+        self.env = env
+        self.path = path
+        self._config = config
+        self._lock = lock
+        self.cluster_id = ""
+        self.was_clean = False
+        self._recovery_points: dict[tuple[str, int], int] = {}
+        self._log_starts: dict[tuple[str, int], int] = {}
+        self.logs: dict[tuple[str, int], Log] = {}
+
+    @classmethod
+    def open(cls, env: Env, path: str, config: BrokerConfig) -> DataDirectory:
+        """Lock the directory, make it when it is new. Errors: DirectoryError, OSError."""
+        files = env.files
+        files.makedirs(path)
+        try:
+            lock = files.lock(f"{path}/{checkpoints.LOCK}")
+        except LockedError as error:
+            raise DirectoryError(
+                f"the data directory {path} is in use by another process: stop that one, or use another --data-dir"
+            ) from error
+        directory = cls(env, path, config, lock)
+        directory._read_identity()
+        directory._recovery_points = checkpoints.read_offsets(files, f"{path}/{checkpoints.RECOVERY_POINTS}")
+        directory._log_starts = checkpoints.read_offsets(files, f"{path}/{checkpoints.LOG_START_OFFSETS}")
+        directory.was_clean = checkpoints.take_clean_shutdown(files, path)
+        return directory
+
+    def _read_identity(self) -> None:
+        path = f"{self.path}/{checkpoints.META_PROPERTIES}"
+        found = checkpoints.read_properties(self.env.files, path)
+        if found is not None:
+            self.cluster_id = found.get("cluster.id", "")
+            if not self.cluster_id:
+                raise DirectoryError(f"{path} names no cluster.id: restore the file, or use another --data-dir")
+            return
+        self.cluster_id = checkpoints.uuid_text(self.env.rng.uuid_bytes())
+        checkpoints.write_properties(
+            self.env.files,
+            path,
+            {
+                "version": "1",
+                "cluster.id": self.cluster_id,
+                "node.id": str(self._config.node_id),
+                "directory.id": checkpoints.uuid_text(self.env.rng.uuid_bytes()),
+            },
+        )
+
+    # -- logs
+
+    def open_metadata_log(self) -> Log:
+        """The log of the cluster's metadata."""
+        return self._open(METADATA_TOPIC, 0, LogConfig(segment_bytes=1 << 30, cleanup_policy=frozenset()))
+
+    def open_log(self, metadata: ClusterMetadata, topic: Topic, index: int) -> Log:
+        """The log of one partition; nothing is made on disk before its first batch."""
+        log = self._open(topic.name, index, log_config(metadata, topic), topic.topic_id)
+        log.set_leader_epoch(topic.partitions[index].leader_epoch)
+        return log
+
+    def _open(self, name: str, index: int, config: LogConfig, topic_id: bytes | None = None) -> Log:
+        key = (name, index)
+        known = self._recovery_points.get(key, ALL_OF_IT if self.was_clean else 0)
+        log = Log.open(
+            self.env,
+            f"{self.path}/{name}-{index}",
+            config,
+            recovery_point=known,
+            log_start_offset=self._log_starts.get(key, 0),
+            topic_id=topic_id,
+        )
+        if log.report is not None and log.report.dropped_bytes:
+            logger.warning("%s-%d: %s", name, index, log.report)
+        self.logs[key] = log
+        return log
+
+    def exists(self, name: str, index: int) -> bool:
+        """Whether a partition has anything on disk."""
+        return self.env.files.exists(f"{self.path}/{name}-{index}")
+
+    def forget(self, name: str, index: int) -> None:
+        """A partition's log has been deleted."""
+        self.logs.pop((name, index), None)
+        self._recovery_points.pop((name, index), None)
+        if self._log_starts.pop((name, index), None) is not None:
+            self._write_log_starts()
+
+    def delete(self, name: str, index: int) -> None:
+        """Remove what a partition that was not opened has on disk."""
+        if self.exists(name, index):
+            self.env.files.remove_tree(f"{self.path}/{name}-{index}")
+        self.forget(name, index)
+
+    def log_start_moved(self, name: str, index: int, offset: int) -> None:
+        """Make a log's new start durable."""
+        self._log_starts[name, index] = offset
+        self._write_log_starts()
+
+    def _write_log_starts(self) -> None:
+        checkpoints.write_offsets(self.env.files, f"{self.path}/{checkpoints.LOG_START_OFFSETS}", self._log_starts)
+
+    def remove_orphans(self, metadata: ClusterMetadata) -> None:
+        """Remove what is left of topics that were deleted just before a crash."""
+        files = self.env.files
+        for name in files.listdir(self.path):
+            topic, dash, index = name.rpartition("-")
+            if not dash or not (index.isdigit() or index == "delete"):
+                continue
+            topic_id = checkpoints.read_partition_metadata(files, f"{self.path}/{name}")
+            if index == "delete" or (topic_id is not None and topic_id not in metadata.topics_by_id):
+                logger.info("removing %s: its topic is gone", name)
+                files.remove_tree(f"{self.path}/{name}")
+                if index.isdigit():
+                    self._recovery_points.pop((topic, int(index)), None)
+                    self._log_starts.pop((topic, int(index)), None)
+
+    def close(self) -> None:
+        """Close every log and write down that all is well."""
+        for key, log in self.logs.items():
+            log.close(clean=True)
+            self._recovery_points[key] = log.end_offset
+        files = self.env.files
+        checkpoints.write_offsets(files, f"{self.path}/{checkpoints.RECOVERY_POINTS}", self._recovery_points)
+        checkpoints.mark_clean_shutdown(files, self.path)
+        self._lock.release()
+
+
+def log_config(metadata: ClusterMetadata, topic: Topic) -> LogConfig:
+    """A topic's settings in the log's terms."""
+
+    def number(key: str) -> int:
+        value = metadata.value(topic, key)
+        assert isinstance(value, int)
+        return value
+
+    policy = metadata.value(topic, "cleanup.policy")
+    assert isinstance(policy, tuple)
+    ratio = metadata.value(topic, "min.cleanable.dirty.ratio")
+    assert isinstance(ratio, float)
+    return LogConfig(
+        segment_bytes=number("segment.bytes"),
+        segment_ms=number("segment.ms"),
+        index_interval_bytes=number("index.interval.bytes"),
+        retention_ms=number("retention.ms"),
+        retention_bytes=number("retention.bytes"),
+        cleanup_policy=frozenset(str(p) for p in policy),
+        min_cleanable_dirty_ratio=ratio,
+        max_compaction_lag_ms=number("max.compaction.lag.ms"),
+        max_message_bytes=number("max.message.bytes"),
+        min_compaction_lag_ms=number("min.compaction.lag.ms"),
+        delete_retention_ms=number("delete.retention.ms"),
+    )

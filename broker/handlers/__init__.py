@@ -1,0 +1,46 @@
+"""The routing table: one line an API. ApiVersions and SUPPORTED.md are made from it.
+
+A handler is named "module:function" and imported with the first request for it. Versions are those of Apache Kafka 4.3,
+and older ones where a line says why.
+"""
+
+from __future__ import annotations
+
+from broker.router import GROUP, Route
+from protocol.api import ApiKey
+
+
+def make_routes() -> list[Route]:
+    """The APIs of one broker."""
+    return [
+        Route(ApiKey.PRODUCE, 3, 13, "produce:produce"),
+        Route(ApiKey.FETCH, 4, 18, "fetch:fetch"),
+        Route(ApiKey.LIST_OFFSETS, 1, 11, "list_offsets:list_offsets"),
+        Route(ApiKey.METADATA, 0, 13, "metadata:metadata"),
+        Route(ApiKey.OFFSET_COMMIT, 0, 10, "offsets:offset_commit"),  # v0, v1: the original proposal
+        Route(ApiKey.OFFSET_FETCH, 0, 10, "offsets:offset_fetch"),  # v0: the original proposal
+        Route(ApiKey.FIND_COORDINATOR, 0, 6, "metadata:find_coordinator"),
+        Route(ApiKey.JOIN_GROUP, 0, 9, "classic_group:join_group", GROUP),
+        Route(ApiKey.HEARTBEAT, 0, 4, "classic_group:heartbeat", GROUP),
+        Route(ApiKey.LEAVE_GROUP, 0, 5, "classic_group:leave_group", GROUP),
+        Route(ApiKey.SYNC_GROUP, 0, 5, "classic_group:sync_group", GROUP),
+        Route(ApiKey.DESCRIBE_GROUPS, 0, 6, "group_admin:describe_groups"),
+        Route(ApiKey.LIST_GROUPS, 0, 5, "group_admin:list_groups"),
+        Route(ApiKey.API_VERSIONS, 0, 4, "cluster:api_versions"),
+        Route(ApiKey.CREATE_TOPICS, 2, 7, "topics:create_topics"),
+        Route(ApiKey.DELETE_TOPICS, 1, 6, "topics:delete_topics"),
+        Route(ApiKey.DELETE_RECORDS, 0, 2, "delete_records:delete_records"),
+        Route(ApiKey.INIT_PRODUCER_ID, 0, 5, "cluster:init_producer_id"),
+        Route(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, "list_offsets:offset_for_leader_epoch"),
+        Route(ApiKey.DESCRIBE_CONFIGS, 1, 4, "configs:describe_configs"),
+        Route(ApiKey.ALTER_CONFIGS, 0, 2, "configs:alter_configs"),
+        Route(ApiKey.DESCRIBE_LOG_DIRS, 1, 5, "cluster:describe_log_dirs"),
+        Route(ApiKey.CREATE_PARTITIONS, 0, 3, "topics:create_partitions"),
+        Route(ApiKey.DELETE_GROUPS, 0, 2, "group_admin:delete_groups"),
+        Route(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, "configs:incremental_alter_configs"),
+        Route(ApiKey.OFFSET_DELETE, 0, 0, "offset_delete:offset_delete"),
+        Route(ApiKey.UPDATE_FEATURES, 0, 2, "cluster:update_features"),
+        Route(ApiKey.DESCRIBE_CLUSTER, 0, 2, "metadata:describe_cluster"),
+        Route(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, "configs:list_config_resources"),
+        Route(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, "metadata:describe_topic_partitions"),
+    ]

@@ -1,0 +1,178 @@
+"""What waits for a log: the replies held until it is durable, and what happens to them when a write fails."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from broker.connection import Connection
+    from storage.log import Log
+
+log = logging.getLogger("momus.journal")
+
+# connection, slot of the reply, and where the request lies: the bytes that hold its frame, where it starts and stops
+Held = tuple["Connection", int, bytes, int, int]
+
+
+class Owner(Protocol):
+    """The state machine over a log."""
+
+    log: Log
+    is_shard: bool  # its state is what replies of the coordinator are made from
+
+    def advance(self, durable_offset: int) -> None:
+        """All below this offset will survive a crash at the configured level."""
+
+    def reload(self) -> None:
+        """Throw away the state and build it again from the log."""
+
+
+class Journal:
+    """One log with its state machine and the replies that depend on its next flush."""
+
+    __slots__ = ("held", "log", "owner", "queued", "syncing", "written")
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        self.log = owner.log
+        self.held: list[Held] = []  # since the last flush
+        self.written: list[Held] = []  # flushed, waiting for the next sync job
+        self.syncing: list[Held] = []  # waiting for the job that runs
+        self.queued = False  # in the turn's list of journals to flush
+
+
+class Durability:
+    """Writes and syncs the logs that a turn touched, and releases the replies that waited for it.
+
+    At `memory` and `os` a turn ends with its replies sent. At `fsync` the syncs of a turn run beside the loop as one
+    job; what the next turns write waits for the next job (group commit). A connection that has seen anything of a
+    job's logs sends nothing more until that job is done: its replies stay in request order anyway.
+    """
+
+    def __init__(
+        self,
+        *,
+        fsync: bool,
+        start_sync: Callable[[list[Log]], None],
+        refuse: Callable[[Iterable[Held]], None],
+    ) -> None:
+        self.fsync = fsync
+        self._start_sync = start_sync  # begins syncing logs beside the loop; ends in sync_done
+        self._refuse = refuse  # puts a retriable error into the held slots
+        self._dirty: list[Journal] = []
+        self._connections: set[Connection] = set()  # have replies to send or to hold
+        self._syncing: list[Journal] = []
+        self._sync_connections: list[tuple[Connection, int]] = []
+        self._next: dict[Journal, None] = {}
+        self._next_connections: dict[Connection, int] = {}
+        self.failures = 0
+
+    def touch(self, journal: Journal) -> None:
+        """The log of this journal has something to write."""
+        if not journal.queued:
+            journal.queued = True
+            self._dirty.append(journal)
+
+    def is_settled(self, journal: Journal) -> bool:
+        """Whether everything in the log is durable: what was seen of it may be told."""
+        return not (journal.queued or (self.fsync and (journal in self._next or journal in self._syncing)))
+
+    def unsettled_shards(self) -> list[Journal]:
+        """The coordinator's logs (not the partitions') that are not durable to their end."""
+        journals = self._dirty
+        if self.fsync and (self._next or self._syncing):
+            journals = list(dict.fromkeys([*journals, *self._next, *self._syncing]))
+        return [journal for journal in journals if journal.owner.is_shard]
+
+    def speaks(self, connection: Connection) -> None:
+        """The connection has a reply to send at the end of the turn."""
+        self._connections.add(connection)
+
+    def hold(self, journal: Journal, held: Held) -> None:
+        """A reply waits for the journal's log; without anything unwritten there this is `speaks`."""
+        connection = held[0]
+        self._connections.add(connection)
+        if not self.is_settled(journal):
+            journal.held.append(held)
+            if self.fsync:
+                connection.barred = True
+            self.touch(journal)
+
+    def end_turn(self) -> None:
+        """Write what the turn appended, then send what may be sent."""
+        while self._dirty:  # advancing may wake requests that append again
+            dirty, self._dirty = self._dirty, []
+            for journal in dirty:
+                journal.queued = False
+                self._flush(journal)
+        connections, self._connections = self._connections, set()
+        if not self.fsync:
+            for connection in connections:
+                connection.drain()
+            return
+        for connection in connections:
+            if connection.barred or connection in self._next_connections:
+                connection.barred = True
+                self._next_connections[connection] = connection.next_slot
+            else:
+                connection.release(connection.next_slot)
+        self._sync_next()
+
+    def _flush(self, journal: Journal) -> None:
+        try:
+            journal.log.flush()
+        except OSError as error:
+            self._failed(journal, error)
+            return
+        if self.fsync:
+            journal.written += journal.held
+            journal.held.clear()
+            self._next[journal] = None
+        else:
+            journal.held.clear()
+            journal.owner.advance(journal.log.flushed_offset)
+
+    def _failed(self, journal: Journal, error: Exception) -> None:
+        """Nobody may see any effect of what was not made durable: refuse its readers, cut the log, rebuild the state."""
+        self.failures += 1
+        log.error("%s: writing failed (%s); cut back to the last durable offset and reloading", journal.log, error)
+        held = journal.syncing + journal.written + journal.held
+        journal.syncing, journal.written, journal.held = [], [], []
+        self._next.pop(journal, None)
+        self._refuse(held)
+        if self.fsync:
+            journal.log.cut_back(journal.log.synced_offset)
+        journal.owner.reload()
+
+    def _sync_next(self) -> None:
+        if self._syncing or not (self._next or self._next_connections):
+            return
+        self._syncing, self._next = list(self._next), {}
+        self._sync_connections, self._next_connections = list(self._next_connections.items()), {}
+        for journal in self._syncing:
+            journal.syncing, journal.written = journal.written, []
+        self._start_sync([journal.log for journal in self._syncing])
+
+    def sync_done(self, failed: dict[Log, Exception]) -> None:
+        """The syncs of a job have ended; `failed` names the logs whose sync did not succeed."""
+        syncing, self._syncing = self._syncing, []
+        released, self._sync_connections = self._sync_connections, []
+        for journal in syncing:
+            error = failed.get(journal.log)
+            if error is not None:
+                self._failed(journal, error)
+            else:
+                journal.syncing = []
+                journal.owner.advance(journal.log.synced_offset)
+        for connection, slot in released:
+            if connection not in self._next_connections:
+                connection.barred = False
+            connection.release(slot)
+        self.end_turn()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits to be written or synced."""
+        return not (self._dirty or self._next or self._syncing)

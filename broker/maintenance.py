@@ -1,0 +1,82 @@
+"""Housekeeping between requests: shards loaded ahead, retention, cleaning; all of it in steps of a few milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from broker.coordinator.runtime import UNLOADED
+from broker.topic_names import OFFSETS_TOPIC
+from protocol.errors import KafkaError
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from storage.log import Log
+
+
+class Maintenance:
+    """What a broker does of its own accord, by its clock."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._busy: set[str] = set()
+
+    def start(self) -> None:
+        """Load the shards that have something to load, and begin the rounds."""
+        broker = self._broker
+        broker.in_background(self._load_shards())
+        config = broker.config
+        self._every(config.log_retention_check_interval_ms, "retention", self._retain)
+        if config.log_cleaner_enable:
+            self._every(config.log_cleaner_backoff_ms, "cleaning", self._clean)
+
+    def _every(self, interval_ms: int, name: str, job: object) -> None:
+        broker = self._broker
+
+        def due(due_ms: int, now_ms: int) -> None:
+            if name not in self._busy:  # the last round may still be going on
+                self._busy.add(name)
+                broker.in_background(self._round(name, job))
+            broker.at(now_ms + interval_ms, due)
+
+        broker.at(broker.now_ms + interval_ms, due)
+
+    def _round(self, name: str, job: object) -> Iterator[None]:
+        try:
+            yield from job()  # type: ignore[operator]
+        finally:
+            self._busy.discard(name)
+
+    def _load_shards(self) -> Iterator[None]:
+        """Members of groups must time out whether or not anyone asks for their group after a restart."""
+        broker = self._broker
+        for index, shard in enumerate(broker.group_shards):
+            if shard.state is UNLOADED and broker.directory.exists(OFFSETS_TOPIC, index):
+                try:
+                    shard.require()
+                except KafkaError:  # a large one: it goes on loading in the background
+                    yield
+                yield
+
+    def _retain(self) -> Iterator[None]:
+        broker = self._broker
+        for topic in list(broker.metadata.topics.values()):
+            if topic.name == OFFSETS_TOPIC:
+                continue
+            for index in range(len(topic.partitions)):
+                if broker.has_partition(topic, index):
+                    yield from broker.partition(topic, index).maintenance(broker.now_ms)
+                    yield
+
+    def _clean(self) -> Iterator[None]:
+        broker = self._broker
+        for shard in broker.group_shards:
+            if shard.log is not None and self._is_dirty(shard.log):
+                yield from shard.log.clean(broker.now_ms, shard.log.flushed_offset)
+        for partition in broker.open_partitions():
+            if partition.topic.name != OFFSETS_TOPIC and self._is_dirty(partition.log):
+                yield from partition.log.clean(broker.now_ms, partition.last_stable_offset)
+
+    def _is_dirty(self, log: Log) -> bool:
+        config = log.config
+        return config.compacts and log.dirty_ratio() >= config.min_cleanable_dirty_ratio

@@ -1,0 +1,238 @@
+"""From a frame to its handler and back to a frame: versions, decoding, refusals; no Kafka rule beyond that lives here."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.coordinator.result import PARKED, Context, Result
+from broker.errors import error_response, lost_code
+from protocol.api import request_class, response_class
+from protocol.codegen import codec
+from protocol.errors import ErrorCode, KafkaError, MalformedError
+from protocol.header import decode_request_header
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.connection import Connection, Reply
+    from broker.journal import Held
+
+logger = logging.getLogger("momus.router")
+
+REPLY_HEAD = Struct(">ii")
+BROKER: Final = "broker"  # handler(broker, ctx, request)
+GROUP: Final = "group"  # handler(shard of request.group_id, ctx, request)
+API_VERSIONS = 18
+
+
+class Route:
+    """One API: its versions, its handler, and who it is for."""
+
+    __slots__ = ("api_key", "flexible_since", "handler", "max_version", "min_version", "request", "response", "target")
+
+    def __init__(self, api_key: int, min_version: int, max_version: int, handler: str, target: str = BROKER) -> None:
+        self.api_key = api_key
+        self.min_version = min_version
+        self.max_version = max_version
+        self.target = target
+        self.handler: Any = handler  # "module:function" until first used: a start-up imports only what it needs
+        self.request: Any = None
+        self.response: Any = None
+        self.flexible_since = 0
+
+    def load(self) -> None:
+        """Import the handler and the messages."""
+        import importlib
+
+        module, _, name = self.handler.partition(":")
+        self.request = request_class(self.api_key)
+        self.response = response_class(self.api_key)
+        self.flexible_since = self.request.FLEXIBLE_SINCE
+        self.handler = getattr(importlib.import_module(f"broker.handlers.{module}"), name)
+
+
+class ParkedRequest:
+    """What is needed to answer a request later, or to refuse it."""
+
+    __slots__ = ("api_version", "correlation_id", "frame", "route")
+
+    def __init__(
+        self, route: Route, api_version: int, correlation_id: int, data: bytes, position: int, stop: int
+    ) -> None:
+        self.route = route
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.frame = (data, position, stop)
+
+    def own_frame(self) -> None:
+        """Let go of what else came with this frame: it may wait for minutes."""
+        data, position, stop = self.frame
+        self.frame = (data[position:stop], 0, stop - position)
+
+
+def encode_reply(route: Route, api_version: int, correlation_id: int, response: Any) -> Reply:
+    """A whole frame: size, response header, body. ApiVersions has the old header in every version."""
+    tags = b"\x00" if api_version >= route.flexible_since and route.api_key != API_VERSIONS else b""
+    message = codec(route.response, api_version)
+    if route.api_key == 1:
+        parts = message.encode_parts(response)
+        size = 4 + len(tags) + sum(map(len, parts))
+        return [REPLY_HEAD.pack(size, correlation_id) + tags, *parts]
+    body = message.encode(response)
+    return REPLY_HEAD.pack(4 + len(tags) + len(body), correlation_id) + tags + body
+
+
+class Router:
+    """Dispatches what the shortcuts do not serve."""
+
+    def __init__(self, broker: Broker, routes: Iterable[Route]) -> None:
+        self._broker = broker
+        self.routes = {route.api_key: route for route in routes}
+
+    def dispatch(
+        self,
+        connection: Connection,
+        data: bytes,
+        position: int,
+        stop: int,
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+    ) -> None:
+        """Serve one frame: its slot is filled now, or later when it is parked."""
+        route = self.routes.get(api_key)
+        if route is None or not route.min_version <= api_version <= route.max_version:
+            if api_key != API_VERSIONS or route is None:
+                connection.refuse(f"API {api_key} version {api_version} is not served")
+                return
+            self._answer_unknown_version(connection, route, correlation_id)
+            return
+        if route.request is None:
+            route.load()
+        try:
+            request, ctx = self._decode(connection, route, data, position, stop, api_version)
+        except MalformedError as error:
+            connection.refuse(f"a {route.request.__name__} v{api_version} that cannot be read: {error}")
+            return
+        slot = connection.next_slot
+        ctx.token = (connection, slot)
+        connection.out.append(None)
+        self._broker.metrics.requests[api_key] += 1
+        parked = ParkedRequest(route, api_version, correlation_id, data, position, stop)
+        response = self._handle(route, ctx, request, parked)
+        if ctx.close_connection:
+            connection.refuse(f"{type(request).__name__} with acks=0 failed")
+        elif response is PARKED:
+            return
+        elif response is None:  # acks=0: nothing is sent
+            connection.fill(slot, b"")
+        else:
+            self._hold(ctx, (connection, slot, data, position, stop), api_key)
+            reply = encode_reply(route, api_version, correlation_id, response)
+            connection.fill(slot, reply)
+            if ctx.sources is not None and isinstance(reply, bytes):
+                self._broker.keep_answer(connection, data[position + 12 : stop], api_version, ctx.sources, reply[8:])
+
+    def _decode(
+        self, connection: Connection, route: Route, data: bytes, position: int, stop: int, api_version: int
+    ) -> tuple[Any, Context]:
+        size = stop - position
+        frame: bytes | memoryview
+        frame = (
+            memoryview(data)[position + 4 : stop] if route.api_key == 0 or size > 4096 else data[position + 4 : stop]
+        )
+        header, at = decode_request_header(frame, 0)
+        request, at = codec(route.request, api_version).decode(frame, at)
+        if at != size - 4:
+            raise MalformedError(f"{size - 4 - at} bytes follow the request")
+        connection.client = header.client_id or ""
+        broker = self._broker
+        ctx = Context(
+            broker.now_ms,
+            broker.env.rng,
+            api_key=route.api_key,
+            api_version=api_version,
+            client_id=connection.client,
+            client_host=connection.host,
+            node_id=connection.node_id,
+            listener=connection.listener,
+        )
+        ctx.connection = connection
+        ctx.local_host = connection.local_host
+        return request, ctx
+
+    def _handle(self, route: Route, ctx: Context, request: Any, parked: ParkedRequest) -> Any:
+        """Call the handler and carry out its result; answers the response, PARKED, or None for no reply."""
+        broker = self._broker
+        try:
+            if route.target == GROUP:
+                if not request.group_id:
+                    raise KafkaError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+                shard = broker.group_shard(request.group_id, ctx)
+                result = route.handler(shard.machine, ctx, request)
+                if result.response is PARKED:  # the same result may wake it
+                    broker.park(ctx.token, parked, shard)
+                shard.apply(result, ctx.now_ms)
+                return result.response
+            result = route.handler(broker, ctx, request)
+            if result is PARKED:
+                broker.park(ctx.token, parked, None)
+            elif isinstance(result, Result):
+                for shard, records in result.appends:
+                    shard.append(records, ctx.now_ms)
+                return result.response
+            return result
+        except KafkaError as error:
+            self._broker.metrics.error(route.api_key, error.code)
+            return error_response(request, route.api_key, ctx.api_version, error.code, error.message)
+        except Exception:
+            logger.exception("%s v%d failed", type(request).__name__, ctx.api_version)
+            code = ErrorCode.UNKNOWN_SERVER_ERROR
+            return error_response(request, route.api_key, ctx.api_version, code)
+
+    def _hold(self, ctx: Context, held: Held, api_key: int) -> None:
+        """The reply leaves when all that it has seen is durable: every shard for most APIs, and the partitions it wrote."""
+        durability = self._broker.durability
+        for journal in ctx.journals if api_key == 0 else durability.unsettled_shards():
+            durability.hold(journal, held)
+        durability.speaks(held[0])
+
+    def _answer_unknown_version(self, connection: Connection, route: Route, correlation_id: int) -> None:
+        """ApiVersions in a version to come is answered in version 0, with the range that works.
+
+        Source: KIP-511.
+        """
+        from protocol.messages.cluster import ApiVersion, ApiVersionsResponse
+
+        if route.request is None:
+            route.load()
+        keys = [ApiVersion(api_key=API_VERSIONS, min_version=route.min_version, max_version=route.max_version)]
+        response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=keys)
+        connection.out.append(encode_reply(route, 0, correlation_id, response))
+        self._broker.durability.speaks(connection)
+
+    # -- refusing
+
+    def refuse_held(self, held: Iterable[Held]) -> None:
+        """Put a retriable error into the slots of requests whose effects were thrown away."""
+        for connection, slot, data, position, stop in held:
+            if not connection.closed and slot >= connection.base:
+                connection.fill(slot, self.refusal(data[position:stop], None))
+                self._broker.durability.speaks(connection)
+
+    def refusal(self, frame: bytes, code: ErrorCode | None) -> Reply:
+        """The reply that refuses a frame, size field included."""
+        header, at = decode_request_header(frame, 4)
+        route = self.routes[header.api_key]
+        if route.request is None:
+            route.load()
+        view = memoryview(frame) if header.api_key == 0 else frame
+        request, _ = codec(route.request, header.api_version).decode(view, at)
+        if header.api_key == 0 and request.acks == 0:
+            return b""
+        if code is None:
+            code = lost_code(header.api_key)
+        response = error_response(request, header.api_key, header.api_version, code)
+        return encode_reply(route, header.api_version, header.correlation_id, response)

@@ -1,0 +1,270 @@
+"""The shell: sockets, signals, the event loop's timers and the sync thread around a Broker. No Kafka rule lives here."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import signal
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from broker.broker import Broker, Listener, Node
+from broker.config import BrokerConfig, ConfigError
+from broker.connection import Connection
+from broker.directory import DataDirectory, DirectoryError
+
+if TYPE_CHECKING:
+    from storage.env import Env
+    from storage.log import Log
+
+logger = logging.getLogger("momus.server")
+
+STEP_BREAK_S = 0.001  # between two steps of a background job, so that clients come first
+IDLE_SWEEP_S = 5.0
+SYNC_THREADS = 4
+
+
+class Server:
+    """One process: virtual brokers on their listeners, around one Broker."""
+
+    def __init__(self, env: Env, config: BrokerConfig, directory: DataDirectory, nodes: list[Node]) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.config = config
+        self.nodes = nodes
+        self.broker = Broker(
+            env,
+            config,
+            directory,
+            nodes,
+            call_soon=lambda call: self.loop.call_soon(self._turn, call),
+            start_sync=self._sync,
+        )
+        self.stopping = asyncio.Event()
+        self._servers: list[asyncio.Server] = []
+        self._alarm: asyncio.TimerHandle | None = None
+        self._stepping = False
+        self._sync_pool: ThreadPoolExecutor | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> list[str]:
+        """Load what must be loaded, listen, and answer the addresses, first listener first."""
+        self.broker.open()
+        addresses = []
+        for node in self.nodes:
+            for listener in node.listeners.values():
+                await self._listen(node, listener)
+            first = next(iter(node.listeners.values()))
+            addresses.append(f"{first.host}:{first.port}")
+        self._after_turn()
+        self.loop.call_later(IDLE_SWEEP_S, self._sweep)
+        self.broker.start_maintenance()
+        self._step_soon()
+        return addresses
+
+    async def _listen(self, node: Node, listener: Listener) -> None:
+        def connection() -> Any:
+            return Connection(self.broker, node.node_id, listener)
+
+        server = await self.loop.create_server(connection, listener.host, listener.port, backlog=1024)
+        listener.port = server.sockets[0].getsockname()[1]
+        self._servers.append(server)
+
+    # -- the turn
+
+    def _turn(self, end_turn: Any) -> None:
+        end_turn()
+        self._after_turn()
+
+    def _after_turn(self) -> None:
+        broker = self.broker
+        if broker.alarm_moved:
+            broker.alarm_moved = False
+            self._set_alarm()
+        if broker.background and not self._stepping:
+            self._step_soon()
+
+    def _set_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        due_ms = self.broker.next_alarm_ms
+        if due_ms is not None:
+            delay_s = max(0.0, (due_ms - self.broker.env.clock.now_ms()) / 1000)
+            self._alarm = self.loop.call_later(delay_s, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self.broker.ring()
+        self._set_alarm()
+
+    def _step_soon(self) -> None:
+        if self.broker.background and not self._stepping:
+            self._stepping = True
+            self.loop.call_later(STEP_BREAK_S, self._step)
+
+    def _step(self) -> None:
+        self._stepping = False
+        self.broker.begin_turn()
+        self.broker.step_background()
+        self._step_soon()
+
+    def _sync(self, logs: list[Log]) -> None:
+        """Sync some logs beside the loop; a job that fails names its logs."""
+        if not logs:
+            self.loop.call_soon(self.broker.sync_done, {})
+            return
+        if self._sync_pool is None:
+            self._sync_pool = ThreadPoolExecutor(SYNC_THREADS, "sync")
+        pending = len(logs)
+        failed: dict[Log, Exception] = {}
+
+        def done(log: Log, error: Exception | None) -> None:
+            nonlocal pending
+            pending -= 1
+            if error is not None:
+                failed[log] = error
+            if not pending:
+                self.broker.sync_done(failed)
+
+        def work(log: Log) -> None:
+            error: Exception | None = None
+            try:
+                log.sync()
+            except OSError as caught:
+                error = caught
+            self.loop.call_soon_threadsafe(done, log, error)
+
+        for log in logs:
+            self._sync_pool.submit(work, log)
+
+    # -- the process
+
+    def _sweep(self) -> None:
+        """Close what has been silent for connections.max.idle.ms."""
+        broker = self.broker
+        limit_ms = self.config.connections_max_idle_ms
+        now_ms = broker.env.clock.now_ms()
+        if limit_ms > 0:
+            for connection in list(broker.connections):
+                if now_ms - connection.last_active_ms > limit_ms and not connection.out:
+                    connection.transport.close()
+        self.loop.call_later(min(IDLE_SWEEP_S, max(limit_ms, 100) / 2000), self._sweep)
+
+    def watch_stdin(self) -> None:
+        """Stop when standard input ends: whoever started the process is gone."""
+        import threading
+
+        def watch() -> None:
+            while sys.stdin.buffer.read(4096):
+                continue
+            self.loop.call_soon_threadsafe(self.stopping.set)
+
+        threading.Thread(target=watch, name="stdin", daemon=True).start()
+
+    async def stop(self) -> None:
+        """Stop listening, flush, and say on disk that all is well."""
+        for server in self._servers:
+            server.close()
+        for task in self._tasks:
+            task.cancel()
+        for connection in list(self.broker.connections):
+            connection.transport.close()
+        if self._sync_pool is not None:
+            self._sync_pool.shutdown(wait=True)
+        self.broker.close()
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """HOST:PORT, with brackets around an IPv6 address."""
+    host, colon, port = text.strip().rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise ConfigError(f"{text!r} is not HOST:PORT")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def make_nodes(config: BrokerConfig, listen: str, brokers: int) -> list[Node]:
+    """The virtual brokers: node ids count up from node.id, ports from the first one given."""
+    nodes = []
+    for i in range(brokers):
+        listeners = config.make_listeners(listen, i)
+        nodes.append(Node(config.node_id + i, [Listener(*described) for described in listeners]))
+    return nodes
+
+
+async def _serve(options: dict[str, Any]) -> int:
+    config: BrokerConfig = options["config"]
+    nodes = make_nodes(config, options["listen"], options["brokers"])
+    directory = DataDirectory.open(options["env"], options["data_dir"], config)
+    server = Server(options["env"], config, directory, nodes)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        try:
+            server.loop.add_signal_handler(number, server.stopping.set)
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda *_: server.loop.call_soon_threadsafe(server.stopping.set))
+    addresses = await server.start()
+    if options["statsd"]:
+        from broker.statsd import run_statsd
+
+        server._tasks.append(asyncio.ensure_future(run_statsd(server.broker, options["statsd"])))
+    if options["watch_stdin"]:
+        server.watch_stdin()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+    sys.stdout.write(f"momus ready {','.join(addresses)}\n")
+    sys.stdout.flush()
+    await server.stopping.wait()
+    await server.stop()
+    return 0
+
+
+def serve(
+    *,
+    listen: str = "127.0.0.1:9092",
+    data_dir: str = "./data",
+    brokers: int = 1,
+    flush: str = "os",
+    properties: dict[str, str] | None = None,
+    log_level: str = "WARNING",
+    statsd: str | None = None,
+    watch_stdin: bool = False,
+) -> int:
+    """Run a broker until it is told to stop; answers the exit code."""
+    logging.basicConfig(
+        level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr
+    )
+    try:
+        config = BrokerConfig.load({**(properties or {}), "flush": flush})
+    except ConfigError as error:
+        sys.stderr.write(f"momus: {error}\n")
+        return 2
+    from storage.env import system_env
+
+    env = system_env()
+    if flush == "memory":
+        from storage.sim_env import memory_env
+
+        env = memory_env()
+    options = {
+        "brokers": brokers,
+        "config": config,
+        "data_dir": data_dir,
+        "env": env,
+        "listen": listen,
+        "statsd": statsd,
+        "watch_stdin": watch_stdin,
+    }
+    try:
+        import uvloop
+    except ImportError:  # there is none for Windows
+        run: Any = asyncio.run
+    else:
+        run = uvloop.run
+    try:
+        code: int = run(_serve(options))
+    except (OSError, DirectoryError, ConfigError) as error:
+        sys.stderr.write(f"momus: {error}\n")
+        return 2 if isinstance(error, ConfigError) else 1
+    return code
