@@ -1,0 +1,1 @@
+"""The declared messages, one module per API family; nothing is imported until it is asked for."""

@@ -1,0 +1,307 @@
+"""Records of `__cluster_metadata`, as KRaft writes them."""
+
+from __future__ import annotations
+
+from protocol.declare import Message, field, message, nested
+from protocol.wire import Array, Bool, Bytes, Float64, Int8, Int16, Int32, Int64, String, UInt16, Uuid
+
+
+@nested
+class BrokerEndpoint(Message):
+    name: str = field(String)
+    host: str = field(String)
+    port: int = field(UInt16)
+    security_protocol: int = field(Int16)
+
+
+@nested
+class BrokerFeature(Message):
+    name: str = field(String)
+    min_supported_version: int = field(Int16)
+    max_supported_version: int = field(Int16)
+
+
+@message(api_key=0, versions="0-4", flexible="0+")
+class RegisterBrokerRecord(Message):
+    """A broker registers."""
+
+    broker_id: int = field(Int32)
+    is_migrating_zk_broker: bool = field(Bool, "2+")
+    incarnation_id: bytes = field(Uuid)
+    broker_epoch: int = field(Int64)
+    end_points: list[BrokerEndpoint] = field(Array(BrokerEndpoint))
+    features: list[BrokerFeature] = field(Array(BrokerFeature))
+    rack: str | None = field(String, nullable="0+")
+    fenced: bool = field(Bool, default=True)
+    in_controlled_shutdown: bool = field(Bool, "1+")
+    log_dirs: list[bytes] = field(Array(Uuid), "3+", tag=0, tagged="3+")
+    cordoned_log_dirs: list[bytes] | None = field(
+        Array(Uuid), "4+", nullable="4+", tag=1, tagged="4+", default=None
+    )
+
+
+@message(api_key=1, versions="0", flexible="0+")
+class UnregisterBrokerRecord(Message):
+    """A broker is forgotten."""
+
+    broker_id: int = field(Int32)
+    broker_epoch: int = field(Int64)
+
+
+@message(api_key=2, versions="0", flexible="0+")
+class TopicRecord(Message):
+    """A topic exists."""
+
+    name: str = field(String)
+    topic_id: bytes = field(Uuid)
+
+
+@message(api_key=3, versions="0-2", flexible="0+")
+class PartitionRecord(Message):
+    """A partition exists."""
+
+    partition_id: int = field(Int32, default=-1)
+    topic_id: bytes = field(Uuid)
+    replicas: list[int] = field(Array(Int32))
+    isr: list[int] = field(Array(Int32))
+    removing_replicas: list[int] = field(Array(Int32))
+    adding_replicas: list[int] = field(Array(Int32))
+    leader: int = field(Int32, default=-1)
+    leader_recovery_state: int = field(Int8, tag=0, tagged="0+")
+    leader_epoch: int = field(Int32, default=-1)
+    partition_epoch: int = field(Int32, default=-1)
+    directories: list[bytes] = field(Array(Uuid), "1+")
+    eligible_leader_replicas: list[int] | None = field(
+        Array(Int32), "2+", nullable="2+", tag=1, tagged="2+", default=None
+    )
+    last_known_elr: list[int] | None = field(
+        Array(Int32), "2+", nullable="2+", tag=2, tagged="2+", default=None
+    )
+
+
+@message(api_key=4, versions="0", flexible="0+")
+class ConfigRecord(Message):
+    """A dynamic config is set; a null value deletes it."""
+
+    resource_type: int = field(Int8)
+    resource_name: str = field(String)
+    name: str = field(String)
+    value: str | None = field(String, nullable="0+")
+
+
+@message(api_key=5, versions="0-2", flexible="0+")
+class PartitionChangeRecord(Message):
+    """A partition changes; null stands for unchanged."""
+
+    partition_id: int = field(Int32, default=-1)
+    topic_id: bytes = field(Uuid)
+    isr: list[int] | None = field(Array(Int32), nullable="0+", tag=0, tagged="0+", default=None)
+    leader: int = field(Int32, tag=1, tagged="0+", default=-2)
+    replicas: list[int] | None = field(Array(Int32), nullable="0+", tag=2, tagged="0+", default=None)
+    removing_replicas: list[int] | None = field(Array(Int32), nullable="0+", tag=3, tagged="0+", default=None)
+    adding_replicas: list[int] | None = field(Array(Int32), nullable="0+", tag=4, tagged="0+", default=None)
+    leader_recovery_state: int = field(Int8, tag=5, tagged="0+", default=-1)
+    directories: list[bytes] | None = field(
+        Array(Uuid), "1+", nullable="1+", tag=8, tagged="1+", default=None
+    )
+    eligible_leader_replicas: list[int] | None = field(
+        Array(Int32), "2+", nullable="2+", tag=6, tagged="2+", default=None
+    )
+    last_known_elr: list[int] | None = field(
+        Array(Int32), "2+", nullable="2+", tag=7, tagged="2+", default=None
+    )
+
+
+@message(api_key=18, versions="0", flexible="0+")
+class AccessControlEntryRecord(Message):
+    """An access rule."""
+
+    id: bytes = field(Uuid)
+    resource_type: int = field(Int8)
+    resource_name: str = field(String)
+    pattern_type: int = field(Int8)
+    principal: str = field(String)
+    host: str = field(String)
+    operation: int = field(Int8)
+    permission_type: int = field(Int8)
+
+
+@message(api_key=7, versions="0", flexible="0+")
+class FenceBrokerRecord(Message):
+    """A broker is fenced."""
+
+    id: int = field(Int32)
+    epoch: int = field(Int64)
+
+
+@message(api_key=8, versions="0", flexible="0+")
+class UnfenceBrokerRecord(Message):
+    """A broker is unfenced."""
+
+    id: int = field(Int32)
+    epoch: int = field(Int64)
+
+
+@message(api_key=9, versions="0", flexible="0+")
+class RemoveTopicRecord(Message):
+    """A topic is deleted."""
+
+    topic_id: bytes = field(Uuid)
+
+
+@message(api_key=10, versions="0", flexible="0+")
+class DelegationTokenRecord(Message):
+    """A delegation token."""
+
+    owner: str = field(String)
+    requester: str = field(String)
+    renewers: list[str] = field(Array(String))
+    issue_timestamp: int = field(Int64)
+    max_timestamp: int = field(Int64)
+    expiration_timestamp: int = field(Int64)
+    token_id: str = field(String)
+
+
+@message(api_key=11, versions="0", flexible="0+")
+class UserScramCredentialRecord(Message):
+    """A SCRAM credential."""
+
+    name: str = field(String)
+    mechanism: int = field(Int8)
+    salt: bytes = field(Bytes)
+    stored_key: bytes = field(Bytes)
+    server_key: bytes = field(Bytes)
+    iterations: int = field(Int32)
+
+
+@message(api_key=12, versions="0", flexible="0+")
+class FeatureLevelRecord(Message):
+    """A feature is finalized at a level."""
+
+    name: str = field(String)
+    feature_level: int = field(Int16)
+
+
+@nested
+class EntityData(Message):
+    entity_type: str = field(String)
+    entity_name: str | None = field(String, nullable="0+")
+
+
+@message(api_key=14, versions="0", flexible="0+")
+class ClientQuotaRecord(Message):
+    """A client quota is set or removed."""
+
+    entity: list[EntityData] = field(Array(EntityData))
+    key: str = field(String)
+    value: float = field(Float64)
+    remove: bool = field(Bool)
+
+
+@message(api_key=15, versions="0", flexible="0+")
+class ProducerIdsRecord(Message):
+    """The producer ids up to this one are given out."""
+
+    broker_id: int = field(Int32)
+    broker_epoch: int = field(Int64, default=-1)
+    next_producer_id: int = field(Int64)
+
+
+@message(api_key=19, versions="0", flexible="0+")
+class RemoveAccessControlEntryRecord(Message):
+    """An access rule is deleted."""
+
+    id: bytes = field(Uuid)
+
+
+@message(api_key=17, versions="0-3", flexible="0+")
+class BrokerRegistrationChangeRecord(Message):
+    """A broker's registration changes."""
+
+    broker_id: int = field(Int32)
+    broker_epoch: int = field(Int64)
+    fenced: int = field(Int8, tag=0, tagged="0+")
+    in_controlled_shutdown: int = field(Int8, "1+", tag=1, tagged="1+")
+    log_dirs: list[bytes] = field(Array(Uuid), "2+", tag=2, tagged="2+")
+    cordoned_log_dirs: list[bytes] | None = field(
+        Array(Uuid), "3+", nullable="3+", tag=3, tagged="3+", default=None
+    )
+
+
+@message(api_key=20, versions="0", flexible="0+")
+class NoOpRecord(Message):
+    """Nothing; moves the log forward."""
+
+
+@message(api_key=21, versions="0", flexible="0+")
+class ZkMigrationStateRecord(Message):
+    """State of the migration from ZooKeeper."""
+
+    zk_migration_state: int = field(Int8)
+
+
+@message(api_key=22, versions="0", flexible="0+")
+class RemoveUserScramCredentialRecord(Message):
+    """A SCRAM credential is deleted."""
+
+    name: str = field(String)
+    mechanism: int = field(Int8)
+
+
+@message(api_key=23, versions="0", flexible="0+")
+class BeginTransactionRecord(Message):
+    """Records up to the end or abort hold together."""
+
+    name: str | None = field(String, nullable="0+", tag=0, tagged="0+", default=None)
+
+
+@message(api_key=24, versions="0", flexible="0+")
+class EndTransactionRecord(Message):
+    """They hold."""
+
+
+@message(api_key=25, versions="0", flexible="0+")
+class AbortTransactionRecord(Message):
+    """They do not."""
+
+    reason: str | None = field(String, nullable="0+", tag=0, tagged="0+", default=None)
+
+
+@message(api_key=26, versions="0", flexible="0+")
+class RemoveDelegationTokenRecord(Message):
+    """A delegation token is deleted."""
+
+    token_id: str = field(String)
+
+
+@nested
+class ControllerEndpoint(Message):
+    name: str = field(String)
+    host: str = field(String)
+    port: int = field(UInt16)
+    security_protocol: int = field(Int16)
+
+
+@nested
+class ControllerFeature(Message):
+    name: str = field(String)
+    min_supported_version: int = field(Int16)
+    max_supported_version: int = field(Int16)
+
+
+@message(api_key=27, versions="0", flexible="0+")
+class RegisterControllerRecord(Message):
+    """A controller registers."""
+
+    controller_id: int = field(Int32)
+    incarnation_id: bytes = field(Uuid)
+    zk_migration_ready: bool = field(Bool)
+    end_points: list[ControllerEndpoint] = field(Array(ControllerEndpoint))
+    features: list[ControllerFeature] = field(Array(ControllerFeature))
+
+
+@message(api_key=28, versions="0", flexible="0+")
+class ClearElrRecord(Message):
+    """Forgets eligible leader replicas, of one topic or all."""
+
+    topic_name: str = field(String)

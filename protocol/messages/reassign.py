@@ -1,0 +1,139 @@
+"""Messages that elect leaders and move replicas."""
+
+from __future__ import annotations
+
+from protocol.declare import Message, field, message, nested
+from protocol.wire import Array, Bool, Int8, Int16, Int32, String
+
+
+@nested
+class ElectLeadersRequestTopicPartitions(Message):
+    topic: str = field(String)
+    partitions: list[int] = field(Array(Int32))
+
+
+@message(api_key=43, versions="0-2", flexible="2+")
+class ElectLeadersRequest(Message):
+    """Elect leaders of partitions; null means all.
+
+    1 kind of election (KIP-460).
+    """
+
+    election_type: int = field(Int8, "1+")
+    topic_partitions: list[ElectLeadersRequestTopicPartitions] | None = field(
+        Array(ElectLeadersRequestTopicPartitions), nullable="0+"
+    )
+    timeout_ms: int = field(Int32, default=60000)
+
+
+@nested
+class PartitionResult(Message):
+    partition_id: int = field(Int32)
+    error_code: int = field(Int16)
+    error_message: str | None = field(String, nullable="0+")
+
+
+@nested
+class ReplicaElectionResult(Message):
+    topic: str = field(String)
+    partition_result: list[PartitionResult] = field(Array(PartitionResult))
+
+
+@message(api_key=43, versions="0-2", flexible="2+")
+class ElectLeadersResponse(Message):
+    """A result for each partition.
+
+    1 top-level error.
+    """
+
+    throttle_time_ms: int = field(Int32)
+    error_code: int = field(Int16, "1+")
+    replica_election_results: list[ReplicaElectionResult] = field(Array(ReplicaElectionResult))
+
+
+@nested
+class ReassignablePartition(Message):
+    partition_index: int = field(Int32)
+    replicas: list[int] | None = field(Array(Int32), nullable="0+", default=None)
+
+
+@nested
+class ReassignableTopic(Message):
+    name: str = field(String)
+    partitions: list[ReassignablePartition] = field(Array(ReassignablePartition))
+
+
+@message(api_key=45, versions="0-1", flexible="0+")
+class AlterPartitionReassignmentsRequest(Message):
+    """Move replicas (KIP-455).
+
+    1 whether the replication factor may change.
+    """
+
+    timeout_ms: int = field(Int32, default=60000)
+    allow_replication_factor_change: bool = field(Bool, "1+", default=True)
+    topics: list[ReassignableTopic] = field(Array(ReassignableTopic))
+
+
+@nested
+class ReassignablePartitionResponse(Message):
+    partition_index: int = field(Int32)
+    error_code: int = field(Int16)
+    error_message: str | None = field(String, nullable="0+")
+
+
+@nested
+class ReassignableTopicResponse(Message):
+    name: str = field(String)
+    partitions: list[ReassignablePartitionResponse] = field(Array(ReassignablePartitionResponse))
+
+
+@message(api_key=45, versions="0-1", flexible="0+")
+class AlterPartitionReassignmentsResponse(Message):
+    """A result for each partition."""
+
+    throttle_time_ms: int = field(Int32)
+    allow_replication_factor_change: bool = field(Bool, "1+", default=True)
+    error_code: int = field(Int16)
+    error_message: str | None = field(String, nullable="0+")
+    responses: list[ReassignableTopicResponse] = field(Array(ReassignableTopicResponse))
+
+
+@nested
+class ListPartitionReassignmentsTopics(Message):
+    name: str = field(String)
+    partition_indexes: list[int] = field(Array(Int32))
+
+
+@message(api_key=46, versions="0", flexible="0+")
+class ListPartitionReassignmentsRequest(Message):
+    """Ask for moves under way; null means all (KIP-455)."""
+
+    timeout_ms: int = field(Int32, default=60000)
+    topics: list[ListPartitionReassignmentsTopics] | None = field(
+        Array(ListPartitionReassignmentsTopics), nullable="0+", default=None
+    )
+
+
+@nested
+class OngoingPartitionReassignment(Message):
+    partition_index: int = field(Int32)
+    replicas: list[int] = field(Array(Int32))
+    adding_replicas: list[int] = field(Array(Int32))
+    removing_replicas: list[int] = field(Array(Int32))
+
+
+@nested
+class OngoingTopicReassignment(Message):
+    name: str = field(String)
+    partitions: list[OngoingPartitionReassignment] = field(Array(OngoingPartitionReassignment))
+
+
+@message(api_key=46, versions="0", flexible="0+")
+class ListPartitionReassignmentsResponse(Message):
+    """Moves under way."""
+
+    throttle_time_ms: int = field(Int32)
+    error_code: int = field(Int16)
+    error_message: str | None = field(String, nullable="0+")
+    topics: list[OngoingTopicReassignment] = field(Array(OngoingTopicReassignment))
