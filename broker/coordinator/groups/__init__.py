@@ -1,0 +1,1 @@
+"""The kinds of groups: their members, states and what replay does to them."""

@@ -1,0 +1,253 @@
+"""One slice of the group coordinator: the groups and committed offsets of one partition of `__consumer_offsets`.
+
+A record type maps to the method that replays it, a timer's first word to the function that handles it. Handlers read
+`groups` and `offsets`; what of a group they may change themselves is said in groups/classic.py.
+
+    groups    classic groups that have a record, or are getting one in this turn. A simple group (committed offsets, and
+              nobody ever joined) has no entry: it costs nothing but its offsets.
+    offsets   what is committed, by group, topic and partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.coordinator.epochs import check_offset_commit, check_txn_offset_commit
+from broker.coordinator.groups.classic import EMPTY, STABLE, ClassicGroup
+from broker.coordinator.groups.expiry import expired_offsets
+from broker.coordinator.groups.rebalance import (
+    GroupConfig,
+    Outcome,
+    on_join_timer,
+    on_session_timer,
+    on_sync_timer,
+    prepare_rebalance,
+)
+from broker.coordinator.offsets import Committed, OffsetTable
+from broker.coordinator.records import (
+    GROUP_METADATA,
+    OFFSET_COMMIT,
+    OFFSET_COMMIT_V0,
+    group_tombstone,
+    offset_tombstones,
+)
+from broker.coordinator.result import Context, Record, Result
+from protocol.codegen import codec
+from protocol.errors import ErrorCode
+from protocol.messages.coordinator_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitValue
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+EXPIRY_TIMER: Final = ("offsets",)
+GROUPS_A_SLICE: Final = 1000  # looked at for expired offsets before the loop gets its turn: about 2 ms
+ZERO_ID: Final = bytes(16)
+
+_SHORT = Struct(">h")
+
+
+class GroupShard:
+    """The state machine of one shard; the runtime gives it records, requests and time."""
+
+    __slots__ = ("_expiring", "_replay", "config", "groups", "index", "offsets")
+
+    def __init__(self, index: int, config: GroupConfig, broker: Any = None) -> None:
+        self.index = index  # the partition of `__consumer_offsets`
+        self.config = config
+        self.groups: dict[str, ClassicGroup] = {}
+        self.offsets = OffsetTable()
+        self._expiring: list[str] = []  # the rest of a running expiry check
+        self._replay: dict[int, Callable[[bytes, bytes | None], None]] = {
+            OFFSET_COMMIT_V0: self._replay_offset,
+            OFFSET_COMMIT: self._replay_offset,
+            GROUP_METADATA: self._replay_group,
+        }
+
+    # -- queries -------------------------------------------------------------------------------------------------
+
+    def has_group(self, group_id: str) -> bool:
+        """Whether there is such a group, if only by its offsets."""
+        return group_id in self.groups or self.offsets.has_group(group_id)
+
+    def group_ids(self) -> list[str]:
+        """All groups, simple ones included."""
+        return [*self.groups, *(g for g in self.offsets.group_ids() if g not in self.groups)]
+
+    def check_offset_commit(
+        self, group_id: str, api_version: int, generation_id: int, member_id: str, group_instance_id: str | None
+    ) -> ErrorCode:
+        """epochs.check_offset_commit for a group of this shard."""
+        group = self.groups.get(group_id)
+        if group is None and generation_id < 0:
+            return ErrorCode.NONE
+        return check_offset_commit(
+            group,
+            api_version,
+            generation_id,
+            member_id,
+            group_instance_id,
+            has_offsets=group is None and self.offsets.has_group(group_id),
+        )
+
+    def check_txn_offset_commit(
+        self, group_id: str, generation_id: int, member_id: str, group_instance_id: str | None
+    ) -> ErrorCode:
+        """epochs.check_txn_offset_commit for a group of this shard."""
+        group = self.groups.get(group_id)
+        return check_txn_offset_commit(
+            group,
+            generation_id,
+            member_id,
+            group_instance_id,
+            has_offsets=group is None and self.offsets.has_group(group_id),
+        )
+
+    # -- what handlers do ----------------------------------------------------------------------------------------
+
+    def new_group(self, group_id: str, now_ms: int) -> ClassicGroup:
+        """A group in the making; the handler writes its first record in the same Result."""
+        group = self.groups[group_id] = ClassicGroup(group_id, now_ms)
+        return group
+
+    def delete_group_records(self, group_id: str) -> list[Record]:
+        """What deletes a group with all its offsets."""
+        records = offset_tombstones(group_id, self.offsets.partitions(group_id))
+        if group_id in self.groups:
+            records.append(group_tombstone(group_id))
+        return records
+
+    def forget_topics(self, topic_ids: Mapping[str, bytes]) -> Result:
+        """Topics are gone, and with them the offsets on them; those of another topic of the same name stay."""
+        records: list[Record] = []
+        for group_id in self.offsets.group_ids():
+            for name, topic_id in topic_ids.items():
+                columns = self.offsets.topic(group_id, name)
+                if columns is None:
+                    continue
+                gone = [
+                    partition
+                    for partition in columns.partitions()
+                    if (committed := columns.get(partition)) is not None and committed.topic_id in (ZERO_ID, topic_id)
+                ]
+                records += offset_tombstones(group_id, {name: gone})
+        return Result(records=records)
+
+    # -- timers --------------------------------------------------------------------------------------------------
+
+    def on_load(self, ctx: Context) -> Result:
+        """All timers start in full; a group that is too large for a changed group.max.size is asked to join again."""
+        out = Outcome(ctx, self.config)
+        out.set_timer(EXPIRY_TIMER, self.config.offsets_retention_check_interval_ms)
+        for group in self.groups.values():
+            for member in group.members.values():
+                out.set_timer(member.session_timer, member.session_timeout_ms)
+            if len(group.members) > self.config.group_max_size:
+                prepare_rebalance(group, out)
+        return out.result()
+
+    def on_timer(self, name: Hashable, ctx: Context) -> Result:
+        """A timer has run out; one that belongs to a group deleted meanwhile does nothing."""
+        assert isinstance(name, tuple)
+        if name == EXPIRY_TIMER:
+            return self.expire_offsets(ctx)
+        out = Outcome(ctx, self.config)
+        kind, group_id = name[:2]
+        group = self.groups.get(group_id)
+        if group is not None:
+            if kind == "session":
+                on_session_timer(group, name[2], out)
+            elif kind == "join":
+                on_join_timer(group, out)
+            elif kind == "sync":
+                on_sync_timer(group, out)
+        return out.result()
+
+    def expire_offsets(self, ctx: Context) -> Result:
+        """Tombstones for expired offsets, and for groups that are Empty and have none left.
+
+        A large shard is gone through in slices: the rest of a check follows at once, the next check after the interval.
+        """
+        if not self._expiring:
+            self._expiring = self.group_ids()
+        retention_ms = self.config.offsets_retention_minutes * 60_000
+        out = Outcome(ctx, self.config)
+        for group_id in self._expiring[-GROUPS_A_SLICE:]:
+            group = self.groups.get(group_id)
+            expired, is_all = expired_offsets(group, self.offsets, group_id, ctx.now_ms, retention_ms)
+            out.records += offset_tombstones(group_id, expired)
+            if is_all and group is not None and group.state is EMPTY:
+                out.records.append(group_tombstone(group_id))
+        del self._expiring[-GROUPS_A_SLICE:]
+        more = bool(self._expiring)
+        out.set_timer(EXPIRY_TIMER, 0 if more else self.config.offsets_retention_check_interval_ms)
+        return out.result()
+
+    # -- replay --------------------------------------------------------------------------------------------------
+
+    def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int = -1) -> None:
+        """Apply one record. A type that this broker does not know is skipped; one it knows and cannot read is an error.
+
+        Offsets committed in transactions count from their marker on; until transactions are served they do not count.
+        """
+        if key is None or producer_id >= 0:
+            return
+        replay = self._replay.get(_SHORT.unpack_from(key)[0])
+        if replay is not None:
+            replay(key, value)
+
+    def _replay_group(self, key: bytes, value: bytes | None) -> None:
+        group_id = codec(GroupMetadataKey, 0).decode(key, 2)[0].group
+        if value is None:
+            group = self.groups.pop(group_id, None)
+            if group is not None:
+                group.entomb()
+            return
+        record, _ = codec(GroupMetadataValue, _SHORT.unpack_from(value)[0]).decode(value, 2)
+        group = self.groups.get(group_id)
+        if group is None:
+            group = self.groups[group_id] = ClassicGroup(group_id)
+        group.settle(record)
+
+    def _replay_offset(self, key: bytes, value: bytes | None) -> None:
+        group_id, topic, partition = offset_key(key)
+        if value is None:
+            self.offsets.remove(group_id, topic, partition)
+        else:
+            self.offsets.put(group_id, topic, partition, committed_value(value))
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What the log says, to compare a replayed shard with a live one: settled groups, and every offset."""
+        return {
+            "groups": {g.group_id: g.facts() for g in settled(self.groups.values())},
+            "offsets": self.offsets.fingerprint(),
+        }
+
+
+def settled(groups: Iterable[ClassicGroup]) -> list[ClassicGroup]:
+    """The groups that are as their last record says."""
+    return [g for g in groups if g.state is EMPTY or g.state is STABLE]
+
+
+def offset_key(key: bytes) -> tuple[str, str, int]:
+    """Group, topic and partition of an OffsetCommitKey (types 0 and 1: the same fields)."""
+    group_end = 4 + _SHORT.unpack_from(key, 2)[0]
+    topic_start = group_end + 2
+    topic_end = topic_start + _SHORT.unpack_from(key, group_end)[0]
+    partition = int.from_bytes(key[topic_end : topic_end + 4], "big", signed=True)
+    return key[4:group_end].decode(), key[topic_start:topic_end].decode(), partition
+
+
+def committed_value(value: bytes) -> Committed:
+    """An OffsetCommitValue of any version."""
+    version = _SHORT.unpack_from(value)[0]
+    record, _ = codec(OffsetCommitValue, version).decode(value, 2)
+    return Committed(
+        record.offset,
+        record.leader_epoch,
+        record.metadata,
+        record.commit_timestamp,
+        record.expire_timestamp,
+        record.topic_id,
+    )

@@ -1,0 +1,201 @@
+"""SyncGroup, Heartbeat and LeaveGroup of classic groups; JoinGroup has a file of its own and is re-exported here.
+
+SyncGroup  0-5. 3 instance id; from 5 on protocol type and name are checked and sent back (KIP-559). Parked until the
+           leader's own SyncGroup has brought the assignment into the log.
+Heartbeat  0-4. 3 instance id. Changes nothing but the member's session timer.
+LeaveGroup 0-5. 3 several members at once, also by instance id alone (KIP-345); 5 reason (KIP-800), not looked at.
+Absent     Consumer groups with classic members: they come with the consumer group protocol.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker.coordinator.epochs import check_member
+from broker.coordinator.groups.classic import (
+    COMPLETING_REBALANCE,
+    DEAD,
+    EMPTY,
+    PREPARING_REBALANCE,
+    STABLE,
+    ClassicGroup,
+    static_member,
+)
+from broker.coordinator.groups.rebalance import (
+    Outcome,
+    answer_sync,
+    complete_if_all_joined,
+    prepare_rebalance,
+    refresh_session,
+    remove_member,
+    remove_pending,
+)
+from broker.coordinator.records import stable_group_record
+from broker.coordinator.result import Result
+from broker.handlers.join_group import join_group
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.classic_group import (
+    HeartbeatResponse,
+    LeaveGroupResponse,
+    MemberResponse,
+    SyncGroupResponse,
+)
+
+if TYPE_CHECKING:
+    from broker.coordinator.result import Context
+    from broker.coordinator.shard import GroupShard
+    from protocol.messages.classic_group import HeartbeatRequest, LeaveGroupRequest, SyncGroupRequest
+
+__all__ = ["heartbeat", "join_group", "leave_group", "sync_group"]
+
+PROTOCOL_SINCE: Final = 5  # SyncGroup: protocol type and name are sent, and must be
+BATCH_SINCE: Final = 3  # LeaveGroup: a list of members
+
+NONE = ErrorCode.NONE
+ALIVE: Final = HeartbeatResponse()  # shared: nobody changes a response
+REJOIN: Final = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+
+
+def sync_group(shard: GroupShard, ctx: Context, request: SyncGroupRequest) -> Result:
+    """Hand a member its assignment; the leader's request brings everybody's.
+
+    Shape:   one GroupMetadata record for the leader's request; its replay makes the group Stable.
+    Errors:  UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL,
+             REBALANCE_IN_PROGRESS (also for a parked one, when a new rebalance begins).
+    """
+    api_version = ctx.api_version
+    if api_version >= PROTOCOL_SINCE and (request.protocol_type is None or request.protocol_name is None):
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "protocol type and name are needed from version 5 on")
+    group = shard.groups.get(request.group_id)
+    if group is None or group.state is EMPTY:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+    error = _check_sync(group, request)
+    if error is not NONE:
+        raise KafkaError(error)
+    out = Outcome(ctx, shard.config)
+    member = group.members[request.member_id]
+    group.pending_syncs.discard(member.member_id)
+    if not group.pending_syncs:
+        out.cancel_timer(group.sync_timer)
+    if group.state is STABLE:
+        out.answer(ctx.token, _assignment(group, member.assignment))
+        return out.result()
+    answer_sync(member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS), out)
+    member.sync_token = ctx.token
+    if group.leader == member.member_id:
+        _share_assignments(group, request, out)
+    return out.result()
+
+
+def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> ErrorCode:
+    if group.state is DEAD:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    error = check_member(group, request.member_id, request.group_instance_id)
+    if error is not NONE:
+        return error
+    if request.generation_id != group.generation_id:
+        return ErrorCode.ILLEGAL_GENERATION
+    if request.protocol_type not in (None, group.protocol_type):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if request.protocol_name not in (None, group.protocol_name):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    return ErrorCode.REBALANCE_IN_PROGRESS if group.state is PREPARING_REBALANCE else NONE
+
+
+def _share_assignments(group: ClassicGroup, request: SyncGroupRequest, out: Outcome) -> None:
+    """The leader has assigned: log it, answer who waits. Who was forgotten gets empty bytes, strangers are ignored."""
+    assignments = {a.member_id: bytes(a.assignment) for a in request.assignments}
+    out.records.append(stable_group_record(group, assignments, out.now_ms))
+    for member in group.members.values():
+        if member.sync_token is not None:
+            answer_sync(member, _assignment(group, assignments.get(member.member_id, b"")), out)
+            refresh_session(member, out)
+
+
+def _assignment(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=assignment
+    )
+
+
+def heartbeat(shard: GroupShard, ctx: Context, request: HeartbeatRequest) -> Result:
+    """A member says that it is alive, and learns whether it has to join again.
+
+    Errors:  UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS (PreparingRebalance; the
+             session goes on).
+    """
+    group = shard.groups.get(request.group_id)
+    if group is None:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+    member_id = request.member_id
+    if group.state is DEAD:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    error = check_member(group, member_id, request.group_instance_id)
+    if error is not NONE:
+        raise KafkaError(error)
+    if request.generation_id != group.generation_id:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+    member = group.members[member_id]
+    response = REJOIN if group.state is PREPARING_REBALANCE else ALIVE
+    return Result(response, timers=((member.session_timer, ctx.now_ms + member.session_timeout_ms),))
+
+
+def leave_group(shard: GroupShard, ctx: Context, request: LeaveGroupRequest) -> Result:
+    """Remove members, by themselves or by an administrator who knows their instance ids.
+
+    Shape:   one GroupMetadata record when nobody is left.
+    Errors:  a member each (up to v2 at the top): UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID. Parked requests of a removed
+             member are answered UNKNOWN_MEMBER_ID.
+    """
+    out = Outcome(ctx, shard.config)
+    if ctx.api_version < BATCH_SINCE:
+        leaving: list[tuple[str, str | None]] = [(request.member_id, None)]
+    else:
+        leaving = [(m.member_id, m.group_instance_id) for m in request.members]
+    group = shard.groups.get(request.group_id)
+    if group is None:
+        errors = [ErrorCode.UNKNOWN_MEMBER_ID] * len(leaving)
+    elif group.state is DEAD:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    else:
+        errors = [_leave(group, member_id, instance_id, out) for member_id, instance_id in leaving]
+        if NONE in errors:
+            if group.state in (STABLE, COMPLETING_REBALANCE):
+                prepare_rebalance(group, out)
+            else:
+                complete_if_all_joined(group, out)
+    if ctx.api_version < BATCH_SINCE:
+        out.answer(ctx.token, LeaveGroupResponse(error_code=errors[0]))
+    else:
+        members = [
+            MemberResponse(member_id=member_id, group_instance_id=instance_id, error_code=error)
+            for (member_id, instance_id), error in zip(leaving, errors, strict=True)
+        ]
+        out.answer(ctx.token, LeaveGroupResponse(members=members))
+    return out.result()
+
+
+def _leave(group: ClassicGroup, member_id: str, group_instance_id: str | None, out: Outcome) -> ErrorCode:
+    """Remove one.
+
+    | member id            | instance id       | result                                    |
+    |----------------------|-------------------|-------------------------------------------|
+    | ""                   | known             | NONE: whoever holds it is removed         |
+    | ""                   | none or unknown   | UNKNOWN_MEMBER_ID                         |
+    | given out, not used  | any               | NONE                                      |
+    | else                 | any               | check_member; NONE removes it             |
+    """
+    if not member_id:
+        member = static_member(group, group_instance_id)
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+    elif member_id in group.pending_joins:
+        remove_pending(group, member_id, out)
+        return NONE
+    else:
+        error = check_member(group, member_id, group_instance_id)
+        if error is not NONE:
+            return error
+        member = group.members[member_id]
+    remove_member(group, member, out)
+    return NONE

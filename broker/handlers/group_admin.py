@@ -1,0 +1,154 @@
+"""DescribeGroups, ListGroups and DeleteGroups: looking at groups from outside, and getting rid of them.
+
+DescribeGroups 0-6. 3 authorized operations; 4 instance ids; 6 GROUP_ID_NOT_FOUND for what does not exist (KIP-1043),
+               before that such a group is just Dead. The empty group id is a group like any other.
+ListGroups     0-5. 4 filter by state (KIP-518); 5 filter by type (KIP-848); both ignore case. A node lists its own.
+DeleteGroups   0-2. Only groups without members; their offsets go with them, in one batch a group.
+A group that has committed offsets and nothing else is listed and described as Empty, without protocol type.
+Absent         Groups of other types than classic: they come with their protocols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from broker.coordinator.groups.classic import DEAD, EMPTY, STABLE, ClassicGroup, State
+from broker.coordinator.result import Context, Record, Result
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.group_admin import (
+    DeletableGroupResult,
+    DeleteGroupsResponse,
+    DescribedGroupMember,
+    DescribeGroupsResponse,
+    DescribeGroupsResponseDescribedGroup,
+    ListedGroup,
+    ListGroupsResponse,
+)
+
+if TYPE_CHECKING:
+    from broker.coordinator.shard import GroupShard
+    from protocol.messages.group_admin import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
+
+NOT_FOUND_SINCE: Final = 6
+GROUP_OPERATIONS: Final = 3400  # READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS as Kafka's bit field
+CLASSIC: Final = "classic"
+
+
+class GroupShards(Protocol):
+    """What these handlers need of the broker: its shards. `machine` of one is a GroupShard."""
+
+    def group_shard(self, group_id: str, ctx: Context) -> Any:
+        """The loaded shard of a group. Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS."""
+
+    def own_group_shards(self, ctx: Context) -> Iterator[Any]:
+        """The loaded shards that a node coordinates. Errors: COORDINATOR_LOAD_IN_PROGRESS."""
+
+
+def describe_groups(broker: GroupShards, ctx: Context, request: DescribeGroupsRequest) -> Result:
+    """State and members of the groups asked for.
+
+    Errors:  a group each: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS; GROUP_ID_NOT_FOUND from v6 on.
+    """
+    groups = []
+    for group_id in request.groups:
+        try:
+            described = _describe(broker.group_shard(group_id, ctx).machine, ctx, group_id)
+        except KafkaError as error:
+            described = DescribeGroupsResponseDescribedGroup(group_id=group_id, error_code=error.code)
+        if request.include_authorized_operations and described.error_code == ErrorCode.NONE:
+            described.authorized_operations = GROUP_OPERATIONS
+        groups.append(described)
+    return Result(DescribeGroupsResponse(groups=groups))
+
+
+def _describe(shard: GroupShard, ctx: Context, group_id: str) -> DescribeGroupsResponseDescribedGroup:
+    group = shard.groups.get(group_id)
+    if group is not None:
+        return DescribeGroupsResponseDescribedGroup(
+            group_id=group_id,
+            group_state=group.state.value,
+            protocol_type=group.protocol_type,
+            protocol_data=(group.protocol_name or "") if group.state is STABLE else "",
+            members=_members(group),
+        )
+    if shard.has_group(group_id):
+        return DescribeGroupsResponseDescribedGroup(group_id=group_id, group_state=EMPTY.value)
+    described = DescribeGroupsResponseDescribedGroup(group_id=group_id, group_state=DEAD.value)
+    if ctx.api_version >= NOT_FOUND_SINCE:
+        described.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+        described.error_message = f"Group {group_id} not found."
+    return described
+
+
+def _members(group: ClassicGroup) -> list[DescribedGroupMember]:
+    """What the members said is shown in Stable only: while a rebalance runs it may not belong to the generation."""
+    return [
+        DescribedGroupMember(
+            member_id=m.member_id,
+            group_instance_id=m.group_instance_id,
+            client_id=m.client_id,
+            client_host=m.client_host,
+            member_metadata=m.metadata(group.protocol_name) if group.state is STABLE else b"",
+            member_assignment=m.assignment,
+        )
+        for m in group.members.values()
+    ]
+
+
+def list_groups(broker: GroupShards, ctx: Context, request: ListGroupsRequest) -> Result:
+    """The groups that this node coordinates. Errors: COORDINATOR_LOAD_IN_PROGRESS."""
+    states = {state.strip().lower() for state in request.states_filter}
+    types = {type_.lower() for type_ in request.types_filter}
+    if types and CLASSIC not in types:
+        return Result(ListGroupsResponse())
+    groups = [
+        ListedGroup(
+            group_id=group_id,
+            protocol_type=protocol_type,
+            group_state=state.value,
+            group_type=CLASSIC,
+        )
+        for shard in broker.own_group_shards(ctx)
+        for group_id, protocol_type, state in _listed(shard.machine)
+        if not states or state.value.lower() in states
+    ]
+    return Result(ListGroupsResponse(groups=groups))
+
+
+def _listed(shard: GroupShard) -> Iterator[tuple[str, str, State]]:
+    for group_id in shard.group_ids():
+        group = shard.groups.get(group_id)
+        yield (group_id, "", EMPTY) if group is None else (group_id, group.protocol_type, group.state)
+
+
+def delete_groups(broker: GroupShards, ctx: Context, request: DeleteGroupsRequest) -> Result:
+    """Delete groups without members, offsets and all.
+
+    Shape:   tombstones of the group's offsets and of the group, one batch a group.
+    Errors:  a group each: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
+    """
+    results: list[DeletableGroupResult] = []
+    appends: list[tuple[Any, list[Record]]] = []
+    for group_id in dict.fromkeys(request.groups_names):
+        code = ErrorCode.NONE
+        try:
+            shard = broker.group_shard(group_id, ctx)
+            appends.append((shard, _deletion(shard, group_id)))
+        except KafkaError as error:
+            code = error.code
+        results.append(DeletableGroupResult(group_id=group_id, error_code=code))
+    return Result(DeleteGroupsResponse(results=results), appends=appends)
+
+
+def _deletion(shard: Any, group_id: str) -> list[Record]:
+    machine: GroupShard = shard.machine
+    group = machine.groups.get(group_id)
+    if not machine.has_group(group_id):
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+    if group is not None:
+        if group.state is not EMPTY:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+        for member_id in group.pending_joins:
+            shard.set_timer(("session", group_id, member_id), None)
+    return machine.delete_group_records(group_id)

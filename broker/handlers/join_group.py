@@ -1,0 +1,274 @@
+"""JoinGroup: a client becomes a member of a classic group, or takes part in its next generation.
+
+Versions   0-9. 1 adds the rebalance time-out (0 uses the session time-out); from 4 on a client without member id is
+           given one and has to come again with it (KIP-394); 5 static members (KIP-345); 7 protocol type, protocol name
+           may be null (KIP-559); 8 reason (KIP-800), not looked at; 9 SkipAssignment (KIP-814).
+Behaviour  The answer comes when the group's rebalance is over: the request is parked until then. Refusals come at once.
+Absent     Consumer and streams groups under the same id: they come with the consumer group protocol.
+
+How a member is taken:
+    no member id   dynamic, from v4     MEMBER_ID_REQUIRED with an id; it is reserved for one session time-out
+                   dynamic, before v4   joins
+                   static, new          joins
+                   static, known        takes the place of the member id before: in Stable without a rebalance, if
+                                        the protocol chosen stays the same; from now on the old id is fenced
+    a member id    given out, not used  joins
+                   of a member          see `_rejoin`
+                   else                 UNKNOWN_MEMBER_ID (or FENCED_INSTANCE_ID)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.coordinator.epochs import check_member
+from broker.coordinator.groups.classic import (
+    COMPLETING_REBALANCE,
+    DEAD,
+    EMPTY,
+    PREPARING_REBALANCE,
+    STABLE,
+    ClassicGroup,
+    static_member,
+)
+from broker.coordinator.groups.member import Member, Protocols, protocols_of
+from broker.coordinator.groups.rebalance import (
+    NEW_MEMBER_JOIN_TIMEOUT_MS,
+    Outcome,
+    answer_join,
+    answer_sync,
+    complete_if_all_joined,
+    join_answer,
+    join_refusal,
+    members_for_leader,
+    park_join,
+    prepare_rebalance,
+    rebalance_or_complete,
+    refresh_session,
+)
+from broker.coordinator.records import empty_group_record, stable_group_record
+from protocol.errors import ErrorCode
+from protocol.messages.classic_group import JoinGroupResponse, SyncGroupResponse
+
+if TYPE_CHECKING:
+    from broker.coordinator.result import Context, Result
+    from broker.coordinator.shard import GroupShard
+    from protocol.messages.classic_group import JoinGroupRequest
+
+MEMBER_ID_REQUIRED_SINCE = 4
+SKIP_ASSIGNMENT_SINCE = 9
+
+
+def join_group(shard: GroupShard, ctx: Context, request: JoinGroupRequest) -> Result:
+    """Take a member in, or have it wait for the next generation.
+
+    Shape:   one GroupMetadata record when this makes the group, and when a static member is replaced in Stable.
+    Errors:  INVALID_SESSION_TIMEOUT, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, MEMBER_ID_REQUIRED, GROUP_MAX_SIZE_REACHED,
+             INCONSISTENT_GROUP_PROTOCOL; parked: UNKNOWN_MEMBER_ID when removed, FENCED_INSTANCE_ID when replaced.
+    """
+    out = Outcome(ctx, shard.config)
+    member_id = request.member_id
+    config = shard.config
+    timeout_ms = request.session_timeout_ms
+    if not config.group_min_session_timeout_ms <= timeout_ms <= config.group_max_session_timeout_ms:
+        out.answer(ctx.token, join_refusal(ErrorCode.INVALID_SESSION_TIMEOUT, member_id))
+        return out.result()
+    group = shard.groups.get(request.group_id)
+    if group is None:
+        if member_id:
+            out.answer(ctx.token, join_refusal(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
+            return out.result()
+        group = shard.new_group(request.group_id, ctx.now_ms)
+        out.records.append(empty_group_record(group, group.generation_id, ctx.now_ms))
+    _join(group, ctx, request, out)
+    return out.result()
+
+
+def _join(group: ClassicGroup, ctx: Context, request: JoinGroupRequest, out: Outcome) -> None:
+    member_id = request.member_id
+    protocols = protocols_of(request.protocols)
+    if not _has_room(group, member_id, out.config.group_max_size):
+        _turn_away(group, member_id, out)
+        out.answer(ctx.token, join_refusal(ErrorCode.GROUP_MAX_SIZE_REACHED))
+    elif group.state is DEAD:
+        out.answer(ctx.token, join_refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, member_id))
+    elif not group.supports(request.protocol_type, protocols):
+        out.answer(ctx.token, join_refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id))
+    elif not member_id:
+        _join_new(group, ctx, request, protocols, out)
+    elif member_id in group.pending_joins and request.group_instance_id is None:
+        _add(group, ctx, request, protocols, member_id, out)
+    else:
+        error = check_member(group, member_id, request.group_instance_id)
+        if error is not ErrorCode.NONE:
+            out.answer(ctx.token, join_refusal(error, member_id))
+        else:
+            _rejoin(group, ctx, request, protocols, group.members[member_id], out)
+
+
+def _has_room(group: ClassicGroup, member_id: str, max_size: int) -> bool:
+    """Whether the group takes one more.
+
+    | state              | pass                                                                            |
+    |--------------------|---------------------------------------------------------------------------------|
+    | Empty, Dead        | always                                                                          |
+    | PreparingRebalance | who is parked already, or while fewer than the maximum are parked: the members  |
+    |                    | count only as they come back, so that a group above the maximum shrinks to it   |
+    | other              | members, or while there are fewer than the maximum                              |
+    """
+    member = group.members.get(member_id)
+    if group.state is EMPTY or group.state is DEAD:
+        return True
+    if group.state is PREPARING_REBALANCE:
+        return (member is not None and member.join_token is not None) or group.joined < max_size
+    return member is not None or len(group.members) < max_size
+
+
+def _turn_away(group: ClassicGroup, member_id: str, out: Outcome) -> None:
+    """The group is full: a member that comes back too late is none any more.
+
+    Kafka lets the others wait for the rebalance time-out then; they go on here as soon as nobody is waited for.
+    """
+    if not member_id:
+        return
+    member = group.remove(member_id)
+    out.cancel_timer(("session", group.group_id, member_id))
+    if member is not None or group.members:
+        complete_if_all_joined(group, out)
+
+
+def _join_new(group: ClassicGroup, ctx: Context, request: JoinGroupRequest, protocols: Protocols, out: Outcome) -> None:
+    """A client without a member id."""
+    instance_id = request.group_instance_id
+    member_id = new_member_id(ctx, ctx.client_id if instance_id is None else instance_id)
+    if instance_id is None and ctx.api_version >= MEMBER_ID_REQUIRED_SINCE:
+        group.pending_joins.add(member_id)
+        out.set_timer(("session", group.group_id, member_id), request.session_timeout_ms)
+        out.answer(ctx.token, join_refusal(ErrorCode.MEMBER_ID_REQUIRED, member_id))
+        return
+    known = static_member(group, instance_id)
+    if known is None:
+        _add(group, ctx, request, protocols, member_id, out)
+    else:
+        _replace(group, ctx, request, protocols, known, member_id, out)
+
+
+def _add(
+    group: ClassicGroup,
+    ctx: Context,
+    request: JoinGroupRequest,
+    protocols: Protocols,
+    member_id: str,
+    out: Outcome,
+) -> None:
+    member = Member(
+        group.group_id,
+        member_id,
+        request.group_instance_id,
+        ctx.client_id,
+        ctx.client_host,
+        _rebalance_timeout_ms(ctx, request),
+        request.session_timeout_ms,
+        protocols,
+    )
+    member.is_new = True
+    if group.state is PREPARING_REBALANCE and group.is_initial_rebalance:
+        group.member_added = True
+    group.add(member, request.protocol_type, ctx.token)
+    # It cannot heartbeat while parked, and a broken connection does not show: it has this long to be answered.
+    out.set_timer(member.session_timer, NEW_MEMBER_JOIN_TIMEOUT_MS)
+    rebalance_or_complete(group, out)
+
+
+def _rejoin(
+    group: ClassicGroup,
+    ctx: Context,
+    request: JoinGroupRequest,
+    protocols: Protocols,
+    member: Member,
+    out: Outcome,
+) -> None:
+    """A member joins again.
+
+    | state                | member             | what happens                                                        |
+    |----------------------|--------------------|---------------------------------------------------------------------|
+    | PreparingRebalance   | any                | parked; the rebalance may be complete now                           |
+    | CompletingRebalance  | says the same      | the generation again: its answer may have been lost                 |
+    | CompletingRebalance  | says another thing | rebalance                                                           |
+    | Stable               | leader             | rebalance: it has seen a reason that the broker cannot see          |
+    | Stable               | says another thing | rebalance                                                           |
+    | Stable               | says the same      | the generation again                                                |
+    """
+    says_the_same = member.protocols == protocols
+    if says_the_same and (
+        group.state is COMPLETING_REBALANCE or (group.state is STABLE and group.leader != member.member_id)
+    ):
+        out.answer(ctx.token, join_answer(group, member))
+        return
+    group.update(member, protocols, _rebalance_timeout_ms(ctx, request), request.session_timeout_ms)
+    park_join(group, member, ctx.token, out)
+    rebalance_or_complete(group, out)
+
+
+def _replace(
+    group: ClassicGroup,
+    ctx: Context,
+    request: JoinGroupRequest,
+    protocols: Protocols,
+    old: Member,
+    member_id: str,
+    out: Outcome,
+) -> None:
+    """A static member has started again: same instance id, new member id."""
+    leader_before = group.leader
+    fenced = ErrorCode.FENCED_INSTANCE_ID
+    answer_join(group, old, join_refusal(fenced, old.member_id), out)
+    answer_sync(old, SyncGroupResponse(error_code=fenced), out)
+    out.cancel_timer(old.session_timer)
+    member = group.replace_static(old, member_id)
+    refresh_session(member, out)
+    group.update(member, protocols, _rebalance_timeout_ms(ctx, request), request.session_timeout_ms)
+    if group.state is STABLE and group.select_protocol() == group.protocol_name:
+        assignments = {m.member_id: m.assignment for m in group.members.values()}
+        out.records.append(stable_group_record(group, assignments, group.current_state_timestamp_ms))
+        out.answer(ctx.token, _unchanged_generation(group, member, leader_before, ctx.api_version))
+        return
+    park_join(group, member, ctx.token, out)
+    if group.state is PREPARING_REBALANCE:
+        complete_if_all_joined(group, out)
+    else:
+        # In CompletingRebalance the leader may be assigning to the old id at this moment.
+        prepare_rebalance(group, out)
+
+
+def _unchanged_generation(
+    group: ClassicGroup, member: Member, leader_before: str | None, api_version: int
+) -> JoinGroupResponse:
+    """The generation goes on with the assignment as it is.
+
+    A leader must not compute a new one then. From v9 on it can be told so; before, it is kept from it by being told
+    that somebody else leads: its own old member id.
+    """
+    response = JoinGroupResponse(
+        generation_id=group.generation_id,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        leader=leader_before or "",
+        member_id=member.member_id,
+    )
+    if api_version >= SKIP_ASSIGNMENT_SINCE:
+        is_leader = group.leader == member.member_id
+        response.leader = group.leader or ""
+        response.skip_assignment = is_leader
+        response.members = members_for_leader(group) if is_leader else []
+    return response
+
+
+def _rebalance_timeout_ms(ctx: Context, request: JoinGroupRequest) -> int:
+    return request.session_timeout_ms if ctx.api_version == 0 else request.rebalance_timeout_ms
+
+
+def new_member_id(ctx: Context, prefix: str) -> str:
+    """A member id that nobody else has: client or instance id, a dash, a random UUID."""
+    h = ctx.rng.uuid_bytes().hex()
+    return f"{prefix}-{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"

@@ -1,0 +1,81 @@
+"""OffsetDelete: an administrator deletes committed offsets of a group that does not use them any more.
+
+Versions   0 (KIP-496).
+Behaviour  Offsets of topics that the group is subscribed to stay. A partition without an offset is no error.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from broker.coordinator.groups.classic import EMPTY, ClassicGroup
+from broker.coordinator.records import offset_tombstones
+from broker.coordinator.result import Context, Result
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.offsets import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from broker.coordinator.offsets import OffsetTable
+    from broker.coordinator.shard import GroupShard
+    from broker.metadata import ClusterMetadata
+    from protocol.messages.offsets import OffsetDeleteRequest, OffsetDeleteRequestTopic
+
+
+class OffsetDeleteView(Protocol):
+    """The broker, as far as this handler sees it."""
+
+    @property
+    def metadata(self) -> ClusterMetadata: ...
+    def group_shard(self, group_id: str, ctx: Context) -> Any: ...
+
+
+def offset_delete(broker: OffsetDeleteView, ctx: Context, request: OffsetDeleteRequest) -> Result:
+    """Delete the offsets of some partitions.
+
+    Shape:   one tombstone per partition that has an offset, one batch.
+    Errors:  INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP (members that are no consumers: what they use cannot
+             be known); per partition UNKNOWN_TOPIC_OR_PARTITION, GROUP_SUBSCRIBED_TO_TOPIC.
+    Source:  KafkaApis.handleOffsetDeleteRequest, OffsetMetadataManager.deleteOffsets.
+    """
+    group_id = request.group_id
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+    shard = broker.group_shard(group_id, ctx)
+    machine: GroupShard = shard.machine
+    group = machine.groups.get(group_id)
+    if not machine.has_group(group_id):
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+    if group is not None and group.state is not EMPTY and not group.uses_consumer_protocol():
+        raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+    topics, deleted = [], {}
+    for asked in request.topics:
+        topic = broker.metadata.topics.get(asked.name)
+        exists = len(topic.partitions) if topic is not None else 0
+        answers, there = _decide(asked, exists, group, machine.offsets, group_id)
+        topics.append(OffsetDeleteResponseTopic(name=asked.name, partitions=answers))
+        deleted[asked.name] = there
+    records = offset_tombstones(group_id, deleted)
+    return Result(OffsetDeleteResponse(topics=topics), appends=((shard, records),) if records else ())
+
+
+def _decide(
+    asked: OffsetDeleteRequestTopic, exists: int, group: ClassicGroup | None, offsets: OffsetTable, group_id: str
+) -> tuple[list[OffsetDeleteResponsePartition], list[int]]:
+    """The answers for one topic, and the partitions with an offset to delete."""
+    is_subscribed = group is not None and group.is_subscribed(asked.name)
+    answers, there = [], []
+    for partition in asked.partitions:
+        index = partition.partition_index
+        code = ErrorCode.NONE
+        if not 0 <= index < exists:
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        elif is_subscribed:
+            code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+        elif offsets.get(group_id, asked.name, index) is not None:
+            there.append(index)
+        answers.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
+    return answers, list(dict.fromkeys(there))
