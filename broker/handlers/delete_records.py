@@ -1,0 +1,50 @@
+"""DeleteRecords: move the start of partitions up; what lies before it is gone for every reader at once.
+
+Versions:  0-2.
+Behaviour: offset -1 means the high watermark. Answers the new low watermark, the log's start offset.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.handlers.list_offsets import NO_EPOCH, readable
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.topics import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.coordinator.result import Context
+
+
+def delete_records(broker: Broker, ctx: Context, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+    """One partition after the other; each succeeds or fails alone.
+
+    Errors:  UNKNOWN_TOPIC_OR_PARTITION; INVALID_TOPIC_EXCEPTION: an internal topic; NOT_LEADER_OR_FOLLOWER;
+             POLICY_VIOLATION, OFFSET_OUT_OF_RANGE: see Partition.delete_records.
+    Source:  Kafka's ReplicaManager.deleteRecordsOnLocalLog, Partition.deleteRecordsOnLeader.
+    """
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for p in topic.partitions:
+            answer = DeleteRecordsPartitionResult(partition_index=p.partition_index, low_watermark=-1)
+            try:
+                known = broker.metadata.topics.get(topic.name)
+                if known is not None and known.internal and 0 <= p.partition_index < len(known.partitions):
+                    raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+                partition = readable(broker, ctx, topic.name, p.partition_index, NO_EPOCH)
+                answer.low_watermark = partition.delete_records(p.offset)
+            except KafkaError as error:
+                answer.error_code = error.code
+            except (StorageError, OSError):
+                answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+            answers.append(answer)
+        topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=answers))
+    return DeleteRecordsResponse(topics=topics)

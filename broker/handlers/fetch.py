@@ -1,0 +1,436 @@
+"""Fetch: hand out record batches below the high watermark, at once or as soon as there are enough of them.
+
+Versions:  4-18.
+Behaviour: whole batches, in request order, up to the sizes asked for; the first batch of a response is whole even if it
+           is larger. Without enough bytes the request waits up to max_wait_ms; it is answered as soon as one partition
+           has an error. Records are slices of segment files and are not read here.
+Notes:     5 LogStartOffset; 7 sessions (KIP-227); 9 leader epoch checks (KIP-320); 12 diverging epochs (KIP-595);
+           13 topic ids (KIP-516); 15 ReplicaState (KIP-903); 16 CurrentLeader and NodeEndpoints (KIP-951).
+Absent:    followers (a log has one replica) and preferred read replicas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from broker.coordinator.result import PARKED, _Parked
+from broker.fetch_session import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    FetchSession,
+    FetchSessions,
+    Key,
+    Wanted,
+    next_epoch,
+)
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.fetch import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchResponseEpochEndOffset,
+    FetchResponseLeaderIdAndEpoch,
+    FetchResponseNodeEndpoint,
+    PartitionData,
+)
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.connection import Connection
+    from broker.coordinator.result import Context
+    from broker.metadata import Topic
+    from broker.partition import Partition
+    from storage.log import FileSlice
+
+STORAGE_ERROR_SINCE: Final = 6
+TOPIC_IDS_SINCE: Final = 13
+LEADER_SINCE: Final = 16
+NO_EPOCH: Final = -1
+_NOT_LEADER: Final = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+_FENCED: Final = int(ErrorCode.FENCED_LEADER_EPOCH)
+_UNKNOWN: Final = frozenset({int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), int(ErrorCode.UNKNOWN_TOPIC_ID)})
+
+
+def fetch(broker: Broker, ctx: Context, request: FetchRequest) -> FetchResponse | _Parked:
+    """Answer with what there is, or PARKED: the FetchWait answers later.
+
+    Errors:  the whole request: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
+             a partition: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID, NOT_LEADER_OR_FOLLOWER,
+             FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR.
+    Source:  Kafka's FetchManager.newContext, ReplicaManager.fetchMessages, DelayedFetch.
+    """
+    wanted: dict[Key, Wanted] = {}
+    by_id = ctx.api_version >= TOPIC_IDS_SINCE
+    for topic in request.topics:
+        name, topic_id = topic.topic, topic.topic_id
+        for p in topic.partitions:
+            wanted[topic_id if by_id else name, p.partition] = Wanted(
+                name,
+                topic_id,
+                p.partition,
+                p.fetch_offset,
+                p.partition_max_bytes,
+                p.current_leader_epoch,
+                p.last_fetched_epoch,
+            )
+    session: FetchSession | None = None
+    epoch = request.session_epoch
+    if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+        if request.session_id:
+            sessions_of(broker).remove(request.session_id)
+    else:
+        sessions = sessions_of(broker)
+        session = sessions.get(request.session_id)
+        if session is None:
+            return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != epoch:
+            return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_topic_ids != by_id:
+            return FetchResponse(error_code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        session.update(
+            wanted,
+            [
+                (forgotten.topic_id if by_id else forgotten.topic, index)
+                for forgotten in request.forgotten_topics_data
+                for index in forgotten.partitions
+            ],
+        )
+        if session.wanted:
+            sessions.touch(session, ctx.now_ms)
+            session.epoch = epoch = next_epoch(epoch)
+            wanted = session.wanted
+        else:
+            sessions.remove(session.session_id)
+            session = None
+            epoch = FINAL_EPOCH
+    wait = FetchWait(broker, ctx, request, wanted, session, epoch)
+    response = wait.first_answer(request.max_wait_ms)
+    return PARKED if response is None else response
+
+
+def sessions_of(broker: Broker) -> FetchSessions:
+    """The broker's cache of sessions, made at the first use."""
+    sessions: FetchSessions | None = getattr(broker, "fetch_sessions", None)
+    if sessions is None:
+        sessions = FetchSessions(broker.config.max_incremental_fetch_session_cache_slots)
+        broker.fetch_sessions = sessions  # type: ignore[attr-defined]
+    return sessions
+
+
+class Found:
+    """What one partition has for a Fetch."""
+
+    __slots__ = ("diverging", "error_code", "partition", "records", "wanted")
+
+    def __init__(
+        self,
+        wanted: Wanted,
+        error_code: int,
+        partition: Partition | None = None,
+        records: FileSlice | None = None,
+        diverging: tuple[int, int] | None = None,
+    ) -> None:
+        self.wanted = wanted
+        self.error_code = error_code
+        self.partition = partition
+        self.records = records
+        self.diverging = diverging
+
+
+class FetchWait:
+    """One Fetch from its arrival to its answer; parked in between, if it has to wait.
+
+    While parked it is in the `waiters` of its partitions, in its connection's `fetch_waits`, and has a deadline.
+    """
+
+    __slots__ = (
+        "_appended_when_parked",
+        "_broker",
+        "_by_id",
+        "_ctx",
+        "_epoch",
+        "_max_bytes",
+        "_min_bytes",
+        "_missing_bytes",
+        "_read_committed",
+        "_replica_id",
+        "_session",
+        "_wanted",
+        "_watched",
+        "parked",
+    )
+
+    def __init__(
+        self,
+        broker: Broker,
+        ctx: Context,
+        request: FetchRequest,
+        wanted: dict[Key, Wanted],
+        session: FetchSession | None,
+        epoch: int,
+    ) -> None:
+        self._broker = broker
+        self._ctx = ctx
+        self._wanted = wanted
+        self._session = session
+        self._epoch = epoch  # the session's after this request; INITIAL_EPOCH: the answer begins a session
+        self._by_id = ctx.api_version >= TOPIC_IDS_SINCE
+        self._read_committed = request.isolation_level == 1
+        self._max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
+        self._min_bytes = min(request.min_bytes, self._max_bytes)
+        self._replica_id = request.replica_id if request.replica_state is None else request.replica_state.replica_id
+        self._watched: list[tuple[Partition, Wanted]] = []
+        self._missing_bytes = 0
+        self._appended_when_parked = 0
+        self.parked = False
+
+    # ---------------------------------------------------------------- waiting
+
+    def first_answer(self, max_wait_ms: int) -> FetchResponse | None:
+        """The response if there is reason to answer now, else None: then it is parked."""
+        found, size, failed = self._read()
+        known = [f for f in found if f.error_code not in _UNKNOWN]
+        if max_wait_ms <= 0 or size >= self._min_bytes or failed or not known:
+            return self._answer(found)
+        self._watched = [(f.partition, f.wanted) for f in known if f.partition is not None]
+        self._missing_bytes = self._min_bytes - size
+        self._appended_when_parked = sum(partition.appended_bytes for partition, _ in self._watched)
+        for partition, _ in self._watched:
+            partition.waiters[self] = None
+        self.parked = True
+        ctx = self._ctx
+        connection: Connection = ctx.connection
+        if connection.fetch_waits is None:
+            connection.fetch_waits = {}
+        connection.fetch_waits[id(self)] = self
+        self._broker.at(ctx.now_ms + max_wait_ms, self.expire)
+        return None
+
+    def poll(self) -> None:
+        """One of the partitions has new records, or is gone: answer if that is reason enough."""
+        if not self.parked:
+            return
+        node_id = self._ctx.node_id
+        fresh = False
+        for partition, wanted in self._watched:
+            if partition.closed or partition.info.leader != node_id:
+                self._wake(self._read()[0])
+                return
+            if partition.high_watermark != wanted.fetch_offset:
+                fresh = True
+                break
+        if not fresh:
+            return
+        if self._min_bytes > 1:  # reading costs: not before enough can have come
+            appended = sum(partition.appended_bytes for partition, _ in self._watched)
+            if appended - self._appended_when_parked < self._missing_bytes:
+                return
+        found, size, failed = self._read()
+        if size >= self._min_bytes or failed:
+            self._wake(found)
+
+    def expire(self, due_ms: int, now_ms: int) -> None:
+        """max_wait_ms is over: answer with what there is."""
+        if self.parked:
+            self._wake(self._read()[0])
+
+    def cancel(self) -> None:
+        """The client has gone."""
+        if self.parked:
+            self._unpark()
+
+    def _wake(self, found: list[Found]) -> None:
+        self._unpark()
+        self._broker.answer(None, self._ctx.token, self._answer(found))
+
+    def _unpark(self) -> None:
+        self.parked = False
+        for partition, _ in self._watched:
+            partition.waiters.pop(self, None)
+        self._watched = []
+        self._ctx.connection.fetch_waits.pop(id(self), None)
+
+    # ---------------------------------------------------------------- reading
+
+    def _read(self) -> tuple[list[Found], int, bool]:
+        """What each partition has, the bytes of it all, and whether some partition is in a state that cannot wait."""
+        found: list[Found] = []
+        left = self._max_bytes
+        size = 0
+        failed = False
+        min_one = True  # until something was read the limits give way to a whole batch
+        for wanted in self._wanted.values():
+            topic = self._topic(wanted)
+            if isinstance(topic, int):
+                found.append(Found(wanted, topic))
+                failed = failed or topic not in _UNKNOWN
+                continue
+            error_code = self._leader_error(topic, wanted)
+            if error_code:
+                found.append(Found(wanted, error_code))
+                failed = failed or error_code not in _UNKNOWN
+                continue
+            partition = self._broker.partition(topic, wanted.partition)
+            if partition.info is not topic.partitions[wanted.partition]:
+                partition.configure(topic, self._broker.metadata)
+            offset = wanted.fetch_offset
+            limit = partition.last_stable_offset if self._read_committed else partition.high_watermark
+            log = partition.log
+            records = None
+            try:
+                if wanted.last_fetched_epoch >= 0:
+                    diverging = _diverging(partition, wanted)
+                    if diverging is not None:
+                        found.append(Found(wanted, 0, partition, None, diverging))
+                        failed = True
+                        continue
+                if offset < limit and offset >= log.log_start_offset:
+                    if left > 0 or min_one:
+                        most = min(wanted.partition_max_bytes, left)
+                        records = log.read(offset, most, limit_offset=limit, min_one=min_one)
+                elif not log.log_start_offset <= offset <= log.end_offset:
+                    raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+            except KafkaError as error:
+                found.append(Found(wanted, error.code))
+                failed = True
+                continue
+            except (StorageError, OSError):
+                code = ErrorCode.KAFKA_STORAGE_ERROR
+                found.append(Found(wanted, code if self._ctx.api_version >= STORAGE_ERROR_SINCE else _NOT_LEADER))
+                failed = True
+                continue
+            found.append(Found(wanted, 0, partition, records))
+            if records is not None:
+                got = len(records)
+                size += got
+                left = max(0, left - got)
+                min_one = False
+        return found, size, failed
+
+    def _topic(self, wanted: Wanted) -> Topic | int:
+        """The topic, or the code of why there is none."""
+        metadata = self._broker.metadata
+        if not self._by_id:
+            return metadata.topics.get(wanted.topic) or int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        topic = metadata.topics_by_id.get(wanted.topic_id)
+        if topic is not None:
+            wanted.topic = topic.name
+            return topic
+        if not wanted.topic:
+            return int(ErrorCode.UNKNOWN_TOPIC_ID)
+        # the session began with a topic of this name that has been deleted since
+        if wanted.topic in metadata.topics:
+            return int(ErrorCode.INCONSISTENT_TOPIC_ID)
+        return int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def _leader_error(self, topic: Topic, wanted: Wanted) -> int:
+        if not 0 <= wanted.partition < len(topic.partitions):
+            return int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        info = topic.partitions[wanted.partition]
+        if info.leader != self._ctx.node_id:
+            return _NOT_LEADER
+        epoch = wanted.current_leader_epoch
+        if epoch != NO_EPOCH and epoch != info.leader_epoch:
+            return _FENCED if epoch < info.leader_epoch else int(ErrorCode.UNKNOWN_LEADER_EPOCH)
+        if self._replica_id >= 0:  # a follower: there is none of any partition
+            return _NOT_LEADER if epoch == NO_EPOCH else int(ErrorCode.UNKNOWN_LEADER_EPOCH)
+        return 0
+
+    # ---------------------------------------------------------------- answering
+
+    def _answer(self, found: list[Found]) -> FetchResponse:
+        session = self._session
+        if session is not None and session.epoch != self._epoch:  # another Fetch of the session has overtaken it
+            return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.session_id)
+        topics: list[FetchableTopicResponse] = []
+        endpoints: dict[int, FetchResponseNodeEndpoint] = {}
+        last: FetchableTopicResponse | None = None
+        for f in found:
+            wanted, partition = f.wanted, f.partition
+            if partition is None:
+                answer = PartitionData(
+                    partition_index=wanted.partition, error_code=f.error_code, high_watermark=-1, records=b""
+                )
+                if f.error_code in (_NOT_LEADER, _FENCED) and self._ctx.api_version >= LEADER_SINCE:
+                    self._name_leader(answer, wanted, endpoints)
+            else:
+                answer = PartitionData(
+                    partition_index=wanted.partition,
+                    high_watermark=partition.high_watermark,
+                    last_stable_offset=partition.last_stable_offset,
+                    log_start_offset=partition.log.log_start_offset,
+                    aborted_transactions=self._aborted(f) if self._read_committed else None,
+                    records=b"" if f.records is None else f.records,
+                )
+                if f.diverging is not None:
+                    answer.diverging_epoch = FetchResponseEpochEndOffset(
+                        epoch=f.diverging[0], end_offset=f.diverging[1]
+                    )
+            if session is not None:
+                if not _is_news(f, answer):
+                    continue
+                if f.records is not None:
+                    session.serve_last((wanted.topic_id if self._by_id else wanted.topic, wanted.partition))
+            wanted.high_watermark = answer.high_watermark
+            wanted.log_start_offset = answer.log_start_offset
+            if last is None or last.topic_id != wanted.topic_id or last.topic != wanted.topic:
+                last = FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id)
+                topics.append(last)
+            last.partitions.append(answer)
+        session_id = NO_SESSION
+        if session is not None:
+            session_id = session.session_id
+        elif self._epoch == INITIAL_EPOCH:
+            ctx = self._ctx
+            session_id = sessions_of(self._broker).create(self._wanted, self._by_id, self._broker.now_ms, ctx.rng)
+        return FetchResponse(session_id=session_id, responses=topics, node_endpoints=list(endpoints.values()))
+
+    def _aborted(self, found: Found) -> list[AbortedTransaction]:
+        partition = found.partition
+        if partition is None or found.records is None:
+            return []
+        aborted: Iterable[tuple[int, int]] = partition.aborted_transactions(
+            found.wanted.fetch_offset, partition.last_stable_offset
+        )
+        return [AbortedTransaction(producer_id=pid, first_offset=offset) for pid, offset in aborted]
+
+    def _name_leader(
+        self, answer: PartitionData, wanted: Wanted, endpoints: dict[int, FetchResponseNodeEndpoint]
+    ) -> None:
+        topic = self._topic(wanted)
+        assert not isinstance(topic, int)
+        info = topic.partitions[wanted.partition]
+        answer.current_leader = FetchResponseLeaderIdAndEpoch(leader_id=info.leader, leader_epoch=info.leader_epoch)
+        if info.leader not in endpoints:
+            host, port = self._broker.endpoint(info.leader, self._ctx)
+            if port >= 0:
+                endpoints[info.leader] = FetchResponseNodeEndpoint(node_id=info.leader, host=host, port=port)
+
+
+def _is_news(found: Found, answer: PartitionData) -> bool:
+    """Must a session's client be told? After an error it is told the high watermark again."""
+    wanted = found.wanted
+    return bool(
+        found.records is not None
+        or found.error_code
+        or found.diverging is not None
+        or wanted.high_watermark != answer.high_watermark
+        or wanted.log_start_offset != answer.log_start_offset
+    )
+
+
+def _diverging(partition: Partition, wanted: Wanted) -> tuple[int, int] | None:
+    """(epoch, end offset) where the client's log parts from ours, if it does (KIP-595).
+
+    Errors:  OFFSET_OUT_OF_RANGE: we do not know the epoch, or the offset is below the log's start.
+    """
+    epoch, end_offset = partition.log.epoch_end_offset(wanted.last_fetched_epoch)
+    if end_offset < 0 or epoch < 0 or wanted.fetch_offset < partition.log.log_start_offset:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+    if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
+        return epoch, end_offset
+    return None

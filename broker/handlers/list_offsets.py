@@ -1,0 +1,156 @@
+"""ListOffsets and OffsetForLeaderEpoch: where a partition begins, ends, and was at a time or in a leader epoch.
+
+Versions:  ListOffsets 1-11, OffsetForLeaderEpoch 2-4.
+Behaviour: timestamps below zero name a place: -1 the end that the isolation level may read, -2 the log's start, -3 the
+           record with the greatest timestamp, -4 the local log's start (the log's start: nothing is tiered), -5 and -6
+           ends of the tiered log (offset -1). Any other is looked up: the first record at or after it.
+Notes:     2 isolation level; 4 leader epochs (KIP-320); 7 timestamp -3 (KIP-734); 8 -4 (KIP-405); 9 -5 (KIP-1005);
+           11 -6 (KIP-1023); an older version that asks for one of them gets UNSUPPORTED_VERSION.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.fetch import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderEpochResponseEpochEndOffset,
+    OffsetForLeaderTopicResult,
+)
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.coordinator.result import Context
+    from broker.partition import Partition
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+_SINCE: Final = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+NO_EPOCH: Final = -1
+_LEADER_EPOCH_SINCE: Final = 4
+_READ_COMMITTED: Final = 1
+_DEBUGGING_REPLICA: Final = -2  # may ask any node
+
+
+def list_offsets(broker: Broker, ctx: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    """One offset a partition.
+
+    Errors:  INVALID_REQUEST: the partition is named twice. UNSUPPORTED_VERSION: a special timestamp of a later version.
+             UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH.
+    Source:  Kafka's ReplicaManager.fetchOffset, Partition.fetchOffsetForTimestamp.
+    """
+    named: set[tuple[str, int]] = set()
+    twice: set[tuple[str, int]] = set()
+    for topic in request.topics:
+        for p in topic.partitions:
+            key = (topic.name, p.partition_index)
+            (twice if key in named else named).add(key)
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for p in topic.partitions:
+            try:
+                if (topic.name, p.partition_index) in twice:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST)
+                if p.timestamp < 0 and ctx.api_version < _SINCE.get(p.timestamp, 1 << 15):
+                    raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+                partition = readable(
+                    broker,
+                    ctx,
+                    topic.name,
+                    p.partition_index,
+                    p.current_leader_epoch,
+                    any_node=request.replica_id == _DEBUGGING_REPLICA,
+                )
+                answers.append(_offset_at(partition, p, request.isolation_level, ctx.api_version))
+            except KafkaError as error:
+                answers.append(ListOffsetsPartitionResponse(partition_index=p.partition_index, error_code=error.code))
+            except (StorageError, OSError):
+                answers.append(
+                    ListOffsetsPartitionResponse(
+                        partition_index=p.partition_index, error_code=ErrorCode.KAFKA_STORAGE_ERROR
+                    )
+                )
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+    return ListOffsetsResponse(topics=topics)
+
+
+def readable(
+    broker: Broker, ctx: Context, name: str, index: int, current_leader_epoch: int, *, any_node: bool = False
+) -> Partition:
+    """The partition, if this node leads it and the client's leader epoch (unless -1) is the present one."""
+    topic = broker.metadata.topics.get(name)
+    if topic is None or not 0 <= index < len(topic.partitions):
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    info = topic.partitions[index]
+    if info.leader != ctx.node_id and not any_node:
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    if current_leader_epoch not in (NO_EPOCH, info.leader_epoch):
+        fenced = current_leader_epoch < info.leader_epoch
+        raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH if fenced else ErrorCode.UNKNOWN_LEADER_EPOCH)
+    return broker.partition(topic, index)
+
+
+def _offset_at(
+    partition: Partition, asked: ListOffsetsPartition, isolation_level: int, api_version: int
+) -> ListOffsetsPartitionResponse:
+    log = partition.log
+    limit = partition.last_stable_offset if isolation_level == _READ_COMMITTED else partition.high_watermark
+    answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
+    epoch = NO_EPOCH
+    if asked.timestamp == LATEST:
+        answer.offset = limit
+        epoch = partition.info.leader_epoch
+    elif asked.timestamp in (EARLIEST, EARLIEST_LOCAL):
+        answer.offset = log.log_start_offset
+        epoch = log.epochs.epoch_of(log.log_start_offset)
+    elif asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP:
+        place = log.max_timestamp() if asked.timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(asked.timestamp)
+        if place is not None and place[1] < limit:
+            answer.timestamp, answer.offset, epoch = place
+    if api_version >= _LEADER_EPOCH_SINCE:
+        answer.leader_epoch = epoch
+    return answer
+
+
+def offset_for_leader_epoch(
+    broker: Broker, ctx: Context, request: OffsetForLeaderEpochRequest
+) -> OffsetForLeaderEpochResponse:
+    """The end of a leader epoch (or of the one before it), by which a consumer sees that the log was cut.
+
+    Errors:  as ListOffsets for the partition; an epoch above all known ones answers -1, -1 without an error.
+    Source:  Kafka's ReplicaManager.lastOffsetForLeaderEpoch.
+    """
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for p in topic.partitions:
+            answer = OffsetForLeaderEpochResponseEpochEndOffset(partition=p.partition)
+            try:
+                partition = readable(broker, ctx, topic.topic, p.partition, p.current_leader_epoch)
+                answer.leader_epoch, end_offset = partition.log.epoch_end_offset(p.leader_epoch)
+                answer.end_offset = min(end_offset, partition.high_watermark)  # what follows may yet be lost
+            except KafkaError as error:
+                answer.error_code = error.code
+            answers.append(answer)
+        topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=answers))
+    return OffsetForLeaderEpochResponse(topics=topics)

@@ -1,0 +1,115 @@
+"""The `.snapshot` files beside a log: Kafka's image of the producers at an offset, read instead of the log.
+
+The file at offset N holds the state of everything below N. Two are kept, as Kafka does: should the newest be damaged,
+the one before it costs only some more reading.
+
+Format (big-endian): i16 version 1 | u32 CRC-32C of all from 6 on | i32 count, then for each: i64 producer id | i16 epoch
+| i32 last sequence | i64 last offset | i32 offset delta | i64 timestamp | i32 coordinator epoch | i64 first offset of
+the open transaction (-1: none).
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Iterable
+from contextlib import suppress
+from struct import Struct
+from typing import Final
+
+from fastcrc.crc32 import iscsi as crc32c
+
+from broker.coordinator.producers import ProducerSnapshot
+from storage.env import Files
+
+logger = logging.getLogger("momus.partition")
+
+SUFFIX: Final = ".snapshot"
+KEPT: Final = 2
+_VERSION: Final = 1
+_HEAD: Final = Struct(">hI")
+_COUNT: Final = Struct(">i")
+_ENTRY: Final = Struct(">qhiqiqiq")
+
+
+def encode_snapshot(producers: Iterable[ProducerSnapshot]) -> bytes:
+    entries = [_ENTRY.pack(*producer) for producer in producers]
+    body = _COUNT.pack(len(entries)) + b"".join(entries)
+    return _HEAD.pack(_VERSION, crc32c(body)) + body
+
+
+def decode_snapshot(data: bytes) -> list[ProducerSnapshot]:
+    """Raises ValueError for what is not a whole snapshot."""
+    try:
+        version, crc = _HEAD.unpack_from(data)
+        body = data[_HEAD.size :]
+        (count,) = _COUNT.unpack_from(body)
+    except struct.error:
+        raise ValueError("it ends too early") from None
+    if version != _VERSION:
+        raise ValueError(f"version {version} is unknown")
+    if crc32c(body) != crc:
+        raise ValueError("its CRC is wrong")
+    if len(body) != _COUNT.size + count * _ENTRY.size:
+        raise ValueError(f"{count} producers do not fit {len(body)} bytes")
+    return [ProducerSnapshot(*entry) for entry in _ENTRY.iter_unpack(body[_COUNT.size :])]
+
+
+class ProducerSnapshots:
+    """The snapshots of one log's directory. Their names are read once, when first asked for."""
+
+    __slots__ = ("_directory", "_files", "_known")
+
+    def __init__(self, files: Files, directory: str) -> None:
+        self._files = files
+        self._directory = directory
+        self._known: list[int] | None = None
+
+    @property
+    def offsets(self) -> list[int]:
+        """Offsets of the snapshots there are, rising."""
+        if self._known is None:
+            names = self._files.listdir(self._directory)
+            stems = [name[: -len(SUFFIX)] for name in names if name.endswith(SUFFIX)]
+            self._known = sorted(int(stem) for stem in stems if len(stem) == 20 and stem.isdigit())
+        return self._known
+
+    def latest(self, end_offset: int) -> tuple[int, list[ProducerSnapshot]] | None:
+        """Offset and content of the newest whole snapshot of a log that ends there."""
+        for offset in reversed(self.offsets.copy()):
+            if offset > end_offset:
+                continue
+            try:
+                return offset, decode_snapshot(self._files.read_file(self._path(offset)))
+            except (ValueError, OSError) as error:
+                logger.warning("%s is not used and deleted: %s", self._path(offset), error)
+                self._remove(offset)
+        return None
+
+    def write(self, offset: int, producers: Iterable[ProducerSnapshot]) -> None:
+        """Keep the state at an offset, and drop the oldest of what is then too many."""
+        self._files.write_file_atomic(self._path(offset), encode_snapshot(producers))
+        if offset not in self.offsets:
+            self.offsets.append(offset)
+        for old in self.offsets[:-KEPT]:
+            self._remove(old)
+
+    def remove_after(self, end_offset: int) -> None:
+        """The log ends there now: what will be appended is not what these have seen."""
+        for offset in self.offsets.copy():
+            if offset > end_offset:
+                self._remove(offset)
+
+    def remove_before(self, start_offset: int) -> None:
+        """The log starts there now."""
+        for offset in self.offsets.copy():
+            if offset < start_offset:
+                self._remove(offset)
+
+    def _remove(self, offset: int) -> None:
+        self.offsets.remove(offset)
+        with suppress(FileNotFoundError):  # it may have gone with its segment
+            self._files.remove(self._path(offset))
+
+    def _path(self, offset: int) -> str:
+        return f"{self._directory}/{offset:020d}{SUFFIX}"
