@@ -1,4 +1,4 @@
-"""The broker as one object without a socket: its logs, shards and partitions, the turn of the loop, and what is due when."""
+"""The broker as one object without a socket: its shards and partitions, the turn of the loop, and what is due when."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from broker.coordinator.runtime import READY, Shard
 from broker.coordinator.shard import GroupShard
 from broker.handlers import make_routes
 from broker.journal import Durability, Journal
+from broker.listeners import Listener, Node
 from broker.maintenance import Maintenance
 from broker.metadata import ClusterMetadata, Topic
-from broker.metadata_plans import ensure_internal_topic, start_up
 from broker.metrics import Metrics
 from broker.partition import Partition
 from broker.router import ParkedRequest, Router, encode_reply
@@ -33,31 +33,6 @@ if TYPE_CHECKING:
     from storage.env import Env
 
 logger = logging.getLogger("momus.broker")
-
-
-class Listener:
-    """An address that clients connect to, and the one they are told to come back to."""
-
-    __slots__ = ("advertised_host", "advertised_port", "host", "name", "port")
-
-    def __init__(
-        self, name: str, host: str, port: int, advertised_host: str | None = None, advertised_port: int | None = None
-    ) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
-        self.advertised_host = advertised_host  # None: the address the client used
-        self.advertised_port = advertised_port
-
-
-class Node:
-    """A virtual broker: a node id and its listeners."""
-
-    __slots__ = ("listeners", "node_id")
-
-    def __init__(self, node_id: int, listeners: list[Listener]) -> None:
-        self.node_id = node_id
-        self.listeners = {listener.name: listener for listener in listeners}
 
 
 class Broker:
@@ -117,10 +92,7 @@ class Broker:
         shard.require()
         while shard.state is not READY:  # a large one: nothing can be served before it
             self.step_background()
-        records = start_up(self.metadata) + ensure_internal_topic(self.metadata, self.env.rng)
-        if records:
-            shard.append([(None, value) for value in records], self.now_ms)
-            self.end_turn()
+        self.end_turn()
         self.group_shards = [self._group_shard(i) for i in range(self.metadata.internal_partitions())]
         self.directory.remove_orphans(self.metadata)
         self.metadata.listeners.append(self._topic_changed)
@@ -129,11 +101,11 @@ class Broker:
     @property
     def metadata(self) -> ClusterMetadata:
         """The cluster's metadata."""
-        machine: MetadataMachine = self.metadata_shard.machine
-        return machine.metadata
+        machine: ClusterMetadata = self.metadata_shard.machine
+        return machine
 
-    def _new_metadata(self) -> MetadataMachine:
-        return MetadataMachine(ClusterMetadata(self.config, [node.node_id for node in self.nodes]))
+    def _new_metadata(self) -> ClusterMetadata:
+        return ClusterMetadata(self.config, [node.node_id for node in self.nodes])
 
     def _topic_changed(self, event: str, topic: Topic) -> None:
         """Follow a change of metadata; what cannot be undone waits until the change is durable."""
@@ -143,7 +115,7 @@ class Broker:
             for index in range(len(topic.partitions)):
                 partition = self._partitions.get((topic.topic_id, index))
                 if partition is not None:
-                    partition.configure(self, topic)
+                    partition.configure(topic, self.metadata)
 
     def _drop_topic(self, topic: Topic) -> None:
         for index in range(len(topic.partitions)):
@@ -155,7 +127,7 @@ class Broker:
                 self.directory.delete(topic.name, index)
 
     def _metadata_reloaded(self) -> None:
-        """The metadata was thrown away: partitions of topics that were never made durable go, others meet their new selves."""
+        """The metadata was thrown away: partitions of topics that never were durable go, others follow."""
         self.metadata.listeners.append(self._topic_changed)
         for key, partition in list(self._partitions.items()):
             topic = self.metadata.topics_by_id.get(key[0])
@@ -163,7 +135,7 @@ class Broker:
                 del self._partitions[key]
                 partition.close(clean=False)
             else:
-                partition.configure(self, topic)
+                partition.configure(topic, self.metadata)
 
     def _group_shard(self, index: int) -> Shard:
         def open_log() -> Log:
@@ -386,23 +358,3 @@ class Broker:
             self.background.remove(steps)
             logger.error("a background job failed: %s", error)
         return True
-
-
-class MetadataMachine:
-    """The cluster's metadata as a shard's state machine: its records have no keys, and it sets no timers."""
-
-    def __init__(self, metadata: ClusterMetadata) -> None:
-        self.metadata = metadata
-
-    def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int = -1) -> None:
-        """Apply one record."""
-        if value is not None:
-            self.metadata.replay(value)
-
-    def on_timer(self, name: Hashable, ctx: Context) -> Result:
-        """There are no timers."""
-        return Result()
-
-    def on_load(self, ctx: Context) -> Result:
-        """Nothing to set."""
-        return Result()

@@ -1,8 +1,8 @@
-"""The fast way of OffsetCommit and OffsetFetch: a client asks the same thing again and again, so what was learnt of it is kept.
+"""The fast way of OffsetCommit and OffsetFetch: clients repeat themselves, so what was learnt of a request is kept.
 
-Both are shortcuts of the general handlers in handlers/offsets.py and answer None whenever a request is in any way out of the
-ordinary: then the general handler decides. Nothing is left out on the way: topic, partition, coordinator and group are checked
-for every request.
+Both are shortcuts of the general handlers in handlers/offsets.py and answer None whenever a request is in any way out
+of the ordinary: then the general handler decides. Nothing is left out on the way: topic, partition, coordinator and
+group are checked for every request.
 """
 
 from __future__ import annotations

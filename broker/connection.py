@@ -1,4 +1,4 @@
-"""One client connection: bytes in, requests cut and handed on; replies out, in request order, and never more than the client reads."""
+"""One client connection: requests cut from bytes and handed on; replies in request order, at the client's speed."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Connection:
         """Cut frames and hand them on."""
         broker = self.broker
         self.last_active_ms = broker.begin_turn()
-        broker.metrics.bytes_received += len(data)
+        broker.metrics.bytes_in += len(data)
         if self.needed:
             joined = self._join(data)
             if joined is None:
@@ -159,7 +159,7 @@ class Connection:
     def _process(self, data: bytes) -> None:
         broker = self.broker
         commit, offset_fetch, dispatch, out = broker.commit, broker.offset_fetch, broker.dispatch, self.out
-        counts = broker.metrics.requests
+        counts = broker.metrics.counts
         position, end = 0, len(data)
         unpack = FRAME_HEAD.unpack_from
         while end - position >= 12:
@@ -196,7 +196,7 @@ class Connection:
             size = SIZE.unpack_from(data, position)[0]
             if size < 8 or size > self.broker.request_limit:
                 self.refuse(
-                    f"a frame of {size} bytes: sizes of 8 to {self.broker.request_limit} (socket.request.max.bytes) are taken"
+                    f"a frame of {size} bytes: 8 to {self.broker.request_limit} (socket.request.max.bytes) are taken"
                 )
                 return
             if left < size + 4 and size > 65536:
@@ -268,7 +268,7 @@ class Connection:
         except TypeError:
             self._send_parts(sent)
         else:
-            self.broker.metrics.bytes_sent += len(data)
+            self.broker.metrics.bytes_out += len(data)
             if self.stream:
                 self.stream.append(data)
             elif data:
@@ -305,7 +305,7 @@ class Connection:
                 if self.streamed == len(part):
                     self.streamed = 0
                     done += 1
-            self.broker.metrics.bytes_sent += len(chunk)
+            self.broker.metrics.bytes_out += len(chunk)
             self.transport.write(chunk)
         del stream[:done]
 

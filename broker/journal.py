@@ -20,7 +20,6 @@ class Owner(Protocol):
     """The state machine over a log."""
 
     log: Log
-    is_shard: bool  # its state is what replies of the coordinator are made from
 
     def advance(self, durable_offset: int) -> None:
         """All below this offset will survive a crash at the configured level."""
@@ -32,10 +31,11 @@ class Owner(Protocol):
 class Journal:
     """One log with its state machine and the replies that depend on its next flush."""
 
-    __slots__ = ("held", "log", "owner", "queued", "syncing", "written")
+    __slots__ = ("held", "is_shard", "log", "owner", "queued", "syncing", "written")
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: Owner, *, is_shard: bool = False) -> None:
         self.owner = owner
+        self.is_shard = is_shard  # its state is what replies of the coordinator are made from
         self.log = owner.log
         self.held: list[Held] = []  # since the last flush
         self.written: list[Held] = []  # flushed, waiting for the next sync job
@@ -84,7 +84,7 @@ class Durability:
         journals = self._dirty
         if self.fsync and (self._next or self._syncing):
             journals = list(dict.fromkeys([*journals, *self._next, *self._syncing]))
-        return [journal for journal in journals if journal.owner.is_shard]
+        return [journal for journal in journals if journal.is_shard]
 
     def speaks(self, connection: Connection) -> None:
         """The connection has a reply to send at the end of the turn."""
@@ -135,7 +135,7 @@ class Durability:
             journal.owner.advance(journal.log.flushed_offset)
 
     def _failed(self, journal: Journal, error: Exception) -> None:
-        """Nobody may see any effect of what was not made durable: refuse its readers, cut the log, rebuild the state."""
+        """Nobody may see any effect of what is not durable: refuse its readers, cut the log, rebuild the state."""
         self.failures += 1
         log.error("%s: writing failed (%s); cut back to the last durable offset and reloading", journal.log, error)
         held = journal.syncing + journal.written + journal.held

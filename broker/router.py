@@ -1,4 +1,4 @@
-"""From a frame to its handler and back to a frame: versions, decoding, refusals; no Kafka rule beyond that lives here."""
+"""From a frame to its handler and back: versions, decoding, refusals; no Kafka rule beyond that lives here."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Router:
         slot = connection.next_slot
         ctx.token = (connection, slot)
         connection.out.append(None)
-        self._broker.metrics.requests[api_key] += 1
+        self._broker.metrics.counts[api_key] += 1
         parked = ParkedRequest(route, api_version, correlation_id, data, position, stop)
         response = self._handle(route, ctx, request, parked)
         if ctx.close_connection:
@@ -193,7 +193,7 @@ class Router:
             return error_response(request, route.api_key, ctx.api_version, code)
 
     def _hold(self, ctx: Context, held: Held, api_key: int) -> None:
-        """The reply leaves when all that it has seen is durable: every shard for most APIs, and the partitions it wrote."""
+        """The reply leaves when all it has seen is durable: the shards, and for Produce the partitions it wrote."""
         durability = self._broker.durability
         for journal in ctx.journals if api_key == 0 else durability.unsettled_shards():
             durability.hold(journal, held)

@@ -1,4 +1,4 @@
-"""The shell: sockets, signals, the event loop's timers and the sync thread around a Broker. No Kafka rule lives here."""
+"""The shell: sockets, signals, timers of the loop and the sync threads around a Broker. No Kafka rule lives here."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from broker.broker import Broker, Listener, Node
+from broker.broker import Broker
 from broker.config import BrokerConfig, ConfigError
 from broker.connection import Connection
 from broker.directory import DataDirectory, DirectoryError
+from broker.listeners import Listener, Node, make_nodes
 
 if TYPE_CHECKING:
     from storage.env import Env
@@ -55,8 +56,7 @@ class Server:
         for node in self.nodes:
             for listener in node.listeners.values():
                 await self._listen(node, listener)
-            first = next(iter(node.listeners.values()))
-            addresses.append(f"{first.host}:{first.port}")
+            addresses.append(f"{node.main.host}:{node.main.port}")
         self._after_turn()
         self.loop.call_later(IDLE_SWEEP_S, self._sweep)
         self.broker.start_maintenance()
@@ -176,23 +176,6 @@ class Server:
         self.broker.close()
 
 
-def parse_address(text: str) -> tuple[str, int]:
-    """HOST:PORT, with brackets around an IPv6 address."""
-    host, colon, port = text.strip().rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65535:
-        raise ConfigError(f"{text!r} is not HOST:PORT")
-    return host.strip("[]") or "127.0.0.1", int(port)
-
-
-def make_nodes(config: BrokerConfig, listen: str, brokers: int) -> list[Node]:
-    """The virtual brokers: node ids count up from node.id, ports from the first one given."""
-    nodes = []
-    for i in range(brokers):
-        listeners = config.make_listeners(listen, i)
-        nodes.append(Node(config.node_id + i, [Listener(*described) for described in listeners]))
-    return nodes
-
-
 async def _serve(options: dict[str, Any]) -> int:
     config: BrokerConfig = options["config"]
     nodes = make_nodes(config, options["listen"], options["brokers"])
@@ -222,7 +205,7 @@ async def _serve(options: dict[str, Any]) -> int:
 
 def serve(
     *,
-    listen: str = "127.0.0.1:9092",
+    listen: str | None = "127.0.0.1:9092",
     data_dir: str = "./data",
     brokers: int = 1,
     flush: str = "os",
@@ -244,9 +227,9 @@ def serve(
 
     env = system_env()
     if flush == "memory":
-        from storage.sim_env import memory_env
+        from storage.sim_env import MemoryFiles
 
-        env = memory_env()
+        env.files = MemoryFiles()
     options = {
         "brokers": brokers,
         "config": config,

@@ -1,4 +1,4 @@
-"""The record batch of an offset commit: what stays the same when a group commits the same partitions again is made once."""
+"""The record batch of an offset commit: what stays the same from one commit to the next is made once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The committed offsets of one shard, held in columns: a group and topic is one object, a partition a few array cells."""
+"""The committed offsets of one shard in columns: a group and topic is one object, a partition a few array cells."""
 
 from __future__ import annotations
 

@@ -63,8 +63,6 @@ class Shard:
     the log only until then; after a failed write it is thrown away and replayed.
     """
 
-    is_shard = True
-
     def __init__(self, host: Host, name: str, open_log: Callable[[], Log], make_machine: Callable[[], Machine]) -> None:
         self.when_durable: list[Callable[[], None]] = []  # effects on the outside that must not run ahead of the log
         self.followers: list[Callable[[int], None]] = []  # readers of the log: the partition that clients fetch from
@@ -104,7 +102,7 @@ class Shard:
         """Open the log; the state is loaded by `require`."""
         if self.log is None:
             self.log = self._open_log()
-            self.journal = Journal(self)
+            self.journal = Journal(self, is_shard=True)
 
     def _replay_log(self) -> Iterator[None]:
         machine, done = self.machine, 0

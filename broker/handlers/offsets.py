@@ -1,8 +1,8 @@
-"""OffsetCommit and OffsetFetch: the general way, for every version; broker.commit_path is the shortcut of the usual case.
+"""OffsetCommit and OffsetFetch in every version; broker.commit_path is the shortcut of the usual case.
 
-OffsetCommit  v0-v10. v0 (the original proposal: no generation, no member) and v1 (a commit time a partition) are served
-              though Kafka 4 dropped them; v2-v4 carry a retention; v6 leader epochs; v7 static members; v9 member epochs
-              (KIP-848); v10 topic ids.
+OffsetCommit  v0-v10. v0 (the original proposal: no generation, no member) and v1 (a commit time a partition) are
+              served though Kafka 4 dropped them; v2-v4 carry a retention; v6 leader epochs; v7 static members;
+              v9 member epochs (KIP-848); v10 topic ids.
 OffsetFetch   v0-v10. v0 answers error 3 where nothing is committed, as its time did; v2 all topics; v7 stable reads
               (KIP-447); v8 several groups; v9 member epochs; v10 topic ids.
 Any broker answers both (design 1) unless offsets.any.broker is false.
@@ -46,8 +46,8 @@ def offset_commit(broker: Broker, ctx: Context, request: OffsetCommitRequest) ->
 
     Shape:   one OffsetCommit record per accepted partition, in request order, one batch.
     Units:   offsets count records; ctx.now_ms is Unix milliseconds.
-    Errors:  per partition UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, OFFSET_METADATA_TOO_LARGE; for all of them whatever
-             the group says (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, ...).
+    Errors:  per partition UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, OFFSET_METADATA_TOO_LARGE; for all of them
+             whatever the group says (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, ...).
     Source:  KafkaApis.handleOffsetCommitRequest, OffsetMetadataManager.commitOffset.
     """
     answers: list[OffsetCommitResponseTopic] = []
