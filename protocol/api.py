@@ -205,7 +205,12 @@ def message_class(name: str) -> type[Message]:
     for api_key, (_, api, _) in _DECLARED.items():
         if name in (api + "Request", api + "Response"):
             return _declared_class(api_key, name[len(api) :])
-    for module_name in ("coordinator_records", "metadata_records", "consumer_protocol"):
+    for module_name in (
+        "coordinator_records",
+        "streams_group_records",
+        "metadata_records",
+        "consumer_protocol",
+    ):
         module: Any = import_module(f"protocol.messages.{module_name}")
         if hasattr(module, name):
             return module.__dict__[name]  # type: ignore[no-any-return]  # a message by its own name

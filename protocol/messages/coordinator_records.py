@@ -1,9 +1,18 @@
-"""Keys and values of `__consumer_offsets` and `__transaction_state`, as Kafka writes them."""
+"""Keys and values of `__consumer_offsets` and `__transaction_state`, as Kafka writes them.
+
+A key is its record type as i16, then the key itself; a value is its version as i16, then the value itself. Those of
+streams groups stand in streams_group_records.py. The message's API_KEY is the record type.
+"""
 
 from __future__ import annotations
 
+import struct
+from typing import Final, cast
+
+from protocol.codegen import codec
 from protocol.declare import Message, field, message, nested
-from protocol.wire import Array, Bytes, Int8, Int16, Int32, Int64, String, UInt16, Uuid
+from protocol.errors import MalformedError
+from protocol.wire import Array, Bytes, Int8, Int16, Int32, Int64, String, Uuid
 
 
 @message(api_key=0, versions="0")
@@ -247,211 +256,6 @@ class ConsumerGroupRegularExpressionValue(Message):
     timestamp: int = field(Int64)
 
 
-@message(api_key=17, versions="0")
-class StreamsGroupMetadataKey(Message):
-    """Key of a streams group."""
-
-    group_id: str = field(String, "0")
-
-
-@nested
-class LastAssignmentConfig(Message):
-    key: str = field(String)
-    value: str = field(String)
-
-
-@message(api_key=17, versions="0", flexible="0+")
-class StreamsGroupMetadataValue(Message):
-    """Epochs of a streams group, and the hash of its topics."""
-
-    epoch: int = field(Int32)
-    metadata_hash: int = field(Int64)
-    validated_topology_epoch: int = field(Int32, tag=0, tagged="0+", default=-1)
-    last_assignment_configs: list[LastAssignmentConfig] | None = field(
-        Array(LastAssignmentConfig), nullable="0+", tag=1, tagged="0+"
-    )
-
-
-@message(api_key=19, versions="0")
-class StreamsGroupMemberMetadataKey(Message):
-    """Key of a member of a streams group."""
-
-    group_id: str = field(String, "0")
-    member_id: str = field(String, "0")
-
-
-@nested
-class StreamsGroupMemberMetadataValueEndpoint(Message):
-    host: str = field(String)
-    port: int = field(UInt16)
-
-
-@nested
-class StreamsGroupMemberMetadataValueKeyValue(Message):
-    key: str = field(String)
-    value: str = field(String)
-
-
-@message(api_key=19, versions="0", flexible="0+")
-class StreamsGroupMemberMetadataValue(Message):
-    """What a streams member said of itself."""
-
-    instance_id: str | None = field(String, nullable="0+")
-    rack_id: str | None = field(String, nullable="0+")
-    client_id: str = field(String)
-    client_host: str = field(String)
-    rebalance_timeout_ms: int = field(Int32, default=-1)
-    topology_epoch: int = field(Int32)
-    process_id: str = field(String)
-    user_endpoint: StreamsGroupMemberMetadataValueEndpoint | None = field(
-        StreamsGroupMemberMetadataValueEndpoint, nullable="0+", default=None
-    )
-    client_tags: list[StreamsGroupMemberMetadataValueKeyValue] = field(
-        Array(StreamsGroupMemberMetadataValueKeyValue)
-    )
-
-
-@message(api_key=20, versions="0")
-class StreamsGroupTargetAssignmentMetadataKey(Message):
-    """Key of a streams group's target assignment."""
-
-    group_id: str = field(String, "0")
-
-
-@message(api_key=20, versions="0", flexible="0+")
-class StreamsGroupTargetAssignmentMetadataValue(Message):
-    """Epoch of the target assignment."""
-
-    assignment_epoch: int = field(Int32)
-    assignment_timestamp: int = field(Int64, tag=0, tagged="0+")
-
-
-@message(api_key=21, versions="0")
-class StreamsGroupTargetAssignmentMemberKey(Message):
-    """Key of a streams member's target assignment."""
-
-    group_id: str = field(String, "0")
-    member_id: str = field(String, "0")
-
-
-@nested
-class StreamsGroupTargetAssignmentMemberValueTaskIds(Message):
-    subtopology_id: str = field(String)
-    partitions: list[int] = field(Array(Int32))
-
-
-@message(api_key=21, versions="0", flexible="0+")
-class StreamsGroupTargetAssignmentMemberValue(Message):
-    """The tasks a member shall have."""
-
-    active_tasks: list[StreamsGroupTargetAssignmentMemberValueTaskIds] = field(
-        Array(StreamsGroupTargetAssignmentMemberValueTaskIds)
-    )
-    standby_tasks: list[StreamsGroupTargetAssignmentMemberValueTaskIds] = field(
-        Array(StreamsGroupTargetAssignmentMemberValueTaskIds)
-    )
-    warmup_tasks: list[StreamsGroupTargetAssignmentMemberValueTaskIds] = field(
-        Array(StreamsGroupTargetAssignmentMemberValueTaskIds)
-    )
-
-
-@message(api_key=22, versions="0")
-class StreamsGroupCurrentMemberAssignmentKey(Message):
-    """Key of a streams member's current assignment."""
-
-    group_id: str = field(String, "0")
-    member_id: str = field(String, "0")
-
-
-@nested
-class StreamsGroupCurrentMemberAssignmentValueTaskIds(Message):
-    subtopology_id: str = field(String)
-    partitions: list[int] = field(Array(Int32))
-    assignment_epochs: list[int] | None = field(Array(Int32), nullable="0+", tag=0, tagged="0+")
-
-
-@message(api_key=22, versions="0", flexible="0+")
-class StreamsGroupCurrentMemberAssignmentValue(Message):
-    """The tasks a member has, and those it must still give back."""
-
-    member_epoch: int = field(Int32)
-    previous_member_epoch: int = field(Int32)
-    state: int = field(Int8)
-    active_tasks: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = field(
-        Array(StreamsGroupCurrentMemberAssignmentValueTaskIds)
-    )
-    standby_tasks: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = field(
-        Array(StreamsGroupCurrentMemberAssignmentValueTaskIds)
-    )
-    warmup_tasks: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = field(
-        Array(StreamsGroupCurrentMemberAssignmentValueTaskIds)
-    )
-    active_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = field(
-        Array(StreamsGroupCurrentMemberAssignmentValueTaskIds)
-    )
-    standby_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = field(
-        Array(StreamsGroupCurrentMemberAssignmentValueTaskIds)
-    )
-    warmup_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = field(
-        Array(StreamsGroupCurrentMemberAssignmentValueTaskIds)
-    )
-
-
-@message(api_key=23, versions="0")
-class StreamsGroupTopologyKey(Message):
-    """Key of a streams group's topology."""
-
-    group_id: str = field(String, "0")
-
-
-@nested
-class TopicConfig(Message):
-    key: str = field(String)
-    value: str = field(String)
-
-
-@nested
-class StreamsGroupTopologyValueTopicInfo(Message):
-    name: str = field(String)
-    partitions: int = field(Int32)
-    replication_factor: int = field(Int16)
-    topic_configs: list[TopicConfig] = field(Array(TopicConfig))
-
-
-@nested
-class StreamsGroupTopologyValueCopartitionGroup(Message):
-    source_topics: list[int] = field(Array(Int16))
-    source_topic_regex: list[int] = field(Array(Int16))
-    repartition_source_topics: list[int] = field(Array(Int16))
-
-
-@nested
-class StreamsGroupTopologyValueSubtopology(Message):
-    subtopology_id: str = field(String)
-    source_topics: list[str] = field(Array(String))
-    source_topic_regex: list[str] = field(Array(String))
-    state_changelog_topics: list[StreamsGroupTopologyValueTopicInfo] = field(
-        Array(StreamsGroupTopologyValueTopicInfo)
-    )
-    repartition_sink_topics: list[str] = field(Array(String))
-    repartition_source_topics: list[StreamsGroupTopologyValueTopicInfo] = field(
-        Array(StreamsGroupTopologyValueTopicInfo)
-    )
-    copartition_groups: list[StreamsGroupTopologyValueCopartitionGroup] = field(
-        Array(StreamsGroupTopologyValueCopartitionGroup)
-    )
-
-
-@message(api_key=23, versions="0", flexible="0+")
-class StreamsGroupTopologyValue(Message):
-    """The topology: subtopologies with their topics."""
-
-    epoch: int = field(Int32)
-    subtopologies: list[StreamsGroupTopologyValueSubtopology] = field(
-        Array(StreamsGroupTopologyValueSubtopology)
-    )
-
-
 @message(api_key=0, versions="0")
 class TransactionLogKey(Message):
     """Key of a transactional id."""
@@ -483,3 +287,69 @@ class TransactionLogValue(Message):
     transaction_last_update_timestamp_ms: int = field(Int64)
     transaction_start_timestamp_ms: int = field(Int64)
     client_transaction_version: int = field(Int16, tag=2, tagged="1+")
+
+
+_FAMILIES: Final = {  # record type: key and value
+    0: (LegacyOffsetCommitKey, LegacyOffsetCommitValue),
+    1: (OffsetCommitKey, OffsetCommitValue),
+    2: (GroupMetadataKey, GroupMetadataValue),
+    3: (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
+    4: (ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue),
+    5: (ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue),
+    6: (ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue),
+    7: (ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
+    8: (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
+    16: (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
+}
+_I16: Final = struct.Struct(">h")
+
+
+def encode_key(key: Message) -> bytes:
+    """Record type, then the key at its only version."""
+    return _I16.pack(key.API_KEY) + codec(type(key), 0).encode(key)
+
+
+def encode_record(value: Message, version: int) -> bytes:
+    """Version, then the value."""
+    return _I16.pack(version) + codec(type(value), version).encode(value)
+
+
+def record_types(record_type: int) -> tuple[type[Message], type[Message]]:
+    """Classes of key and value of a record type in `__consumer_offsets`."""
+    found = _FAMILIES.get(record_type)
+    if found is None:
+        from protocol.messages import streams_group_records  # loaded when a log first holds one
+
+        found = streams_group_records.FAMILIES.get(record_type)
+        if found is None:
+            raise MalformedError(f"record type {record_type} is not known")
+    return found
+
+
+def _decode(cls: type[Message], version: int, data: bytes) -> Message:
+    if not cls.MIN_VERSION <= version <= cls.MAX_VERSION:
+        raise MalformedError(f"{cls.__name__} has no version {version}")
+    return codec(cls, version).decode(data, 2)[0]
+
+
+def _prefix(data: bytes) -> int:
+    if len(data) < 2:
+        raise MalformedError(f"a key or value of {len(data)} bytes has no room for its type or version")
+    return int(_I16.unpack_from(data)[0])
+
+
+def decode_record(key: bytes, value: bytes | None) -> tuple[Message, Message | None]:
+    """Key and value of a record of `__consumer_offsets`; a value of None is a tombstone."""
+    key_class, value_class = record_types(_prefix(key))
+    return _decode(key_class, 0, key), None if value is None else _decode(value_class, _prefix(value), value)
+
+
+def decode_transaction_record(
+    key: bytes, value: bytes | None
+) -> tuple[TransactionLogKey, TransactionLogValue | None]:
+    """Key and value of a record of `__transaction_state`."""
+    if _prefix(key) != TransactionLogKey.API_KEY:
+        raise MalformedError(f"record type {_prefix(key)} is not known in __transaction_state")
+    made = _decode(TransactionLogKey, 0, key)
+    state = None if value is None else _decode(TransactionLogValue, _prefix(value), value)
+    return cast("TransactionLogKey", made), cast("TransactionLogValue | None", state)

@@ -1,8 +1,17 @@
-"""Records of `__cluster_metadata`, as KRaft writes them."""
+"""Records of `__cluster_metadata`, as KRaft writes them: all in the value, the key is null.
+
+A value is three varints (frame version 1, record type, version), then the record, always flexible. The message's
+API_KEY is the record type.
+"""
 
 from __future__ import annotations
 
+from typing import Final
+
+from protocol.codec_support import read_uvarint, uvarint
+from protocol.codegen import codec
 from protocol.declare import Message, field, message, nested
+from protocol.errors import MalformedError
 from protocol.wire import Array, Bool, Bytes, Float64, Int8, Int16, Int32, Int64, String, UInt16, Uuid
 
 
@@ -305,3 +314,61 @@ class ClearElrRecord(Message):
     """Forgets eligible leader replicas, of one topic or all."""
 
     topic_name: str = field(String)
+
+
+_FRAME_VERSION: Final = 1
+_RECORDS: Final[dict[int, type[Message]]] = {
+    each.API_KEY: each
+    for each in (
+        RegisterBrokerRecord,
+        UnregisterBrokerRecord,
+        TopicRecord,
+        PartitionRecord,
+        ConfigRecord,
+        PartitionChangeRecord,
+        AccessControlEntryRecord,
+        FenceBrokerRecord,
+        UnfenceBrokerRecord,
+        RemoveTopicRecord,
+        DelegationTokenRecord,
+        UserScramCredentialRecord,
+        FeatureLevelRecord,
+        ClientQuotaRecord,
+        ProducerIdsRecord,
+        RemoveAccessControlEntryRecord,
+        BrokerRegistrationChangeRecord,
+        NoOpRecord,
+        ZkMigrationStateRecord,
+        RemoveUserScramCredentialRecord,
+        BeginTransactionRecord,
+        EndTransactionRecord,
+        AbortTransactionRecord,
+        RemoveDelegationTokenRecord,
+        RegisterControllerRecord,
+        ClearElrRecord,
+    )
+}
+
+
+def encode_record(record: Message, version: int) -> bytes:
+    """The value of a record in the metadata log."""
+    prefix = bytes([_FRAME_VERSION]) + uvarint(record.API_KEY) + uvarint(version)
+    return prefix + codec(type(record), version).encode(record)
+
+
+def decode_record(value: bytes) -> Message:
+    """The record in a value of the metadata log."""
+    try:
+        frame_version, position = read_uvarint(value, 0)
+        record_type, position = read_uvarint(value, position)
+        version, position = read_uvarint(value, position)
+    except IndexError:
+        raise MalformedError("a metadata record ends inside its frame") from None
+    if frame_version != _FRAME_VERSION:
+        raise MalformedError(f"metadata frame version {frame_version} is not known")
+    cls = _RECORDS.get(record_type)
+    if cls is None:
+        raise MalformedError(f"metadata record type {record_type} is not known")
+    if not cls.MIN_VERSION <= version <= cls.MAX_VERSION:
+        raise MalformedError(f"{cls.__name__} has no version {version}")
+    return codec(cls, version).decode(value, position)[0]
