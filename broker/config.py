@@ -1,7 +1,7 @@
 """The settings of the broker: Kafka's names and meanings as typed attributes, kept current while running.
 
-A value of a broker key is looked for in: what was set dynamically for the node, dynamically for all, at start,
-and the default. Topics and groups without a value of their own take the broker's.
+A value of a broker key is looked for in: what was set dynamically for the node, dynamically for all, at the
+start, and the default. Topics and groups without a value of their own take the broker's.
 """
 
 from __future__ import annotations
@@ -10,24 +10,9 @@ from collections.abc import Mapping
 
 from broker.config_defs import GROUP_ROWS, TOPIC_ROWS, UNITS, Row
 from broker.config_defs_broker import BROKER_ROWS
-from broker.config_values import (
-    ConfigError,
-    Value,
-    env_properties,
-    format_value,
-    parse_properties,
-    parse_value,
-)
+from broker.config_values import ConfigError, Value, format_value, parse_value
 
-__all__ = [
-    "BROKER_KEYS",
-    "GROUP_KEYS",
-    "TOPIC_KEYS",
-    "BrokerConfig",
-    "ConfigError",
-    "env_properties",
-    "parse_properties",
-]
+__all__ = ["BROKER_KEYS", "GROUP_KEYS", "TOPIC_KEYS", "BrokerConfig", "ConfigError"]
 
 TOPIC_KEYS: dict[str, Row] = {row[0]: row for row in TOPIC_ROWS}
 GROUP_KEYS: dict[str, Row] = {row[0]: row for row in GROUP_ROWS}
@@ -35,7 +20,7 @@ BROKER_KEYS: dict[str, Row] = {row[0]: row for row in BROKER_ROWS}
 
 
 class BrokerConfig:
-    """Every broker key as an attribute: `num.partitions` is `num_partitions`; those used are declared here."""
+    """Every broker key as an attribute: `num.partitions` is `num_partitions`; those in use are declared."""
 
     node_id: int
     broker_rack: str | None

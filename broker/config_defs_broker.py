@@ -1,8 +1,8 @@
 """Config keys of brokers: name, type, default, rule, how it may change while running, and documentation.
 
 A row is (key, type, default, rule, dynamic, documentation). `dynamic` is "" for a key read at start only,
-"cluster" for one that can change for all brokers or one, "node" for one that can change for single brokers
-only. The defaults are Kafka's, but for the few that would make a broker for tests slow or ask for three nodes.
+"cluster" for one that can change while running, for all brokers or for one. The defaults are Kafka's, but for
+the few that make a broker for tests slow or ask for three nodes.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ BROKER_ROWS: tuple[Row, ...] = (
     ("broker.rack", "STRING", None, None, "", "Rack of this node, told to clients in metadata."),
     ("process.roles", "LIST", "broker,controller", ("broker", "controller"), "",
      "Roles of the process; this broker always acts as both."),
-    ("listeners", "LIST", "PLAINTEXT://127.0.0.1:9092", None, "node",
+    ("listeners", "LIST", "PLAINTEXT://127.0.0.1:9092", None, "",
      "Addresses to listen on: NAME://HOST:PORT, separated by commas."),
     ("advertised.listeners", "LIST", None, None, "",
      "Addresses told to clients, by listener name; empty: the address the client connected to."),
-    ("listener.security.protocol.map", "STRING", "PLAINTEXT:PLAINTEXT", None, "node",
+    ("listener.security.protocol.map", "STRING", "PLAINTEXT:PLAINTEXT", None, "",
      "Which security protocol each listener name speaks."),
     ("inter.broker.listener.name", "STRING", None, None, "", "Listener that brokers use between themselves."),
     ("security.inter.broker.protocol", "STRING", "PLAINTEXT",
@@ -290,7 +290,7 @@ BROKER_ROWS: tuple[Row, ...] = (
     ("metrics.sample.window.ms", "LONG", "30000", (1, None), "", "Time one sample of a metric spans."),
     ("quota.window.num", "INT", "11", (1, None), "", "Samples kept of a client quota."),
     ("quota.window.size.seconds", "INT", "1", (1, None), "", "Time one sample of a client quota spans."),
-    ("sasl.enabled.mechanisms", "LIST", "GSSAPI", None, "node", "SASL mechanisms that clients may use."),
+    ("sasl.enabled.mechanisms", "LIST", "GSSAPI", None, "", "SASL mechanisms that clients may use."),
     ("metadata.log.segment.bytes", "INT", "1073741824", (8388608, None), "",
      "Segment size of the metadata log."),
     ("metadata.log.max.record.bytes.between.snapshots", "LONG", "20971520", (1, None), "",

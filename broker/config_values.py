@@ -1,9 +1,8 @@
-"""Text to value and back for config keys, with Kafka's words for what is wrong; and files of settings."""
+"""Text to value and back for config keys, with Kafka's words for what is wrong."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import TypeAlias
 
 from broker.config_defs import Rule
@@ -113,38 +112,3 @@ def format_value(value: Value) -> str | None:
     if isinstance(value, float):
         return "1.7976931348623157E308" if value > 1e308 else repr(value)
     return str(value)
-
-
-def parse_properties(text: str) -> dict[str, str]:
-    """The settings of a Java properties file."""
-    props = {}
-    joined = re.sub(r"(?<!\\)((?:\\\\)*)\\\r?\n[ \t\f]*", r"\1", text)
-    for line in joined.splitlines():
-        line = line.lstrip(" \t\f")
-        if not line or line[0] in "#!":
-            continue
-        match = re.match(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", line, re.DOTALL)
-        assert match is not None  # every part may be empty
-        props[_unescape(match[1])] = _unescape(match[2])
-    return props
-
-
-def _unescape(text: str) -> str:
-    if "\\" not in text:
-        return text
-    names = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-    return re.sub(
-        r"\\(u[0-9a-fA-F]{4}|.)",
-        lambda match: chr(int(match[1][1:], 16)) if len(match[1]) > 1 else names.get(match[1], match[1]),
-        text,
-    )
-
-
-def env_properties(env: Mapping[str, str]) -> dict[str, str]:
-    """Settings from KAFKA_... variables: _ stands for a dot, __ for an underscore, ___ for a dash."""
-    marks = {"_": ".", "__": "_", "___": "-"}
-    return {
-        re.sub("_{1,3}", lambda match: marks[match[0]], name[6:]).lower(): value
-        for name, value in env.items()
-        if name.startswith("KAFKA_") and name[6:]
-    }

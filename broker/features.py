@@ -1,0 +1,41 @@
+"""Which features the cluster supports and which levels are in force, following from the APIs that are served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from protocol.api import ApiKey
+
+OLDEST_METADATA_VERSION = 7
+METADATA_VERSION = 30  # what Kafka 4.3 writes
+
+# The API, and the version of it, that must be served for a feature's level.
+_NEEDS = {
+    "group.version": ((1, ApiKey.CONSUMER_GROUP_HEARTBEAT, 0),),
+    "streams.version": ((1, ApiKey.STREAMS_GROUP_HEARTBEAT, 0),),
+    "transaction.version": ((1, ApiKey.END_TXN, 4), (2, ApiKey.END_TXN, 5)),
+}
+
+
+def supported(api_versions: Iterable[tuple[int, int, int]]) -> dict[str, tuple[int, int]]:
+    """Lowest and highest level of each feature, given the routing table's (API key, first, last version)."""
+    highest = {api_key: last for api_key, _, last in api_versions}
+    ranges = {"metadata.version": (OLDEST_METADATA_VERSION, METADATA_VERSION)}
+    for name, levels in _NEEDS.items():
+        top = max((level for level, api, version in levels if highest.get(api, -1) >= version), default=0)
+        if top:
+            ranges[name] = (0, top)
+    return ranges
+
+
+def finalized(levels: dict[str, int], ranges: dict[str, tuple[int, int]]) -> dict[str, int]:
+    """The level in force of each supported feature: the recorded one, or else the highest. Level 0 is left out.
+
+    A level is recorded only when someone asks for it, so that a data directory made by an older version gets the
+    features of the newer one without an upgrade command.
+    """
+    return {
+        name: level
+        for name, (lowest, highest) in ranges.items()
+        if (level := max(lowest, min(levels.get(name, highest), highest))) > 0
+    }

@@ -1,0 +1,47 @@
+"""What the handlers of cluster, topic and config requests need of the broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from broker.coordinator.result import Context, Result
+
+if TYPE_CHECKING:
+    from broker.config import BrokerConfig
+    from broker.metadata import ClusterMetadata
+
+# What everybody may do where nobody is refused, as Kafka's bit field of operations.
+CLUSTER_OPERATIONS = 8096
+TOPIC_OPERATIONS = 3576
+NOT_ASKED = -(1 << 31)
+
+
+class AdminNode(Protocol):
+    @property
+    def node_id(self) -> int: ...
+
+
+class AdminView(Protocol):
+    """The broker, as far as these handlers see it."""
+
+    @property
+    def config(self) -> BrokerConfig: ...
+    @property
+    def metadata(self) -> ClusterMetadata: ...
+    @property
+    def metadata_shard(self) -> Any: ...
+    @property
+    def nodes(self) -> Sequence[AdminNode]: ...
+    @property
+    def cluster_id(self) -> str: ...
+    @property
+    def api_versions(self) -> Sequence[tuple[int, int, int]]: ...
+    def endpoint(self, node_id: int, ctx: Context) -> tuple[str, int]: ...
+    def partition_size(self, topic: str, index: int) -> int: ...
+
+
+def after_metadata(broker: AdminView, response: Any, values: Iterable[bytes] = ()) -> Result:
+    """A reply with the records that must be durable before it is sent."""
+    records = [(None, value) for value in values]
+    return Result(response, appends=((broker.metadata_shard, records),) if records else ())

@@ -1,0 +1,153 @@
+"""What the broker is and can do: ApiVersions, UpdateFeatures, DescribeLogDirs and InitProducerId.
+
+ApiVersions      v0-4. v3: client software name and version, features as tagged fields (KIP-511, KIP-584). v4:
+                 features whose lowest level is 0 are told (KIP-1022). Produce is told from 0 on, for librdkafka.
+UpdateFeatures   v0-2. v1: kind of upgrade, validation only. v2: no result a feature.
+DescribeLogDirs  v1-5. v3: top-level error. v4: sizes of the volume, told as unknown (-1). v5: cordoned.
+InitProducerId   v0-5, for idempotent producers. A block of ids is durable before its first id is told.
+Absent: transactional ids (COORDINATOR_NOT_AVAILABLE).
+"""
+
+from __future__ import annotations
+
+import re
+
+from broker.coordinator.result import Context, Result
+from broker.features import finalized, supported
+from broker.handlers.admin_view import AdminView, after_metadata
+from broker.metadata_plans import set_feature_level
+from protocol.api import ApiKey
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.cluster import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+    FeatureUpdateKey,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
+
+
+def api_versions(broker: AdminView, ctx: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    """The routing table and the features."""
+    if ctx.api_version >= 3:
+        for text in (request.client_software_name, request.client_software_version):
+            if not _SOFTWARE.fullmatch(text):
+                raise KafkaError(ErrorCode.INVALID_REQUEST)
+    metadata = broker.metadata
+    ranges = supported(broker.api_versions)
+    return ApiVersionsResponse(
+        api_keys=[
+            ApiVersion(
+                api_key=api_key, min_version=0 if api_key == ApiKey.PRODUCE else first, max_version=last
+            )
+            for api_key, first, last in sorted(broker.api_versions)
+        ],
+        supported_features=[
+            SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
+            for name, (lowest, highest) in ranges.items()
+            if lowest > 0 or ctx.api_version >= 4
+        ],
+        finalized_features_epoch=metadata.version,
+        finalized_features=[
+            FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            for name, level in finalized(metadata.feature_levels, ranges).items()
+        ],
+    )
+
+
+def update_features(broker: AdminView, ctx: Context, request: UpdateFeaturesRequest) -> Result:
+    """Set levels of features; all of them or none. Errors: INVALID_UPDATE_VERSION."""
+    ranges = supported(broker.api_versions)
+    levels = finalized(broker.metadata.feature_levels, ranges)
+    records: list[bytes] = []
+    for update in request.feature_updates:
+        fault = _update_fault(ctx, update, ranges, levels)
+        if fault:
+            raise KafkaError(
+                ErrorCode.INVALID_UPDATE_VERSION,
+                "The update failed for all features since the following feature had an error: Invalid update "
+                f"version {update.max_version_level} for feature {update.feature}. {fault}",
+            )
+        if levels.get(update.feature, 0) != update.max_version_level:
+            records += set_feature_level(update.feature, update.max_version_level)
+    response = UpdateFeaturesResponse(
+        error_message=None,
+        results=[
+            UpdatableFeatureResult(feature=update.feature, error_message=None)
+            for update in request.feature_updates
+        ],
+    )
+    return after_metadata(broker, response, () if request.validate_only else records)
+
+
+def _update_fault(
+    ctx: Context, update: FeatureUpdateKey, ranges: dict[str, tuple[int, int]], levels: dict[str, int]
+) -> str | None:
+    kind = update.upgrade_type
+    if ctx.api_version == 0:
+        kind = SAFE_DOWNGRADE if update.allow_downgrade else UPGRADE
+    level, present = update.max_version_level, levels.get(update.feature, 0)
+    if kind not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
+        return "The kind of upgrade is not known."
+    if level < 0:
+        return "A feature version cannot be less than 0."
+    if update.feature not in ranges:
+        return "The feature is not supported."
+    lowest, highest = ranges[update.feature]
+    if not lowest <= level <= highest:
+        return f"The versions supported are {lowest} to {highest}."
+    if level < present and kind == UPGRADE:
+        return "A lower version needs an upgrade type of safe or unsafe downgrade."
+    if level > present and kind != UPGRADE:
+        return "A downgrade cannot lead to a newer version."
+    return None
+
+
+def describe_log_dirs(broker: AdminView, ctx: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    """The data directory with the sizes of the partitions that the node asked leads."""
+    if request.topics is None:
+        wanted = {
+            topic.name: range(len(topic.partitions)) for topic in broker.metadata.topics.values()
+        }.items()
+    else:
+        wanted = {asked.topic: asked.partitions for asked in request.topics}.items()  # type: ignore[assignment]
+    topics = []
+    for name, indexes in wanted:
+        topic = broker.metadata.topics.get(name)
+        found = [
+            DescribeLogDirsPartition(partition_index=index, partition_size=broker.partition_size(name, index))
+            for index in indexes
+            if topic is not None
+            and 0 <= index < len(topic.partitions)
+            and ctx.node_id in topic.partitions[index].replicas
+        ]
+        if found:
+            topics.append(DescribeLogDirsTopic(name=name, partitions=found))
+    directory = DescribeLogDirsResult(log_dir=broker.config.data_dir, topics=topics)
+    return DescribeLogDirsResponse(results=[directory])
+
+
+def init_producer_id(broker: AdminView, ctx: Context, request: InitProducerIdRequest) -> Result:
+    """A producer id that was never given before, with epoch 0; the id and epoch a client sends are not kept."""
+    if (request.producer_id == -1) != (request.producer_epoch == -1):
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    if request.transactional_id is not None:
+        if not request.transactional_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    producer_id, records = broker.metadata.next_producer_id()
+    response = InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+    return after_metadata(broker, response, records)

@@ -1,0 +1,108 @@
+"""Whether configs may be set: the checks of topics, groups and brokers that look at more than one value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from broker.config import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS, BrokerConfig
+from broker.config_values import ConfigError, parse_value
+from protocol.errors import ErrorCode, KafkaError
+
+LONGEST_VALUE = 32767
+GROUP_KINDS = ("consumer", "streams")
+
+
+def check_topic_configs(config: BrokerConfig, configs: Mapping[str, str]) -> None:
+    """Refuse configs a topic cannot have. Errors: INVALID_CONFIG."""
+    for key, text in configs.items():
+        if key not in TOPIC_KEYS:
+            raise _invalid(f"Unknown topic config name: {key}")
+        _check_value(TOPIC_KEYS[key], key, text)
+    least = config.topic_value("min.compaction.lag.ms", configs)
+    most = config.topic_value("max.compaction.lag.ms", configs)
+    assert isinstance(least, int)
+    assert isinstance(most, int)
+    if least > most:
+        raise _invalid(
+            f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})"
+        )
+    if config.topic_value("remote.storage.enable", configs):
+        raise _invalid("Tiered storage is not available: a topic cannot be configured with it.")
+
+
+def check_group_configs(config: BrokerConfig, configs: Mapping[str, str]) -> None:
+    """Refuse configs a group cannot have. Errors: INVALID_CONFIG."""
+    for key, text in configs.items():
+        if key not in GROUP_KEYS:
+            raise _invalid(f"Unknown group config name: {key}")
+        _check_value(GROUP_KEYS[key], key, text)
+    for kind in GROUP_KINDS:
+        for what in ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms"):
+            key = f"{kind}.{what}"
+            if key in configs:
+                _check_between(config, configs, key, f"group.{kind}.min.{what}", f"group.{kind}.max.{what}")
+        session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+        if _number(config, configs, session) <= _number(config, configs, heartbeat):
+            raise _invalid(f"{session} must be greater than {heartbeat}")
+    if "streams.num.standby.replicas" in configs:
+        _check_between(
+            config, configs, "streams.num.standby.replicas", None, "group.streams.max.standby.replicas"
+        )
+
+
+def check_broker_configs(configs: Mapping[str, str]) -> None:
+    """Refuse what cannot change while the broker runs. Errors: INVALID_REQUEST, as Kafka has it for brokers.
+
+    Names that nobody knows are kept, as Kafka does for the sake of plugins.
+    """
+    fixed = [key for key in configs if key in BROKER_KEYS and not BROKER_KEYS[key][4]]
+    if fixed:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: [{', '.join(fixed)}]"
+        )
+    for key, text in configs.items():
+        if len(text) > LONGEST_VALUE:
+            raise _too_long()
+        if key in BROKER_KEYS:
+            row = BROKER_KEYS[key]
+            try:
+                parse_value(key, row[1], row[3], text)
+            except ConfigError as error:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
+
+
+def _check_value(row: tuple[object, ...], key: str, text: str) -> None:
+    if len(text) > LONGEST_VALUE:
+        raise _too_long()
+    try:
+        parse_value(key, row[1], row[3], text)  # type: ignore[arg-type]  # columns of a Row
+    except ConfigError as error:
+        raise _invalid(str(error)) from None
+
+
+def _check_between(
+    config: BrokerConfig, configs: Mapping[str, str], key: str, low_key: str | None, high_key: str
+) -> None:
+    value = _number(config, configs, key)
+    lowest = config.value(low_key) if low_key else value
+    highest = config.value(high_key)
+    assert isinstance(lowest, int)
+    assert isinstance(highest, int)
+    if value < lowest:
+        raise _invalid(f"{key} must be greater than or equal to {low_key}")
+    if value > highest:
+        raise _invalid(f"{key} must be less than or equal to {high_key}")
+
+
+def _number(config: BrokerConfig, configs: Mapping[str, str], key: str) -> int:
+    value = config.group_value(key, configs)
+    assert isinstance(value, int)
+    return value
+
+
+def _too_long() -> KafkaError:
+    return _invalid(f"A configuration value has at most {LONGEST_VALUE} characters.")
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_CONFIG, message)

@@ -1,0 +1,286 @@
+"""Where things are: Metadata, DescribeCluster, DescribeTopicPartitions and FindCoordinator.
+
+Metadata                 v0-13. v0: no topics means all. v1: null means all. v4: AllowAutoTopicCreation. v7: leader
+                         epochs. v8-10: authorized operations. v10: topic ids in replies; v12: and in requests.
+DescribeCluster          v0-2. v1: endpoint types (KIP-919); only brokers live here.
+DescribeTopicPartitions  v0 (KIP-966): pages by a cursor.
+FindCoordinator          v0-6. v1: key type. v4: several keys, each with its own error. v6: share groups.
+
+A topic that is made because a client asked for it is in the same reply, once it is durable; Kafka answers
+UNKNOWN_TOPIC_OR_PARTITION first and lets the client ask again.
+Absent: share coordinators (COORDINATOR_NOT_AVAILABLE).
+"""
+
+from __future__ import annotations
+
+from broker.coordinator.result import Context, Result
+from broker.handlers.admin_view import (
+    CLUSTER_OPERATIONS,
+    NOT_ASKED,
+    TOPIC_OPERATIONS,
+    AdminView,
+    after_metadata,
+)
+from broker.metadata import Topic
+from broker.metadata_plans import create_default_topic, ensure_internal_topic
+from broker.topic_names import (
+    INTERNAL_TOPICS,
+    METADATA_TOPIC,
+    OFFSETS_TOPIC,
+    TRANSACTIONS_TOPIC,
+    collision_key,
+    name_fault,
+)
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.cluster import (
+    Coordinator,
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponseCursor,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+NO_ID = bytes(16)
+_GROUP, _TRANSACTION, _SHARE = 0, 1, 2
+
+
+def metadata(broker: AdminView, ctx: Context, request: MetadataRequest) -> Result:
+    """Nodes, and the topics asked for; makes the missing ones where that is allowed."""
+    known = broker.metadata
+    asked = request.topics
+    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+    replies: list[MetadataResponseTopic] = []
+    records: list[bytes] = []
+    if asked is None or (ctx.api_version == 0 and not asked):
+        replies = [_topic_reply(topic, operations) for topic in known.topics.values()]
+    else:
+        _check_names(ctx, request)
+        ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != NO_ID)
+        for topic_id in ids:
+            topic = known.topics_by_id.get(topic_id)
+            replies.append(
+                _topic_reply(topic, operations)
+                if topic
+                else MetadataResponseTopic(
+                    error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id
+                )
+            )
+        create = request.allow_auto_topic_creation and broker.config.auto_create_topics_enable
+        planned = 0
+        # As in Kafka, names are not looked at when there are ids.
+        for name in {} if ids else dict.fromkeys(topic.name for topic in asked):
+            assert name is not None  # _check_names
+            found = known.topics.get(name)
+            error = ErrorCode.NONE if found else _why_not_there(broker, name, create)
+            if error is ErrorCode.NONE and found is None:
+                found, made = create_default_topic(known, ctx.rng, name, planned)
+                planned += 1
+                records += made
+            if found:
+                replies.append(_topic_reply(found, operations))
+            else:
+                replies.append(
+                    MetadataResponseTopic(
+                        error_code=error,
+                        name=name,
+                        is_internal=name in INTERNAL_TOPICS,
+                        topic_authorized_operations=operations,
+                    )
+                )
+    response = MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(node_id=node_id, host=host, port=port, rack=broker.config.broker_rack)
+            for node_id, host, port in _endpoints(broker, ctx)
+        ],
+        cluster_id=broker.cluster_id,
+        controller_id=broker.nodes[0].node_id,
+        topics=replies,
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )
+    return after_metadata(broker, response, records)
+
+
+def _check_names(ctx: Context, request: MetadataRequest) -> None:
+    for topic in request.topics or ():
+        if ctx.api_version < 12 and topic.topic_id != NO_ID:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"Topic ids cannot be asked for in version {ctx.api_version}"
+            )
+        if topic.name is None and topic.topic_id == NO_ID:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "A topic has neither name nor id")
+
+
+def _why_not_there(broker: AdminView, name: str, create: bool) -> ErrorCode:
+    """The error for a topic that is not there; NONE when it can be made now."""
+    if name_fault(name):
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    if not create or name == METADATA_TOPIC:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    key = collision_key(name)
+    if key is not None and key in broker.metadata.colliding:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    return ErrorCode.NONE
+
+
+def _topic_reply(topic: Topic, operations: int) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.internal,
+        topic_authorized_operations=operations,
+        partitions=[
+            MetadataResponsePartition(
+                partition_index=partition.index,
+                leader_id=partition.leader,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=partition.replicas,
+                isr_nodes=partition.replicas,
+            )
+            for partition in topic.partitions
+        ],
+    )
+
+
+def _endpoints(broker: AdminView, ctx: Context) -> list[tuple[int, str, int]]:
+    return [(node.node_id, *broker.endpoint(node.node_id, ctx)) for node in broker.nodes]
+
+
+def describe_cluster(
+    broker: AdminView, ctx: Context, request: DescribeClusterRequest
+) -> DescribeClusterResponse:
+    """The nodes and who of them is the controller."""
+    if request.endpoint_type == 2:
+        raise KafkaError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, "This is an endpoint of brokers")
+    if request.endpoint_type != 1:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}"
+        )
+    return DescribeClusterResponse(
+        cluster_id=broker.cluster_id,
+        controller_id=broker.nodes[0].node_id,
+        brokers=[
+            DescribeClusterBroker(broker_id=node_id, host=host, port=port, rack=broker.config.broker_rack)
+            for node_id, host, port in _endpoints(broker, ctx)
+        ],
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )
+
+
+def describe_topic_partitions(
+    broker: AdminView, ctx: Context, request: DescribeTopicPartitionsRequest
+) -> Result:
+    """Topics in the order of their names, from the cursor on, until the limit of partitions is reached."""
+    metadata, cursor = broker.metadata, request.cursor
+    asked = {topic.name for topic in request.topics}
+    names = sorted(asked or metadata.topics)
+    first = 0
+    if cursor is not None:
+        names = [name for name in names if name >= cursor.topic_name]
+        if asked and cursor.topic_name not in asked:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"The topics asked for must contain the cursor's: {cursor.topic_name}"
+            )
+        if cursor.partition_index < 0:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "The cursor's partition must not be negative")
+    left = max(min(broker.config.max_request_partition_size_limit, request.response_partition_limit), 1)
+    response = DescribeTopicPartitionsResponse()
+    for name in names:
+        topic = metadata.topics.get(name)
+        if left == 0:
+            response.next_cursor = DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=0)
+            break
+        first = cursor.partition_index if cursor and cursor.topic_name == name else 0
+        if topic is None:
+            error = (
+                ErrorCode.INVALID_TOPIC_EXCEPTION
+                if name_fault(name)
+                else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            )
+            response.topics.append(
+                DescribeTopicPartitionsResponseTopic(
+                    error_code=error,
+                    name=name,
+                    is_internal=name in INTERNAL_TOPICS,
+                    topic_authorized_operations=TOPIC_OPERATIONS,
+                )
+            )
+            continue
+        page = topic.partitions[first : first + left]
+        response.topics.append(
+            DescribeTopicPartitionsResponseTopic(
+                name=name,
+                topic_id=topic.topic_id,
+                is_internal=topic.internal,
+                topic_authorized_operations=TOPIC_OPERATIONS,
+                partitions=[
+                    DescribeTopicPartitionsResponsePartition(
+                        partition_index=partition.index,
+                        leader_id=partition.leader,
+                        leader_epoch=partition.leader_epoch,
+                        replica_nodes=partition.replicas,
+                        isr_nodes=partition.replicas,
+                        eligible_leader_replicas=[],
+                        last_known_elr=[],
+                    )
+                    for partition in page
+                ],
+            )
+        )
+        left -= len(page)
+        if first + len(page) < len(topic.partitions):
+            response.next_cursor = DescribeTopicPartitionsResponseCursor(
+                topic_name=name, partition_index=first + len(page)
+            )
+            break
+    return after_metadata(broker, response)
+
+
+def find_coordinator(broker: AdminView, ctx: Context, request: FindCoordinatorRequest) -> Result:
+    """The node of each key's shard; the first call for a group makes `__consumer_offsets`."""
+    response = FindCoordinatorResponse()
+    records: list[bytes] = []
+    keys = request.coordinator_keys if ctx.api_version >= 4 else [request.key]
+    found = []
+    for key in keys:
+        error = _coordinator_error(ctx, request.key_type, key)
+        coordinator = Coordinator(
+            key=key, node_id=-1, host="", port=-1, error_code=error
+        )
+        if error is ErrorCode.NONE:
+            if request.key_type == _GROUP and not records:
+                records = ensure_internal_topic(broker.metadata, ctx.rng)
+            name = OFFSETS_TOPIC if request.key_type == _GROUP else TRANSACTIONS_TOPIC
+            coordinator.node_id = broker.metadata.coordinator_node(key, name)
+            coordinator.host, coordinator.port = broker.endpoint(coordinator.node_id, ctx)
+        found.append(coordinator)
+    if ctx.api_version >= 4:
+        response.coordinators = found
+    else:
+        only = found[0]
+        response.error_code, response.node_id = only.error_code, only.node_id
+        response.host, response.port = only.host, only.port
+        response.error_message = ErrorCode(only.error_code).name
+    return after_metadata(broker, response, records)
+
+
+def _coordinator_error(ctx: Context, key_type: int, key: str) -> ErrorCode:
+    if key_type in (_GROUP, _TRANSACTION):
+        return ErrorCode.NONE
+    if key_type == _SHARE and ctx.api_version >= 6 and len(key.split(":")) == 3:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return ErrorCode.INVALID_REQUEST

@@ -1,0 +1,328 @@
+"""Topics made, deleted and grown.
+
+CreateTopics      v2-7. v4: -1 for default partitions and replication. v5: configs in the reply. v7: topic ids.
+DeleteTopics      v1-6. v5: messages. v6: by name or id (KIP-516).
+CreatePartitions  v0-3. v2: flexible.
+
+One request is one batch: every topic in it that passes is made, deleted or grown together with the others.
+The broker's own topics are made by the broker only, and are neither deleted nor grown: the shard of a group follows
+from the number of partitions. (Kafka lets clients do all three and breaks.)
+Absent: policies and quotas, which Kafka loads as classes.
+Source: Kafka's ReplicationControlManager and ControllerApis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from broker.coordinator.result import Context, Result
+from broker.handlers.admin_view import AdminView, after_metadata
+from broker.handlers.config_entries import source_and_value
+from broker.handlers.config_rules import check_topic_configs
+from broker.metadata import ClusterMetadata, Topic
+from broker.metadata_plans import create_topic, delete_topic, grow_topic, place
+from broker.topic_names import INTERNAL_TOPICS, METADATA_TOPIC, collision_key, name_fault
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+
+MAX_PARTITIONS_PER_REQUEST = 10_000
+NO_ID = bytes(16)
+
+
+def create_topics(broker: AdminView, ctx: Context, request: CreateTopicsRequest) -> Result:
+    """Make the topics that can be made; the others are told why not."""
+    metadata = broker.metadata
+    wanted = sum(
+        len(topic.assignments) or max(topic.num_partitions, 1) for topic in request.topics
+    )
+    if wanted > MAX_PARTITIONS_PER_REQUEST:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
+        )
+    names = [topic.name for topic in request.topics]
+    records: list[bytes] = []
+    results: dict[str, CreatableTopicResult] = {}
+    planned = 0
+    for asked in request.topics:
+        try:
+            if names.count(asked.name) > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            _check_new_name(metadata, asked.name)
+            configs = _creation_configs(broker, asked)
+            replicas = _replicas(metadata, asked, planned)
+            topic, made = create_topic(metadata, ctx.rng, asked.name, replicas, configs)
+        except KafkaError as error:
+            results[asked.name] = CreatableTopicResult(
+                name=asked.name, error_code=error.code, error_message=error.message
+            )
+            continue
+        planned += 1
+        records += made
+        results[asked.name] = CreatableTopicResult(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            num_partitions=len(topic.partitions),
+            replication_factor=len(topic.partitions[0].replicas),
+            configs=_config_list(broker, configs),
+        )
+    response = CreateTopicsResponse(topics=list(results.values()))
+    return after_metadata(broker, response, () if request.validate_only else records)
+
+
+def _check_new_name(metadata: ClusterMetadata, name: str) -> None:
+    fault = name_fault(name)
+    if fault:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+    if name in metadata.topics:
+        raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    if name == METADATA_TOPIC or name in INTERNAL_TOPICS:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
+    key = collision_key(name)
+    if key is not None and key in metadata.colliding:
+        other = metadata.colliding[key][0]
+        raise KafkaError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
+        )
+
+
+def _creation_configs(broker: AdminView, asked: CreatableTopic) -> dict[str, str]:
+    nulls = [config.name for config in asked.configs if config.value is None]
+    if nulls:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(nulls)}"
+        )
+    configs = {config.name: config.value for config in asked.configs if config.value is not None}
+    check_topic_configs(broker.config, configs)
+    return configs
+
+
+def _replicas(metadata: ClusterMetadata, asked: CreatableTopic, planned: int) -> list[list[int]]:
+    """The nodes of each partition, as the client assigned them or as they come."""
+    if asked.assignments:
+        return _assigned(metadata, asked)
+    factor, count = asked.replication_factor, asked.num_partitions
+    if factor < -1 or factor == 0:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        )
+    if count < -1 or count == 0:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
+        )
+    nodes = len(metadata.node_ids)
+    if factor == -1:
+        factor = min(metadata.config.default_replication_factor, nodes)
+    if factor > nodes:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} "
+            f"cannot be reached because only {nodes} broker(s) are registered.",
+        )
+    if count == -1:
+        count = metadata.config.num_partitions
+    return place(metadata, len(metadata.topics) + planned, count, factor)
+
+
+def _assigned(metadata: ClusterMetadata, asked: CreatableTopic) -> list[list[int]]:
+    for field, value in (
+        ("replication factor", asked.replication_factor),
+        ("numPartitions", asked.num_partitions),
+    ):
+        if value != -1:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"A manual partition assignment was specified, but {field} was not set to -1.",
+            )
+    by_index: dict[int, list[int]] = {}
+    factor = None
+    for assignment in asked.assignments:
+        if assignment.partition_index in by_index:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Found multiple manual partition assignments for partition {assignment.partition_index}",
+            )
+        _check_assignment(metadata, assignment.broker_ids, factor)
+        factor = len(assignment.broker_ids)
+        by_index[assignment.partition_index] = assignment.broker_ids
+    if sorted(by_index) != list(range(len(by_index))):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "partitions should be a consecutive 0-based integer sequence",
+        )
+    return [by_index[index] for index in range(len(by_index))]
+
+
+def _check_assignment(metadata: ClusterMetadata, node_ids: list[int], factor: int | None) -> None:
+    fault = None
+    if not node_ids:
+        fault = "includes an empty replica list."
+    for node_id in sorted(node_ids):
+        if node_id not in metadata.node_ids:
+            fault = fault or f"includes broker {node_id}, but no such broker is registered."
+        elif node_ids.count(node_id) > 1:
+            fault = fault or f"includes the broker {node_id} more than once."
+    if factor is not None and len(node_ids) != factor:
+        fault = fault or (
+            f"includes a partition with {len(node_ids)} replica(s), but this is not consistent with previous "
+            f"partitions, which have {factor} replica(s)."
+        )
+    if fault:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment {fault}"
+        )
+
+
+def _config_list(broker: AdminView, configs: Mapping[str, str]) -> list[CreatableTopicConfigs]:
+    return [
+        CreatableTopicConfigs(name=key, value=value, read_only=False, config_source=source, is_sensitive=False)
+        for key, source, value in source_and_value(broker.config, configs)
+    ]
+
+
+def delete_topics(broker: AdminView, ctx: Context, request: DeleteTopicsRequest) -> Result:
+    """Delete topics by name or id. A topic named twice, even once by name and once by id, is left alone."""
+    if not broker.config.delete_topic_enable:
+        if ctx.api_version < 3:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "This version does not support topic deletion.")
+        raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
+    metadata = broker.metadata
+    results: list[DeletableTopicResult] = []
+    named: list[str] = list(request.topic_names)
+    ids: list[bytes] = []
+    for state in request.topics:
+        if state.name is None and state.topic_id == NO_ID:
+            results.append(_refused(None, NO_ID, "Neither topic name nor id were specified."))
+        elif state.name is not None and state.topic_id != NO_ID:
+            results.append(
+                _refused(state.name, state.topic_id, "You may not specify both topic name and topic id.")
+            )
+        elif state.name is not None:
+            named.append(state.name)
+        else:
+            ids.append(state.topic_id)
+    doomed: dict[bytes, Topic] = {}
+    for topic_id in dict.fromkeys(ids):
+        topic = metadata.topics_by_id.get(topic_id)
+        if ids.count(topic_id) > 1:
+            results.append(_refused(None, topic_id, "Duplicate topic id."))
+        elif topic is None:
+            results.append(
+                DeletableTopicResult(
+                    name=None,
+                    topic_id=topic_id,
+                    error_code=ErrorCode.UNKNOWN_TOPIC_ID,
+                    error_message="This server does not host this topic ID.",
+                )
+            )
+        else:
+            doomed[topic_id] = topic
+    for name in dict.fromkeys(named):
+        topic = metadata.topics.get(name)
+        if named.count(name) > 1:
+            results.append(_refused(name, NO_ID, "Duplicate topic name."))
+        elif topic is None:
+            results.append(
+                DeletableTopicResult(
+                    name=name,
+                    error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    error_message="This server does not host this topic-partition.",
+                )
+            )
+        elif topic.topic_id in ids:
+            doomed.pop(topic.topic_id, None)
+            results.append(
+                _refused(
+                    name, topic.topic_id, "The provided topic name maps to an ID that was already supplied."
+                )
+            )
+        else:
+            doomed[topic.topic_id] = topic
+    records: list[bytes] = []
+    for topic in doomed.values():
+        if topic.internal:
+            results.append(
+                DeletableTopicResult(
+                    name=topic.name,
+                    topic_id=topic.topic_id,
+                    error_code=ErrorCode.INVALID_TOPIC_EXCEPTION,
+                    error_message=f"Deletion of internal topic {topic.name} is prohibited.",
+                )
+            )
+            continue
+        records += delete_topic(topic)
+        results.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id))
+    return after_metadata(broker, DeleteTopicsResponse(responses=results), records)
+
+
+def _refused(name: str | None, topic_id: bytes, message: str) -> DeletableTopicResult:
+    return DeletableTopicResult(
+        name=name, topic_id=topic_id, error_code=ErrorCode.INVALID_REQUEST, error_message=message
+    )
+
+
+def create_partitions(broker: AdminView, ctx: Context, request: CreatePartitionsRequest) -> Result:
+    """Grow topics to the number of partitions asked for."""
+    names = [topic.name for topic in request.topics]
+    results: dict[str, CreatePartitionsTopicResult] = {}
+    records: list[bytes] = []
+    for asked in request.topics:
+        result = results[asked.name] = CreatePartitionsTopicResult(name=asked.name, error_message=None)
+        try:
+            if names.count(asked.name) > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            records += _grown(broker.metadata, asked)
+        except KafkaError as error:
+            result.error_code, result.error_message = error.code, error.message
+    response = CreatePartitionsResponse(results=list(results.values()))
+    return after_metadata(broker, response, () if request.validate_only else records)
+
+
+def _grown(metadata: ClusterMetadata, asked: CreatePartitionsTopic) -> list[bytes]:
+    topic = metadata.topics.get(asked.name)
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+    present = len(topic.partitions)
+    if asked.count == present:
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
+    if asked.count < present:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic {asked.name} currently has {present} partition(s); {asked.count} would not be an increase.",
+        )
+    if topic.internal:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS, f"The number of partitions of internal topic {topic.name} is fixed."
+        )
+    more = asked.count - present
+    if more > MAX_PARTITIONS_PER_REQUEST:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
+        )
+    first = topic.partitions[0]
+    factor = len(first.replicas)
+    if asked.assignments is None:
+        start = metadata.node_ids.index(first.leader) + present
+        return grow_topic(topic, place(metadata, start, more, factor))
+    if len(asked.assignments) != more:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Attempted to add {more} additional partition(s), but only {len(asked.assignments)} "
+            "assignment(s) were specified.",
+        )
+    for assignment in asked.assignments:
+        _check_assignment(metadata, assignment.broker_ids, factor)
+    return grow_topic(topic, [assignment.broker_ids for assignment in asked.assignments])
