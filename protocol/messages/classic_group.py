@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from protocol.declare import Message, field, message, nested
+from protocol.errors import ErrorCode
 from protocol.wire import Array, Bool, Bytes, Int16, Int32, String
 
 
@@ -142,3 +143,19 @@ class LeaveGroupResponse(Message):
     throttle_time_ms: int = field(Int32, "1+")
     error_code: int = field(Int16)
     members: list[MemberResponse] = field(Array(MemberResponse), "3+")
+
+
+def error_response(
+    request: Message, api_version: int, code: ErrorCode, message: str | None = None
+) -> Message:
+    """The response that refuses a whole request, with the code where Kafka puts it."""
+    match request:
+        case JoinGroupRequest():
+            return JoinGroupResponse(error_code=code, protocol_name=None if api_version >= 7 else "")
+        case SyncGroupRequest():
+            return SyncGroupResponse(error_code=code)
+        case HeartbeatRequest():
+            return HeartbeatResponse(error_code=code)
+        case LeaveGroupRequest():
+            return LeaveGroupResponse(error_code=code)
+    raise TypeError(f"not a request of this family: {request!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from protocol.declare import Message, field, message, nested
+from protocol.errors import ErrorCode
 from protocol.wire import Array, Bool, Int8, Int16, Int32, Int64, String, Uuid
 
 
@@ -344,3 +345,50 @@ class FindCoordinatorResponse(Message):
     host: str = field(String, "0-3")
     port: int = field(Int32, "0-3")
     coordinators: list[Coordinator] = field(Array(Coordinator), "4+")
+
+
+def error_response(
+    request: Message, api_version: int, code: ErrorCode, message: str | None = None
+) -> Message:
+    """The response that refuses a whole request, with the code where Kafka puts it."""
+    match request:
+        case ApiVersionsRequest():
+            # whoever asked in a version from the future learns which one to ask in (KIP-511)
+            own = ApiVersion(
+                api_key=ApiVersionsRequest.API_KEY,
+                min_version=ApiVersionsRequest.MIN_VERSION,
+                max_version=ApiVersionsRequest.MAX_VERSION,
+            )
+            return ApiVersionsResponse(
+                error_code=code, api_keys=[own] if code is ErrorCode.UNSUPPORTED_VERSION else []
+            )
+        case MetadataRequest():
+            refused = [
+                MetadataResponseTopic(name=topic.name or "", topic_id=topic.topic_id, error_code=code)
+                for topic in request.topics or ()
+            ]
+            return MetadataResponse(topics=refused, error_code=code)
+        case DescribeClusterRequest():
+            return DescribeClusterResponse(error_code=code, error_message=message)
+        case DescribeTopicPartitionsRequest():
+            return DescribeTopicPartitionsResponse(
+                topics=[
+                    DescribeTopicPartitionsResponseTopic(name=topic.name, error_code=code)
+                    for topic in request.topics
+                ]
+            )
+        case DescribeLogDirsRequest():
+            return DescribeLogDirsResponse(error_code=code)
+        case UpdateFeaturesRequest():
+            return UpdateFeaturesResponse(error_code=code, error_message=message)
+        case FindCoordinatorRequest():
+            text = message or code.words
+            if api_version < 4:
+                return FindCoordinatorResponse(error_code=code, error_message=text, node_id=-1, port=-1)
+            return FindCoordinatorResponse(
+                coordinators=[
+                    Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=text)
+                    for key in request.coordinator_keys
+                ]
+            )
+    raise TypeError(f"not a request of this family: {request!r}")

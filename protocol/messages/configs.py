@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from protocol.declare import Message, field, message, nested
+from protocol.errors import ErrorCode
 from protocol.wire import Array, Bool, Int8, Int16, Int32, String
 
 
@@ -172,3 +173,49 @@ class IncrementalAlterConfigsResponse(Message):
     responses: list[IncrementalAlterConfigsResponseAlterConfigsResourceResponse] = field(
         Array(IncrementalAlterConfigsResponseAlterConfigsResourceResponse)
     )
+
+
+def error_response(
+    request: Message, api_version: int, code: ErrorCode, message: str | None = None
+) -> Message:
+    """The response that refuses a whole request, with the code where Kafka puts it."""
+    match request:
+        case ListConfigResourcesRequest():
+            return ListConfigResourcesResponse(error_code=code)
+        case DescribeConfigsRequest():
+            return DescribeConfigsResponse(
+                results=[
+                    DescribeConfigsResult(
+                        error_code=code,
+                        error_message=message or code.words,
+                        resource_type=resource.resource_type,
+                        resource_name=resource.resource_name,
+                    )
+                    for resource in request.resources
+                ]
+            )
+        case AlterConfigsRequest():
+            return AlterConfigsResponse(
+                responses=[
+                    AlterConfigsResponseAlterConfigsResourceResponse(
+                        error_code=code,
+                        error_message=message,
+                        resource_type=resource.resource_type,
+                        resource_name=resource.resource_name,
+                    )
+                    for resource in request.resources
+                ]
+            )
+        case IncrementalAlterConfigsRequest():
+            return IncrementalAlterConfigsResponse(
+                responses=[
+                    IncrementalAlterConfigsResponseAlterConfigsResourceResponse(
+                        error_code=code,
+                        error_message=message,
+                        resource_type=each.resource_type,
+                        resource_name=each.resource_name,
+                    )
+                    for each in request.resources
+                ]
+            )
+    raise TypeError(f"not a request of this family: {request!r}")

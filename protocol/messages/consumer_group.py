@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from protocol.declare import Message, field, message, nested
+from protocol.errors import ErrorCode
 from protocol.wire import Array, Bool, Int8, Int16, Int32, String, Uuid
 
 
@@ -125,3 +126,17 @@ class ConsumerGroupDescribeResponse(Message):
     groups: list[ConsumerGroupDescribeResponseDescribedGroup] = field(
         Array(ConsumerGroupDescribeResponseDescribedGroup)
     )
+
+
+def error_response(
+    request: Message, api_version: int, code: ErrorCode, message: str | None = None
+) -> Message:
+    """The response that refuses a whole request, with the code where Kafka puts it."""
+    if isinstance(request, ConsumerGroupHeartbeatRequest):
+        return ConsumerGroupHeartbeatResponse(error_code=code, error_message=message)
+    assert isinstance(request, ConsumerGroupDescribeRequest)
+    groups = [
+        ConsumerGroupDescribeResponseDescribedGroup(group_id=group_id, error_code=code, error_message=message)
+        for group_id in request.group_ids
+    ]
+    return ConsumerGroupDescribeResponse(groups=groups)

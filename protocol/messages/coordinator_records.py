@@ -289,7 +289,7 @@ class TransactionLogValue(Message):
     client_transaction_version: int = field(Int16, tag=2, tagged="1+")
 
 
-_FAMILIES: Final = {  # record type: key and value
+_FAMILIES: Final[dict[int, tuple[type[Message], type[Message]]]] = {  # record type: key and value
     0: (LegacyOffsetCommitKey, LegacyOffsetCommitValue),
     1: (OffsetCommitKey, OffsetCommitValue),
     2: (GroupMetadataKey, GroupMetadataValue),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from protocol.declare import Message, field, message, nested
+from protocol.errors import ErrorCode
 from protocol.wire import Array, Int8, Int16, Int32, Int64, Records, String, Uuid
 
 
@@ -229,3 +230,60 @@ class OffsetForLeaderEpochResponse(Message):
 
     throttle_time_ms: int = field(Int32, "2+")
     topics: list[OffsetForLeaderTopicResult] = field(Array(OffsetForLeaderTopicResult))
+
+
+def error_response(
+    request: Message, api_version: int, code: ErrorCode, message: str | None = None
+) -> Message:
+    """The response that refuses a whole request, with the code where Kafka puts it."""
+    match request:
+        case FetchRequest():
+            responses = []
+            if api_version < 13:  # later ones look at the error at the top alone
+                responses = [
+                    FetchableTopicResponse(
+                        topic=topic.topic,
+                        partitions=[
+                            PartitionData(
+                                partition_index=each.partition,
+                                error_code=code,
+                                high_watermark=-1,
+                                records=b"",
+                            )
+                            for each in topic.partitions
+                        ],
+                    )
+                    for topic in request.topics
+                ]
+            return FetchResponse(error_code=code, session_id=request.session_id, responses=responses)
+        case ListOffsetsRequest():
+            return ListOffsetsResponse(
+                topics=[
+                    ListOffsetsTopicResponse(
+                        name=asked.name,
+                        partitions=[
+                            ListOffsetsPartitionResponse(
+                                partition_index=partition.partition_index, error_code=code
+                            )
+                            for partition in asked.partitions
+                        ],
+                    )
+                    for asked in request.topics
+                ]
+            )
+        case OffsetForLeaderEpochRequest():
+            return OffsetForLeaderEpochResponse(
+                topics=[
+                    OffsetForLeaderTopicResult(
+                        topic=wanted.topic,
+                        partitions=[
+                            OffsetForLeaderEpochResponseEpochEndOffset(
+                                partition=one.partition, error_code=code
+                            )
+                            for one in wanted.partitions
+                        ],
+                    )
+                    for wanted in request.topics
+                ]
+            )
+    raise TypeError(f"not a request of this family: {request!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from protocol.declare import Message, field, message, nested
+from protocol.errors import ErrorCode
 from protocol.wire import Array, Bool, Bytes, Int16, Int32, String
 
 
@@ -97,3 +98,29 @@ class DeleteGroupsResponse(Message):
 
     throttle_time_ms: int = field(Int32)
     results: list[DeletableGroupResult] = field(Array(DeletableGroupResult))
+
+
+def error_response(
+    request: Message, api_version: int, code: ErrorCode, message: str | None = None
+) -> Message:
+    """The response that refuses a whole request, with the code where Kafka puts it."""
+    match request:
+        case DescribeGroupsRequest():
+            return DescribeGroupsResponse(
+                groups=[
+                    DescribeGroupsResponseDescribedGroup(
+                        group_id=group_id, error_code=code, error_message=message
+                    )
+                    for group_id in request.groups
+                ]
+            )
+        case ListGroupsRequest():
+            return ListGroupsResponse(error_code=code)
+        case DeleteGroupsRequest():
+            return DeleteGroupsResponse(
+                results=[
+                    DeletableGroupResult(group_id=group_id, error_code=code)
+                    for group_id in request.groups_names
+                ]
+            )
+    raise TypeError(f"not a request of this family: {request!r}")

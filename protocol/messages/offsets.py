@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from protocol.declare import Message, field, message, nested
+from protocol.errors import ErrorCode
 from protocol.wire import Array, Bool, Int16, Int32, Int64, String, Uuid
 
 
@@ -191,3 +192,55 @@ class OffsetDeleteResponse(Message):
     error_code: int = field(Int16)
     throttle_time_ms: int = field(Int32)
     topics: list[OffsetDeleteResponseTopic] = field(Array(OffsetDeleteResponseTopic))
+
+
+def error_response(
+    request: Message, api_version: int, code: ErrorCode, message: str | None = None
+) -> Message:
+    """The response that refuses a whole request, with the code where Kafka puts it."""
+    match request:
+        case OffsetCommitRequest():
+            return OffsetCommitResponse(
+                topics=[
+                    OffsetCommitResponseTopic(
+                        name=topic.name,
+                        topic_id=topic.topic_id,
+                        partitions=[
+                            OffsetCommitResponsePartition(
+                                partition_index=partition.partition_index, error_code=code
+                            )
+                            for partition in topic.partitions
+                        ],
+                    )
+                    for topic in request.topics
+                ]
+            )
+        case OffsetFetchRequest():
+            return _refused_fetch(request, api_version, code)
+        case OffsetDeleteRequest():
+            return OffsetDeleteResponse(error_code=code)
+    raise TypeError(f"not a request of this family: {request!r}")
+
+
+def _refused_fetch(request: OffsetFetchRequest, api_version: int, code: ErrorCode) -> OffsetFetchResponse:
+    """The code on each partition before version 2, at the top before 8, on each group from there on."""
+    if api_version >= 8:
+        groups = [
+            OffsetFetchResponseGroup(group_id=group.group_id, error_code=code) for group in request.groups
+        ]
+        return OffsetFetchResponse(groups=groups)
+    if api_version >= 2:
+        return OffsetFetchResponse(error_code=code)
+    topics = [
+        OffsetFetchResponseTopic(
+            name=topic.name,
+            partitions=[
+                OffsetFetchResponsePartition(
+                    partition_index=index, committed_offset=-1, metadata="", error_code=code
+                )
+                for index in topic.partition_indexes
+            ],
+        )
+        for topic in request.topics or ()
+    ]
+    return OffsetFetchResponse(topics=topics)

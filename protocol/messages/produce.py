@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from protocol.declare import Message, field, message, nested
+from protocol.errors import ErrorCode
 from protocol.wire import Array, Int16, Int32, Int64, Records, String, Uuid
 
 
@@ -89,3 +90,24 @@ class ProduceResponse(Message):
     node_endpoints: list[ProduceResponseNodeEndpoint] = field(
         Array(ProduceResponseNodeEndpoint), "10+", tag=0, tagged="10+"
     )
+
+
+def error_response(
+    request: Message, api_version: int, code: ErrorCode, message: str | None = None
+) -> Message:
+    """The response that refuses a whole request, with the code where Kafka puts it."""
+    assert isinstance(request, ProduceRequest)
+    responses = [
+        TopicProduceResponse(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partition_responses=[
+                PartitionProduceResponse(
+                    index=partition.index, error_code=code, base_offset=-1, error_message=message
+                )
+                for partition in topic.partition_data
+            ],
+        )
+        for topic in request.topic_data
+    ]
+    return ProduceResponse(responses=responses)

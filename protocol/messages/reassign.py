@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from protocol.declare import Message, field, message, nested
+from protocol.errors import ErrorCode
 from protocol.wire import Array, Bool, Int8, Int16, Int32, String
 
 
@@ -137,3 +138,41 @@ class ListPartitionReassignmentsResponse(Message):
     error_code: int = field(Int16)
     error_message: str | None = field(String, nullable="0+")
     topics: list[OngoingTopicReassignment] = field(Array(OngoingTopicReassignment))
+
+
+def error_response(
+    request: Message, api_version: int, code: ErrorCode, message: str | None = None
+) -> Message:
+    """The response that refuses a whole request, with the code where Kafka puts it."""
+    match request:
+        case ElectLeadersRequest():
+            results = [
+                ReplicaElectionResult(
+                    topic=topic.topic,
+                    partition_result=[
+                        PartitionResult(partition_id=index, error_code=code, error_message=message)
+                        for index in topic.partitions
+                    ],
+                )
+                for topic in request.topic_partitions or ()
+            ]
+            return ElectLeadersResponse(error_code=code, replica_election_results=results)
+        case AlterPartitionReassignmentsRequest():
+            responses = [
+                ReassignableTopicResponse(
+                    name=each.name,
+                    partitions=[
+                        ReassignablePartitionResponse(
+                            partition_index=partition.partition_index, error_code=code, error_message=message
+                        )
+                        for partition in each.partitions
+                    ],
+                )
+                for each in request.topics
+            ]
+            return AlterPartitionReassignmentsResponse(
+                error_code=code, error_message=message, responses=responses
+            )
+        case ListPartitionReassignmentsRequest():
+            return ListPartitionReassignmentsResponse(error_code=code, error_message=message)
+    raise TypeError(f"not a request of this family: {request!r}")

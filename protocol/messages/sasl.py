@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from protocol.declare import Message, field, message
+from protocol.errors import ErrorCode
 from protocol.wire import Array, Bytes, Int16, Int64, String
 
 
@@ -39,3 +40,12 @@ class SaslAuthenticateResponse(Message):
     error_message: str | None = field(String, nullable="0+")
     auth_bytes: bytes = field(Bytes)
     session_lifetime_ms: int = field(Int64, "1+")
+
+
+def error_response(
+    request: Message, api_version: int, code: ErrorCode, message: str | None = None
+) -> Message:
+    """The response that refuses a whole request, with the code where Kafka puts it."""
+    if isinstance(request, SaslHandshakeRequest):
+        return SaslHandshakeResponse(error_code=code)
+    return SaslAuthenticateResponse(error_code=code, error_message=message)

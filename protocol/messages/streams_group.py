@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from protocol.declare import Message, field, message, nested
+from protocol.errors import ErrorCode
 from protocol.wire import Array, Bool, Int8, Int16, Int32, Int64, String, UInt16
 
 
@@ -307,3 +308,17 @@ class StreamsGroupDescribeResponse(Message):
     groups: list[StreamsGroupDescribeResponseDescribedGroup] = field(
         Array(StreamsGroupDescribeResponseDescribedGroup)
     )
+
+
+def error_response(
+    request: Message, api_version: int, code: ErrorCode, message: str | None = None
+) -> Message:
+    """The response that refuses a whole request, with the code where Kafka puts it."""
+    if isinstance(request, StreamsGroupHeartbeatRequest):
+        return StreamsGroupHeartbeatResponse(error_code=code, error_message=message)
+    assert isinstance(request, StreamsGroupDescribeRequest)
+    groups = [
+        StreamsGroupDescribeResponseDescribedGroup(group_id=group_id, error_code=code, error_message=message)
+        for group_id in request.group_ids
+    ]
+    return StreamsGroupDescribeResponse(groups=groups)

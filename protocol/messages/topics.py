@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from protocol.declare import Message, field, message, nested
+from protocol.errors import ErrorCode
 from protocol.wire import Array, Bool, Int8, Int16, Int32, Int64, String, Uuid
 
 
@@ -185,3 +186,50 @@ class DeleteRecordsResponse(Message):
 
     throttle_time_ms: int = field(Int32)
     topics: list[DeleteRecordsTopicResult] = field(Array(DeleteRecordsTopicResult))
+
+
+def error_response(
+    request: Message, api_version: int, code: ErrorCode, message: str | None = None
+) -> Message:
+    """The response that refuses a whole request, with the code where Kafka puts it."""
+    match request:
+        case CreateTopicsRequest():
+            return CreateTopicsResponse(
+                topics=[
+                    CreatableTopicResult(name=topic.name, error_code=code, error_message=message)
+                    for topic in request.topics
+                ]
+            )
+        case DeleteTopicsRequest():
+            states = request.topics
+            if api_version < 6:
+                states = [DeleteTopicState(name=name) for name in request.topic_names]
+            return DeleteTopicsResponse(
+                responses=[
+                    DeletableTopicResult(name=state.name, topic_id=state.topic_id, error_code=code)
+                    for state in states
+                ]
+            )
+        case CreatePartitionsRequest():
+            return CreatePartitionsResponse(
+                results=[
+                    CreatePartitionsTopicResult(name=topic.name, error_code=code, error_message=message)
+                    for topic in request.topics
+                ]
+            )
+        case DeleteRecordsRequest():
+            return DeleteRecordsResponse(
+                topics=[
+                    DeleteRecordsTopicResult(
+                        name=topic.name,
+                        partitions=[
+                            DeleteRecordsPartitionResult(
+                                partition_index=partition.partition_index, low_watermark=-1, error_code=code
+                            )
+                            for partition in topic.partitions
+                        ],
+                    )
+                    for topic in request.topics
+                ]
+            )
+    raise TypeError(f"not a request of this family: {request!r}")

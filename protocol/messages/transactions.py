@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from protocol.declare import Message, field, message, nested
+from protocol.errors import ErrorCode
 from protocol.wire import Array, Bool, Int8, Int16, Int32, Int64, String
 
 
@@ -355,3 +356,86 @@ class DescribeProducersResponse(Message):
 
     throttle_time_ms: int = field(Int32)
     topics: list[TopicResponse] = field(Array(TopicResponse))
+
+
+def error_response(
+    request: Message, api_version: int, code: ErrorCode, message: str | None = None
+) -> Message:
+    """The response that refuses a whole request, with the code where Kafka puts it."""
+    match request:
+        case InitProducerIdRequest():
+            return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
+        case AddPartitionsToTxnRequest():
+            if api_version >= 4:
+                return AddPartitionsToTxnResponse(error_code=code)
+            refused = [
+                AddPartitionsToTxnTopicResult(
+                    name=topic.name,
+                    results_by_partition=[
+                        AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
+                        for index in topic.partitions
+                    ],
+                )
+                for topic in request.v3_and_below_topics
+            ]
+            return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=refused)
+        case AddOffsetsToTxnRequest():
+            return AddOffsetsToTxnResponse(error_code=code)
+        case EndTxnRequest():
+            return EndTxnResponse(error_code=code)
+        case WriteTxnMarkersRequest():
+            return WriteTxnMarkersResponse(markers=[_refused_marker(each, code) for each in request.markers])
+        case TxnOffsetCommitRequest():
+            return TxnOffsetCommitResponse(
+                topics=[
+                    TxnOffsetCommitResponseTopic(
+                        name=each.name,
+                        partitions=[
+                            TxnOffsetCommitResponsePartition(
+                                partition_index=partition.partition_index, error_code=code
+                            )
+                            for partition in each.partitions
+                        ],
+                    )
+                    for each in request.topics
+                ]
+            )
+        case DescribeTransactionsRequest():
+            return DescribeTransactionsResponse(
+                transaction_states=[
+                    DescribeTransactionsResponseTransactionState(transactional_id=each, error_code=code)
+                    for each in request.transactional_ids
+                ]
+            )
+        case ListTransactionsRequest():
+            return ListTransactionsResponse(error_code=code)
+        case DescribeProducersRequest():
+            return DescribeProducersResponse(
+                topics=[
+                    TopicResponse(
+                        name=each.name,
+                        partitions=[
+                            PartitionResponse(partition_index=index, error_code=code, error_message=message)
+                            for index in each.partition_indexes
+                        ],
+                    )
+                    for each in request.topics
+                ]
+            )
+    raise TypeError(f"not a request of this family: {request!r}")
+
+
+def _refused_marker(marker: WritableTxnMarker, code: ErrorCode) -> WritableTxnMarkerResult:
+    return WritableTxnMarkerResult(
+        producer_id=marker.producer_id,
+        topics=[
+            WritableTxnMarkerTopicResult(
+                name=topic.name,
+                partitions=[
+                    WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in marker.topics
+        ],
+    )
