@@ -16,6 +16,11 @@ class ErrorCode(IntEnum):
         made.retriable = retriable
         return made
 
+    @property
+    def words(self) -> str:
+        """The name as people read it, for the replies that must say something."""
+        return self.name.lower().replace("_", " ")
+
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
     OFFSET_OUT_OF_RANGE = 1

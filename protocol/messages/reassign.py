@@ -174,5 +174,14 @@ def error_response(
                 error_code=code, error_message=message, responses=responses
             )
         case ListPartitionReassignmentsRequest():
-            return ListPartitionReassignmentsResponse(error_code=code, error_message=message)
+            topics = [
+                OngoingTopicReassignment(
+                    name=asked.name,
+                    partitions=[
+                        OngoingPartitionReassignment(partition_index=i) for i in asked.partition_indexes
+                    ],
+                )
+                for asked in request.topics or ()
+            ]
+            return ListPartitionReassignmentsResponse(error_code=code, error_message=message, topics=topics)
     raise TypeError(f"not a request of this family: {request!r}")
