@@ -67,9 +67,7 @@ def read_properties(files: Files, path: str) -> dict[str, str] | None:
 
 
 def write_properties(files: Files, path: str, properties: Mapping[str, str]) -> None:
-    files.write_file_atomic(
-        path, "".join(f"{key}={value}\n" for key, value in properties.items()).encode(), True
-    )
+    files.write_file_atomic(path, "".join(f"{key}={value}\n" for key, value in properties.items()).encode(), True)
 
 
 def uuid_text(raw: bytes) -> str:

@@ -150,9 +150,7 @@ def _tail(segment: Segment) -> int | None:
 class _Scan:
     """A walk over one segment with every check; position is where the good part ends."""
 
-    def __init__(
-        self, segment: Segment, config: LogConfig, epochs: LeaderEpochs, trusted_offset: int
-    ) -> None:
+    def __init__(self, segment: Segment, config: LogConfig, epochs: LeaderEpochs, trusted_offset: int) -> None:
         self.reason = ""
         self.next_offset = segment.base_offset
         self.position = start = self._trusted_position(segment, trusted_offset)

@@ -80,11 +80,18 @@ class Segment:
         "stem",
     )
 
-    def __init__(self, files: Files, directory: str, base_offset: int, max_bytes: int = MAX_RELATIVE_OFFSET):
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        base_offset: int,
+        max_bytes: int = MAX_RELATIVE_OFFSET,
+        suffix: str = LOG_SUFFIX,
+    ) -> None:
         self.files = files
         self.base_offset = base_offset
         self.stem = f"{directory}/{base_offset:020d}"
-        self.file: File = files.open_append(self.stem + LOG_SUFFIX)
+        self.file: File = files.open_append(self.stem + suffix)
         self.size = self.file.size
         self.pending: list[Buffer] = []
         self._index: SparseIndex | None = None if self.size else SparseIndex()
@@ -106,6 +113,13 @@ class Segment:
             self.load_index()
         assert self._index is not None
         return self._index
+
+    @property
+    def largest_timestamp(self) -> int:
+        """Over all batches; -1 when none has a time."""
+        if self._index is None:
+            self.load_index()
+        return self.max_timestamp
 
     # -- writing
 

@@ -40,7 +40,10 @@ class ManualClock:
 
 
 def sim_env(seed: int = 0, now_ms: int = 1_700_000_000_000, files: MemoryFiles | None = None) -> Env:
-    return Env(ManualClock(now_ms), Rng(seed), files or MemoryFiles())
+    clock = ManualClock(now_ms)
+    disk = files or MemoryFiles()
+    disk.clock = clock
+    return Env(clock, Rng(seed), disk)
 
 
 class Inode:
@@ -62,9 +65,7 @@ class Fault:
 
     __slots__ = ("error", "forever", "kinds", "left", "short_bytes")
 
-    def __init__(
-        self, nth: int, kinds: Collection[str], error: BaseException, short_bytes: int, forever: bool
-    ) -> None:
+    def __init__(self, nth: int, kinds: Collection[str], error: BaseException, short_bytes: int, forever: bool) -> None:
         self.left = nth
         self.kinds = kinds
         self.error = error

@@ -1,0 +1,207 @@
+"""Compaction: keep the last record of every key, in slices that never hold up the event loop.
+
+Plan (pure, over bytes): which offset is the last of each key in the dirty part, which transactions were
+aborted, which batches a producer's state needs. Apply: copy what survives of a group of old segments into
+BASE.log.cleaned, sync it, rename it to BASE.log.swap (from here on it counts), remove the old segments,
+rename it to BASE.log. A crash before the first rename undoes the whole, a crash after it is finished at the
+next start. Offsets never change; a batch keeps its base and last offset and its sequence numbers.
+
+Source: Kafka's Cleaner and MemoryRecords.filterTo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from protocol.record_batch import HEADER_BYTES, BatchHeader
+from storage.compaction_filter import filter_batch
+from storage.compaction_plan import MAX_KEYS, SLICE_RECORDS, Plan, plan_keys, plan_transactions
+from storage.recovery import CLEANED_SUFFIX, SWAP_SUFFIX, remove_segment
+from storage.segment import LOG_SUFFIX, MAX_RELATIVE_OFFSET, Segment, read_batches
+
+if TYPE_CHECKING:
+    from storage.env import File, Files
+    from storage.log import Log
+
+_SLICE_BYTES: Final = 1 << 20
+_WRITE_BYTES: Final = 256 << 10
+
+
+class Blocking:
+    """A sync, to be called off the loop if the driver can; the cleaner calls it itself if nobody did."""
+
+    __slots__ = ("_file", "done")
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+        self.done = False
+
+    def __call__(self) -> None:
+        self._file.sync()
+        self.done = True
+
+
+Steps = Iterator["Blocking | None"]
+
+
+def uncleanable_offset(log: Log, now_ms: int | None, last_stable_offset: int | None) -> int:
+    """The first offset that may not be cleaned: active segment, open transactions, records too young."""
+    if not log.segments:
+        return log.log_start_offset
+    limit = log.segments[-1].base_offset
+    if last_stable_offset is not None:
+        limit = min(limit, last_stable_offset)
+    lag_ms = log.config.min_compaction_lag_ms
+    if now_ms is not None and lag_ms > 0:
+        for segment in log.segments[:-1]:
+            if segment.largest_timestamp > now_ms - lag_ms:
+                return min(limit, segment.base_offset)
+    return limit
+
+
+def dirty_ratio(log: Log, now_ms: int | None, last_stable_offset: int | None) -> float:
+    limit = uncleanable_offset(log, now_ms, last_stable_offset)
+    clean_bytes = dirty_bytes = 0
+    for segment in log.segments:
+        if segment.base_offset >= limit:
+            break
+        if segment.base_offset < log.cleaned_offset:
+            clean_bytes += segment.size
+        else:
+            dirty_bytes += segment.size
+    return dirty_bytes / (clean_bytes + dirty_bytes) if dirty_bytes else 0.0
+
+
+def clean(
+    log: Log,
+    now_ms: int,
+    last_stable_offset: int,
+    last_by_producer: Mapping[int, int] | None = None,
+    drop_headers: frozenset[str] = frozenset(),
+    max_keys: int = MAX_KEYS,
+) -> Steps:
+    """One pass over everything below the first offset that may not be cleaned.
+
+    Durable: each group of segments is replaced whole or not at all.
+    """
+    limit = uncleanable_offset(log, now_ms, last_stable_offset)
+    if limit <= log.cleaned_offset:
+        return
+    plan = Plan(now_ms, limit)
+    segments = [segment for segment in log.segments[:-1] if segment.base_offset < limit]
+    yield from plan_transactions(plan, segments, last_by_producer)
+    yield from plan_keys(plan, segments, log.cleaned_offset, max_keys)
+    segments = [segment for segment in segments if segment.base_offset < plan.end_offset]
+    for group in _groups(segments, log.config.segment_bytes):
+        done = yield from _clean_group(log, plan, group, drop_headers)
+        if not done:
+            return
+    log.cleaned_offset = max(log.cleaned_offset, plan.end_offset)
+
+
+def _groups(segments: list[Segment], max_bytes: int) -> Iterator[list[Segment]]:
+    """Neighbours that fit into one segment together, so that a log of crumbs does not stay one."""
+    group: list[Segment] = []
+    size = 0
+    for segment in segments:
+        if group and (
+            size + segment.size > max_bytes
+            or segment.base_offset - group[0].base_offset + segment.size // HEADER_BYTES > MAX_RELATIVE_OFFSET
+        ):
+            yield group
+            group, size = [], 0
+        group.append(segment)
+        size += segment.size
+    if group:
+        yield group
+
+
+def _clean_group(
+    log: Log, plan: Plan, group: list[Segment], drop_headers: frozenset[str]
+) -> Generator[Blocking | None, None, bool]:
+    """Replace some segments by one; False when they were taken away meanwhile (retention, a cut)."""
+    files = log.env.files
+    path = f"{group[0].stem}{LOG_SUFFIX}{CLEANED_SUFFIX}"
+    if files.exists(path):
+        files.remove(path)
+    cleaned = Segment(files, log.directory, group[0].base_offset, suffix=LOG_SUFFIX + CLEANED_SUFFIX)
+    changed = len(group) > 1
+    work = handled = 0
+    for segment in group:
+        for _, header, batch in segment.batches(0):
+            kept = yield from filter_batch(plan, header, batch, log.config.delete_retention_ms, drop_headers)
+            changed = changed or kept is not batch
+            if kept is not None:
+                new = BatchHeader.from_buffer(kept)
+                cleaned.note(cleaned.size, new, log.config.index_interval_bytes)
+                cleaned.pending.append(kept)
+                cleaned.size += len(kept)
+            work += header.record_count + 2
+            handled += len(batch)
+            if cleaned.size - cleaned.file.size >= _WRITE_BYTES:
+                cleaned.flush()
+                work = SLICE_RECORDS
+            if work >= SLICE_RECORDS or handled >= _SLICE_BYTES:
+                work = handled = 0
+                yield None
+    if changed:
+        if cleaned.pending:
+            cleaned.flush()
+        if cleaned.file.size:
+            blocking = Blocking(cleaned.file)
+            yield blocking
+            if not blocking.done:
+                blocking()
+        else:
+            files.write_file_atomic(path, b"")
+    at = log.segments.index(group[0]) if group[0] in log.segments else len(log.segments)
+    still_there = log.segments[at : at + len(group)] == group and group[-1] is not log.segments[-1]
+    if not changed or not still_there or log.broken:
+        cleaned.file.close()
+        if files.exists(path):
+            files.remove(path)
+        return still_there
+    try:
+        _swap(log, cleaned, group, at)
+    except OSError as error:
+        raise log.give_up(f"could not swap in a compacted segment: {error}") from error
+    return True
+
+
+def _swap(log: Log, cleaned: Segment, group: list[Segment], at: int) -> None:
+    files = log.env.files
+    swap = cleaned.stem + LOG_SUFFIX + SWAP_SUFFIX
+    cleaned.file.close()
+    files.rename(cleaned.file.path, swap)
+    files.sync_dir(log.directory)
+    for segment in group[1:]:  # upwards: what a crash leaves are later records, never older ones alone
+        remove_segment(files, log.directory, segment.base_offset)
+    for segment in group:
+        segment.file.close()
+    files.rename(swap, cleaned.stem + LOG_SUFFIX)
+    cleaned.file = files.open_append(cleaned.stem + LOG_SUFFIX)
+    cleaned.max_bytes = log.config.segment_bytes
+    cleaned.save_index(final=True)
+    log.segments[at : at + len(group)] = [cleaned]
+
+
+def finish_swap(files: Files, directory: str, name: str) -> None:
+    """At start: a swap file counts. What it covers goes, it takes its name."""
+    base = int(name[:20])
+    file = files.open_append(f"{directory}/{name}")
+    last_offset = base
+    for _, header, _ in read_batches(file, 0, file.size):
+        last_offset = header.last_offset
+    file.close()
+    covered = [
+        int(other[:20])
+        for other in files.listdir(directory)
+        if other[20:] == LOG_SUFFIX and other[:20].isdigit() and base < int(other[:20]) <= last_offset
+    ]
+    for other_base in covered:
+        remove_segment(files, directory, other_base)
+    for suffix in (".index", ".timeindex"):
+        if files.exists(f"{directory}/{base:020d}{suffix}"):
+            files.remove(f"{directory}/{base:020d}{suffix}")
+    files.rename(f"{directory}/{name}", f"{directory}/{base:020d}{LOG_SUFFIX}")

@@ -1,0 +1,96 @@
+"""What is left of one batch after compaction: itself, a smaller one, a bare header, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from protocol.record import Record, encode_record
+from protocol.record_batch import CODEC_MASK, DELETE_HORIZON, LOG_APPEND_TIME, BatchHeader, assemble_batch
+from storage.compaction_plan import SLICE_RECORDS, Plan, raw_records
+
+
+def filter_batch(
+    plan: Plan,
+    header: BatchHeader,
+    batch: memoryview,
+    delete_retention_ms: int,
+    drop_headers: frozenset[str],
+) -> Generator[None, None, bytes | memoryview | None]:
+    """The batch itself when all of it survives, a smaller one, a bare header, or None."""
+    if header.base_offset >= plan.end_offset:
+        return batch
+    horizon = header.delete_horizon_ms
+    past_horizon = horizon is not None and horizon <= plan.now_ms
+    empty_marker = header.base_offset in plan.empty_markers
+    discard = (empty_marker and past_horizon) or plan.is_aborted(header)
+    kept: list[Record] = []
+    tombstones = empty_marker
+    if not discard:
+        count = 0
+        for record in raw_records(batch, header):
+            count += 1
+            if count % SLICE_RECORDS == 0:
+                yield None
+            if not header.is_control:
+                if not plan.keeps(record.offset, record.key):
+                    continue
+                if record.value is None:
+                    if past_horizon:
+                        continue
+                    tombstones = True
+            kept.append(record)
+    new_horizon = plan.now_ms + delete_retention_ms if tombstones and kept and horizon is None else None
+    if kept and len(kept) == header.record_count and new_horizon is None:
+        return batch
+    if kept:
+        return (yield from _rebuild(header, kept, new_horizon, drop_headers))
+    ends_range = header.next_offset == plan.end_offset
+    if ends_range or (header.producer_id >= 0 and plan.last_by_producer.get(header.producer_id) == header.last_offset):
+        if not header.record_count:
+            return batch
+        return assemble_batch(
+            b"",
+            base_offset=header.base_offset,
+            leader_epoch=header.partition_leader_epoch,
+            attributes=header.attributes & ~(CODEC_MASK | DELETE_HORIZON),
+            last_offset_delta=header.last_offset_delta,
+            base_timestamp=-1,
+            max_timestamp=header.max_timestamp,
+            producer_id=header.producer_id,
+            producer_epoch=header.producer_epoch,
+            base_sequence=header.base_sequence,
+            record_count=0,
+        )
+    return None
+
+
+def _rebuild(
+    header: BatchHeader,
+    kept: list[Record],
+    new_horizon: int | None,
+    drop_headers: frozenset[str],
+) -> Generator[None, None, bytes]:
+    base_offset = header.base_offset
+    base_timestamp = header.base_timestamp if new_horizon is None else new_horizon
+    max_timestamp = -1
+    parts: list[bytes] = []
+    for offset, timestamp, key, value, headers in kept:
+        if drop_headers and headers:
+            headers = tuple(each for each in headers if each[0] not in drop_headers)
+        parts.append(encode_record(offset - base_offset, timestamp - base_timestamp, key, value, headers))
+        max_timestamp = max(max_timestamp, timestamp)
+        if len(parts) % SLICE_RECORDS == 0:
+            yield None
+    return assemble_batch(
+        b"".join(parts),
+        base_offset=base_offset,
+        leader_epoch=header.partition_leader_epoch,
+        attributes=header.attributes | (0 if new_horizon is None else DELETE_HORIZON),
+        last_offset_delta=header.last_offset_delta,
+        base_timestamp=base_timestamp,
+        max_timestamp=header.max_timestamp if header.attributes & LOG_APPEND_TIME else max_timestamp,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        record_count=len(kept),
+    )

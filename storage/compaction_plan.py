@@ -1,0 +1,139 @@
+"""What survives a compaction: the last offset of each key, aborted transactions, what producers need.
+
+Pure over the batches of segments; every function that may take long is a generator that yields now and then.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from protocol.record import Record, decode_records
+from protocol.record_batch import (
+    ABORT,
+    MAX_INFLATED_BYTES,
+    TRANSACTIONAL,
+    BatchHeader,
+    control_type,
+    records_of,
+)
+from storage.segment import Segment
+
+# One slice: about 1 ms of records at 2 us each, or of headers at 1 us.
+SLICE_RECORDS: Final = 512
+_SLICE_HEADERS: Final = 1024
+# About 200 bytes a key: a pass needs 50 MB at most, and the next pass goes on where it stopped.
+MAX_KEYS: Final = 250_000
+_DIGEST_BYTES: Final = 16
+
+
+class Plan:
+    """What survives, as far as one pass can know it: everything below end_offset."""
+
+    __slots__ = ("aborted", "empty_markers", "end_offset", "last_by_key", "last_by_producer", "now_ms")
+
+    def __init__(self, now_ms: int, end_offset: int) -> None:
+        self.now_ms = now_ms
+        self.end_offset = end_offset
+        self.last_by_key: dict[bytes, int] = {}
+        # producer id -> (first, last) offsets of its aborted transactions
+        self.aborted: dict[int, list[tuple[int, int]]] = {}
+        # base offsets of markers that end a transaction of which no record is left
+        self.empty_markers: set[int] = set()
+        self.last_by_producer: dict[int, int] = {}
+
+    def is_aborted(self, header: BatchHeader) -> bool:
+        if not header.attributes & TRANSACTIONAL or header.is_control:
+            return False
+        spans = self.aborted.get(header.producer_id)
+        if not spans:
+            return False
+        at = bisect_right(spans, header.base_offset, key=_first) - 1  # a producer has one at a time
+        return at >= 0 and header.base_offset < spans[at][1]
+
+    def keeps(self, offset: int, key: bytes | None) -> bool:
+        """The last of its key; a compacted log has no use for a record without one."""
+        return key is not None and self.last_by_key.get(digest(key), -1) <= offset
+
+
+def digest(key: bytes) -> bytes:
+    """The key, or 16 bytes in its place: a map of long keys stays small."""
+    if len(key) <= _DIGEST_BYTES:
+        return key
+    from hashlib import blake2b
+
+    return blake2b(key, digest_size=_DIGEST_BYTES).digest()
+
+
+def plan_transactions(
+    plan: Plan, segments: list[Segment], last_by_producer: Mapping[int, int] | None
+) -> Iterator[None]:
+    """Aborted transactions, markers of empty ones, the last batch of each producer; from headers alone.
+
+    Records of a transaction that is still undecided at the end may not be judged: the pass ends before them.
+    """
+    open_since: dict[int, int] = {}
+    data: dict[int, int] = {}
+    markers: dict[int, int] = {}
+    seen = 0
+    for segment in segments:
+        for position, header in segment.headers(0):
+            seen += 1
+            if seen % _SLICE_HEADERS == 0:
+                yield None
+            if header.producer_id < 0 or header.base_offset >= plan.end_offset:
+                continue
+            if header.is_control:
+                markers[header.producer_id] = header.last_offset
+                first = open_since.pop(header.producer_id, None)
+                if first is None:
+                    plan.empty_markers.add(header.base_offset)
+                elif header.record_count and _is_abort(segment, position, header):
+                    plan.aborted.setdefault(header.producer_id, []).append((first, header.base_offset))
+            else:
+                data[header.producer_id] = header.last_offset
+                if header.is_transactional and header.record_count:
+                    open_since.setdefault(header.producer_id, header.base_offset)
+    plan.last_by_producer = {**markers, **data} if last_by_producer is None else dict(last_by_producer)
+    if open_since:
+        plan.end_offset = min(plan.end_offset, *open_since.values())
+
+
+def _is_abort(segment: Segment, position: int, header: BatchHeader) -> bool:
+    batch = segment.file.pread(header.size, position)
+    for record in raw_records(batch, header):
+        return record.key is not None and control_type(record.key) == ABORT
+    return False
+
+
+def plan_keys(plan: Plan, segments: list[Segment], dirty_offset: int, max_keys: int) -> Iterator[None]:
+    last_by_key = plan.last_by_key
+    records = 0
+    for segment, after in zip(segments, [*segments[1:], None], strict=True):
+        if after is not None and after.base_offset <= dirty_offset:
+            continue
+        for _, header, batch in segment.batches(segment.position_of(dirty_offset)):
+            if header.base_offset >= plan.end_offset:
+                return
+            if len(last_by_key) >= max_keys:
+                plan.end_offset = header.base_offset
+                return
+            if header.is_control or plan.is_aborted(header):
+                continue
+            for record in raw_records(batch, header):
+                if record.key is not None:
+                    last_by_key[digest(record.key)] = record.offset
+                records += 1
+                if records % SLICE_RECORDS == 0:
+                    yield None
+
+
+def raw_records(batch: bytes | memoryview, header: BatchHeader) -> Iterator[Record]:
+    """Records with the times they were written with, whatever LogAppendTime makes of them."""
+    data = bytes(records_of(batch, header, MAX_INFLATED_BYTES))
+    return decode_records(data, header.record_count, header.base_offset, header.base_timestamp)
+
+
+def _first(span: tuple[int, int]) -> int:
+    return span[0]

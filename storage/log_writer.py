@@ -1,0 +1,286 @@
+"""The writing half of a log: append buffers, flush writes, sync makes durable, cut_back takes back.
+
+Three offsets say how far a batch has come: below end_offset it is promised, below flushed_offset written
+(survives kill -9), below synced_offset synced (survives power loss). A write that fails leaves the log as it
+was before it; when even that cannot be had, the log is out of use until it is opened again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from storage import checkpoints
+from storage.config import LogConfig
+from storage.env import Buffer, Env
+from storage.epochs import LeaderEpochs
+from storage.errors import StorageError
+from storage.index import TIME_ENTRY_BYTES
+from storage.recovery import RecoveryReport, remove_segment
+from storage.segment import Segment
+
+
+class LogWriter:
+    """Segments in order, the last one active. Nothing exists on disk before the first append."""
+
+    def __init__(self, env: Env, directory: str, config: LogConfig, topic_id: bytes | None = None) -> None:
+        self.env = env
+        self.directory = directory
+        self.topic_id = topic_id
+        self.segments: list[Segment] = []
+        self.epochs = LeaderEpochs()
+        self.report = RecoveryReport()
+        self.log_start_offset = 0
+        self.end_offset = 0
+        self.flushed_offset = 0
+        self.synced_offset = 0
+        # below this the cleaner has been; what lies behind it is dirty
+        self.cleaned_offset = 0
+        self._active: Segment | None = None
+        self._pending: list[Segment] = []
+        self._names_synced = True
+        self._broken: str | None = None
+        self.config = config
+
+    # -- properties
+
+    @property
+    def dirty(self) -> bool:
+        return bool(self._pending)
+
+    @property
+    def broken(self) -> str | None:
+        return self._broken
+
+    @property
+    def leader_epoch(self) -> int:
+        return self.epochs.latest
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self.segments)
+
+    @property
+    def config(self) -> LogConfig:
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._config = config
+        self._interval_bytes = config.index_interval_bytes
+        self._max_index_entries = max(1, config.segment_index_bytes // TIME_ENTRY_BYTES - 1)
+        if self._active is not None:
+            self._activate(self._active)
+
+    # -- writing
+
+    def append(
+        self,
+        buffers: Sequence[Buffer],
+        *,
+        base_offset: int,
+        last_offset: int,
+        max_timestamp_ms: int,
+        size: int,
+    ) -> None:
+        """Promise one whole batch, already stamped with base offset and leader epoch. No I/O."""
+        if base_offset != self.end_offset or self._broken:
+            raise self._refusal(base_offset)
+        segment = self._active
+        if (
+            segment is None
+            or segment.size + size > segment.max_bytes
+            or max_timestamp_ms > segment.roll_after_ms
+            or last_offset > segment.max_offset
+        ):
+            segment = self._segment_for(base_offset, last_offset, max_timestamp_ms, size)
+        if not segment.pending:
+            self._pending.append(segment)
+        segment.pending += buffers
+        position = segment.size
+        if max_timestamp_ms > segment.max_timestamp:
+            segment.max_timestamp = max_timestamp_ms
+            segment.max_timestamp_offset = last_offset
+        if position - segment.indexed_position > self._interval_bytes:
+            segment.add_index_entry(last_offset, position)
+            if len(segment.index.offsets) >= self._max_index_entries:
+                segment.roll_after_ms = -1 << 62  # full: the next batch begins a new segment
+        segment.size = position + size
+        self.end_offset = last_offset + 1
+
+    def flush(self) -> None:
+        """Write all that is pending, one writev a segment.
+
+        Durable: survives kill -9 when this returns.
+        Errors:  OSError: what was pending is dropped and the file cut back to what was written before.
+        """
+        pending = self._pending
+        if not pending:
+            return
+        if self._broken:
+            raise StorageError(self._broken)
+        try:
+            if self.epochs.dirty or not self.segments[0].file.size:
+                self._prepare()
+            for segment in pending:
+                if not segment.file.size:
+                    self._names_synced = False
+                segment.flush()
+        except OSError:
+            self._drop_pending()
+            raise
+        self.flushed_offset = self.end_offset
+        if len(pending) > 1 or pending[0] is not self._active:
+            self._seal(pending)
+        self._pending = []
+
+    def sync(self) -> int:
+        """Make durable what is written now; may run in another thread. Returns the offset synced.
+
+        Errors:  OSError: nobody knows what the disk holds; cut back to synced_offset, do not try again.
+        """
+        target = self.flushed_offset
+        if target <= self.synced_offset:
+            return self.synced_offset
+        segments = list(self.segments)
+        for at in range(len(segments) - 1, -1, -1):
+            segment = segments[at]
+            try:
+                if segment.file.size:
+                    segment.file.sync()
+            except FileNotFoundError:
+                if segment in self.segments:
+                    raise  # else retention was faster
+            if segment.base_offset <= self.synced_offset:
+                break
+        if not self._names_synced:
+            self._names_synced = True  # first: a file made meanwhile clears it again
+            try:
+                self.env.files.sync_dir(self.directory)
+                self.env.files.sync_dir(self.directory.rpartition("/")[0])
+            except OSError:
+                self._names_synced = False
+                raise
+        self.synced_offset = target
+        return target
+
+    def cut_back(self, offset: int) -> None:
+        """Drop every batch that holds or follows offset, on disk too."""
+        if self._broken:
+            raise StorageError(self._broken)
+        self._drop_pending()
+        if offset >= self.end_offset:
+            return
+        files = self.env.files
+        try:
+            while len(self.segments) > 1 and self.segments[-1].base_offset >= offset:
+                segment = self.segments[-1]
+                segment.file.close()
+                remove_segment(files, self.directory, segment.base_offset)
+                self.segments.pop()
+                self.end_offset = segment.base_offset
+            segment = self.segments[-1]
+            position = segment.position_of(offset)
+            end_offset = offset
+            if position < segment.file.size:
+                end_offset = min(offset, next(segment.headers(position))[1].base_offset)
+                segment.cut_back(position, end_offset)
+        except OSError as error:
+            raise self.give_up(f"could not be cut back to offset {offset}: {error}") from error
+        self.end_offset = self.flushed_offset = end_offset
+        self.synced_offset = min(self.synced_offset, end_offset)
+        self.log_start_offset = min(self.log_start_offset, end_offset)
+        self.cleaned_offset = min(self.cleaned_offset, end_offset)
+        self.epochs.cut_back(end_offset + 1)  # an epoch that begins just here has not written yet
+        self._activate(segment)
+
+    def set_leader_epoch(self, epoch: int) -> None:
+        """From the end of the log on, a new leader epoch writes."""
+        self.epochs.assign(epoch, self.end_offset)
+
+    def roll(self) -> None:
+        """Begin a new segment at the end of the log; the present one is sealed."""
+        self.flush()
+        if self._active is not None and self._active.size:
+            self._seal([self._active, self._new_segment(self.end_offset)])
+
+    # -- inside
+
+    def _refusal(self, base_offset: int) -> Exception:
+        if self._broken:
+            return StorageError(self._broken)
+        return ValueError(f"batch at offset {base_offset} does not follow {self.end_offset - 1}")
+
+    def _segment_for(self, base_offset: int, last_offset: int, max_timestamp_ms: int, size: int) -> Segment:
+        """The active segment, or a new one when it is full, too old or too far; append's slow path."""
+        segment = self._active
+        config = self._config
+        if segment is not None and not segment.size:
+            segment.roll_after_ms = max_timestamp_ms + config.segment_ms  # its first batch fits always
+            return segment
+        if (
+            segment is None
+            or segment.size + size > config.segment_bytes
+            or max_timestamp_ms > segment.roll_after_ms
+            or last_offset > segment.max_offset
+        ):
+            segment = self._new_segment(base_offset)
+            segment.roll_after_ms = max_timestamp_ms + config.segment_ms
+        return segment
+
+    def _new_segment(self, base_offset: int) -> Segment:
+        segment = Segment(self.env.files, self.directory, base_offset, self._config.segment_bytes)
+        self.segments.append(segment)
+        self._active = segment
+        return segment
+
+    def _activate(self, segment: Segment) -> None:
+        """Take a segment with content as the one that is written to, under the present settings."""
+        self._active = segment
+        segment.max_bytes = self._config.segment_bytes
+        first = next(segment.headers(0), None)
+        if first is not None:
+            segment.roll_after_ms = first[1].max_timestamp + self._config.segment_ms
+
+    def _prepare(self) -> None:
+        files = self.env.files
+        if not files.exists(self.directory):
+            files.makedirs(self.directory)
+            if self.topic_id is not None:
+                checkpoints.write_partition_metadata(files, self.directory, self.topic_id)
+        if self.epochs.dirty:
+            self.epochs.save(files, self.directory)
+
+    def _seal(self, segments: Sequence[Segment]) -> None:
+        """Indexes of segments that are full. Failing costs nothing: they are made again when needed."""
+        for segment in segments:
+            if segment is not self._active:
+                try:
+                    segment.save_index(final=True)
+                except OSError:
+                    continue
+
+    def _drop_pending(self) -> None:
+        """Back to the last state that is on disk as a whole."""
+        pending, self._pending = self._pending, []
+        if not pending:
+            return
+        try:
+            for segment in reversed(pending):
+                if segment.base_offset >= self.flushed_offset and len(self.segments) > 1:
+                    segment.file.close()
+                    remove_segment(self.env.files, self.directory, segment.base_offset)
+                    self.segments.remove(segment)
+                elif segment.pending:
+                    segment.drop_pending()
+                else:  # it was written, one after it was not
+                    segment.cut_back(segment.position_of(self.flushed_offset), self.flushed_offset)
+        except OSError as error:
+            raise self.give_up(f"could not be cut back after a failed write: {error}") from error
+        self.end_offset = self.flushed_offset
+        self.epochs.cut_back(self.end_offset + 1)
+        self._activate(self.segments[-1])
+
+    def give_up(self, why: str) -> StorageError:
+        """The log is out of use from here on; the error to raise says so, and so will every other use."""
+        self._broken = f"The log {self.directory} is out of use until it is opened again: it {why}"
+        return StorageError(self._broken)

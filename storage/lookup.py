@@ -1,0 +1,54 @@
+"""Offsets by time: the first record at least as late as a timestamp, and the latest record of all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from protocol.record_batch import LOG_APPEND_TIME, BatchHeader, iter_records
+from storage.segment import Segment, read_batches
+
+if TYPE_CHECKING:
+    from storage.log import Log
+
+
+def offset_for_timestamp(log: Log, timestamp: int) -> tuple[int, int, int] | None:
+    """(timestamp, offset, leader epoch); the time index narrows it to a few batches, the records decide."""
+    start = log.log_start_offset
+    for segment in list(log.segments):
+        if segment.largest_timestamp < timestamp:
+            continue
+        index = segment.index
+        position = index.position_before(index.offset_before_time(timestamp))
+        if start > segment.base_offset:
+            position = max(position, segment.position_of(start))
+        for at, header in segment.headers(position):
+            if header.max_timestamp < timestamp or header.last_offset < start:
+                continue
+            for record in iter_records(_batch(segment, at, header)):
+                if record.timestamp >= timestamp and record.offset >= start:
+                    return record.timestamp, record.offset, header.partition_leader_epoch
+    return None
+
+
+def max_timestamp(log: Log) -> tuple[int, int, int] | None:
+    """(timestamp, offset, leader epoch) of the latest record; the last offset of a LogAppendTime batch."""
+    segments = [segment for segment in log.segments if segment.largest_timestamp >= 0 and segment.file.size]
+    if not segments:
+        return None
+    segment = max(segments, key=lambda each: each.largest_timestamp)
+    largest = segment.largest_timestamp
+    for at, header in segment.headers(segment.position_of(segment.max_timestamp_offset)):
+        if header.max_timestamp < largest:
+            continue
+        if header.attributes & LOG_APPEND_TIME or not header.record_count:
+            return largest, header.last_offset, header.partition_leader_epoch
+        for record in iter_records(_batch(segment, at, header)):
+            if record.timestamp == largest:
+                return largest, record.offset, header.partition_leader_epoch
+        return largest, header.last_offset, header.partition_leader_epoch
+    return None
+
+
+def _batch(segment: Segment, position: int, header: BatchHeader) -> memoryview:
+    _, _, batch = next(read_batches(segment.file, position, position + header.size))
+    return batch

@@ -1,0 +1,73 @@
+"""Which segments have to go: behind the log's start, too much, too old."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from storage.recovery import remove_segment
+
+if TYPE_CHECKING:
+    from storage.log import Log
+    from storage.segment import Segment
+
+
+def retain(log: Log, now_ms: int, limit_offset: int) -> list[int]:
+    """Delete from the oldest on; the log keeps one segment, empty and new if all others are to go.
+
+    Source: Kafka's UnifiedLog.deleteOldSegments (start offset, then size, then time).
+    """
+    doomed = expired(log, now_ms, limit_offset)
+    if not doomed:
+        return []
+    if doomed == len(log.segments):
+        log.roll()
+        # the name of the empty file is what remembers the end of the log
+        log.env.files.write_file_atomic(log.segments[-1].file.path, b"", sync=False)
+    removed: list[int] = []
+    for segment in log.segments[:doomed]:
+        log.log_start_offset = max(log.log_start_offset, log.segments[1].base_offset)
+        remove_segment(log.env.files, log.directory, segment.base_offset)
+        segment.file.close()
+        del log.segments[0]
+        removed.append(segment.base_offset)
+    log.cleaned_offset = max(log.cleaned_offset, log.log_start_offset)
+    log.epochs.cut_front(log.log_start_offset)
+    return removed
+
+
+def expired(log: Log, now_ms: int, limit_offset: int) -> int:
+    """How many segments, counted from the oldest, have to go now."""
+    segments = log.segments
+    config = log.config
+    deletable = 0
+    for at, segment in enumerate(segments):
+        if at + 1 < len(segments):
+            after = segments[at + 1].base_offset
+        elif segment.size and not segment.pending:
+            after = log.end_offset
+        else:
+            break
+        if after > limit_offset:
+            break
+        deletable = at + 1
+    doomed = 0
+    while doomed < min(deletable, len(segments) - 1) and (segments[doomed + 1].base_offset <= log.log_start_offset):
+        doomed += 1
+    if not config.deletes:
+        return doomed
+    if config.retention_bytes >= 0:
+        excess = sum(segment.size for segment in segments[doomed:]) - config.retention_bytes
+        while doomed < deletable and excess - segments[doomed].size >= 0:
+            excess -= segments[doomed].size
+            doomed += 1
+    if config.retention_ms >= 0:
+        while doomed < deletable and now_ms - _written_ms(segments[doomed]) > config.retention_ms:
+            doomed += 1
+    return doomed
+
+
+def _written_ms(segment: Segment) -> int:
+    """The largest record time; the file's own when its records have none."""
+    if segment.largest_timestamp >= 0:
+        return segment.largest_timestamp
+    return segment.files.modified_ms(segment.file.path)

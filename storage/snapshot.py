@@ -1,0 +1,57 @@
+"""Images of coordinator state beside the log: they make a start cheap, the log stays the truth.
+
+Layout: magic `momusST1` 8 | version u32 | payload length u64 | CRC-32C of the payload u32 | payload.
+A snapshot that is damaged, cut short or of another version is as good as none. The suffix is our own: Kafka's
+`.snapshot` holds producer state.
+"""
+
+from __future__ import annotations
+
+from struct import Struct, error
+from typing import Final
+
+from fastcrc.crc32 import iscsi as crc32c
+
+from storage.env import Buffer, Files
+
+SUFFIX: Final = ".momus-state"
+VERSION: Final = 1
+_MAGIC: Final = b"momusST1"
+_HEADER: Final = Struct(">8sIQI")
+
+
+def path(directory: str, offset: int) -> str:
+    """The file of the state as it was before the record at this offset."""
+    return f"{directory}/{offset:020d}{SUFFIX}"
+
+
+def offsets(files: Files, directory: str) -> list[int]:
+    """Offsets of the snapshots there are, newest first."""
+    names = [name for name in files.listdir(directory) if name.endswith(SUFFIX) and name[:20].isdigit()]
+    return sorted((int(name[:20]) for name in names), reverse=True)
+
+
+def write(files: Files, path: str, payload: Buffer, version: int = VERSION) -> None:
+    """Durable: whole or not there at all."""
+    header = _HEADER.pack(_MAGIC, version, len(payload), crc32c(payload))
+    files.write_file_atomic(path, b"".join((header, payload)))
+
+
+def read(files: Files, path: str, version: int = VERSION) -> memoryview | None:
+    """The payload; None when the file is missing, damaged or of another version."""
+    try:
+        data = memoryview(files.read_file(path))
+        magic, found, length, crc = _HEADER.unpack_from(data)
+    except (FileNotFoundError, error):
+        return None
+    payload = data[_HEADER.size :]
+    if magic != _MAGIC or found != version or length != len(payload) or crc32c(payload) != crc:
+        return None
+    return payload
+
+
+def remove_older(files: Files, directory: str, offset: int) -> None:
+    """Drop every snapshot taken before this offset."""
+    for older in offsets(files, directory):
+        if older < offset:
+            files.remove(path(directory, older))
