@@ -64,7 +64,10 @@ class Topic:
 
 
 class ClusterMetadata:
-    """The state machine. `listeners` are told (event, topic) after created, grown, configured, moved, deleted."""
+    """The state machine. `listeners` are told (event, topic): created, configured, moved, deleted.
+
+    New partitions are no event: a topic of 10,000 would be 10,000 of them, and nobody has opened those yet.
+    """
 
     def __init__(self, config: BrokerConfig, node_ids: Sequence[int]) -> None:
         self.config = config
@@ -187,7 +190,6 @@ class ClusterMetadata:
         else:
             assert partition.index == len(topic.partitions), "partitions are recorded in order"
             topic.partitions.append(partition)
-        self._tell("grown", topic)
 
     def _replay_partition_change(self, record: PartitionChangeRecord) -> None:
         topic = self.topics_by_id[record.topic_id]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from broker.coordinator.result import Context, Result
 
 if TYPE_CHECKING:
     from broker.config import BrokerConfig
     from broker.metadata import ClusterMetadata
+
+T = TypeVar("T")
 
 # What everybody may do where nobody is refused, as Kafka's bit field of operations.
 CLUSTER_OPERATIONS = 8096
@@ -39,6 +41,12 @@ class AdminView(Protocol):
     def api_versions(self) -> Sequence[tuple[int, int, int]]: ...
     def endpoint(self, node_id: int, ctx: Context) -> tuple[str, int]: ...
     def partition_size(self, topic: str, index: int) -> int: ...
+
+
+def repeated(items: Iterable[T]) -> set[T]:
+    """The items that come more than once."""
+    seen: set[T] = set()
+    return {item for item in items if item in seen or seen.add(item)}  # type: ignore[func-returns-value]
 
 
 def after_metadata(broker: AdminView, response: Any, values: Iterable[bytes] = ()) -> Result:

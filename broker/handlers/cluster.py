@@ -11,6 +11,7 @@ Absent: transactional ids (COORDINATOR_NOT_AVAILABLE).
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from broker.coordinator.result import Context, Result
 from broker.features import finalized, supported
@@ -118,14 +119,13 @@ def _update_fault(
 
 def describe_log_dirs(broker: AdminView, ctx: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     """The data directory with the sizes of the partitions that the node asked leads."""
+    wanted: dict[str, Sequence[int]]
     if request.topics is None:
-        wanted = {
-            topic.name: range(len(topic.partitions)) for topic in broker.metadata.topics.values()
-        }.items()
+        wanted = {topic.name: range(len(topic.partitions)) for topic in broker.metadata.topics.values()}
     else:
-        wanted = {asked.topic: asked.partitions for asked in request.topics}.items()  # type: ignore[assignment]
+        wanted = {asked.topic: asked.partitions for asked in request.topics}
     topics = []
-    for name, indexes in wanted:
+    for name, indexes in wanted.items():
         topic = broker.metadata.topics.get(name)
         found = [
             DescribeLogDirsPartition(partition_index=index, partition_size=broker.partition_size(name, index))

@@ -20,7 +20,7 @@ from broker.config import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS
 from broker.config_defs import Row
 from broker.coordinator.result import Context, Result
 from broker.handlers import config_entries as entries
-from broker.handlers.admin_view import AdminView, after_metadata
+from broker.handlers.admin_view import AdminView, after_metadata, repeated
 from broker.handlers.config_rules import check_broker_configs, check_group_configs, check_topic_configs
 from broker.metadata import BROKER, BROKER_LOGGER, GROUP, TOPIC, config_record
 from broker.topic_names import name_fault
@@ -179,13 +179,13 @@ def _alter(
 ) -> Result:
     records: list[bytes] = []
     results = []
-    named = [(resource.resource_type, resource.resource_name) for resource in request.resources]
+    twice = repeated((resource.resource_type, resource.resource_name) for resource in request.resources)
     for resource in request.resources:
         kind, name = resource.resource_type, resource.resource_name
         result = result_class(resource_type=kind, resource_name=name, error_message=None)
         results.append(result)
         try:
-            if named.count((kind, name)) > 1:
+            if (kind, name) in twice:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             if kind not in kinds:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
@@ -207,8 +207,7 @@ def _alter(
 
 
 def _check_keys(resource: Any) -> None:
-    names = [config.name for config in resource.configs]
-    if len(set(names)) < len(names):
+    if repeated(config.name for config in resource.configs):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     nulls = [
         config.name

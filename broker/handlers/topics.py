@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from broker.coordinator.result import Context, Result
-from broker.handlers.admin_view import AdminView, after_metadata
+from broker.handlers.admin_view import AdminView, after_metadata, repeated
 from broker.handlers.config_entries import source_and_value
 from broker.handlers.config_rules import check_topic_configs
 from broker.metadata import ClusterMetadata, Topic
@@ -52,13 +52,13 @@ def create_topics(broker: AdminView, ctx: Context, request: CreateTopicsRequest)
         raise KafkaError(
             ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
         )
-    names = [topic.name for topic in request.topics]
+    twice = repeated(topic.name for topic in request.topics)
     records: list[bytes] = []
     results: dict[str, CreatableTopicResult] = {}
     planned = 0
     for asked in request.topics:
         try:
-            if names.count(asked.name) > 1:
+            if asked.name in twice:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             _check_new_name(metadata, asked.name)
             configs = _creation_configs(broker, asked)
@@ -215,9 +215,10 @@ def delete_topics(broker: AdminView, ctx: Context, request: DeleteTopicsRequest)
         else:
             ids.append(state.topic_id)
     doomed: dict[bytes, Topic] = {}
+    ids_twice, names_twice, all_ids = repeated(ids), repeated(named), set(ids)
     for topic_id in dict.fromkeys(ids):
         topic = metadata.topics_by_id.get(topic_id)
-        if ids.count(topic_id) > 1:
+        if topic_id in ids_twice:
             results.append(_refused(None, topic_id, "Duplicate topic id."))
         elif topic is None:
             results.append(
@@ -232,7 +233,7 @@ def delete_topics(broker: AdminView, ctx: Context, request: DeleteTopicsRequest)
             doomed[topic_id] = topic
     for name in dict.fromkeys(named):
         topic = metadata.topics.get(name)
-        if named.count(name) > 1:
+        if name in names_twice:
             results.append(_refused(name, NO_ID, "Duplicate topic name."))
         elif topic is None:
             results.append(
@@ -242,7 +243,7 @@ def delete_topics(broker: AdminView, ctx: Context, request: DeleteTopicsRequest)
                     error_message="This server does not host this topic-partition.",
                 )
             )
-        elif topic.topic_id in ids:
+        elif topic.topic_id in all_ids:
             doomed.pop(topic.topic_id, None)
             results.append(
                 _refused(
@@ -276,13 +277,13 @@ def _refused(name: str | None, topic_id: bytes, message: str) -> DeletableTopicR
 
 def create_partitions(broker: AdminView, ctx: Context, request: CreatePartitionsRequest) -> Result:
     """Grow topics to the number of partitions asked for."""
-    names = [topic.name for topic in request.topics]
+    twice = repeated(topic.name for topic in request.topics)
     results: dict[str, CreatePartitionsTopicResult] = {}
     records: list[bytes] = []
     for asked in request.topics:
         result = results[asked.name] = CreatePartitionsTopicResult(name=asked.name, error_message=None)
         try:
-            if names.count(asked.name) > 1:
+            if asked.name in twice:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             records += _grown(broker.metadata, asked)
         except KafkaError as error:
@@ -294,7 +295,7 @@ def create_partitions(broker: AdminView, ctx: Context, request: CreatePartitions
 def _grown(metadata: ClusterMetadata, asked: CreatePartitionsTopic) -> list[bytes]:
     topic = metadata.topics.get(asked.name)
     if topic is None:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     present = len(topic.partitions)
     if asked.count == present:
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
