@@ -18,7 +18,10 @@ from broker.record_rules import (
     Scan,
     TopicRules,
     check_timestamps,
+    invalid_record,
     keys_refused,
+    not_a_batch,
+    one_batch,
     scan_records,
     timestamps_refused,
 )
@@ -50,7 +53,6 @@ Buffer = bytes | bytearray | memoryview
 
 ZSTD: Final = 4
 SNAPSHOT_EVERY_BYTES: Final = 64 * 1024 * 1024  # bounds what a start after a crash has to read again
-_MIN_LEGACY_BYTES: Final = 14  # the smallest record any magic has: below it the length itself is corrupt
 _MAX_INT64: Final = 2**63 - 1
 _PLACE: Final = Struct(">qii")  # base offset, length, leader epoch: what a leader stamps, and the CRC leaves out
 _PREFIX: Final = Struct(">qiibI")  # the same with magic and CRC
@@ -85,7 +87,7 @@ class Partition:
         self.configure(topic, broker.metadata)
         self.high_watermark = log.end_offset
         self.waiters: dict[FetchWait, None] = {}  # parked fetches, in the order they came
-        self.appended_bytes = 0  # since this object was made; a parked fetch counts what came after it
+        self.appended_bytes = 0  # since this object was made
         self.closed = False
         self._producers: Producers | None = None
         self._snapshots = ProducerSnapshots(broker.env.files, log.directory)
@@ -137,29 +139,29 @@ class Partition:
         """
         size = len(batch)
         if size < HEADER_BYTES:
-            raise _not_a_batch(batch)
+            raise not_a_batch(batch)
         header = HEADER.unpack_from(batch)
         base_offset, length, _, magic, crc, attributes, last_delta, base_timestamp, max_timestamp = header[:9]
         producer_id, producer_epoch, base_sequence, count = header[9:]
         if magic != MAGIC or length + LOG_OVERHEAD_BYTES != size:
-            return self.append(_one_batch(batch, magic, length), now_ms, zstd_allowed=zstd_allowed)
+            return self.append(one_batch(batch), now_ms, zstd_allowed=zstd_allowed)
         rules = self.rules
         codec = attributes & CODEC_MASK
         if codec >= ZSTD and (codec > ZSTD or not zstd_allowed):
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Compression type {codec} is not supported here")
         if base_offset:
-            raise _invalid(f"The base offset of a produced batch must be 0, not {base_offset}")
+            raise invalid_record(f"The base offset of a produced batch must be 0, not {base_offset}")
         if size > rules.max_message_bytes:
             raise self._too_large(size)
         view = memoryview(batch)
         if crc32c(view[21:]) != crc:
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"The batch's CRC is not the stored {crc:#010x}")
         if count != last_delta + 1 or count <= 0:
-            raise _invalid(f"The batch spans {last_delta + 1} offsets and declares {count} records")
+            raise invalid_record(f"The batch spans {last_delta + 1} offsets and declares {count} records")
         if attributes & CONTROL:
-            raise _invalid("Clients are not allowed to write control records")
+            raise invalid_record("Clients are not allowed to write control records")
         if producer_id >= 0 and base_sequence < 0:
-            raise _invalid(f"Sequence {base_sequence} is invalid with producer id {producer_id}")
+            raise invalid_record(f"Sequence {base_sequence} is invalid with producer id {producer_id}")
 
         records = view[HEADER_BYTES:]
         if codec:
@@ -319,12 +321,10 @@ class Partition:
     # ---------------------------------------------------------------- housekeeping
 
     def maintenance(self, now_ms: int) -> Iterator[None]:
-        """Retention, compaction, expiry of producers and their snapshot, in slices of a few milliseconds."""
-        if self.log.retain(now_ms):
+        """Retention, expiry of producers and their snapshot, in slices of a few milliseconds."""
+        if self.log.retain(now_ms, self.high_watermark):
             self._snapshots.remove_before(self.log.log_start_offset)
             yield
-        if self.rules.keys_required:
-            yield from self.log.clean(now_ms, self.last_stable_offset)
         if self.closed:
             return
         if self._producers is not None:
@@ -375,41 +375,3 @@ def replay_batch(producers: Producers, header: BatchHeader, batch: Buffer) -> No
         header.max_timestamp,
         transactional=bool(header.attributes & TRANSACTIONAL),
     )
-
-
-def _invalid(message: str) -> KafkaError:
-    return KafkaError(ErrorCode.INVALID_RECORD, message)
-
-
-def _one_batch(batch: Buffer, magic: int, length: int) -> Buffer:
-    """The first batch of records that are not exactly one batch of magic 2, if Kafka lets what follows pass.
-
-    It drops a partial batch at the end, as the rest of a fetched slice would be, and refuses a second whole one.
-    """
-    size = length + LOG_OVERHEAD_BYTES
-    if magic != MAGIC or length < HEADER_BYTES - LOG_OVERHEAD_BYTES or size > len(batch):
-        raise _not_a_batch(batch)
-    rest = memoryview(batch)[size:]
-    if len(rest) >= LOG_OVERHEAD_BYTES:
-        rest_length = int.from_bytes(rest[8:12], "big", signed=True)
-        if rest_length < _MIN_LEGACY_BYTES:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"A batch of {rest_length} bytes follows the first one")
-        if len(rest) >= rest_length + LOG_OVERHEAD_BYTES:
-            raise _invalid("Produce requests must have exactly one record batch per partition")
-    return memoryview(batch)[:size]
-
-
-def _not_a_batch(batch: Buffer) -> KafkaError:
-    """Why these bytes hold no whole batch of magic 2."""
-    if len(batch) >= LOG_OVERHEAD_BYTES:
-        length = int.from_bytes(batch[8:12], "big", signed=True)
-        if length < _MIN_LEGACY_BYTES:
-            return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"A record batch of {length} bytes is less than a header")
-        if len(batch) > 16 and len(batch) >= length + LOG_OVERHEAD_BYTES:
-            magic = batch[16]
-            if magic > MAGIC:
-                return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic {magic} in a record batch")
-            if magic != MAGIC:
-                return _invalid(f"Only record batches of magic 2 are accepted, not {magic}")
-            return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"A record batch of {length} bytes is less than a header")
-    return _invalid("Produce requests must have at least one whole record batch per partition")

@@ -3,9 +3,9 @@
 The file at offset N holds the state of everything below N. Two are kept, as Kafka does: should the newest be damaged,
 the one before it costs only some more reading.
 
-Format (big-endian): i16 version 1 | u32 CRC-32C of all from 6 on | i32 count, then for each: i64 producer id | i16 epoch
-| i32 last sequence | i64 last offset | i32 offset delta | i64 timestamp | i32 coordinator epoch | i64 first offset of
-the open transaction (-1: none).
+Format (big-endian): i16 version 1 | u32 CRC-32C of all from 6 on | i32 count, then for each: i64 producer id
+| i16 epoch | i32 last sequence | i64 last offset | i32 offset delta | i64 timestamp | i32 coordinator epoch
+| i64 first offset of the open transaction (-1: none).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What the records inside a client's batch must satisfy before the batch may enter a log.
 
-Every record is looked at, as Kafka does: its fields fill its length, offset deltas count 0, 1, 2 …, their number is
-the declared one. Most batches hold runs of records that differ only in timestamp delta, offset delta and content; such a
-run is proven column by column (a strided slice is one C call), which costs a tenth of parsing it.
+Every record is looked at, as Kafka does: its fields fill its length, offset deltas count 0, 1, 2 …, their number is the
+declared one. Most batches hold runs of records that differ only in timestamp delta, offset delta and content; such
+a run is proven column by column (a strided slice is one C call), which costs a tenth of parsing it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from protocol.errors import ErrorCode, KafkaError
-from protocol.record import read_varint
+from protocol.record import Buffer, read_varint
+from protocol.record_batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC
 
 RECORD_ERRORS_SHOWN: Final = 3  # in the message of the whole batch; the list of record errors is complete
+_MIN_LEGACY_BYTES: Final = 14  # the smallest record any magic has: below it the length itself is corrupt
 _RUN_MIN: Final = 4  # a shorter run is parsed as fast as it is proven
 _RUN_RETRY: Final = 16  # records to parse before another run is tried where one has just failed
 
@@ -87,9 +89,9 @@ def scan_records(
     try:
         return _scan(data, count, keys_wanted, each_timestamp)
     except IndexError:
-        raise _invalid("the records end too early") from None
+        raise invalid_record("The records of the batch end too early") from None
     except ValueError as error:
-        raise _invalid(str(error)) from None
+        raise invalid_record(f"The records of the batch cannot be read: {error}") from None
 
 
 def _scan(data: bytes | memoryview, count: int, keys_wanted: bool, each_timestamp: list[int] | None) -> Scan:
@@ -326,5 +328,40 @@ def keys_refused(indices: list[int]) -> RecordsRefusedError:
     )
 
 
-def _invalid(why: str) -> KafkaError:
-    return KafkaError(ErrorCode.INVALID_RECORD, f"Record batch cannot be read: {why}")
+def invalid_record(why: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_RECORD, why)
+
+
+def one_batch(batch: Buffer) -> Buffer:
+    """The first batch of records that are not exactly one batch of magic 2, if Kafka lets what follows pass.
+
+    It drops a partial batch at the end, as the rest of a fetched slice would be, and refuses a second whole one.
+    """
+    length = int.from_bytes(batch[8:12], "big", signed=True)
+    size = length + LOG_OVERHEAD_BYTES
+    if batch[16] != MAGIC or length < HEADER_BYTES - LOG_OVERHEAD_BYTES or size > len(batch):
+        raise not_a_batch(batch)
+    rest = memoryview(batch)[size:]
+    if len(rest) >= LOG_OVERHEAD_BYTES:
+        rest_length = int.from_bytes(rest[8:12], "big", signed=True)
+        if rest_length < _MIN_LEGACY_BYTES:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"A batch of {rest_length} bytes follows the first one")
+        if len(rest) >= rest_length + LOG_OVERHEAD_BYTES:
+            raise invalid_record("Produce requests must have exactly one record batch per partition")
+    return memoryview(batch)[:size]
+
+
+def not_a_batch(batch: Buffer) -> KafkaError:
+    """Why these bytes hold no whole batch of magic 2."""
+    if len(batch) >= LOG_OVERHEAD_BYTES:
+        length = int.from_bytes(batch[8:12], "big", signed=True)
+        if length < _MIN_LEGACY_BYTES:
+            return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"A record batch of {length} bytes is less than a header")
+        if len(batch) > 16 and len(batch) >= length + LOG_OVERHEAD_BYTES:
+            magic = batch[16]
+            if magic > MAGIC:
+                return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic {magic} in a record batch")
+            if magic != MAGIC:
+                return invalid_record(f"Only record batches of magic 2 are accepted, not {magic}")
+            return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"A record batch of {length} bytes is less than a header")
+    return invalid_record("Produce requests must have at least one whole record batch per partition")

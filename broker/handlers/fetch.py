@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from broker.coordinator.result import PARKED, _Parked
+from broker.fetch_read import FENCED, NOT_LEADER, UNKNOWN, FetchReader, Found
 from broker.fetch_session import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -25,7 +26,7 @@ from broker.fetch_session import (
     Wanted,
     next_epoch,
 )
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode
 from protocol.messages.fetch import (
     AbortedTransaction,
     FetchableTopicResponse,
@@ -36,23 +37,15 @@ from protocol.messages.fetch import (
     FetchResponseNodeEndpoint,
     PartitionData,
 )
-from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.connection import Connection
     from broker.coordinator.result import Context
-    from broker.metadata import Topic
     from broker.partition import Partition
-    from storage.log import FileSlice
 
-STORAGE_ERROR_SINCE: Final = 6
 TOPIC_IDS_SINCE: Final = 13
 LEADER_SINCE: Final = 16
-NO_EPOCH: Final = -1
-_NOT_LEADER: Final = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-_FENCED: Final = int(ErrorCode.FENCED_LEADER_EPOCH)
-_UNKNOWN: Final = frozenset({int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), int(ErrorCode.UNKNOWN_TOPIC_ID)})
 
 
 def fetch(broker: Broker, ctx: Context, request: FetchRequest) -> FetchResponse | _Parked:
@@ -121,26 +114,6 @@ def sessions_of(broker: Broker) -> FetchSessions:
     return sessions
 
 
-class Found:
-    """What one partition has for a Fetch."""
-
-    __slots__ = ("diverging", "error_code", "partition", "records", "wanted")
-
-    def __init__(
-        self,
-        wanted: Wanted,
-        error_code: int,
-        partition: Partition | None = None,
-        records: FileSlice | None = None,
-        diverging: tuple[int, int] | None = None,
-    ) -> None:
-        self.wanted = wanted
-        self.error_code = error_code
-        self.partition = partition
-        self.records = records
-        self.diverging = diverging
-
-
 class FetchWait:
     """One Fetch from its arrival to its answer; parked in between, if it has to wait.
 
@@ -148,17 +121,16 @@ class FetchWait:
     """
 
     __slots__ = (
-        "_appended_when_parked",
         "_broker",
         "_by_id",
         "_ctx",
         "_epoch",
-        "_max_bytes",
         "_min_bytes",
         "_missing_bytes",
         "_read_committed",
-        "_replica_id",
+        "_reader",
         "_session",
+        "_size_when_parked",
         "_wanted",
         "_watched",
         "parked",
@@ -180,25 +152,33 @@ class FetchWait:
         self._epoch = epoch  # the session's after this request; INITIAL_EPOCH: the answer begins a session
         self._by_id = ctx.api_version >= TOPIC_IDS_SINCE
         self._read_committed = request.isolation_level == 1
-        self._max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
-        self._min_bytes = min(request.min_bytes, self._max_bytes)
-        self._replica_id = request.replica_id if request.replica_state is None else request.replica_state.replica_id
+        max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
+        self._min_bytes = min(request.min_bytes, max_bytes)
+        self._reader = FetchReader(
+            broker,
+            ctx.node_id,
+            ctx.api_version,
+            by_id=self._by_id,
+            read_committed=self._read_committed,
+            max_bytes=max_bytes,
+            replica_id=request.replica_id if request.replica_state is None else request.replica_state.replica_id,
+        )
         self._watched: list[tuple[Partition, Wanted]] = []
         self._missing_bytes = 0
-        self._appended_when_parked = 0
+        self._size_when_parked = 0
         self.parked = False
 
     # ---------------------------------------------------------------- waiting
 
     def first_answer(self, max_wait_ms: int) -> FetchResponse | None:
         """The response if there is reason to answer now, else None: then it is parked."""
-        found, size, failed = self._read()
-        known = [f for f in found if f.error_code not in _UNKNOWN]
+        found, size, failed = self._reader.read(self._wanted.values())
+        known = [f for f in found if f.error_code not in UNKNOWN]
         if max_wait_ms <= 0 or size >= self._min_bytes or failed or not known:
             return self._answer(found)
         self._watched = [(f.partition, f.wanted) for f in known if f.partition is not None]
         self._missing_bytes = self._min_bytes - size
-        self._appended_when_parked = sum(partition.appended_bytes for partition, _ in self._watched)
+        self._size_when_parked = sum(partition.log.size_bytes for partition, _ in self._watched)
         for partition, _ in self._watched:
             partition.waiters[self] = None
         self.parked = True
@@ -218,7 +198,7 @@ class FetchWait:
         fresh = False
         for partition, wanted in self._watched:
             if partition.closed or partition.info.leader != node_id:
-                self._wake(self._read()[0])
+                self._wake(self._reader.read(self._wanted.values())[0])
                 return
             if partition.high_watermark != wanted.fetch_offset:
                 fresh = True
@@ -226,17 +206,17 @@ class FetchWait:
         if not fresh:
             return
         if self._min_bytes > 1:  # reading costs: not before enough can have come
-            appended = sum(partition.appended_bytes for partition, _ in self._watched)
-            if appended - self._appended_when_parked < self._missing_bytes:
+            logs_size = sum(partition.log.size_bytes for partition, _ in self._watched)
+            if logs_size - self._size_when_parked < self._missing_bytes:
                 return
-        found, size, failed = self._read()
+        found, size, failed = self._reader.read(self._wanted.values())
         if size >= self._min_bytes or failed:
             self._wake(found)
 
     def expire(self, due_ms: int, now_ms: int) -> None:
         """max_wait_ms is over: answer with what there is."""
         if self.parked:
-            self._wake(self._read()[0])
+            self._wake(self._reader.read(self._wanted.values())[0])
 
     def cancel(self) -> None:
         """The client has gone."""
@@ -254,92 +234,6 @@ class FetchWait:
         self._watched = []
         self._ctx.connection.fetch_waits.pop(id(self), None)
 
-    # ---------------------------------------------------------------- reading
-
-    def _read(self) -> tuple[list[Found], int, bool]:
-        """What each partition has, the bytes of it all, and whether some partition is in a state that cannot wait."""
-        found: list[Found] = []
-        left = self._max_bytes
-        size = 0
-        failed = False
-        min_one = True  # until something was read the limits give way to a whole batch
-        for wanted in self._wanted.values():
-            topic = self._topic(wanted)
-            if isinstance(topic, int):
-                found.append(Found(wanted, topic))
-                failed = failed or topic not in _UNKNOWN
-                continue
-            error_code = self._leader_error(topic, wanted)
-            if error_code:
-                found.append(Found(wanted, error_code))
-                failed = failed or error_code not in _UNKNOWN
-                continue
-            partition = self._broker.partition(topic, wanted.partition)
-            if partition.info is not topic.partitions[wanted.partition]:
-                partition.configure(topic, self._broker.metadata)
-            offset = wanted.fetch_offset
-            limit = partition.last_stable_offset if self._read_committed else partition.high_watermark
-            log = partition.log
-            records = None
-            try:
-                if wanted.last_fetched_epoch >= 0:
-                    diverging = _diverging(partition, wanted)
-                    if diverging is not None:
-                        found.append(Found(wanted, 0, partition, None, diverging))
-                        failed = True
-                        continue
-                if offset < limit and offset >= log.log_start_offset:
-                    if left > 0 or min_one:
-                        most = min(wanted.partition_max_bytes, left)
-                        records = log.read(offset, most, limit_offset=limit, min_one=min_one)
-                elif not log.log_start_offset <= offset <= log.end_offset:
-                    raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-            except KafkaError as error:
-                found.append(Found(wanted, error.code))
-                failed = True
-                continue
-            except (StorageError, OSError):
-                code = ErrorCode.KAFKA_STORAGE_ERROR
-                found.append(Found(wanted, code if self._ctx.api_version >= STORAGE_ERROR_SINCE else _NOT_LEADER))
-                failed = True
-                continue
-            found.append(Found(wanted, 0, partition, records))
-            if records is not None:
-                got = len(records)
-                size += got
-                left = max(0, left - got)
-                min_one = False
-        return found, size, failed
-
-    def _topic(self, wanted: Wanted) -> Topic | int:
-        """The topic, or the code of why there is none."""
-        metadata = self._broker.metadata
-        if not self._by_id:
-            return metadata.topics.get(wanted.topic) or int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        topic = metadata.topics_by_id.get(wanted.topic_id)
-        if topic is not None:
-            wanted.topic = topic.name
-            return topic
-        if not wanted.topic:
-            return int(ErrorCode.UNKNOWN_TOPIC_ID)
-        # the session began with a topic of this name that has been deleted since
-        if wanted.topic in metadata.topics:
-            return int(ErrorCode.INCONSISTENT_TOPIC_ID)
-        return int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-
-    def _leader_error(self, topic: Topic, wanted: Wanted) -> int:
-        if not 0 <= wanted.partition < len(topic.partitions):
-            return int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        info = topic.partitions[wanted.partition]
-        if info.leader != self._ctx.node_id:
-            return _NOT_LEADER
-        epoch = wanted.current_leader_epoch
-        if epoch != NO_EPOCH and epoch != info.leader_epoch:
-            return _FENCED if epoch < info.leader_epoch else int(ErrorCode.UNKNOWN_LEADER_EPOCH)
-        if self._replica_id >= 0:  # a follower: there is none of any partition
-            return _NOT_LEADER if epoch == NO_EPOCH else int(ErrorCode.UNKNOWN_LEADER_EPOCH)
-        return 0
-
     # ---------------------------------------------------------------- answering
 
     def _answer(self, found: list[Found]) -> FetchResponse:
@@ -355,7 +249,7 @@ class FetchWait:
                 answer = PartitionData(
                     partition_index=wanted.partition, error_code=f.error_code, high_watermark=-1, records=b""
                 )
-                if f.error_code in (_NOT_LEADER, _FENCED) and self._ctx.api_version >= LEADER_SINCE:
+                if f.error_code in (NOT_LEADER, FENCED) and self._ctx.api_version >= LEADER_SINCE:
                     self._name_leader(answer, wanted, endpoints)
             else:
                 answer = PartitionData(
@@ -401,7 +295,7 @@ class FetchWait:
     def _name_leader(
         self, answer: PartitionData, wanted: Wanted, endpoints: dict[int, FetchResponseNodeEndpoint]
     ) -> None:
-        topic = self._topic(wanted)
+        topic = self._reader.topic(wanted)
         assert not isinstance(topic, int)
         info = topic.partitions[wanted.partition]
         answer.current_leader = FetchResponseLeaderIdAndEpoch(leader_id=info.leader, leader_epoch=info.leader_epoch)
@@ -421,16 +315,3 @@ def _is_news(found: Found, answer: PartitionData) -> bool:
         or wanted.high_watermark != answer.high_watermark
         or wanted.log_start_offset != answer.log_start_offset
     )
-
-
-def _diverging(partition: Partition, wanted: Wanted) -> tuple[int, int] | None:
-    """(epoch, end offset) where the client's log parts from ours, if it does (KIP-595).
-
-    Errors:  OFFSET_OUT_OF_RANGE: we do not know the epoch, or the offset is below the log's start.
-    """
-    epoch, end_offset = partition.log.epoch_end_offset(wanted.last_fetched_epoch)
-    if end_offset < 0 or epoch < 0 or wanted.fetch_offset < partition.log.log_start_offset:
-        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-    if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
-        return epoch, end_offset
-    return None

@@ -1,0 +1,263 @@
+"""A broker reduced to its data path: real metadata, logs and journals on files in memory, and no sockets."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from broker.config import BrokerConfig
+from broker.coordinator.result import PARKED, Context
+from broker.handlers.delete_records import delete_records
+from broker.handlers.fetch import fetch
+from broker.handlers.list_offsets import list_offsets, offset_for_leader_epoch
+from broker.handlers.produce import produce
+from broker.journal import Durability, Journal
+from broker.metadata import TOPIC, ClusterMetadata, Topic, TopicPartition, config_record, partition_record
+from broker.partition import Partition
+from protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ForgottenTopic,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from protocol.messages.metadata_records import PartitionChangeRecord, RemoveTopicRecord, TopicRecord, encode_record
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.record_batch import HEADER_BYTES, build_batch, iter_batches, iter_records
+from storage.env import Env
+from storage.log import Log, LogConfig
+from storage.sim_env import ManualClock, MemoryFiles, sim_env
+
+NOW_MS = 1_700_000_000_000
+OTHER_NODE = 1
+
+
+def batch(*values: Any, pid: int = -1, epoch: int = -1, seq: int = -1, ts: int = NOW_MS, attributes: int = 0) -> bytes:
+    """A client's batch: each value is a record's value, or (key, value[, headers[, timestamp]])."""
+    records = [v if isinstance(v, tuple) else (None, v) for v in values or (b"v",)]
+    return build_batch(
+        records,
+        leader_epoch=-1,
+        timestamp_ms=ts,
+        producer_id=pid,
+        producer_epoch=epoch,
+        base_sequence=seq,
+        attributes=attributes,
+    )
+
+
+class FakeConnection:
+    """A client that takes whatever it is sent."""
+
+    def __init__(self) -> None:
+        self.fetch_waits: dict[int, Any] | None = None
+
+    def drain(self) -> None:
+        """Nothing is sent."""
+
+
+class DataPath:
+    """Looks to handlers as the broker does; a turn ends only when `end_turn` is called."""
+
+    def __init__(self, env: Env | None = None, **settings: str) -> None:
+        self.env = env or sim_env()
+        self.config = BrokerConfig.load({key.replace("_", "."): value for key, value in settings.items()})
+        self.metadata = ClusterMetadata(self.config, [0, OTHER_NODE])
+        self.nodes = [SimpleNamespace(node_id=0), SimpleNamespace(node_id=OTHER_NODE)]
+        self.partitions: dict[tuple[bytes, int], Partition] = {}
+        self.answers: list[tuple[Any, Any]] = []
+        self.alarms: list[tuple[int, Any]] = []
+        self.refused: list[Any] = []
+        self.slots = 0
+        self.durability = Durability(
+            fsync=False, start_sync=lambda logs: None, refuse=lambda held: self.refused.extend(held)
+        )
+        self.connection = FakeConnection()
+
+    # -- what handlers use of the broker
+
+    @property
+    def now_ms(self) -> int:
+        return self.env.clock.now_ms()
+
+    def partition(self, topic: Topic, index: int) -> Partition:
+        key = (topic.topic_id, index)
+        if key not in self.partitions:
+            log = Log.open(self.env, f"data/{topic.name}-{index}", self.log_config(topic), topic_id=topic.topic_id)
+            partition = self.partitions[key] = Partition(topic, index, log, self)  # type: ignore[arg-type]
+            partition.journal = Journal(partition)
+        return self.partitions[key]
+
+    def touch(self, journal: Journal) -> None:
+        self.durability.touch(journal)
+
+    def endpoint(self, node_id: int, ctx: Context) -> tuple[str, int]:
+        return f"node{node_id}", 9092 + node_id
+
+    def at(self, due_ms: int, call: Any) -> None:
+        self.alarms.append((due_ms, call))
+
+    def answer(self, shard: Any, token: Any, response: Any) -> None:
+        self.answers.append((token, response))
+
+    # -- what tests use
+
+    def log_config(self, topic: Topic) -> LogConfig:
+        return LogConfig(
+            segment_bytes=self.metadata.value(topic, "segment.bytes"),  # type: ignore[arg-type]
+            cleanup_policy=frozenset(self.metadata.value(topic, "cleanup.policy")),  # type: ignore[arg-type]
+        )
+
+    def topic(self, name: str = "t", partitions: int = 1, leader: int = 0, **configs: str) -> Topic:
+        topic_id = name.encode().ljust(16, b"\1")
+        self.metadata.replay(None, encode_record(TopicRecord(name=name, topic_id=topic_id), 0))
+        for key, value in configs.items():
+            self.metadata.replay(None, config_record(TOPIC, name, key.replace("_", "."), value))
+        for index in range(partitions):
+            self.metadata.replay(None, partition_record(topic_id, TopicPartition(index, leader, [0])))
+        return self.metadata.topics[name]
+
+    def set_config(self, name: str, key: str, value: str) -> None:
+        self.metadata.replay(None, config_record(TOPIC, name, key, value))
+
+    def move_leader(self, topic: Topic, index: int, leader: int) -> None:
+        change = PartitionChangeRecord(topic_id=topic.topic_id, partition_id=index, leader=leader)
+        self.metadata.replay(None, encode_record(change, 0))
+
+    def delete_topic(self, topic: Topic) -> None:
+        self.metadata.replay(None, encode_record(RemoveTopicRecord(topic_id=topic.topic_id), 0))
+        for index in range(len(topic.partitions)):
+            partition = self.partitions.pop((topic.topic_id, index), None)
+            if partition is not None:
+                partition.delete()
+
+    def context(self, api_version: int, node_id: int = 0, client_id: str = "client") -> Context:
+        ctx = Context(self.now_ms, self.env.rng, api_version=api_version, client_id=client_id, node_id=node_id)
+        ctx.connection = self.connection
+        ctx.token = (self.connection, self.slots)
+        self.slots += 1
+        return ctx
+
+    def end_turn(self) -> None:
+        self.durability.end_turn()
+
+    def hold(self, ctx: Context) -> None:
+        """Hold the reply as the router does."""
+        for journal in ctx.journals:
+            self.durability.hold(journal, (self.connection, 0, b"", 0, 0))  # type: ignore[arg-type]
+
+    def produce_request(self, request: ProduceRequest, ctx: Context) -> Any:
+        response = produce(self, ctx, request)  # type: ignore[arg-type]
+        self.hold(ctx)
+        return response
+
+    def produce(
+        self,
+        records: Any,
+        name: str = "t",
+        index: int = 0,
+        *,
+        version: int = 9,
+        acks: int = -1,
+        end_turn: bool = True,
+        transactional_id: str | None = None,
+        **ctx: Any,
+    ) -> Any:
+        """One batch to one partition; the partition's answer (None for acks=0)."""
+        topic = self.metadata.topics.get(name)
+        data = TopicProduceData(
+            name=name if version < 13 else "",
+            topic_id=topic.topic_id if topic else bytes(15) + b"?",
+            partition_data=[PartitionProduceData(index=index, records=records)],
+        )
+        request = ProduceRequest(acks=acks, topic_data=[data], transactional_id=transactional_id)
+        response = self.produce_request(request, self.context(version, **ctx))
+        if end_turn:
+            self.end_turn()
+        return None if response is None else response.responses[0].partition_responses[0]
+
+    def fetch_request(self, request: FetchRequest, version: int = 12, **ctx: Any) -> Any:
+        return fetch(self, self.context(version, **ctx), request)  # type: ignore[arg-type]
+
+    def fetch(self, offset: int = 0, name: str = "t", index: int = 0, *, version: int = 12, **more: Any) -> Any:
+        """One partition without a session; its answer, or PARKED."""
+        part = {k: more.pop(k) for k in ("current_leader_epoch", "last_fetched_epoch") if k in more}
+        part["partition_max_bytes"] = more.pop("partition_max_bytes", 1 << 20)
+        request = FetchRequest(
+            session_epoch=-1,
+            topics=[self.wanted(name, (index, offset), **part)],
+            **{"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 26, **more.pop("request", {})},
+        )
+        response = self.fetch_request(request, version, **more)
+        return response if response is PARKED else response.responses[0].partitions[0]
+
+    def wanted(self, name: str, *places: tuple[int, int], **part: Any) -> FetchTopic:
+        topic = self.metadata.topics.get(name)
+        return FetchTopic(
+            topic=name,
+            topic_id=topic.topic_id if topic else bytes(15) + b"?",
+            partitions=[
+                FetchPartition(partition=index, fetch_offset=offset, **{"partition_max_bytes": 1 << 20, **part})
+                for index, offset in places
+            ],
+        )
+
+    def forgotten(self, name: str, *indices: int) -> ForgottenTopic:
+        return ForgottenTopic(topic=name, topic_id=self.metadata.topics[name].topic_id, partitions=list(indices))
+
+    def list_offset(self, timestamp: int, name: str = "t", index: int = 0, *, version: int = 9, **more: Any) -> Any:
+        epoch = more.pop("current_leader_epoch", -1)
+        replica_id = more.pop("replica_id", -1)
+        partition = ListOffsetsPartition(partition_index=index, timestamp=timestamp, current_leader_epoch=epoch)
+        request = ListOffsetsRequest(
+            replica_id=replica_id,
+            isolation_level=more.pop("isolation_level", 0),
+            topics=[ListOffsetsTopic(name=name, partitions=[partition])],
+        )
+        response = list_offsets(self, self.context(version, **more), request)  # type: ignore[arg-type]
+        return response.topics[0].partitions[0]
+
+    def offset_for_leader_epoch(self, request: Any, **ctx: Any) -> Any:
+        return offset_for_leader_epoch(self, self.context(4, **ctx), request)  # type: ignore[arg-type]
+
+    def delete_records(self, request: Any, **ctx: Any) -> Any:
+        return delete_records(self, self.context(2, **ctx), request)  # type: ignore[arg-type]
+
+    def ring(self) -> None:
+        """Call every alarm that is due."""
+        due = [alarm for alarm in self.alarms if alarm[0] <= self.now_ms]
+        self.alarms = [alarm for alarm in self.alarms if alarm[0] > self.now_ms]
+        for due_ms, call in due:
+            call(due_ms, self.now_ms)
+
+    def advance(self, ms: int) -> None:
+        clock = self.env.clock
+        assert isinstance(clock, ManualClock)
+        clock.advance(ms)
+
+    def reopened(self, *, clean: bool = True, files: MemoryFiles | None = None) -> DataPath:
+        """The same data in a new process, and the metadata it had."""
+        if clean:
+            for partition in self.partitions.values():
+                partition.close()
+        again = DataPath(sim_env(now_ms=self.now_ms, files=files or self.env.files))  # type: ignore[arg-type]
+        for record in self.metadata.image_records():
+            again.metadata.replay(None, record)
+        return again
+
+
+def values_of(records: Any) -> list[bytes | None]:
+    """The values of all records in a slice or in bytes."""
+    data = records if isinstance(records, bytes) else records.read()
+    return [
+        record.value
+        for position, header in iter_batches(data)
+        for record in iter_records(data[position : position + header.size])
+    ]
+
+
+def payload(data: bytes) -> bytes:
+    """What no broker may change in a batch that passes through: all but its place and its header's times."""
+    return data[HEADER_BYTES:]
