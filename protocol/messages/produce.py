@@ -26,8 +26,8 @@ class TopicProduceData(Message):
 class ProduceRequest(Message):
     """Append record batches to partitions.
 
-    Up to 2 only to be recognised and refused. 3 transactional id; 7 zstd; 11 knows TRANSACTION_ABORTABLE;
-    12 adds the partition to the transaction by itself (KIP-890); 13 topic ids (KIP-516).
+    0 to 2 are advertised for librdkafka's sake and refused (KAFKA-18659). 3 transactional id; 7 zstd; 11 knows
+    TRANSACTION_ABORTABLE; 12 adds the partition to the transaction by itself (KIP-890); 13 topic ids (KIP-516).
     """
 
     transactional_id: str | None = field(String, "3+", nullable="3+", default=None)

@@ -1,0 +1,76 @@
+"""Bytes that are cut, changed or lie about sizes: MalformedError or a value, nothing else, and no memory for a lie."""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+
+import construct
+import pytest
+from codec_values import MESSAGES, NAMES, sample, versions
+
+from protocol.codegen import codec
+from protocol.declare import Message, struct
+from protocol.errors import MalformedError
+
+_LIES = (b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\x7f", b"\x7f\xff\xff\xff", b"\xff", b"\x80", b"\x00", b"\xfe\xff")
+
+
+def _decode(cls: type[Message], version: int, data: bytes) -> tuple[Message, int] | None:
+    """Anything but a value or MalformedError fails the test."""
+    try:
+        return codec(cls, version).decode(data)
+    except MalformedError as error:
+        assert f"{cls.__name__} v{version}" in str(error) or "varint" in str(error)
+        return None
+
+
+def _reference(cls: type[Message], version: int, data: bytes) -> Message | None:
+    try:
+        value: Message = struct(cls, version).parse(data)
+    except construct.ConstructError:
+        return None
+    return value
+
+
+@pytest.mark.parametrize("cls", MESSAGES, ids=NAMES)
+def test_decode_of_cut_bytes_is_malformed(cls: type[Message]) -> None:
+    rng = random.Random(1)
+    for version in versions(cls):
+        data = codec(cls, version).encode(sample(cls, version, rng))
+        for cut in rng.sample(range(len(data)), min(len(data), 30)):
+            with pytest.raises(MalformedError):
+                codec(cls, version).decode(data[:cut])
+
+
+@pytest.mark.parametrize("cls", MESSAGES, ids=NAMES)
+def test_decode_of_changed_bytes_agrees_with_the_reference(cls: type[Message]) -> None:
+    rng = random.Random(2)
+    for version in versions(cls):
+        data = codec(cls, version).encode(sample(cls, version, rng))
+        for _ in range(8 if data else 0):
+            changed = bytearray(data)
+            at = rng.randrange(len(data))
+            lie = rng.choice((*_LIES, rng.randbytes(1), rng.randbytes(2)))
+            changed[at : at + len(lie)] = lie
+            mine = _decode(cls, version, bytes(changed))
+            theirs = _reference(cls, version, bytes(changed))
+            assert (mine[0] if mine else None) == theirs
+
+
+@pytest.mark.parametrize("cls", MESSAGES, ids=NAMES)
+def test_decode_allocates_by_what_is_there_not_by_what_is_claimed(cls: type[Message]) -> None:
+    rng = random.Random(3)
+    version = cls.MAX_VERSION
+    fast = codec(cls, version)
+    data = fast.encode(sample(cls, version, rng))
+    fast.decode(data)  # compiled outside of the measurement
+    tracemalloc.start()
+    try:
+        for at in range(min(len(data), 60)):
+            for lie in _LIES[:3]:
+                _decode(cls, version, data[:at] + lie + data[at:])
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 200 * len(data) + 100_000
