@@ -24,7 +24,7 @@ logger = logging.getLogger("momus.router")
 REPLY_HEAD = Struct(">ii")
 BROKER: Final = "broker"  # handler(broker, ctx, request)
 GROUP: Final = "group"  # handler(shard of request.group_id, ctx, request)
-API_VERSIONS = 18
+PRODUCE, FETCH, API_VERSIONS = 0, 1, 18
 
 
 class Route:
@@ -76,7 +76,7 @@ def encode_reply(route: Route, api_version: int, correlation_id: int, response: 
     """A whole frame: size, response header, body. ApiVersions has the old header in every version."""
     tags = b"\x00" if api_version >= route.flexible_since and route.api_key != API_VERSIONS else b""
     message = codec(route.response, api_version)
-    if route.api_key == 1:
+    if route.api_key == FETCH:
         parts = message.encode_parts(response)
         size = 4 + len(tags) + sum(map(len, parts))
         return [REPLY_HEAD.pack(size, correlation_id) + tags, *parts]
@@ -141,7 +141,7 @@ class Router:
         size = stop - position
         frame: bytes | memoryview
         frame = (
-            memoryview(data)[position + 4 : stop] if route.api_key == 0 or size > 4096 else data[position + 4 : stop]
+            memoryview(data)[position + 4 : stop] if route.api_key == PRODUCE or size > 4096 else data[position + 4 : stop]
         )
         header, at = decode_request_header(frame, 0)
         request, at = codec(route.request, api_version).decode(frame, at)
@@ -195,8 +195,13 @@ class Router:
     def _hold(self, ctx: Context, held: Held, api_key: int) -> None:
         """The reply leaves when all it has seen is durable: the shards, and for Produce the partitions it wrote."""
         durability = self._broker.durability
-        for journal in ctx.journals if api_key == 0 else durability.unsettled_shards():
-            durability.hold(journal, held)
+        if api_key == PRODUCE:
+            for journal in ctx.journals:
+                durability.touch(journal)
+                durability.hold(journal, held)
+        else:
+            for journal in durability.unsettled_shards():
+                durability.hold(journal, held)
         durability.speaks(held[0])
 
     def _answer_unknown_version(self, connection: Connection, route: Route, correlation_id: int) -> None:
@@ -228,9 +233,9 @@ class Router:
         route = self.routes[header.api_key]
         if route.request is None:
             route.load()
-        view = memoryview(frame) if header.api_key == 0 else frame
+        view = memoryview(frame) if header.api_key == PRODUCE else frame
         request, _ = codec(route.request, header.api_version).decode(view, at)
-        if header.api_key == 0 and request.acks == 0:
+        if header.api_key == PRODUCE and request.acks == 0:
             return b""
         if code is None:
             code = lost_code(header.api_key)

@@ -43,7 +43,7 @@ class Emitter:
 
     def method(self, verb: str, letters: str) -> str:
         """The name of a bound method of a cached Struct."""
-        name = f"{verb}_{letters}"
+        name = f"{verb}_{letters.replace('?', 't')}"  # t: a truth value
         self.names[name] = getattr(struct.Struct(">" + letters), verb)
         return name
 
