@@ -13,17 +13,17 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from broker.gauges import Gauge, broker_gauges
+from broker.metrics import API_KEYS, Metrics
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode
 
-from broker.metrics import API_KEYS, Metrics
+if TYPE_CHECKING:
+    from broker.broker import Broker
 
 log = logging.getLogger("momus.statsd")
-
-# name, value, tags as (key, value)
-Gauge = tuple[str, float, tuple[tuple[str, object], ...]]
 
 DATAGRAM_BYTES: Final = 1432
 TAG_CHARS: Final = 200  # what Datadog keeps of a tag
@@ -47,19 +47,22 @@ def line(name: str, value: float, kind: str, tags: Iterable[tuple[str, object]] 
 def counter_lines(before: Metrics, now: Metrics) -> Iterator[bytes]:
     """What has happened between two snapshots; silent about what has not."""
     for api_key in range(API_KEYS):
-        n = now.requests[api_key] - before.requests[api_key]
-        if n:
+        requests = now.counts[api_key] - before.counts[api_key]
+        timed = now.timed[api_key] - before.timed[api_key]
+        if requests or timed:
             api = (("api", api_name(api_key)),)
-            yield line("momus_requests_total", n, "c", api)
-            yield line(
-                "momus_request_seconds_total", now.seconds[api_key] - before.seconds[api_key], "c", api
-            )
+            if requests:
+                yield line("momus_requests_total", requests, "c", api)
+            if timed:
+                seconds = now.seconds[api_key] - before.seconds[api_key]
+                yield line("momus_request_seconds_total", seconds, "c", api)
+                yield line("momus_requests_timed_total", timed, "c", api)
     for (api_key, code), total in now.errors.items():
         n = total - before.errors[api_key, code]
         if n:
             tags = (("api", api_name(api_key)), ("error", error_name(code)))
             yield line("momus_request_errors_total", n, "c", tags)
-    for name in ("bytes_received", "bytes_sent", "connections_accepted", "connections_refused"):
+    for name in ("bytes_in", "bytes_out", "connections_accepted", "connections_refused"):
         n = getattr(now, name) - getattr(before, name)
         if n:
             yield line(f"momus_{name}_total", n, "c")
@@ -100,7 +103,7 @@ def error_name(code: int) -> str:
 
 
 class Statsd:
-    """The sink of one broker: `start` it on a running loop, `stop` it before the loop ends."""
+    """The sink of one broker."""
 
     def __init__(
         self,
@@ -119,21 +122,25 @@ class Statsd:
         self._stream: Any = None
         self._failing = False
         self._sends_left_to_trust = 0
-        self._task: asyncio.Task[None] | None = None
 
-    def start(self) -> None:
-        """Send every interval, from now on."""
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="statsd")
-
-    async def stop(self) -> None:
-        """Send what has happened since the last interval, if that takes no time, and close."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
+    async def run(self) -> None:
+        """Send every interval until cancelled, and then what has happened since, if that takes no time."""
+        beat = 0
+        try:
+            while True:
+                await asyncio.sleep(self._interval_s)
+                beat += 1
+                await self.flush(gauges=beat % GAUGES_EVERY == 0)
+        finally:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.flush(gauges=True), LAST_WORD_LIMIT_S)
-        self._close()
+            self.close()
+
+    def close(self) -> None:
+        """Close the socket; the next flush opens another."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
 
     async def flush(self, *, gauges: bool) -> None:
         """Send what has happened since the last call; what cannot be sent is logged once and forgotten."""
@@ -147,7 +154,7 @@ class Statsd:
                 await self._send(line(name, value, "g", tags) for name, value, tags in self._gauges())
         except Exception as error:
             # OSError, asyncio_dgram's TransportClosed, or a gauge that trips over a topic deleted meanwhile.
-            self._close()
+            self.close()
             if not self._failing:
                 log.warning("statsd: cannot send to %s:%d: %s", *self._address, error or type(error).__name__)
             self._failing = True
@@ -158,13 +165,6 @@ class Statsd:
             if self._failing and not self._sends_left_to_trust:
                 log.info("statsd: sending to %s:%d again", *self._address)
                 self._failing = False
-
-    async def _run(self) -> None:
-        beat = 0
-        while True:
-            await asyncio.sleep(self._interval_s)
-            beat += 1
-            await self.flush(gauges=beat % GAUGES_EVERY == 0)
 
     async def _connect(self) -> Any:
         import asyncio_dgram
@@ -177,7 +177,7 @@ class Statsd:
             if n % SLICE_DATAGRAMS == 0:
                 await asyncio.sleep(0)
 
-    def _close(self) -> None:
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
+
+async def run_statsd(broker: Broker, address: str) -> None:
+    """Send a broker's metrics to HOST:PORT until cancelled."""
+    await Statsd(address, broker.metrics, lambda: broker_gauges(broker)).run()

@@ -38,11 +38,7 @@ def _bootstrap(command: F) -> F:
         show_default=True,
         metavar="HOST:PORT[,...]",
         help="Any broker of the cluster.",
-    )(
-        click.option("--timeout", "timeout_s", default=10.0, show_default=True, help="Seconds to wait.")(
-            command
-        )
-    )
+    )(click.option("--timeout", "timeout_s", default=10.0, show_default=True, help="Seconds to wait.")(command))
 
 
 def _json(command: F) -> F:
@@ -85,9 +81,7 @@ def cli() -> None:
     help="What a reply waits for: nothing, write(2) (survives kill -9), fdatasync(2) (survives power loss).",
 )
 @click.option("--config", "config_file", type=click.File(encoding="utf-8"), help="Kafka's server.properties.")
-@click.option(
-    "--set", "assignments", multiple=True, metavar="KEY=VALUE", help="One Kafka broker setting; repeatable."
-)
+@click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="One Kafka broker setting; repeatable.")
 @click.option(
     "-l",
     "--log-level",
@@ -186,9 +180,7 @@ def topic_list(internal: bool, as_json: bool, bootstrap: str, timeout_s: float) 
     default=-1,
     help="Number of partitions; the broker's default if not given.",
 )
-@click.option(
-    "-r", "--replicas", type=int, default=-1, help="Replication factor; the broker's default if not given."
-)
+@click.option("-r", "--replicas", type=int, default=-1, help="Replication factor; the broker's default if not given.")
 @click.option(
     "-c",
     "--topic-config",
@@ -219,8 +211,9 @@ def topic_create(
         configs = parse_assignments(assignments)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--topic-config") from None
+    wanted = _names(names, more)
     with _connect(bootstrap, timeout_s) as client:
-        results = client.create_topics(_names(names, more), partitions, replicas, configs)
+        results = client.create_topics(wanted, partitions, replicas, configs)
     if if_not_exists:
         results = [r | {"error": None} if r["error"] == "TOPIC_ALREADY_EXISTS" else r for r in results]
     _report(as_json, results, "created")
@@ -235,8 +228,9 @@ def topic_describe(
     names: tuple[str, ...], more: tuple[str, ...], as_json: bool, bootstrap: str, timeout_s: float
 ) -> None:
     """Show partitions, offsets and settings of topics."""
+    wanted = _names(names, more)
     with _connect(bootstrap, timeout_s) as client:
-        topics = client.describe_topics(_names(names, more))
+        topics = client.describe_topics(wanted)
     if as_json:
         _print_json(topics)
     else:
@@ -259,8 +253,9 @@ def topic_delete(
     names: tuple[str, ...], more: tuple[str, ...], as_json: bool, bootstrap: str, timeout_s: float
 ) -> None:
     """Delete topics and what they hold."""
+    wanted = _names(names, more)
     with _connect(bootstrap, timeout_s) as client:
-        results = client.delete_topics(_names(names, more))
+        results = client.delete_topics(wanted)
     _report(as_json, results, "deleted")
 
 
@@ -288,8 +283,9 @@ def group_describe(
     names: tuple[str, ...], more: tuple[str, ...], as_json: bool, bootstrap: str, timeout_s: float
 ) -> None:
     """Show members, committed offsets and lag of groups."""
+    wanted = _names(names, more, "group")
     with _connect(bootstrap, timeout_s) as client:
-        groups = [client.describe_group(name) for name in _names(names, more, "group")]
+        groups = [client.describe_group(name) for name in wanted]
     if as_json:
         _print_json(groups)
     else:
@@ -330,9 +326,7 @@ def _report(as_json: bool, results: list[dict[str, object]], done: str) -> None:
             if result["error"] is None:
                 click.echo(f"{done} {result['name']}")
             else:
-                click.echo(
-                    f"{result['name']}: {result['error']}: {result['message'] or ''}".rstrip(": "), err=True
-                )
+                click.echo(f"{result['name']}: {result['error']}: {result['message'] or ''}".rstrip(": "), err=True)
     if any(result["error"] is not None for result in results):
         raise SystemExit(1)
 

@@ -61,9 +61,7 @@ class Connection:
             raise OSError(f"{self.address} does not offer {api_key.name} in a version known here")
         flexible = request.FLEXIBLE_SINCE is not None and version >= request.FLEXIBLE_SINCE
         self._correlation_id += 1
-        header = (
-            struct.pack(">hhih", api_key, version, self._correlation_id, len(CLIENT_ID)) + CLIENT_ID.encode()
-        )
+        header = struct.pack(">hhih", api_key, version, self._correlation_id, len(CLIENT_ID)) + CLIENT_ID.encode()
         body = header + (b"\0" if flexible else b"") + codec(type(request), version).encode(request)
         try:
             self._socket.sendall(len(body).to_bytes(4, "big") + body)
@@ -146,9 +144,7 @@ class Client:
             for t in sorted(self.cluster(None).topics, key=lambda t: str(t.name))
         ]
 
-    def create_topics(
-        self, names: Iterable[str], partitions: int, replicas: int, configs: dict[str, str]
-    ) -> list[Row]:
+    def create_topics(self, names: Iterable[str], partitions: int, replicas: int, configs: dict[str, str]) -> list[Row]:
         """Create topics; one row each, `error` None when it was made."""
         from protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
@@ -277,9 +273,8 @@ class Client:
         for t in sorted(fetched.topics, key=lambda t: str(t.name)):
             committed = {p.partition_index: p for p in t.partitions}
             leaders = {
-                p.partition_index: p.leader_id
-                for p in known[t.name].partitions
-                if p.partition_index in committed
+                p.partition_index: p.leader_id for p in known[t.name].partitions if p.partition_index in
+                committed
             }
             # After the committed offsets: asked before, a group that keeps up would show a negative lag.
             end = self._offsets(t.name, leaders, LATEST)
@@ -309,9 +304,7 @@ class Client:
                 for index, leader in leaders.items()
                 if leader == node_id
             ]
-            request = ListOffsetsRequest(
-                replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=asked)]
-            )
+            request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=asked)])
             for answered in self._call(node_id, request).topics:
                 for p in answered.partitions:
                     _check(f"{topic}-{p.partition_index}", p.error_code)
@@ -319,11 +312,9 @@ class Client:
         return offsets
 
     def _topic_configs(self, topic: str) -> dict[str, str | None]:
-        from protocol.messages.cluster import DescribeConfigsRequest, DescribeConfigsResource
+        from protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
 
-        resource = DescribeConfigsResource(
-            resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=None
-        )
+        resource = DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=None)
         answer = self._call(None, DescribeConfigsRequest(resources=[resource]))
         result = answer.results[0]
         _check(f"settings of topic {topic}", result.error_code, result.error_message)
@@ -371,7 +362,7 @@ def _code_name(code: int) -> str:
 
 
 def _outcome(name: str | None, code: int, message: str | None) -> Row:
-    return {"name": name, "error": _code_name(code) if code else None, "message": message}
+    return {"name": name, "error": _code_name(code) if code else None, "message": message or None}
 
 
 def _assignment(data: bytes) -> list[str] | None:

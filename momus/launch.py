@@ -13,8 +13,11 @@ back the folders that dependencies may lie in.
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 
+PARENT_CHECK_S = 0.5
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -43,6 +46,25 @@ def dependency_paths() -> list[str]:
     return installed if beside in installed else [*installed, beside]
 
 
+def watch_parent(parent_pid: int) -> None:
+    """Stop as SIGTERM does when the process that started us has ended, however it ended.
+
+    Its end of our standard input closes with it, unless a child that it forked holds that too: so ask for the
+    parent as well, where the system tells.
+    """
+    if os.name == "posix":
+        import select
+
+        while os.getppid() == parent_pid:
+            readable, _, _ = select.select([0], [], [], PARENT_CHECK_S)
+            if readable and not os.read(0, 4096):
+                break
+    else:
+        while os.read(0, 4096):
+            continue
+    signal.raise_signal(signal.SIGTERM)
+
+
 def main() -> None:
     """Serve until told to stop; clean up after a parent that no longer can."""
     import json
@@ -53,9 +75,11 @@ def main() -> None:
     use_packages()
     from broker.server import serve
 
-    code: int = serve(**options["serve"])
-    temporary = options["temporary"]
-    if temporary and os.getppid() != options["parent_pid"]:
+    parent_pid, temporary = options["parent_pid"], options["temporary"]
+    threading.Thread(target=watch_parent, args=(parent_pid,), name="parent", daemon=True).start()
+    code = serve(**options["serve"])
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it may come twice, and we are on our way
+    if os.getppid() != parent_pid:
         # The process that made this folder was killed and cannot remove it.
         import shutil
 

@@ -104,8 +104,6 @@ class Broker:
                 "properties": self.config,
                 "log_level": self.log_level,
                 "statsd": self.statsd,
-                "parent_pid": os.getpid(),
-                "watch_stdin": True,
             },
         }
         with open(self._log_path(), "ab") as log:
@@ -136,8 +134,9 @@ class Broker:
         if process.poll() is None:
             if os.name == "posix":
                 process.terminate()
-            assert process.stdin is not None
-            process.stdin.close()  # Windows' terminate() would not let it flush; the closed pipe does
+            else:
+                assert process.stdin is not None
+                process.stdin.close()  # Windows' terminate() would not let it flush; the closed pipe does
             try:
                 process.wait(STOP_LIMIT_S)
             except subprocess.TimeoutExpired:

@@ -34,9 +34,7 @@ def kafka_listen_address() -> tuple[str, int]:
 
 
 @pytest.fixture
-def kafka_broker(
-    kafka_broker_config: Mapping[str, object], kafka_listen_address: tuple[str, int]
-) -> Iterator[Broker]:
+def kafka_broker(kafka_broker_config: Mapping[str, object], kafka_listen_address: tuple[str, int]) -> Iterator[Broker]:
     """A running broker with nothing in it; `kafka_broker.bootstrap_servers` is its address."""
     from momus import Broker
 

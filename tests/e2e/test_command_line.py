@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 
@@ -173,8 +174,13 @@ def test_serve_says_ready_first_and_exits_0_on_sigterm(tmp_path):
 
 
 def test_serve_with_several_listeners_sends_each_client_back_where_it_came_in(tmp_path):
+    from momus.client import Client
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        inside = f"127.0.0.1:{free.getsockname()[1]}"
     settings = {
-        "listeners": "HOST://127.0.0.1:0,INSIDE://127.0.0.1:0",
+        "listeners": f"HOST://127.0.0.1:0,INSIDE://{inside}",
         "advertised.listeners": "HOST://localhost:1111,INSIDE://broker:2222",
         "listener.security.protocol.map": "HOST:PLAINTEXT,INSIDE:PLAINTEXT",
     }
@@ -183,13 +189,8 @@ def test_serve_with_several_listeners_sends_each_client_back_where_it_came_in(tm
         command += ["--set", f"{key}={value}"]
     serving = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        addresses = serving.stdout.readline().removeprefix("momus ready ").strip().split(",")
-        assert len(addresses) == 2, serving.communicate(timeout=5)
-        from kafka.admin import KafkaAdminClient  # noqa: F401  imported late: serving must not wait for it
-
-        for address, advertised in zip(addresses, [("localhost", 1111), ("broker", 2222)], strict=True):
-            from momus.client import Client
-
+        host = serving.stdout.readline().removeprefix("momus ready ").strip()
+        for address, advertised in ((host, ("localhost", 1111)), (inside, ("broker", 2222))):
             with Client(address) as client:
                 assert [(node.host, node.port) for node in client.cluster().brokers] == [advertised]
     finally:

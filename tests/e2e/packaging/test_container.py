@@ -23,9 +23,7 @@ def compose() -> list[str]:
 
 @pytest.mark.docker
 def test_compose_file_is_valid_and_offers_both_listeners(compose):
-    done = subprocess.run(
-        [*compose, "config", "--format", "json"], capture_output=True, text=True, timeout=60
-    )
+    done = subprocess.run([*compose, "config", "--format", "json"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     broker = json.loads(done.stdout)["services"]["broker"]
     advertised = broker["environment"]["KAFKA_ADVERTISED_LISTENERS"]

@@ -29,7 +29,7 @@ assert not process.__file__.startswith(sys.argv[1]), process.__file__
 with Broker(log_level="info") as kafka:
     host, port = kafka.bootstrap_servers.split(":")
     socket.create_connection((host, int(port))).close()
-import importlib
+import importlib.util
 for name in ("broker", "protocol.mine", "storage.mine"):
     assert importlib.import_module(name).WHOSE == "the project", name
 assert importlib.util.find_spec("pipeline") is None
@@ -40,17 +40,13 @@ print("served")
 
 def run(*command: str, env: dict[str, str] | None = None, cwd: Path | None = None) -> str:
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
-    done = subprocess.run(
-        command, capture_output=True, text=True, env=clean | (env or {}), cwd=cwd, timeout=170
-    )
+    done = subprocess.run(command, capture_output=True, text=True, env=clean | (env or {}), cwd=cwd, timeout=170)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
     return done.stdout
 
 
 def pip(python: str, *arguments: str, env: dict[str, str] | None = None) -> str:
-    return run(
-        sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", *arguments, env=env
-    )
+    return run(sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", *arguments, env=env)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,52 @@
+"""The sizes of logs and groups, under the names that dashboards for Kafka already know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+# name, value, tags as (key, value)
+Gauge: TypeAlias = tuple[str, float, tuple[tuple[str, object], ...]]
+
+
+def broker_gauges(broker: Broker) -> Iterator[Gauge]:
+    """Every size there is to tell; the reader may stop in between for others, so each step reads what is
+    there then.
+
+    Only what is open is measured: looking must not open ten thousand logs.
+    """
+    open_partitions = {(p.topic.name, p.index): p for p in broker.open_partitions()}
+    groups = 0
+    for shard in broker.group_shards:
+        if shard.machine is None:
+            continue
+        for group_id in list(shard.machine.group_ids()):
+            groups += 1
+            tagged: tuple[tuple[str, object], ...] = (("consumer_group", group_id),)
+            group = shard.machine.groups.get(group_id)
+            yield "momus_group_members", len(group.members) if group else 0, tagged
+            for topic, indexes in shard.machine.offsets.partitions(group_id).items():
+                for index in indexes:
+                    committed = shard.machine.offsets.get(group_id, topic, index)
+                    if committed is None:
+                        continue
+                    tags = (*tagged, ("topic", topic), ("partition", index))
+                    yield "kafka.consumer_offset", committed.offset, tags
+                    # The committed offset is read first, else a group that keeps up would show a negative
+                    # lag.
+                    partition = open_partitions.get((topic, index))
+                    if partition is not None:
+                        yield "kafka.consumer_lag", partition.high_watermark - committed.offset, tags
+    yield "momus_groups", groups, ()
+    yield "momus_topics", len(broker.metadata.topics), ()
+    for (topic, index), partition in open_partitions.items():
+        tags = (("topic", topic), ("partition", index))
+        yield "kafka.broker_offset", partition.high_watermark, tags
+        yield "momus_log_bytes", partition.log.size_bytes, tags
+    for index, shard in enumerate(broker.group_shards):
+        if shard.log is not None:
+            yield "momus_log_bytes", shard.log.size_bytes, (("topic", "__consumer_offsets"), ("partition",
+            index))
