@@ -277,16 +277,16 @@ class TransactionLogValue(Message):
     """
 
     producer_id: int = field(Int64)
-    previous_producer_id: int = field(Int64, tag=0, tagged="1+", default=-1)
-    next_producer_id: int = field(Int64, tag=1, tagged="1+", default=-1)
+    previous_producer_id: int = field(Int64, "1+", tag=0, tagged="1+", default=-1)
+    next_producer_id: int = field(Int64, "1+", tag=1, tagged="1+", default=-1)
     producer_epoch: int = field(Int16)
-    next_producer_epoch: int = field(Int16, tag=3, tagged="1+", default=-1)
+    next_producer_epoch: int = field(Int16, "1+", tag=3, tagged="1+", default=-1)
     transaction_timeout_ms: int = field(Int32)
     transaction_status: int = field(Int8)
     transaction_partitions: list[PartitionsSchema] | None = field(Array(PartitionsSchema), nullable="0+")
     transaction_last_update_timestamp_ms: int = field(Int64)
     transaction_start_timestamp_ms: int = field(Int64)
-    client_transaction_version: int = field(Int16, tag=2, tagged="1+")
+    client_transaction_version: int = field(Int16, "1+", tag=2, tagged="1+")
 
 
 _FAMILIES: Final[dict[int, tuple[type[Message], type[Message]]]] = {  # record type: key and value
