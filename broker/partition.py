@@ -15,16 +15,15 @@ from fastcrc.crc32 import iscsi as crc32c
 from broker.coordinator.producers import Producers, add_to_sequence
 from broker.producer_snapshots import ProducerSnapshots
 from broker.record_rules import (
-    Scan,
     TopicRules,
     check_timestamps,
     invalid_record,
     keys_refused,
     not_a_batch,
     one_batch,
-    scan_records,
     timestamps_refused,
 )
+from broker.record_scan import Scan, scan_records
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record_batch import (
     CODEC_MASK,
