@@ -113,11 +113,11 @@ class LogWriter:
         Durable: survives kill -9 when this returns.
         Errors:  OSError: what was pending is dropped and the file cut back to what was written before.
         """
+        if self._broken:
+            raise StorageError(self._broken)
         pending = self._pending
         if not pending:
             return
-        if self._broken:
-            raise StorageError(self._broken)
         try:
             if self.epochs.dirty or not self.segments[0].file.size:
                 self._prepare()
@@ -138,6 +138,8 @@ class LogWriter:
 
         Errors:  OSError: nobody knows what the disk holds; cut back to synced_offset, do not try again.
         """
+        if self._broken:
+            raise StorageError(self._broken)
         target = self.flushed_offset
         if target <= self.synced_offset:
             return self.synced_offset
