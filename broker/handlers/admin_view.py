@@ -10,6 +10,7 @@ from broker.coordinator.result import Context, Result
 if TYPE_CHECKING:
     from broker.config import BrokerConfig
     from broker.metadata import ClusterMetadata
+    from protocol.errors import KafkaError
 
 T = TypeVar("T")
 
@@ -17,6 +18,8 @@ T = TypeVar("T")
 CLUSTER_OPERATIONS = 8096
 TOPIC_OPERATIONS = 3576
 NOT_ASKED = -(1 << 31)
+
+LONGEST_MESSAGE = 1000
 
 
 class AdminNode(Protocol):
@@ -47,6 +50,12 @@ def repeated(items: Iterable[T]) -> set[T]:
     """The items that come more than once."""
     seen: set[T] = set()
     return {item for item in items if item in seen or seen.add(item)}  # type: ignore[func-returns-value]
+
+
+def refuse(result: Any, error: KafkaError) -> None:
+    """Put an error into one result of several. A message that quotes a client's text may outgrow a string."""
+    result.error_code = error.code
+    result.error_message = error.message and error.message[:LONGEST_MESSAGE]
 
 
 def after_metadata(broker: AdminView, response: Any, values: Iterable[bytes] = ()) -> Result:

@@ -80,7 +80,7 @@ def update_features(broker: AdminView, ctx: Context, request: UpdateFeaturesRequ
             raise KafkaError(
                 ErrorCode.INVALID_UPDATE_VERSION,
                 "The update failed for all features since the following feature had an error: Invalid update "
-                f"version {update.max_version_level} for feature {update.feature}. {fault}",
+                f"version {update.max_version_level} for feature {update.feature:.100}. {fault}",
             )
         if levels.get(update.feature, 0) != update.max_version_level:
             records += set_feature_level(update.feature, update.max_version_level)

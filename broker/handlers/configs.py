@@ -20,7 +20,7 @@ from broker.config import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS
 from broker.config_defs import Row
 from broker.coordinator.result import Context, Result
 from broker.handlers import config_entries as entries
-from broker.handlers.admin_view import AdminView, after_metadata, repeated
+from broker.handlers.admin_view import AdminView, after_metadata, refuse, repeated
 from broker.handlers.config_rules import check_broker_configs, check_group_configs, check_topic_configs
 from broker.metadata import BROKER, BROKER_LOGGER, GROUP, TOPIC, config_record
 from broker.topic_names import name_fault
@@ -60,7 +60,7 @@ def describe_configs(broker: AdminView, ctx: Context, request: DescribeConfigsRe
         try:
             result.configs = _describe(broker, ctx, resource, detail)
         except KafkaError as error:
-            result.error_code, result.error_message = error.code, error.message
+            refuse(result, error)
         results.append(result)
     return DescribeConfigsResponse(results=results)
 
@@ -201,7 +201,7 @@ def _alter(
                 _check(broker, kind, name, configs)
                 records += _changes(kind, name, present, configs)
         except KafkaError as error:
-            result.error_code, result.error_message = error.code, error.message
+            refuse(result, error)
     response = response_class(responses=results)
     return after_metadata(broker, response, () if request.validate_only else records)
 

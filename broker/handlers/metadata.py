@@ -193,7 +193,7 @@ def describe_topic_partitions(
         names = [name for name in names if name >= cursor.topic_name]
         if asked and cursor.topic_name not in asked:
             raise KafkaError(
-                ErrorCode.INVALID_REQUEST, f"The topics asked for must contain the cursor's: {cursor.topic_name}"
+                ErrorCode.INVALID_REQUEST, f"The topics asked for must contain the cursor's: {cursor.topic_name:.249}"
             )
         if cursor.partition_index < 0:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "The cursor's partition must not be negative")

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from broker.coordinator.result import Context, Result
-from broker.handlers.admin_view import AdminView, after_metadata, repeated
+from broker.handlers.admin_view import AdminView, after_metadata, refuse, repeated
 from broker.handlers.config_entries import source_and_value
 from broker.handlers.config_rules import check_topic_configs
 from broker.metadata import ClusterMetadata, Topic
@@ -65,9 +65,8 @@ def create_topics(broker: AdminView, ctx: Context, request: CreateTopicsRequest)
             replicas = _replicas(metadata, asked, planned)
             topic, made = create_topic(metadata, ctx.rng, asked.name, replicas, configs)
         except KafkaError as error:
-            results[asked.name] = CreatableTopicResult(
-                name=asked.name, error_code=error.code, error_message=error.message
-            )
+            results[asked.name] = CreatableTopicResult(name=asked.name)
+            refuse(results[asked.name], error)
             continue
         planned += 1
         records += made
@@ -287,7 +286,7 @@ def create_partitions(broker: AdminView, ctx: Context, request: CreatePartitions
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             records += _grown(broker.metadata, asked)
         except KafkaError as error:
-            result.error_code, result.error_message = error.code, error.message
+            refuse(result, error)
     response = CreatePartitionsResponse(results=list(results.values()))
     return after_metadata(broker, response, () if request.validate_only else records)
 

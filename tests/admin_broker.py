@@ -1,0 +1,82 @@
+"""A broker for tests of cluster, topic and config requests: the handlers' view over a log that is a list."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from broker.config import BrokerConfig
+from broker.coordinator.result import Context, Result
+from broker.errors import error_response
+from broker.metadata import ClusterMetadata
+from protocol.codegen import codec
+from protocol.errors import KafkaError
+from storage.sim_env import sim_env
+
+ALL_API_VERSIONS = [(0, 3, 13), (3, 0, 13), (18, 0, 4), (19, 2, 7)]
+
+
+class AdminBroker:
+    """Has what AdminView promises; `call` does what the router does with a request."""
+
+    def __init__(self, node_ids: tuple[int, ...] = (1,), **settings: str) -> None:
+        self.config = BrokerConfig.load({key.replace("_", "."): value for key, value in settings.items()})
+        self.nodes = [SimpleNamespace(node_id=node_id) for node_id in node_ids]
+        self.cluster_id = "AAAAAAAAAAAAAAAAAAAAAA"
+        self.api_versions = list(ALL_API_VERSIONS)
+        self.rng = sim_env(seed=1).rng
+        self.batches: list[list[bytes]] = []  # the log
+        self.metadata_shard = self
+        self.metadata = ClusterMetadata(self.config, node_ids)
+        self._apply(self.metadata.on_load(Context(0, self.rng)).records)
+
+    def endpoint(self, node_id: int, ctx: Context) -> tuple[str, int]:
+        return f"host{node_id}", 9000 + node_id
+
+    def partition_size(self, topic: str, index: int) -> int:
+        return 100 + index
+
+    def _apply(self, records: Any) -> None:
+        batch = [value for _, value in records]
+        assert batch, "an empty batch cannot be written"
+        self.batches.append(batch)
+        for value in batch:
+            self.metadata.replay(None, value)
+
+    def call(self, handler: Any, request: Any, version: int | None = None, node_id: int = 1) -> Any:
+        """The reply as the client of a version sees it; records are replayed, after the rest is as it was."""
+        if version is None:
+            version = request.MAX_VERSION
+        request, _ = codec(type(request), version).decode(codec(type(request), version).encode(request), 0)
+        ctx = Context(
+            0, self.rng, api_key=request.API_KEY, api_version=version, node_id=node_id, client_id="test"
+        )
+        before = repr(self.metadata.fingerprint())
+        try:
+            result = handler(self, ctx, request)
+        except KafkaError as error:
+            response = error_response(request, request.API_KEY, version, error.code, error.message)
+        else:
+            assert repr(self.metadata.fingerprint()) == before, "a handler changed the state"
+            response = result.response if isinstance(result, Result) else result
+            for shard, records in result.appends if isinstance(result, Result) else ():
+                assert shard is self
+                self._apply(records)
+        wire = codec(type(response), version)
+        return wire.decode(wire.encode(response), 0)[0]
+
+    def reloaded(self) -> ClusterMetadata:
+        """The state as a start would find it."""
+        metadata = ClusterMetadata(self.config, [node.node_id for node in self.nodes])
+        for batch in self.batches:
+            for value in batch:
+                metadata.replay(None, value)
+        return metadata
+
+    def check_reload(self) -> None:
+        """The log gives the same state again, and so does its image."""
+        assert self.reloaded().fingerprint() == self.metadata.fingerprint()
+        image = ClusterMetadata(self.config, [node.node_id for node in self.nodes])
+        for value in self.metadata.image_records():
+            image.replay(None, value)
+        assert image.fingerprint() == self.metadata.fingerprint()

@@ -1,0 +1,189 @@
+"""ApiVersions, UpdateFeatures, DescribeLogDirs and InitProducerId."""
+
+from __future__ import annotations
+
+import pytest
+from admin_broker import AdminBroker
+
+from broker.handlers.cluster import api_versions, describe_log_dirs, init_producer_id, update_features
+from broker.handlers.topics import create_topics
+from broker.metadata import PRODUCER_ID_BLOCK
+from protocol.messages.cluster import (
+    ApiVersionsRequest,
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    FeatureUpdateKey,
+    UpdateFeaturesRequest,
+)
+from protocol.messages.topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.transactions import InitProducerIdRequest
+
+HELLO = {"client_software_name": "test", "client_software_version": "1.0"}
+WITH_ALL = [(26, 0, 5), (68, 0, 1), (88, 0, 0)]
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_versions_are_the_routing_tables_with_produce_from_zero(version):
+    reply = AdminBroker().call(api_versions, ApiVersionsRequest(**HELLO), version)
+    assert reply.error_code == 0
+    assert [(k.api_key, k.min_version, k.max_version) for k in reply.api_keys] == [
+        (0, 0, 13),
+        (3, 0, 13),
+        (18, 0, 4),
+        (19, 2, 7),
+    ]
+
+
+@pytest.mark.parametrize("name", ["", "-a", "a b", "a_b", "a-", "é"])
+def test_versions_refuse_a_wrong_software_name_from_v3(name):
+    broker = AdminBroker()
+    for wrong in ({**HELLO, "client_software_name": name}, {**HELLO, "client_software_version": name}):
+        assert broker.call(api_versions, ApiVersionsRequest(**wrong), 3).error_code == 42
+    assert broker.call(api_versions, ApiVersionsRequest(**wrong), 2).error_code == 0
+
+
+def features(broker, version=4):
+    reply = broker.call(api_versions, ApiVersionsRequest(**HELLO), version)
+    assert reply.finalized_features_epoch >= 0
+    return (
+        {f.name: (f.min_version, f.max_version) for f in reply.supported_features},
+        {f.name: f.max_version_level for f in reply.finalized_features},
+    )
+
+
+def test_features_follow_from_the_apis_served():
+    broker = AdminBroker()
+    assert features(broker) == ({"metadata.version": (7, 30)}, {"metadata.version": 30})
+    broker.api_versions += WITH_ALL
+    supported, finalized = features(broker)
+    assert supported["transaction.version"] == (0, 2)
+    assert finalized == {
+        "metadata.version": 30,
+        "group.version": 1,
+        "streams.version": 1,
+        "transaction.version": 2,
+    }
+    broker.api_versions[-3] = (26, 0, 4)
+    assert features(broker)[0]["transaction.version"] == (0, 1)
+
+
+def test_features_from_zero_are_left_out_before_v4():
+    broker = AdminBroker()
+    broker.api_versions += WITH_ALL
+    assert set(features(broker, 3)[0]) == {"metadata.version"}
+
+
+def update(broker, name, level, upgrade_type=1, version=2, **more):
+    key = FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=upgrade_type, **more)
+    return broker.call(update_features, UpdateFeaturesRequest(feature_updates=[key]), version)
+
+
+def test_feature_is_lowered_raised_and_survives_a_start():
+    broker = AdminBroker()
+    broker.api_versions += WITH_ALL
+    assert update(broker, "transaction.version", 0, upgrade_type=2).error_code == 0
+    assert "transaction.version" not in features(broker)[1]
+    assert broker.reloaded().feature_levels["transaction.version"] == 0
+    assert update(broker, "transaction.version", 1).error_code == 0
+    assert features(broker)[1]["transaction.version"] == 1
+    reply = update(broker, "transaction.version", 0, version=0, allow_downgrade=True)
+    assert [(r.feature, r.error_code) for r in reply.results] == [("transaction.version", 0)]
+    broker.check_reload()
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "upgrade_type"),
+    [
+        ("transaction.version", 1, 1),
+        ("transaction.version", 3, 1),
+        ("transaction.version", -1, 2),
+        ("transaction.version", 1, 0),
+        ("nope", 1, 1),
+        ("metadata.version", 31, 1),
+        ("metadata.version", 6, 2),
+    ],
+)
+def test_feature_update_refused_leaves_all_as_it_was(name, level, upgrade_type):
+    broker = AdminBroker()
+    broker.api_versions += WITH_ALL
+    before = features(broker)
+    request = UpdateFeaturesRequest(
+        feature_updates=[
+            FeatureUpdateKey(feature="group.version", max_version_level=0, upgrade_type=2),
+            FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=upgrade_type),
+        ]
+    )
+    reply = broker.call(update_features, request)
+    assert reply.error_code == 95
+    assert name in reply.error_message
+    assert features(broker) == before
+
+
+def test_log_dirs_tell_the_sizes_of_what_the_node_holds():
+    broker = AdminBroker((1, 2))
+    topics = [CreatableTopic(name="t", num_partitions=3, replication_factor=1)]
+    broker.call(create_topics, CreateTopicsRequest(topics=topics))
+    for node_id in (1, 2):
+        reply = broker.call(describe_log_dirs, DescribeLogDirsRequest(topics=None), 5, node_id=node_id)
+        (directory,) = reply.results
+        found = {t.name: {p.partition_index: p.partition_size for p in t.partitions} for t in directory.topics}
+        held = [p.index for p in broker.metadata.topics["t"].partitions if p.leader == node_id]
+        assert found["t"] == {index: 100 + index for index in held}
+        assert len(found["__consumer_offsets"]) == 25
+        assert (directory.total_bytes, directory.usable_bytes) == (-1, -1)
+
+
+@pytest.mark.parametrize("version", range(1, 6))
+def test_log_dirs_leave_out_what_is_not_there(version):
+    broker = AdminBroker()
+    topics = [
+        DescribableLogDirTopic(topic="__consumer_offsets", partitions=[0, 99, -1]),
+        DescribableLogDirTopic(topic="nope", partitions=[0]),
+    ]
+    reply = broker.call(describe_log_dirs, DescribeLogDirsRequest(topics=topics), version)
+    (directory,) = reply.results
+    assert [(t.name, [p.partition_index for p in t.partitions]) for t in directory.topics] == [
+        ("__consumer_offsets", [0])
+    ]
+
+
+def producer_id(broker, **fields):
+    return broker.call(init_producer_id, InitProducerIdRequest(transactional_id=None, **fields))
+
+
+def test_producer_ids_are_never_given_twice_over_starts():
+    broker = AdminBroker()
+    given = [producer_id(broker).producer_id for _ in range(3)]
+    for _ in range(3):
+        broker.metadata = broker.reloaded()  # as after kill -9
+        given += [producer_id(broker).producer_id for _ in range(PRODUCER_ID_BLOCK + 1)]
+    assert len(set(given)) == len(given)
+    assert broker.metadata.reserved_producer_id > max(given)
+
+
+def test_producer_id_block_is_in_the_log_before_its_first_id_is_told():
+    broker = AdminBroker()
+    before = len(broker.batches)
+    assert producer_id(broker).producer_id == 0
+    assert len(broker.batches) == before + 1
+    assert producer_id(broker).producer_id == 1
+    assert len(broker.batches) == before + 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"producer_id": 5}, 42),
+        ({"producer_epoch": 5}, 42),
+        ({"producer_id": 5, "producer_epoch": 1}, 0),
+    ],
+)
+def test_producer_id_and_epoch_come_together(fields, code):
+    assert producer_id(AdminBroker(), **fields).error_code == code
+
+
+@pytest.mark.parametrize(("transactional_id", "code"), [("", 42), ("tx", 15)])
+def test_producer_id_for_transactions_is_not_served_yet(transactional_id, code):
+    request = InitProducerIdRequest(transactional_id=transactional_id)
+    reply = AdminBroker().call(init_producer_id, request)
+    assert (reply.error_code, reply.producer_id) == (code, -1)
