@@ -22,6 +22,7 @@ TYPE_IDS = {
     "PASSWORD": 9,
 }
 _BITS = {"SHORT": 15, "INT": 31, "LONG": 63}
+_DOUBLE = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _THROTTLED = re.compile(r"(\d+:\d+)?")
 
 
@@ -47,10 +48,9 @@ def parse_value(key: str, kind: str, rule: Rule, text: str) -> Value:
             raise ConfigError(key, text, "Expected value to be either true or false")
         return lowered == "true"
     elif kind == "DOUBLE":
-        try:
-            value = float(text)
-        except ValueError:
-            raise ConfigError(key, text, "Not a number of type DOUBLE") from None
+        if not _DOUBLE.fullmatch(text):
+            raise ConfigError(key, text, "Not a number of type DOUBLE")
+        value = float(text)
     elif kind == "LIST":
         value = tuple(dict.fromkeys(re.split(r"\s*,\s*", text))) if text else ()
         if "" in value:
