@@ -95,13 +95,13 @@ def field(
 ) -> Any:
     """Declare a field. Without a default it starts as zero, "", empty bytes, a null uuid, [] or a new message.
 
-    A nested message that is only ever tagged starts as None, which stands for "left out", so that the answer to
+    A nested message that is tagged and never null starts as None, which stands for "left out", so that the answer to
     a Fetch does not build three of them for each partition to say nothing.
     """
     if default is _UNSET:
         if wire.__class__ is Wire:
             default = wire.default
-        elif tag >= 0 and isinstance(wire, type):
+        elif tag >= 0 and nullable == "none" and isinstance(wire, type):
             default = None
     return Field(wire, versions, nullable, tag, tagged, default)
 

@@ -106,7 +106,10 @@ class _Decoder(Emitter):
         else:
             self.sized(kind, target, nullable, path)
 
-    def nested(self, cls: type[Message], target: str, nullable: bool, path: str) -> None:
+    def nested(
+        self, cls: type[Message], target: str, nullable: bool, path: str, in_tag: bool = False
+    ) -> None:
+        """Read a message; null is a byte below 0, but within a tagged field, of all places, a 0."""
         var = self.fresh("o")
         if not nullable:
             self.names[cls.__name__] = cls
@@ -114,9 +117,12 @@ class _Decoder(Emitter):
             self.message(cls, var, path, create=False)
             return
         there = self.fresh("there")
-        self.pending.append(("b", there))
-        self.flush(path)
-        with self.block(f"if {there} < 0:"):
+        if in_tag:
+            self.line(f"{there}, pos = read_uvarint(buf, pos)", path)
+        else:
+            self.pending.append(("b", there))
+            self.flush(path)
+        with self.block(f"if {there} < {int(in_tag)}:"):
             self.line(f"{target} = None")
         with self.block("else:"):
             self.names[cls.__name__] = cls
@@ -272,7 +278,11 @@ class _Decoder(Emitter):
         for each in self.tagged(cls):
             below = _below(path, each)
             with self.block(f"{word} {tag} == {each.tag}:"):
-                self.value(each.wire, f"{var}.{each.name}", each.is_nullable(self.version), below)
+                nullable = each.is_nullable(self.version)
+                if nullable and isinstance(each.wire, type):
+                    self.nested(each.wire, f"{var}.{each.name}", nullable, below, in_tag=True)
+                else:
+                    self.value(each.wire, f"{var}.{each.name}", nullable, below)
                 self.flush(below)
                 with self.block(f"if pos != {stop}:"):
                     self.line(f"raise bad.tag({below!r})")

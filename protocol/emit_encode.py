@@ -87,7 +87,8 @@ class _Encoder(Emitter):
         else:
             self.sized(kind, expression, nullable)
 
-    def nested(self, cls: type[Message], expression: str, nullable: bool) -> None:
+    def nested(self, cls: type[Message], expression: str, nullable: bool, in_tag: bool = False) -> None:
+        """Write a message; null is the byte -1, but within a tagged field a 0."""
         var = self.fresh("o")
         if not nullable:
             self.line(f"{var} = {expression}")
@@ -96,7 +97,7 @@ class _Encoder(Emitter):
         self.flush()
         self.line(f"{var} = {expression}")
         with self.block(f"if {var} is None:"):
-            self.line(rf'{self.w}(b"\xff")')
+            self.line(f"{self.w}(BYTES[{0 if in_tag else 255}])")
         with self.block("else:"):
             self.pending.append(("b", "1"))
             self.message(cls, var)
@@ -194,7 +195,7 @@ class _Encoder(Emitter):
         """The conditions under which an object has no tagged field to write."""
         return [
             f"not {var}.unknown_tags",
-            *[_is_default(each, f"{var}.{each.name}") for each in self.tagged(cls)],
+            *[self.is_default(each, f"{var}.{each.name}") for each in self.tagged(cls)],
         ]
 
     def tags(self, cls: type[Message], var: str) -> None:
@@ -212,25 +213,35 @@ class _Encoder(Emitter):
             self.line(f"{self.w}(tag_section({tags}))")
 
     def tag(self, known: Field, expression: str, tags: str) -> None:
-        condition = f"not ({_is_default(known, expression)})"
-        if isinstance(known.wire, type) and known.nullable == "none":
-            plain = f"plain_{known.wire.__name__}"  # a nested message of nothing but defaults is left out too
-            self.names[plain] = known.wire()
-            condition = f"{expression} is not None and {expression} != {plain}"
+        condition = f"not ({self.is_default(known, expression)})"
+        nullable = known.is_nullable(self.version)
+        if isinstance(known.wire, type) and not nullable:  # one of nothing but defaults is left out too
+            condition = f"{expression} is not None and {expression} != {self.plain(known.wire)}"
         with self.block(f"if {condition}:"):
             out = self.fresh("out")
             outer, self.w = self.w, self.fresh("w")
             self.line(f"{out} = []")
             self.line(f"{self.w} = {out}.append")
-            self.value(known.wire, expression, known.is_nullable(self.version))
+            if nullable and isinstance(known.wire, type):
+                self.nested(known.wire, expression, nullable, in_tag=True)
+            else:
+                self.value(known.wire, expression, nullable)
             self.flush()
             self.line(f'{tags}[{known.tag}] = b"".join({out})')
             self.w = outer
 
+    def plain(self, cls: type[Message]) -> str:
+        """The name of an object of nothing but defaults, to compare with."""
+        name = f"plain_{cls.__name__}"
+        self.names[name] = cls()
+        return name
 
-def _is_default(known: Field, expression: str) -> str:
-    if known.is_new_list:
-        return f"{expression} == []"
-    if known.default is None:
-        return f"{expression} is None"
-    return f"{expression} == {known.default!r}"
+    def is_default(self, known: Field, expression: str) -> str:
+        """The condition under which a tagged field is left out."""
+        if known.is_new_list:
+            return f"{expression} == []"
+        if known.is_new_message:
+            return f"{expression} == {self.plain(known.wire)}"  # type: ignore[arg-type]  # a class
+        if known.default is None:
+            return f"{expression} is None"
+        return f"{expression} == {known.default!r}"

@@ -122,18 +122,20 @@ class Counted(Construct):  # type: ignore[misc]  # construct has no types
 
 
 class Optional(Construct):  # type: ignore[misc]  # construct has no types
-    """A nested message behind a byte: negative for null, 1 when it is there."""
+    """A nested message behind a number: 1 when it is there, the number for null (or below) when it is not."""
 
-    def __init__(self, inner: Construct) -> None:
+    def __init__(self, inner: Construct, number: Construct, null: int) -> None:
         super().__init__()
         self.inner = inner
+        self.number = number
+        self.null = null
 
     def _parse(self, stream: Any, context: Any, path: str) -> Any:
-        there = construct.Int8sb._parse(stream, context, path) >= 0
+        there = self.number._parse(stream, context, path) > self.null
         return self.inner._parse(stream, context, path) if there else None
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
-        construct.Int8sb._build(-1 if obj is None else 1, stream, context, path)
+        self.number._build(self.null if obj is None else 1, stream, context, path)
         if obj is not None:
             self.inner._build(obj, stream, context, path)
         return obj
@@ -205,14 +207,18 @@ class Object(Adapter):  # type: ignore[misc]  # construct has no types
         return {**values, "tags": {**values, **(obj.unknown_tags or {})}}
 
 
-def atom(kind: wire.WireType, version: int, flexible: bool, nullable: bool) -> Construct:
+def atom(
+    kind: wire.WireType, version: int, flexible: bool, nullable: bool, in_tag: bool = False
+) -> Construct:
     """The construct of one field's type in one version."""
     if isinstance(kind, wire.Array):
         count = CompactLength if flexible else construct.Int32sb
         return Counted(count, atom(kind.element, version, flexible, False), nullable=nullable)
     if not isinstance(kind, wire.Wire):
         inner = message(kind, version, flexible)
-        return Optional(inner) if nullable else inner
+        if not nullable:
+            return inner
+        return Optional(inner, UnsignedVarint, 0) if in_tag else Optional(inner, construct.Int8sb, -1)
     if kind.letter:
         return FIXED[kind.name]
     text = kind is wire.String
@@ -227,8 +233,9 @@ def message(cls: type[Message], version: int, flexible: bool) -> Construct:
     for each in cls.FIELDS:
         if not each.is_in(version):
             continue
-        form = atom(each.wire, version, flexible, each.is_nullable(version))
-        if each.is_tagged(version):
+        is_tagged = each.is_tagged(version)
+        form = atom(each.wire, version, flexible, each.is_nullable(version), is_tagged)
+        if is_tagged:
             tagged[each.tag] = (each, form)
         else:
             forms.append(each.name / form)

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import random
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
 
+import protocol.messages
 from protocol import wire
 from protocol.declare import Field, Message
 
-_FAMILIES = (
-    "classic_group cluster configs consumer_group consumer_protocol coordinator_records fetch group_admin "
-    "metadata_records offsets produce reassign sasl streams_group streams_group_records topics transaction_admin "
-    "transactions"
-).split()
+_FAMILIES = [each.stem for each in Path(protocol.messages.__file__).parent.glob("[a-z]*.py")]
 
 
 def _declared() -> list[type[Message]]:
     found = []
-    for name in _FAMILIES:
+    for name in sorted(_FAMILIES):
         module = import_module(f"protocol.messages.{name}")
         for value in vars(module).values():
             is_message = isinstance(value, type) and issubclass(value, Message) and value is not Message
