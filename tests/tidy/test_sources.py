@@ -56,11 +56,7 @@ def test_list_of_longer_files_names_only_files_over_the_limit():
 
 @pytest.mark.parametrize("path", TEXTS, ids=names(TEXTS))
 def test_text_holds_no_leftovers(path):
-    found = [
-        f"{path}:{n} {line}"
-        for n, line in enumerate(path.read_text().splitlines(), 1)
-        if UNWANTED.search(line)
-    ]
+    found = [f"{path}:{n} {line}" for n, line in enumerate(path.read_text().splitlines(), 1) if UNWANTED.search(line)]
     assert not found
 
 
@@ -81,9 +77,7 @@ def test_tests_outside_e2e_do_not_sleep_nor_read_the_clock(path):
 @pytest.mark.parametrize("path", TESTS, ids=names(TESTS))
 def test_test_functions_are_not_shadowed_by_one_another(path):
     defined = [
-        n.name
-        for n in ast.parse(path.read_text()).body
-        if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
+        n.name for n in ast.parse(path.read_text()).body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     assert len(defined) == len(set(defined))
 
