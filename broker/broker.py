@@ -110,7 +110,7 @@ class Broker:
     def _topic_changed(self, event: str, topic: Topic) -> None:
         """Follow a change of metadata; what cannot be undone waits until the change is durable."""
         if event == "deleted":
-            self.metadata_shard.when_durable.append(lambda: self._drop_topic(topic))
+            self.metadata_shard.journal.then(lambda durable: self._drop_topic(topic) if durable else None)
         elif event != "created":
             for index in range(len(topic.partitions)):
                 partition = self._partitions.get((topic.topic_id, index))

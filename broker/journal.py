@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
@@ -31,7 +32,7 @@ class Owner(Protocol):
 class Journal:
     """One log with its state machine and the replies that depend on its next flush."""
 
-    __slots__ = ("held", "is_shard", "log", "owner", "queued", "syncing", "written")
+    __slots__ = ("_steps", "held", "is_shard", "log", "owner", "queued", "syncing", "written")
 
     def __init__(self, owner: Owner, *, is_shard: bool = False) -> None:
         self.owner = owner
@@ -41,6 +42,28 @@ class Journal:
         self.written: list[Held] = []  # flushed, waiting for the next sync job
         self.syncing: list[Held] = []  # waiting for the job that runs
         self.queued = False  # in the turn's list of journals to flush
+        self._steps: deque[tuple[int, Callable[[bool], None]]] = deque()
+
+    def then(self, step: Callable[[bool], None]) -> None:
+        """Call `step(True)` once everything appended up to now is durable, or `step(False)` when it was thrown away.
+
+        This is what orders one log behind another: a transaction's data behind the record that names its partition.
+        """
+        self._steps.append((self.log.end_offset, step))
+
+    def settle(self, durable_offset: int) -> None:
+        """All below this offset survives a crash: tell the owner, and take the next steps."""
+        self.owner.advance(durable_offset)
+        steps = self._steps
+        while steps and steps[0][0] <= durable_offset:
+            steps.popleft()[1](True)
+
+    def fail(self) -> None:
+        """What was not durable is gone: the steps behind it will not be taken."""
+        steps, self._steps = self._steps, deque()
+        self.owner.reload()
+        for _, step in steps:
+            step(False)
 
 
 class Durability:
@@ -132,7 +155,7 @@ class Durability:
             self._next[journal] = None
         else:
             journal.held.clear()
-            journal.owner.advance(journal.log.flushed_offset)
+            journal.settle(journal.log.flushed_offset)
 
     def _failed(self, journal: Journal, error: Exception) -> None:
         """Nobody may see any effect of what is not durable: refuse its readers, cut the log, rebuild the state."""
@@ -144,7 +167,7 @@ class Durability:
         self._refuse(held)
         if self.fsync:
             journal.log.cut_back(journal.log.synced_offset)
-        journal.owner.reload()
+        journal.fail()
 
     def _sync_next(self) -> None:
         if self._syncing or not (self._next or self._next_connections):
@@ -165,7 +188,7 @@ class Durability:
                 self._failed(journal, error)
             else:
                 journal.syncing = []
-                journal.owner.advance(journal.log.synced_offset)
+                journal.settle(journal.log.synced_offset)
         for connection, slot in released:
             if connection not in self._next_connections:
                 connection.barred = False

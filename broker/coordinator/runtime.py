@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 from broker.coordinator.result import Context, Record, Result, Token
 from broker.journal import Journal
 from protocol.errors import ErrorCode, KafkaError
-from protocol.record_batch import build_batch, iter_records
+from protocol.record_batch import (
+    ABORT,
+    COMMIT,
+    TRANSACTIONAL,
+    BatchHeader,
+    build_batch,
+    control_batch,
+    control_type,
+    iter_records,
+)
 
 if TYPE_CHECKING:
     from storage.log import Log
@@ -26,6 +35,9 @@ class Machine(Protocol):
 
     def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int = -1) -> None:
         """Apply one record."""
+
+    def replay_marker(self, producer_id: int, producer_epoch: int, *, commit: bool) -> None:
+        """Apply the marker that ends a transaction of this producer."""
 
     def on_timer(self, name: Hashable, ctx: Context) -> Result:
         """A timer has run out."""
@@ -64,7 +76,6 @@ class Shard:
     """
 
     def __init__(self, host: Host, name: str, open_log: Callable[[], Log], make_machine: Callable[[], Machine]) -> None:
-        self.when_durable: list[Callable[[], None]] = []  # effects on the outside that must not run ahead of the log
         self.followers: list[Callable[[int], None]] = []  # readers of the log: the partition that clients fetch from
         self.when_reloaded: list[Callable[[], None]] = []  # stays: whoever keeps something of the machine
         self._host = host
@@ -107,10 +118,11 @@ class Shard:
     def _replay_log(self) -> Iterator[None]:
         machine, done = self.machine, 0
         for header, batch in self.log.batches(self.log.log_start_offset):
-            if header.is_control:
-                continue
             for record in iter_records(batch):
-                machine.replay(record.key, record.value, record.offset, header.producer_id)
+                if header.is_control:
+                    self._replay_control(header, record.key)
+                else:
+                    machine.replay(record.key, record.value, record.offset, header.producer_id)
             done += header.record_count
             if done >= RECORDS_A_SLICE:
                 done = 0
@@ -121,18 +133,13 @@ class Shard:
         self.apply(machine.on_load(self._host.internal_context()))
 
     def advance(self, durable_offset: int) -> None:
-        """All that was decided so far is durable; the replies are released by the journal."""
+        """Everything below this offset is durable; the replies are released by the journal."""
         for follow in self.followers:
             follow(durable_offset)
-        if self.when_durable:
-            calls, self.when_durable = self.when_durable, []
-            for call in calls:
-                call()
 
     def reload(self) -> None:
         """Start again from the log. Everyone parked here is told to find the coordinator anew."""
         parked, self.parked = self.parked, set()
-        self.when_durable.clear()
         self.deadlines.clear()
         self._alarms.clear()
         self.machine = self._make_machine()
@@ -161,19 +168,60 @@ class Shard:
         for shard, records in result.appends:
             shard.append(records, now_ms)
 
-    def append(self, records: Sequence[Record], now_ms: int | None = None) -> None:
-        """Append the records as one batch and replay them."""
+    def append(
+        self,
+        records: Sequence[Record],
+        now_ms: int | None = None,
+        *,
+        producer_id: int = -1,
+        producer_epoch: int = -1,
+    ) -> None:
+        """Append the records as one batch and replay them; with a producer, as part of its transaction."""
         if now_ms is None:
             now_ms = self._host.internal_context().now_ms
         log = self.log
         base = log.end_offset
-        batch = build_batch(records, base_offset=base, leader_epoch=log.leader_epoch, timestamp_ms=now_ms)
-        last = base + len(records) - 1
-        log.append((batch,), base_offset=base, last_offset=last, max_timestamp_ms=now_ms, size=len(batch))
-        self._host.touch(self.journal)
+        batch = build_batch(
+            records,
+            base_offset=base,
+            leader_epoch=log.leader_epoch,
+            timestamp_ms=now_ms,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            attributes=TRANSACTIONAL if producer_id >= 0 else 0,
+        )
+        self._append_batch(batch, len(records), now_ms)
         replay = self.machine.replay
         for offset, (key, value) in enumerate(records, base):
-            replay(key, value, offset)
+            replay(key, value, offset, producer_id)
+
+    def append_marker(
+        self, producer_id: int, producer_epoch: int, coordinator_epoch: int, *, commit: bool, now_ms: int
+    ) -> None:
+        """Append the marker that ends a producer's transaction here, and replay it."""
+        log = self.log
+        batch = control_batch(
+            COMMIT if commit else ABORT,
+            base_offset=log.end_offset,
+            leader_epoch=log.leader_epoch,
+            timestamp_ms=now_ms,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            coordinator_epoch=coordinator_epoch,
+        )
+        self._append_batch(batch, 1, now_ms)
+        self.machine.replay_marker(producer_id, producer_epoch, commit=commit)
+
+    def _append_batch(self, batch: bytes, count: int, now_ms: int) -> None:
+        log = self.log
+        base = log.end_offset
+        log.append((batch,), base_offset=base, last_offset=base + count - 1, max_timestamp_ms=now_ms, size=len(batch))
+        self._host.touch(self.journal)
+
+    def _replay_control(self, header: BatchHeader, key: bytes | None) -> None:
+        kind = control_type(key) if key is not None else -1
+        if kind in (ABORT, COMMIT):
+            self.machine.replay_marker(header.producer_id, header.producer_epoch, commit=kind == COMMIT)
 
     def set_timer(self, name: Hashable, deadline_ms: int | None) -> None:
         """Set, move or cancel a timer. A deadline that moves on costs a store: the alarm set before finds it moved."""
