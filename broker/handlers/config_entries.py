@@ -108,7 +108,7 @@ def node_entries(config: BrokerConfig, node: str, detail: Detail) -> list[Descri
             sources = broker_sources(config, key, node)
             dynamic = sources and sources[0][2] in (NODE_CONFIG, ALL_NODES_CONFIG)
             value = sources[0][1] if dynamic else format_value(config.value(key))
-            entries.append(_entry(row, node if key == "node.id" else value, sources, detail, not row[4]))
+            entries.append(_entry(row, node if key in ("node.id", "broker.id") else value, sources, detail, not row[4]))
     for key in {**config.unknown, **config.dynamic.get("", {}), **config.dynamic.get(node, {})}:
         if key not in BROKER_KEYS and detail.wants(key):
             entries.append(_unknown_entry(key, broker_sources(config, key, node), detail))
