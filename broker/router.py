@@ -144,9 +144,8 @@ class Router:
             memoryview(data)[position + 4 : stop] if route.api_key == PRODUCE or size > 4096 else data[position + 4 : stop]
         )
         header, at = decode_request_header(frame, 0)
-        request, at = codec(route.request, api_version).decode(frame, at)
-        if at != size - 4:
-            raise MalformedError(f"{size - 4 - at} bytes follow the request")
+        # bytes behind the request are let pass, as Kafka does: librdkafka sends some with Metadata v13
+        request, _ = codec(route.request, api_version).decode(frame, at)
         connection.client = header.client_id or ""
         broker = self._broker
         ctx = Context(

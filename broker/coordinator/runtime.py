@@ -36,9 +36,6 @@ class Machine(Protocol):
     def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int = -1) -> None:
         """Apply one record."""
 
-    def replay_marker(self, producer_id: int, producer_epoch: int, *, commit: bool) -> None:
-        """Apply the marker that ends a transaction of this producer."""
-
     def on_timer(self, name: Hashable, ctx: Context) -> Result:
         """A timer has run out."""
 
