@@ -145,9 +145,7 @@ def _corrupt(name: str, why: str) -> KafkaError:
 
 
 def _too_large(limit: int) -> KafkaError:
-    return KafkaError(
-        ErrorCode.MESSAGE_TOO_LARGE, f"A compressed record batch inflates to more than {limit} bytes"
-    )
+    return KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"A compressed record batch inflates to more than {limit} bytes")
 
 
 def _unknown(codec: int) -> KafkaError:

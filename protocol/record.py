@@ -83,9 +83,7 @@ def encode_record(
     return varint(len(body)) + body
 
 
-def encode_records(
-    records: Sequence[RecordTuple], base_timestamp: int, timestamp_ms: int
-) -> tuple[bytes, int]:
+def encode_records(records: Sequence[RecordTuple], base_timestamp: int, timestamp_ms: int) -> tuple[bytes, int]:
     """The record section of a batch of new records, and its largest timestamp."""
     get = _varints.get
     parts: list[bytes] = []

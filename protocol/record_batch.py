@@ -170,9 +170,7 @@ def assemble_batch(
         )
         + records
     )
-    return (
-        _PREFIX.pack(base_offset, len(body) + CRC_POSITION + 4 - 12, leader_epoch, MAGIC, crc32c(body)) + body
-    )
+    return _PREFIX.pack(base_offset, len(body) + CRC_POSITION + 4 - 12, leader_epoch, MAGIC, crc32c(body)) + body
 
 
 def control_batch(
@@ -202,28 +200,6 @@ def control_type(key: bytes | memoryview) -> int:
     return int(_CONTROL_KEY.unpack_from(key)[1])
 
 
-def stamp(buffer: bytearray, base_offset: int, leader_epoch: int) -> None:
-    """Give a batch its place in the log; the CRC does not cover these fields."""
-    _BASE_OFFSET_LENGTH_EPOCH.pack_into(
-        buffer, 0, base_offset, len(buffer) - LOG_OVERHEAD_BYTES, leader_epoch
-    )
-
-
-def stamped_prefix(base_offset: int, size: int, leader_epoch: int) -> bytes:
-    """The first 16 bytes of a batch, to be written in front of `batch[16:]` without copying it."""
-    return _BASE_OFFSET_LENGTH_EPOCH.pack(base_offset, size - LOG_OVERHEAD_BYTES, leader_epoch)
-
-
-def with_log_append_time(batch: Buffer, now_ms: int) -> bytearray:
-    """The same batch marked LogAppendTime: max timestamp now, records untouched, CRC made anew."""
-    out = bytearray(batch)
-    attributes = int.from_bytes(out[21:23], "big") | LOG_APPEND_TIME
-    out[21:23] = attributes.to_bytes(2, "big")
-    out[35:43] = now_ms.to_bytes(8, "big", signed=True)
-    out[17:21] = crc32c(memoryview(out)[ATTRIBUTES_POSITION:]).to_bytes(4, "big")
-    return out
-
-
 # ---------------------------------------------------------------- reading
 
 
@@ -240,9 +216,7 @@ def iter_batches(buffer: Buffer, pos: int = 0) -> Iterator[tuple[int, BatchHeade
         pos = after
 
 
-def records_of(
-    batch: Buffer, header: BatchHeader, max_inflated_bytes: int = MAX_INFLATED_BYTES
-) -> bytes | memoryview:
+def records_of(batch: Buffer, header: BatchHeader, max_inflated_bytes: int = MAX_INFLATED_BYTES) -> bytes | memoryview:
     """The uncompressed record section of one batch."""
     view = memoryview(batch)[HEADER_BYTES : header.size]
     codec = header.attributes & CODEC_MASK
@@ -255,106 +229,6 @@ def iter_records(batch: Buffer, max_inflated_bytes: int = MAX_INFLATED_BYTES) ->
     append_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME else None
     data = bytes(records_of(batch, header, max_inflated_bytes))
     try:
-        yield from decode_records(
-            data, header.record_count, header.base_offset, header.base_timestamp, append_time
-        )
+        yield from decode_records(data, header.record_count, header.base_offset, header.base_timestamp, append_time)
     except ValueError as error:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"Record batch cannot be read: {error}") from None
-
-
-# ---------------------------------------------------------------- checking
-
-
-def validate_batch(view: Buffer) -> BatchHeader:
-    """The header of the one whole batch that view holds, after every check that needs no look into records.
-
-    Errors:  INVALID_RECORD: no whole batch, another magic, bytes after the batch, offsets and count disagree,
-             a control batch, a producer id without a sequence; CORRUPT_MESSAGE: length or CRC wrong;
-             UNSUPPORTED_COMPRESSION_TYPE: a codec nobody has defined.
-    Source:  Kafka's ProduceRequest.validateRecords, LogValidator.validateBatch, UnifiedLog's CRC check.
-    """
-    size = len(view)
-    if size < HEADER_BYTES:
-        raise _short_batch(view)
-    header = _new(BatchHeader, HEADER.unpack_from(view))
-    base_offset, length, _, magic, crc, attributes, last_delta, _, _, producer_id, _, sequence, count = header
-    if magic != MAGIC:
-        raise _wrong_magic(magic)
-    if length + LOG_OVERHEAD_BYTES != size:
-        raise _wrong_length(length, size)
-    if crc32c(memoryview(view)[ATTRIBUTES_POSITION:]) != crc:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "Record batch has a wrong CRC")
-    if count != last_delta + 1 or count <= 0:
-        raise KafkaError(
-            ErrorCode.INVALID_RECORD,
-            f"Batch spans {last_delta + 1} offsets but declares {count} records",
-        )
-    if base_offset != 0:
-        raise KafkaError(
-            ErrorCode.INVALID_RECORD, f"The base offset of a produced batch must be 0, not {base_offset}"
-        )
-    if attributes & CONTROL:
-        raise KafkaError(ErrorCode.INVALID_RECORD, "Clients are not allowed to write control records")
-    if producer_id >= 0 and sequence < 0:
-        raise KafkaError(
-            ErrorCode.INVALID_RECORD, f"Sequence {sequence} is invalid with producer id {producer_id}"
-        )
-    if attributes & CODEC_MASK > 4:
-        raise KafkaError(
-            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Unknown compression type id {attributes & CODEC_MASK}"
-        )
-    return header
-
-
-def validate_records(
-    batch: Buffer, header: BatchHeader, *, keys_required: bool = False, max_inflated_bytes: int
-) -> int:
-    """Look at every record, as Kafka does before it appends; the largest timestamp of them.
-
-    Errors:  INVALID_RECORD: records do not parse, their number or offsets are not 0, 1, 2 ... as declared,
-             or keys_required (a compacted topic) and one has none.
-    """
-    base_offset = expected = header.base_offset
-    largest = NO_TIMESTAMP
-    for offset, timestamp, key, _, _ in iter_records(batch, max_inflated_bytes):
-        if offset != expected:
-            raise KafkaError(
-                ErrorCode.INVALID_RECORD,
-                f"Record {expected - base_offset} has offset delta {offset - base_offset}",
-            )
-        if key is None and keys_required:
-            raise KafkaError(
-                ErrorCode.INVALID_RECORD,
-                f"Compacted topic cannot accept message without key (record {offset - base_offset})",
-            )
-        if timestamp > largest:
-            largest = timestamp
-        expected += 1
-    return largest
-
-
-def has_null_key(batch: Buffer, max_inflated_bytes: int = MAX_INFLATED_BYTES) -> bool:
-    """Does any record of the batch lack a key? A compacted topic refuses it with INVALID_RECORD."""
-    return any(record.key is None for record in iter_records(batch, max_inflated_bytes))
-
-
-def _short_batch(view: Buffer) -> KafkaError:
-    if len(view) > 16 and view[16] != MAGIC:
-        return _wrong_magic(view[16])
-    return KafkaError(ErrorCode.INVALID_RECORD, "Produce requests must have one record batch per partition")
-
-
-def _wrong_magic(magic: int) -> KafkaError:
-    if not 0 <= magic <= MAGIC:
-        return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic {magic} in a record batch")
-    return KafkaError(
-        ErrorCode.INVALID_RECORD, f"Only record batches with magic version 2 are allowed, not {magic}"
-    )
-
-
-def _wrong_length(length: int, size: int) -> KafkaError:
-    if length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
-        return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Record batch of {length} bytes is less than a header")
-    if length + LOG_OVERHEAD_BYTES > size:
-        return KafkaError(ErrorCode.INVALID_RECORD, "Record batch is longer than the bytes that came")
-    return KafkaError(ErrorCode.INVALID_RECORD, "Produce requests must have exactly one record batch")

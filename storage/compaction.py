@@ -21,28 +21,11 @@ from storage.recovery import CLEANED_SUFFIX, SWAP_SUFFIX, remove_segment
 from storage.segment import LOG_SUFFIX, MAX_RELATIVE_OFFSET, Segment, read_batches
 
 if TYPE_CHECKING:
-    from storage.env import File, Files
+    from storage.env import Files
     from storage.log import Log
 
 _SLICE_BYTES: Final = 1 << 20
 _WRITE_BYTES: Final = 256 << 10
-
-
-class Blocking:
-    """A sync, to be called off the loop if the driver can; the cleaner calls it itself if nobody did."""
-
-    __slots__ = ("_file", "done")
-
-    def __init__(self, file: File) -> None:
-        self._file = file
-        self.done = False
-
-    def __call__(self) -> None:
-        self._file.sync()
-        self.done = True
-
-
-Steps = Iterator["Blocking | None"]
 
 
 def uncleanable_offset(log: Log, now_ms: int | None, last_stable_offset: int | None) -> int:
@@ -80,7 +63,7 @@ def clean(
     last_by_producer: Mapping[int, int] | None = None,
     drop_headers: frozenset[str] = frozenset(),
     max_keys: int = MAX_KEYS,
-) -> Steps:
+) -> Iterator[None]:
     """One pass over everything below the first offset that may not be cleaned.
 
     Durable: each group of segments is replaced whole or not at all.
@@ -119,7 +102,7 @@ def _groups(segments: list[Segment], max_bytes: int) -> Iterator[list[Segment]]:
 
 def _clean_group(
     log: Log, plan: Plan, group: list[Segment], drop_headers: frozenset[str]
-) -> Generator[Blocking | None, None, bool]:
+) -> Generator[None, None, bool]:
     """Replace some segments by one; False when they were taken away meanwhile (retention, a cut)."""
     files = log.env.files
     path = f"{group[0].stem}{LOG_SUFFIX}{CLEANED_SUFFIX}"
@@ -144,15 +127,14 @@ def _clean_group(
                 work = SLICE_RECORDS
             if work >= SLICE_RECORDS or handled >= _SLICE_BYTES:
                 work = handled = 0
-                yield None
+                yield
     if changed:
         if cleaned.pending:
             cleaned.flush()
         if cleaned.file.size:
-            blocking = Blocking(cleaned.file)
-            yield blocking
-            if not blocking.done:
-                blocking()
+            synced = files.start_sync(cleaned.file)
+            while not synced():
+                yield
         else:
             files.write_file_atomic(path, b"")
     at = log.segments.index(group[0]) if group[0] in log.segments else len(log.segments)

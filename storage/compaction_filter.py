@@ -30,7 +30,7 @@ def filter_batch(
         for record in raw_records(batch, header):
             count += 1
             if count % SLICE_RECORDS == 0:
-                yield None
+                yield
             if not header.is_control:
                 if not plan.keeps(record.offset, record.key):
                     continue
@@ -80,7 +80,7 @@ def _rebuild(
         parts.append(encode_record(offset - base_offset, timestamp - base_timestamp, key, value, headers))
         max_timestamp = max(max_timestamp, timestamp)
         if len(parts) % SLICE_RECORDS == 0:
-            yield None
+            yield
     return assemble_batch(
         b"".join(parts),
         base_offset=base_offset,

@@ -81,7 +81,7 @@ def plan_transactions(
         for position, header in segment.headers(0):
             seen += 1
             if seen % _SLICE_HEADERS == 0:
-                yield None
+                yield
             if header.producer_id < 0 or header.base_offset >= plan.end_offset:
                 continue
             if header.is_control:
@@ -126,7 +126,7 @@ def plan_keys(plan: Plan, segments: list[Segment], dirty_offset: int, max_keys: 
                     last_by_key[digest(record.key)] = record.offset
                 records += 1
                 if records % SLICE_RECORDS == 0:
-                    yield None
+                    yield
 
 
 def raw_records(batch: bytes | memoryview, header: BatchHeader) -> Iterator[Record]:

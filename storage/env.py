@@ -14,7 +14,7 @@ import random
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from storage.errors import LockedError
@@ -100,6 +100,7 @@ class Files(Protocol):
     def remove(self, path: str) -> None: ...
     def remove_tree(self, path: str) -> None: ...
     def sync_dir(self, path: str) -> None: ...
+    def start_sync(self, file: File) -> Callable[[], bool]: ...
     def lock(self, path: str) -> Lock: ...
     def free_bytes(self, path: str) -> tuple[int, int]: ...
     def close(self) -> None: ...
@@ -262,6 +263,26 @@ class SystemFiles:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+    def start_sync(self, file: File) -> Callable[[], bool]:
+        """Sync beside the caller; what is returned says whether it is done, and raises what it raised."""
+        outcome: list[OSError | None] = []
+
+        def run() -> None:
+            try:
+                file.sync()
+            except OSError as error:
+                outcome.append(error)
+            else:
+                outcome.append(None)
+
+        def is_done() -> bool:
+            if outcome and outcome[0] is not None:
+                raise outcome[0]
+            return bool(outcome)
+
+        threading.Thread(target=run, name="momus-sync", daemon=True).start()
+        return is_done
 
     def lock(self, path: str) -> FileLock:
         return FileLock(path)

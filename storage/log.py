@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record_batch import BatchHeader
@@ -14,9 +13,6 @@ from storage.errors import StorageError
 from storage.log_writer import LogWriter
 from storage.recovery import RecoveryReport, recover
 from storage.segment import FileSlice, Segment
-
-if TYPE_CHECKING:
-    from storage.compaction import Blocking
 
 __all__ = ["FileSlice", "Log", "LogConfig", "RecoveryReport", "StorageError"]
 
@@ -142,11 +138,8 @@ class Log(LogWriter):
         *,
         last_offset_by_producer: Mapping[int, int] | None = None,
         drop_headers: frozenset[str] = frozenset(),
-    ) -> Iterator[Blocking | None]:
-        """Compact in slices of a few milliseconds; appends and reads may go on between them.
-
-        A Blocking that is yielded may be called in another thread before going on; else it runs inside.
-        """
+    ) -> Iterator[None]:
+        """Compact in slices of a few milliseconds; appends and reads may go on between them."""
         from storage.compaction import clean
 
         return clean(

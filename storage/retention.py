@@ -61,13 +61,13 @@ def expired(log: Log, now_ms: int, limit_offset: int) -> int:
             excess -= segments[doomed].size
             doomed += 1
     if config.retention_ms >= 0:
-        while doomed < deletable and now_ms - _written_ms(segments[doomed]) > config.retention_ms:
+        while doomed < deletable and now_ms - _written_ms(segments[doomed], now_ms) > config.retention_ms:
             doomed += 1
     return doomed
 
 
-def _written_ms(segment: Segment) -> int:
-    """The largest record time; the file's own when its records have none."""
+def _written_ms(segment: Segment, now_ms: int) -> int:
+    """The largest record time; the file's own when its records have none; now where nobody knows."""
     if segment.largest_timestamp >= 0:
         return segment.largest_timestamp
-    return segment.files.modified_ms(segment.file.path)
+    return segment.files.modified_ms(segment.file.path) or now_ms

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-from storage.env import Buffer, Env, Rng
+from storage.env import Buffer, Clock, Env, File, Rng
 from storage.errors import LockedError
 
 ALL_KINDS: Final = ("write", "truncate", "sync", "replace", "rename", "remove", "mkdir", "sync_dir")
@@ -85,7 +85,8 @@ class MemoryFiles:
         self._faults: list[Fault] = []
         self._dead = False
         self.operations = 0
-        self.clock: ManualClock | None = None
+        # what files are dated with; without it their age is unknown
+        self.clock: Clock | None = None
 
     # -- faults
 
@@ -242,6 +243,11 @@ class MemoryFiles:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         self._change("sync_dir")
         self._durable[path] = dict(self._names[path])
+
+    def start_sync(self, file: File) -> Callable[[], bool]:
+        """At once: a simulated world has no second thread."""
+        file.sync()
+        return lambda: True
 
     def lock(self, path: str) -> MemoryLock:
         if path in self._locks:

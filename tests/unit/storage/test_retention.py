@@ -24,8 +24,10 @@ def test_retention_by_time_deletes_segments_whose_latest_record_is_too_old(env):
     log = filled(env, 20, CONFIG._replace(retention_ms=100))
     latest = [segment.largest_timestamp for segment in log.segments]
     kept = [base for base, time in zip(bases(log), latest, strict=True) if 1200 - time <= 100]
-    assert log.retain(1200) and bases(log) == kept
-    assert log.log_start_offset == kept[0] and len(kept) > 1
+    assert log.retain(1200)
+    assert bases(log) == kept
+    assert log.log_start_offset == kept[0]
+    assert len(kept) > 1
 
 
 def test_retention_of_everything_keeps_the_end_of_the_log(env):
@@ -59,7 +61,8 @@ def test_compacted_log_is_deleted_only_below_its_start(env):
     third = bases(log)[2]
     assert log.retain(100_000) == []
     assert log.delete_records_before(third + 1) == third + 1
-    assert len(log.retain(100_000)) == 2 and log.log_start_offset == third + 1
+    assert len(log.retain(100_000)) == 2
+    assert log.log_start_offset == third + 1
     assert log.read(third + 1, 10, limit_offset=40) is not None
 
 
