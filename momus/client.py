@@ -6,23 +6,26 @@ has run: in our own process, never in a user's.
 
 from __future__ import annotations
 
-import socket
+import base64
 import struct
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from protocol.api import ApiKey, response_class
-from protocol.codegen import codec
+from momus.wire import Connection
 from protocol.errors import ErrorCode
 
 Row = dict[str, Any]
 
-CLIENT_ID = "momus-cli"
-LARGEST_REPLY_BYTES = 256 << 20
 TOPIC_RESOURCE = 2
 DYNAMIC_TOPIC_CONFIG = 1  # ConfigSource: set on the topic itself
 EARLIEST, LATEST = -2, -1
-COORDINATOR_ATTEMPTS = 20
+RETRY_PAUSE_S = 0.1
+COORDINATOR_MOVES = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
 
 
 class RequestFailedError(OSError):
@@ -32,64 +35,6 @@ class RequestFailedError(OSError):
         name = _code_name(code)
         super().__init__(f"{what}: {name}{': ' + message if message else ''}")
         self.code = code
-
-
-class Connection:
-    """One socket to one broker, and the versions it offers."""
-
-    def __init__(self, host: str, port: int, timeout_s: float) -> None:
-        try:
-            self._socket = socket.create_connection((host, port), timeout=timeout_s)
-        except OSError as error:
-            raise OSError(f"cannot reach {host}:{port}: {error.strerror or error}") from None
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._correlation_id = 0
-        self.address = f"{host}:{port}"
-        self._versions: dict[int, tuple[int, int]] = {ApiKey.API_VERSIONS: (0, 0)}
-        from protocol.messages.cluster import ApiVersionsRequest
-
-        answer = self.call(ApiVersionsRequest())
-        self._versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
-
-    def call(self, request: Any, version_limit: int | None = None) -> Any:
-        """Send a request in the newest version both sides know, up to `version_limit`; return the decoded
-        answer."""
-        api_key = ApiKey(request.API_KEY)
-        oldest, newest = self._versions.get(api_key, (1, 0))
-        version = min(newest, request.MAX_VERSION, newest if version_limit is None else version_limit)
-        if version < max(oldest, request.MIN_VERSION):
-            raise OSError(f"{self.address} does not offer {api_key.name} in a version known here")
-        flexible = request.FLEXIBLE_SINCE is not None and version >= request.FLEXIBLE_SINCE
-        self._correlation_id += 1
-        header = struct.pack(">hhih", api_key, version, self._correlation_id, len(CLIENT_ID)) + CLIENT_ID.encode()
-        body = header + (b"\0" if flexible else b"") + codec(type(request), version).encode(request)
-        try:
-            self._socket.sendall(len(body).to_bytes(4, "big") + body)
-            size, correlation_id = struct.unpack(">ii", self._read(8))
-            if correlation_id != self._correlation_id or not 4 <= size <= LARGEST_REPLY_BYTES:
-                raise OSError("this is not a Kafka broker")
-            answer = self._read(size - 4)
-        except OSError as error:
-            raise OSError(f"{self.address}: {error}") from None
-        # A flexible response header ends with tagged fields, ApiVersions' alone never: its reader cannot know
-        # the version yet.
-        position = 1 if flexible and api_key != ApiKey.API_VERSIONS else 0
-        decoded, _ = codec(response_class(api_key), version).decode(answer, position)
-        return decoded
-
-    def _read(self, size: int) -> bytes:
-        parts: list[bytes] = []
-        while size:
-            part = self._socket.recv(min(size, 1 << 20))
-            if not part:
-                raise OSError("the broker closed the connection")
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
-
-    def close(self) -> None:
-        """Close the socket."""
-        self._socket.close()
 
 
 class Client:
@@ -186,7 +131,7 @@ class Client:
             rows.append(
                 {
                     "name": t.name,
-                    "topic_id": t.topic_id.hex(),
+                    "topic_id": base64.urlsafe_b64encode(t.topic_id).decode().rstrip("="),
                     "internal": t.is_internal,
                     "configs": self._topic_configs(t.name),
                     "partitions": [
@@ -230,6 +175,19 @@ class Client:
 
     def describe_group(self, group_id: str) -> Row:
         """State, members and committed offsets of one group; an unknown group is Dead, as Kafka says."""
+        give_up = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                return self._describe_group(group_id)
+            except RequestFailedError as error:
+                # Asked for its first coordinator, Apache Kafka makes the offsets topic and has nobody ready yet.
+                if error.code not in COORDINATOR_MOVES or time.monotonic() > give_up:
+                    raise
+            time.sleep(RETRY_PAUSE_S)
+
+    # ---- inside ----
+
+    def _describe_group(self, group_id: str) -> Row:
         from protocol.messages.group_admin import DescribeGroupsRequest
 
         coordinator = self._coordinator(group_id)
@@ -255,8 +213,6 @@ class Client:
             "offsets": self._group_offsets(coordinator, group_id),
         }
 
-    # ---- inside ----
-
     def _group_offsets(self, coordinator: int, group_id: str) -> list[Row]:
         from protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
 
@@ -273,8 +229,7 @@ class Client:
         for t in sorted(fetched.topics, key=lambda t: str(t.name)):
             committed = {p.partition_index: p for p in t.partitions}
             leaders = {
-                p.partition_index: p.leader_id for p in known[t.name].partitions if p.partition_index in
-                committed
+                p.partition_index: p.leader_id for p in known[t.name].partitions if p.partition_index in committed
             }
             # After the committed offsets: asked before, a group that keeps up would show a negative lag.
             end = self._offsets(t.name, leaders, LATEST)
@@ -321,19 +276,11 @@ class Client:
         return {c.name: c.value for c in result.configs if c.config_source == DYNAMIC_TOPIC_CONFIG}
 
     def _coordinator(self, group_id: str) -> int:
-        import time
-
         from protocol.messages.cluster import FindCoordinatorRequest
 
         request = FindCoordinatorRequest(key=group_id, key_type=0, coordinator_keys=[group_id])
-        for attempt in range(COORDINATOR_ATTEMPTS):
-            answer = self._call(None, request)
-            found = answer.coordinators[0] if answer.coordinators else answer
-            # A broker asked for its first coordinator makes the offsets topic and says so; that takes a
-            # moment in Apache Kafka.
-            if found.error_code != ErrorCode.COORDINATOR_NOT_AVAILABLE or attempt == COORDINATOR_ATTEMPTS - 1:
-                break
-            time.sleep(min(0.1, self._timeout_s / COORDINATOR_ATTEMPTS))
+        answer = self._call(None, request)
+        found = answer.coordinators[0] if answer.coordinators else answer
         _check(f"coordinator of group {group_id}", found.error_code, found.error_message)
         self._nodes[found.node_id] = (found.host, found.port)
         return int(found.node_id)

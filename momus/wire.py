@@ -1,0 +1,74 @@
+"""One socket to one broker, for the command line: requests out, answers in, in a version both sides know.
+
+Like momus.client, it may only be imported where momus.launch.use_packages() has run.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import Any
+
+from protocol.api import ApiKey, response_class
+from protocol.codegen import codec
+
+CLIENT_ID = "momus-cli"
+LARGEST_REPLY_BYTES = 256 << 20
+
+
+class Connection:
+    """One socket to one broker, and the versions it offers."""
+
+    def __init__(self, host: str, port: int, timeout_s: float) -> None:
+        try:
+            self._socket = socket.create_connection((host, port), timeout=timeout_s)
+        except OSError as error:
+            raise OSError(f"cannot reach {host}:{port}: {error.strerror or error}") from None
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._correlation_id = 0
+        self.address = f"{host}:{port}"
+        self._versions: dict[int, tuple[int, int]] = {ApiKey.API_VERSIONS: (0, 0)}
+        from protocol.messages.cluster import ApiVersionsRequest
+
+        answer = self.call(ApiVersionsRequest())
+        self._versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+
+    def call(self, request: Any, version_limit: int | None = None) -> Any:
+        """Send a request in the newest version both sides know, up to `version_limit`; return the decoded
+        answer."""
+        api_key = ApiKey(request.API_KEY)
+        oldest, newest = self._versions.get(api_key, (1, 0))
+        version = min(newest, request.MAX_VERSION, newest if version_limit is None else version_limit)
+        if version < max(oldest, request.MIN_VERSION):
+            raise OSError(f"{self.address} does not offer {api_key.name} in a version known here")
+        flexible = request.FLEXIBLE_SINCE is not None and version >= request.FLEXIBLE_SINCE
+        self._correlation_id += 1
+        header = struct.pack(">hhih", api_key, version, self._correlation_id, len(CLIENT_ID)) + CLIENT_ID.encode()
+        body = header + (b"\0" if flexible else b"") + codec(type(request), version).encode(request)
+        try:
+            self._socket.sendall(len(body).to_bytes(4, "big") + body)
+            size, correlation_id = struct.unpack(">ii", self._read(8))
+            if correlation_id != self._correlation_id or not 4 <= size <= LARGEST_REPLY_BYTES:
+                raise OSError("this is not a Kafka broker")
+            answer = self._read(size - 4)
+        except OSError as error:
+            raise OSError(f"{self.address}: {error}") from None
+        # A flexible response header ends with tagged fields, ApiVersions' alone never: its reader cannot know
+        # the version yet.
+        position = 1 if flexible and api_key != ApiKey.API_VERSIONS else 0
+        decoded, _ = codec(response_class(api_key), version).decode(answer, position)
+        return decoded
+
+    def _read(self, size: int) -> bytes:
+        parts: list[bytes] = []
+        while size:
+            part = self._socket.recv(min(size, 1 << 20))
+            if not part:
+                raise OSError("the broker closed the connection")
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
