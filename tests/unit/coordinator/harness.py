@@ -1,7 +1,7 @@
-"""Drives a GroupShard as the runtime does, with a clock that the test moves: requests in, replies out, records replayed.
+"""Drives a GroupShard as the runtime does, with a clock that the test moves: requests in, replies out, replay.
 
 Every reply is encoded in the version of its request, so that a field which that version cannot carry is found out. At
-the end of a `with` block, and whenever `check` is called, a second shard is built from the log alone: it must be the same.
+the end of a `with` block, and whenever `check` is called, a second shard is built from the log alone: the two must match.
 """
 
 from __future__ import annotations
@@ -328,7 +328,7 @@ class ShardHarness:
             topic_id=topic_id,
         )
         body = codec(OffsetCommitValue, version).encode(value)
-        key_bytes = b"\x00\x01" + codec(OffsetCommitKey, 1).encode(key)
+        key_bytes = b"\x00\x01" + codec(OffsetCommitKey, 0).encode(key)
         self._append([(key_bytes, version.to_bytes(2, "big") + body)])
 
     def offset(self, topic: str, partition: int, group: str = "g") -> int | None:

@@ -58,7 +58,7 @@ def test_sync_when_stable_repeats_the_assignment(h):
 
 
 def test_sync_of_leader_without_assignment_for_a_member_gives_it_empty_bytes(h):
-    """testSyncGroupLeaderAfterFollower, missing assignments"""
+    """testSyncGroupEmptyAssignment"""
     leader, follower = completing(h)
     waiting = h.sync(follower, 1)
     h.sync(leader, 1, {leader: b"A", "stranger": b"X"})
@@ -83,7 +83,6 @@ def test_sync_of_unknown_member_is_refused(h):
 
 
 def test_sync_with_instance_of_another_member_is_fenced(h):
-    """testSyncGroup fenced: staticMember..."""
     first, _ = h.stable(instances=("i1", "i2"))
     assert h.sync(first, 1, instance="i2").error_code == ErrorCode.FENCED_INSTANCE_ID
     assert h.sync(first, 1, instance="i3").error_code == UNKNOWN
@@ -100,7 +99,7 @@ def test_sync_of_another_generation_is_refused(h, generation):
     "protocol", [(None, "range"), ("consumer", None), (None, None), ("connect", "range"), ("consumer", "other")]
 )
 def test_sync_v5_with_missing_or_other_protocol_is_inconsistent(h, protocol):
-    """testSyncGroupWithGroupType..., testStaticMemberRejoin..., KIP-559"""
+    """testSyncGroupReturnsAnErrorWhenProtocolTypeIsInconsistent, ...ProtocolNameIsInconsistent (KIP-559)"""
     (member,) = h.stable()
     reply = h.sync(member, 1, protocol=protocol)
     assert reply.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -113,14 +112,12 @@ def test_sync_answers_in_every_version(h, version):
 
 
 def test_sync_while_preparing_is_told_to_rejoin(h):
-    """testSyncGroupWhilePreparingRebalance..."""
     leader, follower = h.stable(2)
     h.join(leader)
     assert h.sync(follower, 1).error_code == REBALANCE
 
 
 def test_sync_that_is_parked_is_told_to_rejoin_when_a_rebalance_begins(h):
-    """testJoinGroupFromUnchangedFollower..., rebalance during sync"""
     _, follower = completing(h)
     waiting = h.sync(follower, 1)
     h.join(h.new_id())
@@ -136,7 +133,7 @@ def test_second_sync_of_a_parked_member_answers_the_first(h):
 
 
 def test_sync_timer_removes_who_did_not_sync_and_rebalances(h):
-    """testRebalanceTimesOutWhenSyncRequestIsNotReceived"""
+    """testRebalanceTimesOutWhenSyncRequestIsNotReceivedFromLeader"""
     leader, follower = completing(h, rebalance_ms=20_000)
     waiting = h.sync(follower, 1)
     for _ in range(2):
@@ -172,7 +169,7 @@ def test_sync_timer_stops_when_all_have_synced(h):
 
 
 def test_heartbeat_keeps_a_member_in_the_group(h):
-    """testHeartbeatMaintainsSession"""
+    """testClassicGroupMemberHeartbeatMaintainsSession"""
     (member,) = h.stable()
     for _ in range(10):
         h.advance(9_999)
@@ -180,7 +177,7 @@ def test_heartbeat_keeps_a_member_in_the_group(h):
 
 
 def test_heartbeat_while_completing_is_accepted(h):
-    """testHeartbeatDuringCompletingRebalance... testHeartbeatRebalanceInProgress"""
+    """testHeartbeatDuringCompletingRebalance"""
     leader, follower = completing(h)
     for _ in range(5):
         h.advance(9_000)
@@ -209,7 +206,7 @@ def test_heartbeat_of_empty_group_is_unknown_member(h):
 
 
 def test_heartbeat_of_unknown_member_is_refused(h):
-    """testHeartbeatUnknownMember"""
+    """testHeartbeatUnknownMemberExistingGroup"""
     h.stable()
     assert h.heartbeat("m", 1).error_code == UNKNOWN
 
@@ -241,7 +238,7 @@ def test_heartbeat_answers_in_every_version(h, version):
 
 
 def test_session_timeout_of_the_only_member_empties_the_group_with_a_record(h):
-    """testSessionTimeout"""
+    """testHeartbeatExpirationShouldRemoveMember"""
     h.stable()
     h.advance(10_000)
     assert h.state() == "Empty"
@@ -251,7 +248,7 @@ def test_session_timeout_of_the_only_member_empties_the_group_with_a_record(h):
 
 
 def test_session_timeout_of_one_member_rebalances_the_others(h):
-    """testLeaderFailToRejoinBeforeFinalRebalanceTimeout..., leader failure"""
+    """testClassicGroupMemberSessionTimeoutDuringRebalance"""
     leader, follower = h.stable(2)
     h.advance(5_000)
     h.heartbeat(follower, 1)
@@ -276,7 +273,6 @@ def test_session_does_not_run_out_while_a_sync_is_parked(h):
 
 
 def test_session_timers_start_in_full_after_a_restart(h):
-    """onLoaded schedules heartbeats"""
     (member,) = h.stable()
     h.advance(9_000)
     h.restart()
@@ -301,7 +297,6 @@ def test_leave_of_the_last_member_empties_the_group_at_once(h):
 
 
 def test_leave_of_one_rebalances_the_others(h):
-    """testLeaveGroup..., leader leaves"""
     leader, follower = h.stable(2)
     h.leave(leader)
     assert h.heartbeat(follower, 1).error_code == REBALANCE
@@ -333,7 +328,7 @@ def test_leave_of_unknown_member_changes_nothing(h):
 
 
 def test_leave_answers_a_batch_one_by_one(h):
-    """testStaticMembersValidBatchLeaveGroup, testStaticMembersLeaveUnknownGroup..., testStaticMembersLeaveFencedInstance"""
+    """testStaticMembersFencedInstanceBatchLeaveGroup, testStaticMembersUnknownInstanceBatchLeaveGroup"""
     first, second, third = h.stable(instances=("i1", "i2", None))
     reply = h.leave(("", "i1"), (second, "i1"), ("", "i9"), ("x", None), (third, "i2"), third, third)
     assert [m.error_code for m in reply.members] == [
@@ -350,7 +345,6 @@ def test_leave_answers_a_batch_one_by_one(h):
 
 
 def test_leave_answers_what_the_member_has_parked(h):
-    """testLeaveGroup... removes member with a parked JoinGroup"""
     leader, _, third = completing(h, 3)
     waiting = h.sync(third, 1)
     h.leave(third)

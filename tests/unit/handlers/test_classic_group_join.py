@@ -30,7 +30,6 @@ def test_join_of_first_member_makes_it_leader_of_generation_one(h):
 
 
 def test_join_v3_needs_no_second_request(h):
-    """testJoinGroupUnknownMemberNewGroup"""
     reply = h.join(version=3)
     h.advance()
     assert reply.error_code == 0
@@ -38,7 +37,7 @@ def test_join_v3_needs_no_second_request(h):
 
 
 def test_join_v4_of_dynamic_member_answers_member_id_required_with_a_uuid(h):
-    """testNewMemberTimeout..., KIP-394"""
+    """KIP-394"""
     reply = h.join(version=4, client="my-app")
     assert reply.error_code == ErrorCode.MEMBER_ID_REQUIRED
     assert re.fullmatch(r"my-app-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", reply.member_id)
@@ -66,7 +65,7 @@ def test_join_at_the_ends_of_the_session_range_is_accepted(h, session_ms):
 
 
 def test_join_with_member_id_to_unknown_group_is_unknown(h):
-    """testJoinGroupUnknownConsumerNewGroup"""
+    """testJoinGroupUnknownMemberNewGroup"""
     reply = h.join("nobody")
     assert (reply.error_code, reply.member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "nobody")
     assert h.state() == "Dead"
@@ -87,14 +86,14 @@ def test_join_of_empty_group_without_type_or_protocols_is_inconsistent(h, kind, 
 
 @pytest.mark.parametrize(("kind", "protocols"), [("connect", RANGE), ("consumer", ROUND_ROBIN), ("consumer", ())])
 def test_join_of_other_type_or_without_common_protocol_is_inconsistent(h, kind, protocols):
-    """testJoinGroupInconsistentProtocolType, testJoinGroupInconsistentGroupProtocol"""
+    """testJoinGroupInconsistentProtocolType, testJoinGroupSecondJoinInconsistentProtocol"""
     h.stable()
     reply = h.join(protocol_type=kind, protocols=protocols)
     assert reply.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
 def test_join_chooses_the_protocol_with_most_votes_among_the_common_ones(h):
-    """testSelectProtocol"""
+    """ClassicGroupTest.testSelectProtocol"""
     a, b, c = (("a", b""), ("b", b"")), (("b", b""), ("a", b"")), (("x", b""), ("b", b""), ("a", b""))
     replies = [h.join(h.new_id(protocols=p), protocols=p) for p in (a, b, c)]
     h.advance()
@@ -127,7 +126,7 @@ def test_second_member_starts_a_rebalance_that_ends_when_the_first_rejoins(h):
 
 
 def test_rebalance_timeout_drops_dynamic_members_that_do_not_rejoin(h):
-    """testRebalanceCompletesBeforeMemberJoins, testRebalanceTimeoutBoundByTimeout"""
+    """testCompleteJoinRemoveNotYetRejoinedDynamicMembers, testRebalanceCompletesBeforeMemberJoins"""
     first, second = h.stable(2, rebalance_ms=20_000)
     again = h.join(second, protocols=(("range", b"changed"),), rebalance_ms=20_000)
     for _ in range(3):
@@ -146,7 +145,7 @@ def test_leader_that_rejoins_stays_leader(h):
 
 
 def test_rejoin_of_stable_follower_with_same_metadata_repeats_the_generation(h):
-    """testNewMemberFailureAfterJoinGroupCompletion, the follower's retry"""
+    """testJoinGroupFromUnchangedFollowerDoesNotRebalance"""
     _, follower = h.stable(2)
     reply = h.join(follower)
     assert (reply.error_code, reply.generation_id, reply.members) == (0, 1, [])
@@ -154,13 +153,14 @@ def test_rejoin_of_stable_follower_with_same_metadata_repeats_the_generation(h):
 
 
 def test_rejoin_of_stable_leader_rebalances_even_with_same_metadata(h):
-    """testJoinGroupExistingMemberLeaderTriggersRebalance"""
+    """testJoinGroupFromUnchangedLeaderShouldRebalance"""
     leader, _ = h.stable(2)
     assert h.join(leader).parked
     assert h.state() == "PreparingRebalance"
 
 
 def test_rejoin_of_stable_follower_with_other_metadata_rebalances(h):
+    """testJoinGroupAsExistingMemberWithUpdatedMetadataTriggersRebalanceInStableState"""
     _, follower = h.stable(2)
     assert h.join(follower, protocols=(("range", b"other"),)).parked
     assert h.state() == "PreparingRebalance"
@@ -177,6 +177,7 @@ def test_rejoin_while_completing_with_same_metadata_repeats_the_generation(h):
 
 
 def test_rejoin_while_completing_with_other_metadata_rebalances(h):
+    """testJoinGroupExistingMemberUpdatedMetadataTriggersRebalance"""
     replies = [h.join(h.new_id()) for _ in range(2)]
     h.advance()
     waiting = h.sync(replies[1].member_id, 1)
@@ -196,6 +197,7 @@ def test_second_join_of_a_parked_member_answers_the_first(h):
 
 
 def test_join_of_empty_group_with_a_member_id_of_before_is_unknown(h):
+    """testJoinGroupExistingMemberInEmptyState"""
     (member,) = h.stable()
     h.leave(member)
     assert h.state() == "Empty"
@@ -206,7 +208,7 @@ def test_join_of_empty_group_with_a_member_id_of_before_is_unknown(h):
 
 
 def test_initial_delay_is_prolonged_by_each_new_member():
-    """shouldDelayInitialRebalanceByGroupInitialRebalanceDelayOnEmptyGroup, shouldResetRebalanceDelay..."""
+    """testResetRebalanceDelayWhenNewMemberJoinsGroupDuringRebalance"""
     with ShardHarness(group_initial_rebalance_delay_ms=1_000) as h:
         first = h.join(version=3, rebalance_ms=10_000)
         h.advance(900)
@@ -220,7 +222,7 @@ def test_initial_delay_is_prolonged_by_each_new_member():
 
 
 def test_initial_delay_ends_at_the_rebalance_timeout():
-    """shouldDelayRebalanceUptoRebalanceTimeout"""
+    """testDelayRebalanceUptoRebalanceTimeout"""
     with ShardHarness(group_initial_rebalance_delay_ms=1_000) as h:
         replies = []
         for _ in range(3):
@@ -233,6 +235,7 @@ def test_initial_delay_ends_at_the_rebalance_timeout():
 
 
 def test_initial_delay_without_new_members_runs_once():
+    """testDelayInitialRebalanceByGroupInitialRebalanceDelayOnEmptyGroup"""
     with ShardHarness(group_initial_rebalance_delay_ms=3_000) as h:
         reply = h.join(version=3)
         h.advance(2_999)
@@ -252,7 +255,7 @@ def test_initial_delay_does_not_hold_up_a_later_rebalance():
 
 
 def test_member_id_not_used_within_the_session_timeout_is_taken_back(h):
-    """testPendingMemberTimeout"""
+    """testHeartbeatExpirationShouldRemovePendingMember"""
     member_id = h.new_id(session_ms=10_000)
     h.advance(9_999)
     assert h.group().pending_joins == {member_id}
@@ -280,7 +283,7 @@ def test_rebalance_goes_on_when_a_pending_member_id_expires(h):
 
 
 def test_rebalance_goes_on_when_a_pending_member_leaves(h):
-    """testPendingMemberLeavesGroup"""
+    """testPendingMembersLeaveGroup"""
     (first,) = h.stable()
     pending = h.new_id()
     again = h.join(first)
@@ -303,7 +306,6 @@ def test_new_member_is_dropped_when_its_join_is_parked_for_five_minutes(h):
 
 
 def test_known_member_is_not_dropped_while_its_join_is_parked(h):
-    """testHeartbeatDuringPreparingRebalance"""
     first, second = h.stable(2, rebalance_ms=600_000)
     again = h.join(first, rebalance_ms=600_000)
     for _ in range(100):
@@ -325,6 +327,7 @@ def test_full_group_turns_new_members_away():
 
 
 def test_full_group_lets_its_members_rejoin():
+    """testDynamicMembersCanRejoinGroupWithMaxSizeWhileRebalancing"""
     with ShardHarness(group_max_size=2) as h:
         leader, follower = h.stable(2)
         again = h.join(leader)
@@ -344,7 +347,7 @@ def test_full_group_counts_parked_members_while_preparing():
 
 
 def test_group_above_a_lowered_maximum_shrinks_at_the_next_rebalance():
-    """testDynamicMemberRejoinsWithMaxSize..., onLoaded with a group over capacity"""
+    """testLastJoiningMembersAreKickedOutWhenRejoiningGroupWithMaxSize"""
     with ShardHarness() as h:
         ids = h.stable(3)
         h.config.group_max_size = 2

@@ -18,7 +18,7 @@ def h():
 
 
 def test_static_follower_that_comes_back_gets_the_same_generation_without_a_rebalance(h):
-    """staticMemberRejoinWithUnknownMemberIdAndChangeOfProtocolWhileSelectProtocolUnchanged"""
+    """testReplaceStaticMemberInStableStateNoError"""
     leader, old = h.stable(instances=("i1", "i2"))
     before = len(h.log)
     reply = h.join(instance="i2")
@@ -31,7 +31,7 @@ def test_static_follower_that_comes_back_gets_the_same_generation_without_a_reba
 
 
 def test_static_leader_that_comes_back_v9_is_told_to_skip_the_assignment(h):
-    """testStaticMemberRejoinWithLeaderIdAndUnknownMemberId..., KIP-814"""
+    """testStaticMemberRejoinWithLeaderIdAndUnknownMemberId (KIP-814)"""
     h.stable(instances=("i1", "i2"))
     reply = h.join(instance="i1", version=9)
     assert reply.leader == reply.member_id
@@ -41,7 +41,6 @@ def test_static_leader_that_comes_back_v9_is_told_to_skip_the_assignment(h):
 
 @pytest.mark.parametrize("version", [5, 8])
 def test_static_leader_that_comes_back_before_v9_is_told_that_its_old_id_leads(h, version):
-    """staticMemberReJoinWithUnknownMemberId..., kept from assigning"""
     old, _ = h.stable(instances=("i1", "i2"))
     reply = h.join(instance="i1", version=version)
     assert (reply.leader, reply.members, reply.skip_assignment) == (old, [], False)
@@ -49,7 +48,7 @@ def test_static_leader_that_comes_back_before_v9_is_told_that_its_old_id_leads(h
 
 
 def test_old_member_id_of_a_replaced_static_member_is_fenced(h):
-    """testStaticMemberFenceDuplicateRejoinedFollower and the like"""
+    """testStaticMemberFenceDuplicateRejoinedFollower"""
     _, old = h.stable(instances=("i1", "i2"))
     h.join(instance="i2")
     assert h.heartbeat(old, 1, instance="i2").error_code == FENCED
@@ -70,7 +69,7 @@ def test_replaced_static_member_survives_a_restart(h):
 
 
 def test_static_member_that_comes_back_with_a_protocol_that_changes_the_vote_rebalances(h):
-    """staticMemberRejoinWithUnknownMemberIdAndChangeOfProtocolWhileSelectProtocolChanged"""
+    """testReplaceStaticMemberInStableStateWithUpdatedProtocolTriggersRebalance"""
     h.stable(instances=("i1", "i2"), protocols=BOTH)
     reply = h.join(instance="i2", protocols=BOTH[1:])
     assert reply.parked
@@ -87,7 +86,7 @@ def test_static_member_that_comes_back_with_the_same_choice_may_change_the_rest(
 
 
 def test_static_member_that_comes_back_while_completing_rebalances(h):
-    """staticMemberRejoinAsLeaderWithKnownMemberId..., the leader may be assigning to the old id"""
+    """testStaticMemberFenceDuplicateSyncingFollowerAfterMemberIdChanged"""
     replies = [h.join(instance=i) for i in ("i1", "i2")]
     h.advance()
     waiting = h.sync(replies[1].member_id, 1, instance="i2")
@@ -119,21 +118,21 @@ def test_static_member_that_comes_back_during_the_first_rebalance_is_in_it(h):
 
 
 def test_static_member_with_known_id_rejoins_like_any_member(h):
-    """staticMemberRejoinWithFollowerIdAndChangeOfProtocol..."""
+    """testStaticMemberRejoinWithFollowerIdAndChangeOfProtocol"""
     _, follower = h.stable(instances=("i1", "i2"))
     assert h.join(follower, instance="i2").generation_id == 1
     assert h.join(follower, instance="i2", protocols=(("range", b"new"),)).parked
 
 
 def test_join_with_unknown_instance_and_known_member_id_is_unknown(h):
-    """staticMemberRejoinWithUnknown..., testJoinGroup instance checks"""
+    """testStaticMemberJoinWithUnknownInstanceIdAndKnownMemberId"""
     member, _ = h.stable(instances=("i1", "i2"))
     assert h.join(member, instance="i9").error_code == ErrorCode.UNKNOWN_MEMBER_ID
     assert h.join(member, instance="i2").error_code == FENCED
 
 
 def test_static_members_that_do_not_rejoin_stay_with_their_place(h):
-    """testStaticMemberRejoin..., rebalance completes without a static member that is away"""
+    """testStaticMemberFollowerFailToRejoinBeforeRebalanceTimeout"""
     leader, absent = h.stable(instances=("i1", "i2"), session_ms=100_000, rebalance_ms=20_000)
     reply = h.join(leader, instance="i1", session_ms=100_000, rebalance_ms=20_000)
     h.advance(20_000)
@@ -142,7 +141,7 @@ def test_static_members_that_do_not_rejoin_stay_with_their_place(h):
 
 
 def test_rebalance_without_anybody_present_waits_for_static_members(h):
-    """testLeaderFailToRejoin..., no member joined"""
+    """testCompleteJoinPhaseNoMembersRejoinedExtendsJoinPhase"""
     leader, other, dynamic = h.stable(instances=("i1", "i2", None), session_ms=60_000, rebalance_ms=20_000)
     h.leave(dynamic)
     h.advance(20_000)
@@ -163,7 +162,6 @@ def test_absent_static_members_go_with_their_session(h):
 
 
 def test_static_member_removed_by_its_instance_frees_the_instance(h):
-    """testStaticMembersValidBatchLeaveGroup"""
     h.stable(instances=("i1", "i2"))
     h.leave(("", "i2"))
     assert h.group().static_members.keys() == {"i1"}
