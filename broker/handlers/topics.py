@@ -72,6 +72,7 @@ def create_topics(broker: AdminView, ctx: Context, request: CreateTopicsRequest)
         records += made
         results[asked.name] = CreatableTopicResult(
             name=topic.name,
+            error_message=None,
             topic_id=topic.topic_id,
             num_partitions=len(topic.partitions),
             replication_factor=len(topic.partitions[0].replicas),
@@ -264,7 +265,7 @@ def delete_topics(broker: AdminView, ctx: Context, request: DeleteTopicsRequest)
             )
             continue
         records += delete_topic(topic)
-        results.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id))
+        results.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_message=None))
     return after_metadata(broker, DeleteTopicsResponse(responses=results), records)
 
 
