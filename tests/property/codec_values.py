@@ -49,11 +49,15 @@ _ATOMS: dict[str, st.SearchStrategy[Any]] = {
     "Float64": st.floats(allow_nan=False),
     "Uuid": st.binary(min_size=16, max_size=16),
     # short ones often, and now and then one whose length needs two bytes as a varint
-    "String": st.one_of(st.just(""), st.text(max_size=6), st.text(max_size=6).map(lambda text: text + "é" * 100)),
+    "String": st.one_of(
+        st.just(""), st.text(max_size=6), st.text(max_size=6).map(lambda text: text + "é" * 100)
+    ),
     "Bytes": st.one_of(st.binary(max_size=6), st.just(bytes(200))),
     "Records": st.one_of(st.binary(max_size=6), st.just(bytes(200))),
 }
-_TAGS = st.one_of(st.none(), st.none(), st.dictionaries(st.integers(100, 300), st.binary(max_size=3), max_size=2))
+_TAGS = st.one_of(
+    st.none(), st.none(), st.dictionaries(st.integers(100, 300), st.binary(max_size=3), max_size=2)
+)
 
 
 @st.composite
@@ -83,26 +87,32 @@ def _kind(kind: wire.WireType, version: int, flexible: bool) -> st.SearchStrateg
     return messages(kind, version, flexible)
 
 
-def sample(cls: type[Message], version: int, rng: random.Random, flexible: bool | None = None) -> Message:
+def sample(cls: type[Message], version: int, rng: random.Random, *, unknown_tags: bool = True) -> Message:
     """The same without Hypothesis, many times faster: plain values for tests about bytes."""
-    flexible = version >= cls.FLEXIBLE_SINCE if flexible is None else flexible
-    made = cls(**{f.name: _sample(f, version, rng, flexible) for f in cls.FIELDS if f.is_in(version)})
-    if flexible and rng.random() < 0.2:
+    return _sample_message(cls, version, rng, version >= cls.FLEXIBLE_SINCE and unknown_tags)
+
+
+def _sample_message(cls: type[Message], version: int, rng: random.Random, unknown_tags: bool) -> Message:
+    made = cls(
+        **{f.name: _sample_field(f, version, rng, unknown_tags) for f in cls.FIELDS if f.is_in(version)}
+    )
+    if unknown_tags and rng.random() < 0.2:
         made.unknown_tags = {200: b"kept"}
     return made
 
 
-def _sample(field: Field, version: int, rng: random.Random, flexible: bool) -> Any:
+def _sample_field(field: Field, version: int, rng: random.Random, unknown_tags: bool) -> Any:
     if field.is_nullable(version) and rng.random() < 0.2:
         return None
-    return _sample_kind(field.wire, version, rng, flexible)
+    return _sample_kind(field.wire, version, rng, unknown_tags)
 
 
-def _sample_kind(kind: wire.WireType, version: int, rng: random.Random, flexible: bool) -> Any:
+def _sample_kind(kind: wire.WireType, version: int, rng: random.Random, unknown_tags: bool) -> Any:
     if isinstance(kind, wire.Array):
-        return [_sample_kind(kind.element, version, rng, flexible) for _ in range(rng.choice((1, 1, 2, 4)))]
+        count = rng.choice((1, 1, 2, 4))
+        return [_sample_kind(kind.element, version, rng, unknown_tags) for _ in range(count)]
     if not isinstance(kind, wire.Wire):
-        return sample(kind, version, rng, flexible)
+        return _sample_message(kind, version, rng, unknown_tags)
     if kind is wire.String:
         return rng.choice(("", "a", "name", "a-longer-name"))
     if kind in (wire.Bytes, wire.Records):
