@@ -88,7 +88,10 @@ def produce(broker: Broker, ctx: Context, request: ProduceRequest) -> ProduceRes
                     _name_leader(broker, ctx, answer, topic, endpoints)
                 partitions.append(answer)
                 continue
-            journals.append(partition.journal)
+            journal = partition.journal
+            if not journal.queued:
+                broker.touch(journal)
+            journals.append(journal)
             partitions.append(
                 PartitionProduceResponse(
                     index=data.index,
@@ -101,8 +104,6 @@ def produce(broker: Broker, ctx: Context, request: ProduceRequest) -> ProduceRes
             TopicProduceResponse(name=topic_data.name, topic_id=topic_data.topic_id, partition_responses=partitions)
         )
     if request.acks == 0:
-        for journal in journals:  # no reply will wait for these
-            broker.touch(journal)
         ctx.close_connection = failed
         return None
     ctx.journals = journals

@@ -110,8 +110,10 @@ class DataPath:
             cleanup_policy=frozenset(self.metadata.value(topic, "cleanup.policy")),  # type: ignore[arg-type]
         )
 
-    def topic(self, name: str = "t", partitions: int = 1, leader: int = 0, **configs: str) -> Topic:
-        topic_id = name.encode().ljust(16, b"\1")
+    def topic(
+        self, name: str = "t", partitions: int = 1, leader: int = 0, topic_id: bytes = b"", **configs: str
+    ) -> Topic:
+        topic_id = topic_id or name.encode().ljust(16, b"\1")
         self.metadata.replay(None, encode_record(TopicRecord(name=name, topic_id=topic_id), 0))
         for key, value in configs.items():
             self.metadata.replay(None, config_record(TOPIC, name, key.replace("_", "."), value))
@@ -179,6 +181,11 @@ class DataPath:
         return None if response is None else response.responses[0].partition_responses[0]
 
     def fetch_request(self, request: FetchRequest, version: int = 12, **ctx: Any) -> Any:
+        for topic in (*request.topics, *request.forgotten_topics_data):  # as the wire would have it
+            if version >= 13:
+                topic.topic = ""
+            else:
+                topic.topic_id = bytes(16)
         return fetch(self, self.context(version, **ctx), request)  # type: ignore[arg-type]
 
     def fetch(self, offset: int = 0, name: str = "t", index: int = 0, *, version: int = 12, **more: Any) -> Any:

@@ -1,0 +1,222 @@
+"""Produce as a whole: who may write where, how refusals are told, and what a reply waits for."""
+
+from __future__ import annotations
+
+import pytest
+from data_path import NOW_MS, OTHER_NODE, DataPath, batch
+
+from broker.handlers.produce import ADMIN_CLIENT
+from protocol.codegen import codec
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from protocol.record_batch import TRANSACTIONAL
+
+
+@pytest.fixture
+def path() -> DataPath:
+    return DataPath()
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+def test_produce_answers_the_base_offset_in_every_version(path: DataPath, version: int) -> None:
+    path.topic()
+    path.produce(batch(b"before"), version=version)
+    answer = path.produce(batch(b"a", b"b"), version=version)
+    assert (answer.error_code, answer.base_offset, answer.log_append_time_ms, answer.log_start_offset) == (0, 1, -1, 0)
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+def test_produce_request_travels_through_the_codec(path: DataPath, version: int) -> None:
+    topic = path.topic()
+    named = {"topic_id": topic.topic_id} if version >= 13 else {"name": "t"}
+    data = TopicProduceData(**named, partition_data=[PartitionProduceData(index=0, records=batch(b"a"))])
+    raw = codec(ProduceRequest, version).encode(ProduceRequest(acks=1, topic_data=[data]))
+    request, _ = codec(ProduceRequest, version).decode(memoryview(raw), 0)
+    response = path.produce_request(request, path.context(version))
+    path.end_turn()
+    again, _ = codec(ProduceResponse, version).decode(codec(ProduceResponse, version).encode(response), 0)
+    assert again.responses[0].partition_responses[0].base_offset == 0
+    assert path.partition(topic, 0).high_watermark == 1
+
+
+def test_unknown_topic_and_partition_are_told_apart_by_version(path: DataPath) -> None:
+    path.topic()
+    assert path.produce(batch(), "nowhere").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert path.produce(batch(), "nowhere", version=13).error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    for index in (-1, 1, 2**31 - 1):
+        assert path.produce(batch(), index=index).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_refusal_before_the_partition_has_no_offsets(path: DataPath) -> None:
+    answer = path.produce(batch(), "nowhere")
+    assert (answer.base_offset, answer.log_append_time_ms, answer.log_start_offset) == (-1, -1, -1)
+
+
+def test_one_bad_partition_does_not_hurt_the_others(path: DataPath) -> None:
+    topic = path.topic(partitions=3)
+    parts = [
+        PartitionProduceData(index=0, records=batch(b"a")),
+        PartitionProduceData(index=1, records=b"junk"),
+        PartitionProduceData(index=2, records=batch(b"c")),
+        PartitionProduceData(index=9, records=batch(b"d")),
+    ]
+    request = ProduceRequest(acks=-1, topic_data=[TopicProduceData(name="t", partition_data=parts)])
+    response = path.produce_request(request, path.context(9))
+    codes = [answer.error_code for answer in response.responses[0].partition_responses]
+    assert codes == [0, ErrorCode.INVALID_RECORD, 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    path.end_turn()
+    assert [path.partition(topic, i).high_watermark for i in range(3)] == [1, 0, 1]
+
+
+def test_no_records_are_an_invalid_record(path: DataPath) -> None:
+    path.topic()
+    assert path.produce(None).error_code == ErrorCode.INVALID_RECORD
+    assert path.produce(b"").error_code == ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("acks", [-2, 2, 3])
+def test_other_acks_are_refused(path: DataPath, acks: int) -> None:
+    path.topic()
+    assert path.produce(batch(), acks=acks).error_code == ErrorCode.INVALID_REQUIRED_ACKS
+
+
+def test_acks_0_gets_no_reply_and_is_written(path: DataPath) -> None:
+    topic = path.topic()
+    assert path.produce(batch(b"a"), acks=0) is None
+    assert path.partition(topic, 0).high_watermark == 1
+
+
+def test_acks_0_with_an_error_closes_the_connection(path: DataPath) -> None:
+    path.topic()
+    for records, closes in ((batch(b"a"), False), (b"junk", True)):
+        data = TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0, records=records)])
+        ctx = path.context(9)
+        assert path.produce_request(ProduceRequest(acks=0, topic_data=[data]), ctx) is None
+        assert ctx.close_connection is closes
+
+
+def test_client_may_not_write_to_internal_topics(path: DataPath) -> None:
+    path.topic("__consumer_offsets", cleanup_policy="compact")
+    answer = path.produce(batch((b"k", b"v")), "__consumer_offsets")
+    assert (answer.error_code, answer.log_start_offset) == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)
+    assert path.produce(batch((b"k", b"v")), "__consumer_offsets", client_id=ADMIN_CLIENT).error_code == 0
+
+
+def test_wrong_node_names_the_leader_from_version_10_on(path: DataPath) -> None:
+    topic = path.topic(leader=OTHER_NODE)
+    data = TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0, records=batch())])
+    for version in (9, 10):
+        response = path.produce_request(ProduceRequest(acks=1, topic_data=[data]), path.context(version))
+        answer = response.responses[0].partition_responses[0]
+        assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if version == 9:
+            assert answer.current_leader is None
+            assert not response.node_endpoints
+        else:
+            leader = topic.partitions[0]
+            assert (answer.current_leader.leader_id, answer.current_leader.leader_epoch) == (1, leader.leader_epoch)
+            assert [(n.node_id, n.host, n.port) for n in response.node_endpoints] == [(1, "node1", 9093)]
+    assert path.produce(batch(), node_id=OTHER_NODE).error_code == 0
+
+
+def test_moved_leadership_is_obeyed_and_stamped(path: DataPath) -> None:
+    topic = path.topic()
+    path.produce(batch(b"a"))
+    path.move_leader(topic, 0, OTHER_NODE)
+    assert path.produce(batch(b"b")).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert path.produce(batch(b"b"), node_id=OTHER_NODE).base_offset == 1
+    assert path.partition(topic, 0).log.epoch_end_offset(0) == (0, 1)
+
+
+def test_changed_config_rules_the_next_append(path: DataPath) -> None:
+    path.topic()
+    assert path.produce(batch(b"x" * 500)).error_code == 0
+    path.set_config("t", "max.message.bytes", "100")
+    assert path.produce(batch(b"x" * 500)).error_code == ErrorCode.MESSAGE_TOO_LARGE
+    path.set_config("t", "max.message.bytes", "1000")
+    assert path.produce(batch(b"x" * 500)).error_code == 0
+
+
+def test_record_errors_are_listed(path: DataPath) -> None:
+    path.topic(cleanup_policy="compact")
+    answer = path.produce(batch((b"k", b"v"), (None, b"v")))
+    assert answer.error_code == ErrorCode.INVALID_RECORD
+    assert [error.batch_index for error in answer.record_errors] == [1]
+    assert answer.record_errors[0].batch_index_error_message
+    assert answer.error_message
+    assert (answer.base_offset, answer.log_start_offset) == (-1, 0)
+
+
+def test_transactional_records_without_an_id_refuse_the_request(path: DataPath) -> None:
+    path.topic()
+    data = batch(b"v", pid=1, epoch=0, seq=0, attributes=TRANSACTIONAL)
+    with pytest.raises(KafkaError) as refused:
+        path.produce(data)
+    assert refused.value.code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+def test_transactional_records_of_an_unknown_id_have_no_mapping(path: DataPath) -> None:
+    topic = path.topic()
+    data = batch(b"v", pid=1, epoch=0, seq=0, attributes=TRANSACTIONAL)
+    answer = path.produce(data, transactional_id="tx")
+    assert answer.error_code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert path.partition(topic, 0).log.end_offset == 0
+
+
+# ---------------------------------------------------------------- durability
+
+
+def test_reply_waits_for_the_journal_of_each_partition_it_touched(path: DataPath) -> None:
+    topic = path.topic(partitions=3)
+    parts = [PartitionProduceData(index=i, records=batch(b"a")) for i in (0, 2)]
+    ctx = path.context(9)
+    path.produce_request(ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=parts)]), ctx)
+    assert list(ctx.journals) == [path.partition(topic, i).journal for i in (0, 2)]
+
+
+def test_nothing_is_visible_before_the_flush(path: DataPath) -> None:
+    topic = path.topic()
+    path.produce(batch(b"a"), end_turn=False)
+    partition = path.partition(topic, 0)
+    assert (partition.log.end_offset, partition.high_watermark) == (1, 0)
+    assert len(path.fetch().records) == 0
+    assert path.list_offset(-1).offset == 0
+    path.end_turn()
+    assert partition.high_watermark == 1
+    assert len(path.fetch().records) > 0
+
+
+def test_repetition_in_the_same_turn_waits_too(path: DataPath) -> None:
+    topic = path.topic()
+    first = batch(b"a", pid=1, epoch=0, seq=0)
+    path.produce(first, end_turn=False)
+    data = TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0, records=first)])
+    ctx = path.context(9)
+    response = path.produce_request(ProduceRequest(acks=1, topic_data=[data]), ctx)
+    assert response.responses[0].partition_responses[0].base_offset == 0
+    assert list(ctx.journals) == [path.partition(topic, 0).journal]
+
+
+def test_failed_write_takes_back_records_and_producers(path: DataPath) -> None:
+    topic = path.topic()
+    path.produce(batch(b"a", pid=1, epoch=0, seq=0))
+    partition = path.partition(topic, 0)
+    before = partition.producers.fingerprint()
+    path.env.files.inject(1, short_bytes=20)
+    path.produce(batch(b"lost", b"lost", pid=1, epoch=0, seq=1))
+    path.env.files.heal()
+    assert len(path.refused) == 1
+    assert (partition.log.end_offset, partition.high_watermark) == (1, 1)
+    assert partition.producers.fingerprint() == before
+    retried = path.produce(batch(b"b", b"c", pid=1, epoch=0, seq=1))
+    assert (retried.error_code, retried.base_offset) == (0, 1)
+
+
+def test_failed_first_write_leaves_an_empty_partition_that_works(path: DataPath) -> None:
+    topic = path.topic()
+    path.env.files.inject(1, short_bytes=20)
+    path.produce(batch(b"lost", pid=1, epoch=0, seq=0))
+    path.env.files.heal()
+    assert path.partition(topic, 0).log.end_offset == 0
+    assert path.produce(batch(b"a", pid=1, epoch=0, seq=0, ts=NOW_MS)).base_offset == 0
+    assert path.partition(topic, 0).log.epoch_end_offset(0) == (0, 1)
