@@ -90,6 +90,7 @@ class Partition:
         self.closed = False
         self._producers: Producers | None = None
         self._snapshots = ProducerSnapshots(broker.env.files, log.directory)
+        self._snapshots.remove_after(log.end_offset)  # of records that a crash took
         self._appended_at_snapshot = 0
 
     def configure(self, topic: Topic, metadata: ClusterMetadata) -> None:
@@ -297,7 +298,6 @@ class Partition:
     def _load_producers(self) -> Producers:
         producers = Producers()
         log = self.log
-        self._snapshots.remove_after(log.flushed_offset)
         latest = self._snapshots.latest(log.flushed_offset)
         offset = log.log_start_offset
         if latest is not None and latest[0] >= offset:

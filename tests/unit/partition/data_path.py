@@ -63,6 +63,8 @@ class DataPath:
 
     def __init__(self, env: Env | None = None, **settings: str) -> None:
         self.env = env or sim_env()
+        self.env.files.makedirs("data")
+        self.env.files.sync_dir("")
         self.config = BrokerConfig.load({key.replace("_", "."): value for key, value in settings.items()})
         self.metadata = ClusterMetadata(self.config, [0, OTHER_NODE])
         self.nodes = [SimpleNamespace(node_id=0), SimpleNamespace(node_id=OTHER_NODE)]

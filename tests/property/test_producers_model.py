@@ -1,0 +1,148 @@
+"""Random work of idempotent producers against a model: retries, gaps, new epochs, wraps, lost writes and restarts.
+
+The model keeps every batch that was ever acknowledged, and says from the rules alone what the partition has to answer.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from protocol.errors import ErrorCode
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "partition"))
+
+from data_path import DataPath, batch, values_of  # the harness lies beside the unit tests
+
+MAX = 2**31 - 1
+PRODUCERS = st.integers(1, 3)
+COUNTS = st.integers(1, 4)
+
+
+class Known(NamedTuple):
+    """One batch of a producer's present epoch that the partition may still know."""
+
+    first: int
+    last: int
+    offset: int
+
+
+class ProducerMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.path = DataPath()
+        self.path.topic()
+        self.epochs: dict[int, int] = {}
+        self.known: dict[int, list[Known]] = {}
+        self.values: list[bytes] = []
+        self.number = 0
+
+    # -- what the rules say
+
+    def expected(self, pid: int, epoch: int, first: int, count: int) -> tuple[ErrorCode, int]:
+        last = (first + count - 1) & MAX
+        end = len(self.values)
+        if pid not in self.epochs:
+            return ErrorCode.NONE, end
+        known, at = self.known[pid], self.epochs[pid]
+        if epoch == at:
+            for entry in known:
+                if (entry.first, entry.last) == (first, last):
+                    return ErrorCode.NONE, entry.offset
+            follows = (known[-1].last + 1) & MAX
+            return (ErrorCode.NONE, end) if first == follows else (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+        if epoch < at:
+            return ErrorCode.INVALID_PRODUCER_EPOCH, -1
+        return (ErrorCode.NONE, end) if first == 0 else (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+
+    def send(self, pid: int, epoch: int, first: int, count: int) -> None:
+        values = [b"%d" % (self.number + i) for i in range(count)]
+        self.number += count
+        code, offset = self.expected(pid, epoch, first, count)
+        answer = self.path.produce(batch(*values, pid=pid, epoch=epoch, seq=first))
+        assert (answer.error_code, answer.base_offset) == (code, offset)
+        if code == ErrorCode.NONE and offset == len(self.values):
+            if self.epochs.get(pid) != epoch:
+                self.epochs[pid], self.known[pid] = epoch, []
+            self.known[pid] = [*self.known[pid], Known(first, (first + count - 1) & MAX, offset)][-5:]
+            self.values += values
+
+    # -- what producers do
+
+    @rule(pid=PRODUCERS, count=COUNTS)
+    def go_on(self, pid: int, count: int) -> None:
+        known = self.known.get(pid)
+        self.send(pid, self.epochs.get(pid, 0), (known[-1].last + 1) & MAX if known else 0, count)
+
+    @rule(pid=PRODUCERS, count=COUNTS, near=st.integers(0, 3))
+    def begin_near_the_wrap(self, pid: int, count: int, near: int) -> None:
+        if pid not in self.epochs:
+            self.send(pid, 0, MAX - near, count)
+
+    @precondition(lambda self: self.known)
+    @rule(data=st.data())
+    def repeat(self, data: st.DataObject) -> None:
+        pid = data.draw(st.sampled_from(sorted(self.known)))
+        entry = data.draw(st.sampled_from(self.known[pid]))
+        self.send(pid, self.epochs[pid], entry.first, ((entry.last - entry.first) & MAX) + 1)
+
+    @rule(pid=PRODUCERS, count=COUNTS, step=st.integers(-8, 8), epoch_step=st.integers(-1, 1))
+    def send_anything(self, pid: int, count: int, step: int, epoch_step: int) -> None:
+        known = self.known.get(pid)
+        first = (known[-1].last + step) & MAX if known else abs(step)
+        self.send(pid, max(0, self.epochs.get(pid, 0) + epoch_step), first, count)
+
+    @rule(pid=PRODUCERS, count=COUNTS)
+    def begin_a_new_epoch(self, pid: int, count: int) -> None:
+        self.send(pid, self.epochs.get(pid, 0) + 1, 0, count)
+
+    # -- what happens to the broker
+
+    @rule(pid=PRODUCERS, count=COUNTS, short=st.sampled_from([0, 1, 40]))
+    def lose_a_write(self, pid: int, count: int, short: int) -> None:
+        known = self.known.get(pid)
+        first = (known[-1].last + 1) & MAX if known else 0
+        self.path.env.files.inject(1, short_bytes=short)
+        self.path.produce(batch(*[b"lost"] * count, pid=pid, epoch=self.epochs.get(pid, 0), seq=first))
+        self.path.env.files.heal()
+
+    @rule()
+    def snapshot(self) -> None:
+        self.path.partition(self.path.metadata.topics["t"], 0).take_snapshot()
+
+    @rule()
+    def restart(self) -> None:
+        """Of each producer only the last batch is sure to be known after a clean stop (the snapshot holds no more)."""
+        self.path = self.path.reopened()
+        self.reconcile()
+
+    @rule()
+    def kill(self) -> None:
+        self.path = self.path.reopened(clean=False)
+        self.reconcile()
+
+    def reconcile(self) -> None:
+        """How many older batches are known after a start depends on the snapshot; none of them may be another one."""
+        partition = self.path.partition(self.path.metadata.topics["t"], 0)
+        for pid, known in self.known.items():
+            entry = partition.producers.entries[pid]
+            kept = [Known(b.base_sequence, b.last_sequence, b.base_offset) for b in entry.batches]
+            assert kept
+            assert kept == known[-len(kept) :]
+            assert entry.producer_epoch == self.epochs[pid]
+            self.known[pid] = kept
+
+    @invariant()
+    def every_acknowledged_record_is_there_once(self) -> None:
+        answer = self.path.fetch()
+        assert answer.high_watermark == len(self.values)
+        assert values_of(answer.records) == self.values
+
+
+ProducerMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+test_producers_keep_to_the_model = ProducerMachine.TestCase

@@ -1,0 +1,237 @@
+"""A partition over restarts, failures and housekeeping: what it still knows of its records and producers."""
+
+from __future__ import annotations
+
+import pytest
+from data_path import NOW_MS, DataPath, batch, values_of
+
+from broker import partition as partition_module
+from broker.coordinator.producers import ProducerSnapshot
+from broker.producer_snapshots import ProducerSnapshots, decode_snapshot, encode_snapshot
+from protocol.errors import ErrorCode
+from protocol.record_batch import ABORT, TRANSACTIONAL, BatchHeader, control_batch
+from storage.sim_env import MemoryFiles
+
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def path() -> DataPath:
+    return DataPath()
+
+
+def snapshots(path: DataPath, name: str = "t-0") -> list[int]:
+    return [int(n[:20]) for n in path.env.files.listdir(f"data/{name}") if n.endswith(".snapshot")]
+
+
+# ---------------------------------------------------------------- restarts
+
+
+def test_records_and_watermark_survive_a_restart(path: DataPath) -> None:
+    path.topic()
+    path.produce(batch(b"a", b"b"))
+    for clean in (True, False):
+        path = path.reopened(clean=clean)
+        answer = path.fetch()
+        assert (answer.high_watermark, values_of(answer.records)) == (2, [b"a", b"b"])
+    assert path.produce(batch(b"c")).base_offset == 2
+
+
+def test_clean_restart_remembers_the_last_batch_of_each_producer(path: DataPath) -> None:
+    path.topic()
+    for seq in range(3):
+        path.produce(batch(b"a", pid=1, epoch=0, seq=seq))
+    path = path.reopened()
+    assert snapshots(path) == [3]
+    assert path.produce(batch(b"a", pid=1, epoch=0, seq=2)).base_offset == 2
+    assert path.produce(batch(b"a", pid=1, epoch=0, seq=1)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert path.produce(batch(b"a", pid=1, epoch=0, seq=3)).base_offset == 3
+
+
+def test_killed_broker_knows_all_five_batches_from_the_log(path: DataPath) -> None:
+    topic = path.topic()
+    for seq in range(7):
+        path.produce(batch(b"a", pid=1, epoch=0, seq=seq))
+    before = path.partition(topic, 0).producers.fingerprint()
+    path = path.reopened(clean=False)
+    assert path.partition(path.metadata.topics["t"], 0).producers.fingerprint() == before
+    assert path.produce(batch(b"a", pid=1, epoch=0, seq=2)).base_offset == 2
+
+
+def test_snapshot_and_the_log_after_it_make_the_state(path: DataPath) -> None:
+    topic = path.topic()
+    path.produce(batch(b"a", pid=1, epoch=0, seq=0))
+    path.produce(batch(b"a", pid=2, epoch=5, seq=0))
+    assert path.partition(topic, 0).take_snapshot()
+    path.produce(batch(b"a", b"b", pid=1, epoch=0, seq=1))
+    before = path.partition(topic, 0).producers.fingerprint()
+    path = path.reopened(clean=False)
+    assert path.partition(path.metadata.topics["t"], 0).producers.fingerprint() == before
+
+
+def test_snapshot_behind_the_end_of_the_log_is_not_believed(path: DataPath) -> None:
+    topic = path.topic()
+    path.produce(batch(b"a", pid=1, epoch=0, seq=0))
+    path.produce(batch(b"b", pid=1, epoch=0, seq=1))
+    partition = path.partition(topic, 0)
+    partition.take_snapshot()
+    partition.log.cut_back(1)
+    partition.reload()
+    assert snapshots(path) == []
+    assert (partition.log.end_offset, partition.high_watermark) == (1, 1)
+    assert path.produce(batch(b"B", pid=1, epoch=0, seq=1)).base_offset == 1
+
+
+def test_snapshot_of_lost_records_is_deleted_before_others_take_their_place(path: DataPath) -> None:
+    topic = path.topic()
+    path.produce(batch(b"a", pid=1, epoch=0, seq=0))
+    path.partition(topic, 0).log.sync()
+    path.produce(batch(b"b", pid=1, epoch=0, seq=1))
+    path.partition(topic, 0).take_snapshot()
+    files = path.env.files.crash(lose_unsynced=True)  # a power cut: the snapshot was synced, the record was not
+    path = path.reopened(clean=False, files=files)
+    assert path.partition(path.metadata.topics["t"], 0).log.end_offset == 1
+    path.produce(batch(b"x"))  # of no producer: the state is not loaded for it
+    path = path.reopened(clean=False)
+    assert path.produce(batch(b"b", pid=1, epoch=0, seq=1)).base_offset == 2
+
+
+def test_damaged_snapshot_falls_back_to_the_one_before_or_the_log(path: DataPath) -> None:
+    topic = path.topic()
+    for seq in range(3):
+        path.produce(batch(b"a", pid=1, epoch=0, seq=seq))
+        path.partition(topic, 0).take_snapshot()
+    assert snapshots(path) == [2, 3]
+    before = path.partition(topic, 0).producers.fingerprint()[0][-1]
+    newest = f"data/t-0/{3:020d}.snapshot"
+    data = path.env.files.read_file(newest)
+    for damaged in (b"", data[:20], data[:-1], data[:7] + b"\xff" + data[8:], data + b"\0"):
+        path.env.files.write_file_atomic(newest, damaged)
+        again = path.reopened(clean=False, files=path.env.files.crash())
+        kept = again.partition(again.metadata.topics["t"], 0).producers.fingerprint()[0][-1]
+        assert kept == before[-2:]
+        assert snapshots(again) == [2]
+
+
+def test_snapshot_codec_keeps_every_field() -> None:
+    producers = [
+        ProducerSnapshot(1, 2, 3, 4, 5, 6, 7, 8),
+        ProducerSnapshot(2**63 - 1, 32767, -1, -1, 0, -1, -1, -1),
+    ]
+    data = encode_snapshot(producers)
+    assert decode_snapshot(data) == producers
+    assert len(data) == 2 + 4 + 4 + 2 * 46
+    for wrong in (b"\0\2" + data[2:], data[:5], b""):
+        with pytest.raises(ValueError, match=r"version|early"):
+            decode_snapshot(wrong)
+
+
+def test_partition_without_producers_never_loads_them(path: DataPath) -> None:
+    topic = path.topic()
+    path.produce(batch(b"a"))
+    assert path.partition(topic, 0)._producers is None
+    assert path.fetch().high_watermark == 1
+    assert path.partition(topic, 0)._producers is None
+
+
+def test_transaction_of_an_older_broker_is_replayed(path: DataPath) -> None:
+    topic = path.topic()
+    partition = path.partition(topic, 0)
+    data = batch(b"a", pid=1, epoch=0, seq=0, attributes=TRANSACTIONAL)
+    marker = control_batch(ABORT, timestamp_ms=NOW_MS, producer_id=1, producer_epoch=1, coordinator_epoch=9)
+    for offset, raw in enumerate((data, marker)):
+        whole = offset.to_bytes(8, "big") + raw[8:]
+        header = BatchHeader.from_buffer(whole)
+        partition.log.append(
+            [whole], base_offset=offset, last_offset=offset, max_timestamp_ms=header.max_timestamp, size=len(whole)
+        )
+    partition.log.flush()
+    entry = partition.producers.entries[1]
+    assert (entry.producer_epoch, entry.coordinator_epoch, entry.txn_first_offset) == (1, 9, -1)
+
+
+# ---------------------------------------------------------------- housekeeping
+
+
+def run(path: DataPath, name: str = "t") -> None:
+    for _ in path.partition(path.metadata.topics[name], 0).maintenance(path.now_ms):
+        pass
+
+
+def test_retention_moves_the_start_and_drops_old_snapshots(path: DataPath) -> None:
+    topic = path.topic(segment_bytes=str(1 << 20), retention_bytes=str(1 << 20))
+    partition = path.partition(topic, 0)
+    for seq in range(4):
+        path.produce(batch(b"x" * 600_000, pid=1, epoch=0, seq=seq))
+        partition.take_snapshot()
+    partition.log.config = partition.log.config._replace(retention_bytes=700_000)
+    run(path)
+    start = partition.log_start_offset
+    assert start > 0
+    assert all(offset >= start for offset in snapshots(path))
+    assert path.fetch(0).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_retention_keeps_what_is_not_yet_visible(path: DataPath) -> None:
+    topic = path.topic()
+    path.produce(batch(b"old", ts=NOW_MS - 30 * DAY_MS), end_turn=False)
+    run(path)
+    path.end_turn()
+    assert path.partition(topic, 0).log_start_offset == 0
+
+
+def test_idle_producers_are_forgotten(path: DataPath) -> None:
+    topic = path.topic()
+    path.produce(batch(b"a", pid=1, epoch=0, seq=0))
+    path.advance(DAY_MS - 1)
+    path.produce(batch(b"a", pid=2, epoch=0, seq=0, ts=path.now_ms))
+    run(path)
+    assert sorted(path.partition(topic, 0).producers.entries) == [1, 2]
+    path.advance(1)
+    run(path)
+    assert sorted(path.partition(topic, 0).producers.entries) == [2]
+    assert path.produce(batch(b"a", pid=1, epoch=0, seq=77)).error_code == 0
+
+
+def test_snapshot_is_taken_after_enough_bytes(path: DataPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition_module, "SNAPSHOT_EVERY_BYTES", 300)
+    path.topic()
+    path.produce(batch(b"x" * 100, pid=1, epoch=0, seq=0))
+    run(path)
+    assert snapshots(path) == []
+    path.produce(batch(b"x" * 100, pid=1, epoch=0, seq=1))
+    run(path)
+    assert snapshots(path) == [2]
+    run(path)
+    assert snapshots(path) == [2]
+
+
+def test_snapshot_waits_for_what_is_not_written(path: DataPath) -> None:
+    topic = path.topic()
+    assert not path.partition(topic, 0).take_snapshot()
+    path.produce(batch(b"x", pid=1, epoch=0, seq=0), end_turn=False)
+    assert not path.partition(topic, 0).take_snapshot()
+    path.end_turn()
+    assert path.partition(topic, 0).take_snapshot()
+
+
+def test_two_snapshots_are_kept() -> None:
+    files = MemoryFiles()
+    files.makedirs("data/t-0")
+    kept = ProducerSnapshots(files, "data/t-0")
+    for offset in (5, 9, 12, 20):
+        kept.write(offset, [])
+    assert kept.offsets == ProducerSnapshots(files, "data/t-0").offsets == [12, 20]
+    assert kept.latest(19) == (12, [])
+    assert kept.latest(11) is None
+
+
+def test_deleted_partition_leaves_no_files(path: DataPath) -> None:
+    topic = path.topic()
+    path.produce(batch(b"a", pid=1, epoch=0, seq=0))
+    path.partition(topic, 0).take_snapshot()
+    path.delete_topic(topic)
+    assert path.env.files.listdir("data/t-0") == []
+    run_after = path.topic("t", topic_id=b"another id of t.")
+    assert path.produce(batch(b"b")).base_offset == 0
+    assert path.partition(run_after, 0).high_watermark == 1
