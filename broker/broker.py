@@ -158,6 +158,11 @@ class Broker:
         """Whether a partition has anything in it, without making its files."""
         return (topic.topic_id, index) in self._partitions or self.directory.exists(topic.name, index)
 
+    def partition_size(self, name: str, index: int) -> int:
+        """Bytes of a partition's log, whether it is open or not."""
+        log = self.directory.logs.get((name, index))
+        return log.size_bytes if log is not None else self.directory.size_on_disk(name, index)
+
     def start_maintenance(self) -> None:
         """Begin the rounds of housekeeping."""
         Maintenance(self).start()
@@ -239,8 +244,11 @@ class Broker:
 
     def end_turn(self) -> None:
         """Write what the turn appended and send its replies."""
+        durability = self.durability
+        durability.end_turn()
+        while durability.has_more:  # replies that left made room for requests that had waited
+            durability.end_turn()
         self._turn_open = False
-        self.durability.end_turn()
 
     def sync_done(self, failed: dict[Log, Exception]) -> None:
         """The syncs that `start_sync` began have ended."""

@@ -111,6 +111,13 @@ class DataDirectory:
         """Whether a partition has anything on disk."""
         return self.env.files.exists(f"{self.path}/{name}-{index}")
 
+    def size_on_disk(self, name: str, index: int) -> int:
+        """Bytes of the segments of a log that is not open."""
+        files, path = self.env.files, f"{self.path}/{name}-{index}"
+        if not files.exists(path):
+            return 0
+        return sum(files.file_size(f"{path}/{file}") for file in files.listdir(path) if file.endswith(".log"))
+
     def forget(self, name: str, index: int) -> None:
         """A partition's log has been deleted."""
         self.logs.pop((name, index), None)

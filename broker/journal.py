@@ -196,6 +196,11 @@ class Durability:
         self.end_turn()
 
     @property
+    def has_more(self) -> bool:
+        """Whether something has come since `end_turn` began."""
+        return bool(self._dirty or self._connections)
+
+    @property
     def idle(self) -> bool:
         """Whether nothing waits to be written or synced."""
         return not (self._dirty or self._next or self._syncing)
