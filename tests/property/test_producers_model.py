@@ -79,12 +79,22 @@ class ProducerMachine(RuleBasedStateMachine):
         known = self.known.get(pid)
         self.send(pid, self.epochs.get(pid, 0), (known[-1].last + 1) & MAX if known else 0, count)
 
-    @rule(pid=PRODUCERS, count=COUNTS, near=st.integers(0, 3))
-    def begin_near_the_wrap(self, pid: int, count: int, near: int) -> None:
+    @rule(pid=PRODUCERS, near=st.integers(0, 3))
+    def go_over_the_wrap(self, pid: int, near: int) -> None:
+        """A producer nobody knows may begin anywhere: just below 2^31, with a batch that ends there."""
+        pid += 10
         if pid not in self.epochs:
-            self.send(pid, 0, MAX - near, count)
+            self.send(pid, 0, MAX - near, near + 1)
+            self.send(pid, 0, 0, 1)
 
-    @precondition(lambda self: self.known)
+    @rule(pid=PRODUCERS)
+    def go_on_and_repeat_all(self, pid: int) -> None:
+        for _ in range(6):
+            self.go_on(pid, 1)
+        for entry in self.known[pid]:
+            self.send(pid, self.epochs[pid], entry.first, 1)
+
+    @precondition(lambda self: bool(self.known))
     @rule(data=st.data())
     def repeat(self, data: st.DataObject) -> None:
         pid = data.draw(st.sampled_from(sorted(self.known)))
