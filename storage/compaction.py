@@ -77,6 +77,7 @@ def clean(
     yield from plan_keys(plan, segments, log.cleaned_offset, max_keys)
     segments = [segment for segment in segments if segment.base_offset < plan.end_offset]
     for group in _groups(segments, log.config.segment_bytes):
+        yield  # the renames and removals of a group are a slice of their own
         done = yield from _clean_group(log, plan, group, drop_headers)
         if not done:
             return

@@ -12,7 +12,7 @@ from storage.env import Env
 from storage.errors import StorageError
 from storage.log_writer import LogWriter
 from storage.recovery import RecoveryReport, recover
-from storage.segment import FileSlice, Segment
+from storage.segment import FileSlice, base_offset_of
 
 __all__ = ["FileSlice", "Log", "LogConfig", "RecoveryReport", "StorageError"]
 
@@ -72,7 +72,7 @@ class Log(LogWriter):
         segments = self.segments
         first = len(segments) - 1
         if offset < segments[first].base_offset:
-            first = max(0, bisect_right(segments, offset, key=_base_offset) - 1)
+            first = max(0, bisect_right(segments, offset, key=base_offset_of) - 1)
         for at in range(first, len(segments)):
             segment = segments[at]
             if segment.base_offset >= limit_offset:
@@ -86,7 +86,7 @@ class Log(LogWriter):
     def batches(self, from_offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
         """(header, bytes) of every written batch from the one that holds from_offset on, in big reads."""
         segments = self.segments
-        at = max(0, bisect_right(segments, from_offset, key=_base_offset) - 1)
+        at = max(0, bisect_right(segments, from_offset, key=base_offset_of) - 1)
         for segment in segments[at:]:
             for _, header, batch in segment.batches(segment.position_of(from_offset)):
                 yield header, batch
@@ -185,7 +185,3 @@ class Log(LogWriter):
         doomed = f"{self.directory}.{self.env.rng.uuid_bytes().hex()}-delete"
         files.rename(self.directory, doomed)
         files.remove_tree(doomed)
-
-
-def _base_offset(segment: Segment) -> int:
-    return segment.base_offset

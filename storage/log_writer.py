@@ -7,6 +7,7 @@ was before it; when even that cannot be had, the log is out of use until it is o
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from storage import checkpoints
@@ -16,7 +17,7 @@ from storage.epochs import LeaderEpochs
 from storage.errors import StorageError
 from storage.index import TIME_ENTRY_BYTES
 from storage.recovery import RecoveryReport, remove_segment
-from storage.segment import Segment
+from storage.segment import Segment, base_offset_of
 
 
 class LogWriter:
@@ -144,16 +145,14 @@ class LogWriter:
         if target <= self.synced_offset:
             return self.synced_offset
         segments = list(self.segments)
-        for at in range(len(segments) - 1, -1, -1):
-            segment = segments[at]
+        first = max(0, bisect_right(segments, self.synced_offset, key=base_offset_of) - 1)
+        for segment in segments[first:]:  # upwards: no crash may keep a later one without an earlier one
             try:
                 if segment.file.size:
                     segment.file.sync()
             except FileNotFoundError:
                 if segment in self.segments:
                     raise  # else retention was faster
-            if segment.base_offset <= self.synced_offset:
-                break
         if not self._names_synced:
             self._names_synced = True  # first: a file made meanwhile clears it again
             try:
@@ -174,12 +173,14 @@ class LogWriter:
             return
         files = self.env.files
         try:
+            count = len(self.segments)
             while len(self.segments) > 1 and self.segments[-1].base_offset >= offset:
-                segment = self.segments[-1]
+                segment = self.segments.pop()
                 segment.file.close()
                 remove_segment(files, self.directory, segment.base_offset)
-                self.segments.pop()
                 self.end_offset = segment.base_offset
+            if len(self.segments) < count:
+                files.sync_dir(self.directory)  # before the cut: a power cut must not leave a hole
             segment = self.segments[-1]
             position = segment.position_of(offset)
             end_offset = offset

@@ -341,3 +341,8 @@ def read_batches(file: File, position: int, end: int) -> Iterator[tuple[int, Bat
                 return
         yield position, header, view[at : at + size]
         position += size
+
+
+def base_offset_of(segment: Segment) -> int:
+    """The key that segments are searched by."""
+    return segment.base_offset

@@ -1,0 +1,325 @@
+"""What the cleaner keeps, drops, rewrites and leaves alone."""
+
+from __future__ import annotations
+
+import pytest
+from log_kit import DIRECTORY, content, live, put, put_marker, reopened
+
+from protocol.record_batch import (
+    ABORT,
+    COMMIT,
+    DELETE_HORIZON,
+    TRANSACTIONAL,
+    build_batch,
+    control_batch,
+    iter_records,
+)
+from storage.compaction import clean
+from storage.log import Log, LogConfig
+from storage.sim_env import sim_env
+
+CONFIG = LogConfig(
+    segment_bytes=400,
+    index_interval_bytes=100,
+    cleanup_policy=frozenset({"compact"}),
+    delete_retention_ms=1000,
+)
+NOW = 50_000
+
+
+@pytest.fixture
+def log():
+    return Log.open(sim_env(), DIRECTORY, CONFIG)
+
+
+def run(log, now_ms=NOW, **arguments):
+    return sum(1 for _ in log.clean(now_ms, **arguments))
+
+
+def fill_up(log):
+    """Roll, so that all that was put can be cleaned."""
+    log.flush()
+    log.roll()
+    put(log, (b"active", b"segment"))
+    log.flush()
+
+
+def records(log):
+    return [
+        (r.offset, r.key, r.value)
+        for header, batch in log.batches(0)
+        if not header.is_control
+        for r in iter_records(batch)
+    ]
+
+
+def test_clean_keeps_the_last_of_each_key_at_its_offset(log):
+    for n in range(12):
+        put(log, (b"k%d" % (n % 3), b"v%d" % n))
+    fill_up(log)
+    before = live(log)
+    run(log)
+    assert records(log) == [(9, b"k0", b"v9"), (10, b"k1", b"v10"), (11, b"k2", b"v11"), (12, b"active", b"segment")]
+    assert live(log) == before
+    assert (log.end_offset, log.cleaned_offset, log.dirty_ratio()) == (13, 12, 0.0)
+    after = reopened(log.env, CONFIG)
+    assert content(after) == content(log)
+
+
+def test_active_segment_is_never_cleaned(log):
+    for _ in range(3):
+        put(log, (b"k", b"v"))
+    log.flush()
+    before = content(log)
+    assert (run(log), content(log)) == (0, before)
+
+
+def test_records_from_the_limit_on_are_kept(log):
+    for n in range(12):
+        put(log, (b"k", b"v%d" % n))
+    fill_up(log)
+    run(log, last_stable_offset=5)
+    assert [offset for offset, key, _ in records(log) if key == b"k"] == [4, *range(5, 12)]
+    assert log.cleaned_offset == 5
+
+
+def test_records_that_are_too_young_are_kept(log):
+    log.config = CONFIG._replace(min_compaction_lag_ms=500)
+    for n in range(12):
+        put(log, (b"k", b"v%d" % n), timestamp_ms=1000 + 100 * n)
+    fill_up(log)
+    young = next(s.base_offset for s in log.segments if s.largest_timestamp > 2000 - 500)
+    run(log, now_ms=2000)
+    assert log.cleaned_offset == young > 0
+    assert next(r for r in records(log) if r[0] >= young)[0] == young
+
+
+def test_part_of_a_batch_that_survives_keeps_offsets_sequence_and_codec(log):
+    put(
+        log,
+        *[(b"k%d" % n, b"v") for n in range(4)],
+        producer_id=7,
+        producer_epoch=2,
+        base_sequence=40,
+        attributes=1,
+    )
+    put(log, (b"k0", b"new"), (b"k3", b"new"))
+    fill_up(log)
+    run(log)
+    header, batch = next(log.batches(0))
+    assert (header.base_offset, header.last_offset, header.record_count) == (0, 3, 2)
+    assert (header.producer_id, header.producer_epoch, header.base_sequence, header.codec) == (7, 2, 40, 1)
+    assert [(r.offset, r.key, r.timestamp) for r in iter_records(batch)] == [(1, b"k1", 1000), (2, b"k2", 1000)]
+
+
+def test_emptied_batch_stays_as_a_bare_header_while_a_producer_needs_it(log):
+    put(log, (b"k", b"old"), producer_id=7, producer_epoch=0, base_sequence=0)
+    put(log, (b"k", b"newer"), producer_id=8, producer_epoch=0, base_sequence=5)
+    put(log, (b"k", b"new"))
+    fill_up(log)
+    run(log, last_offset_by_producer={8: 1})
+    headers = [header for header, _ in log.batches(0)]
+    assert [(h.base_offset, h.producer_id, h.record_count) for h in headers] == [(1, 8, 0), (2, -1, 1), (3, -1, 1)]
+    assert headers[0].base_sequence == 5
+    assert reopened(log.env, CONFIG).report.dropped_bytes == 0
+
+
+def test_last_batch_of_every_producer_stays_when_nobody_says_who_is_active(log):
+    for sequence in range(3):
+        put(log, (b"k", b"v"), producer_id=7, producer_epoch=0, base_sequence=sequence)
+    put(log, (b"k", b"new"))
+    fill_up(log)
+    run(log)
+    assert [(h.base_offset, h.record_count) for h, _ in log.batches(0)] == [(2, 0), (3, 1), (4, 1)]
+
+
+def test_tombstone_stays_until_its_horizon_and_then_goes(log):
+    put(log, (b"k", b"v"))
+    put(log, (b"k", None), (b"other", b"x"))
+    fill_up(log)
+    run(log)
+    (header, batch), *_ = log.batches(0)
+    assert header.attributes & DELETE_HORIZON
+    assert header.delete_horizon_ms == NOW + 1000
+    assert [(r.key, r.value, r.timestamp) for r in iter_records(batch)] == [
+        (b"k", None, 1000),
+        (b"other", b"x", 1000),
+    ]
+    for now_ms, expected in ((NOW + 999, [b"k", b"other"]), (NOW + 1000, [b"other"])):
+        fill_up(log)
+        run(log, now_ms)
+        assert [key for _, key, _ in records(log)][: len(expected)] == expected
+
+
+def test_record_without_key_goes(log):
+    put(log, (None, b"x"), (b"k", b"v"))
+    fill_up(log)
+    run(log)
+    assert records(log)[0] == (1, b"k", b"v")
+
+
+def transaction(log, producer_id, key, value):
+    put(log, (key, value), producer_id=producer_id, producer_epoch=0, base_sequence=0, attributes=TRANSACTIONAL)
+
+
+def marker(log, producer_id, kind):
+    put_marker(
+        log,
+        control_batch(kind, base_offset=log.end_offset, timestamp_ms=1000, producer_id=producer_id, producer_epoch=0),
+    )
+
+
+def test_aborted_record_never_replaces_a_committed_one(log):
+    put(log, (b"k", b"committed"))
+    transaction(log, 5, b"k", b"aborted")
+    marker(log, 5, ABORT)
+    transaction(log, 5, b"k2", b"fine")
+    marker(log, 5, COMMIT)
+    fill_up(log)
+    run(log)
+    assert records(log)[:2] == [(0, b"k", b"committed"), (3, b"k2", b"fine")]
+    kept = [h.base_offset for h, _ in log.batches(0) if h.is_control]
+    assert kept == [2, 4]
+
+
+def test_marker_goes_after_its_data_and_the_horizon(log):
+    transaction(log, 5, b"k", b"aborted")
+    marker(log, 5, ABORT)
+    put(log, (b"x", b"y"))
+    fill_up(log)
+    nobody = {"last_offset_by_producer": {}}
+    run(log, NOW, **nobody)
+    assert [h.base_offset for h, _ in log.batches(0)] == [1, 2, 3]
+    fill_up(log)
+    run(log, NOW, **nobody)
+    control = next(h for h, _ in log.batches(0))
+    assert control.delete_horizon_ms == NOW + 1000
+    fill_up(log)
+    run(log, NOW + 1000, **nobody)
+    assert not any(h.is_control for h, _ in log.batches(0))
+
+
+def test_pass_ends_before_a_transaction_that_is_still_open(log):
+    put(log, (b"k", b"1"))
+    put(log, (b"k", b"2"))
+    transaction(log, 5, b"k", b"maybe")
+    put(log, (b"k", b"3"))
+    fill_up(log)
+    run(log)
+    assert [offset for offset, key, _ in records(log) if key == b"k"] == [1, 2, 3]
+    assert log.cleaned_offset == 2
+
+
+def test_headers_named_are_dropped_only_from_what_is_rewritten(log):
+    headers = [("txid", b"1"), ("mine", b"2")]
+    put(log, (b"a", b"1", headers), (b"b", b"1", headers))
+    put(log, (b"a", b"2", headers))
+    fill_up(log)
+    run(log, drop_headers=frozenset({"txid"}))
+    found = {r.key: r.headers for _, batch in log.batches(0) for r in iter_records(batch)}
+    assert found[b"b"] == (("mine", b"2"),)
+    assert found[b"a"] == tuple(headers)
+
+
+def test_map_that_is_full_ends_the_pass_and_the_next_goes_on(log):
+    for n in range(40):
+        put(log, (b"k%d" % (n % 10), b"v%d" % n))
+    fill_up(log)
+    before = live(log)
+    passes = 0
+    while log.cleaned_offset < 40:
+        list(clean(log, NOW, log.end_offset, max_keys=4))
+        passes += 1
+        assert live(log) == before
+    assert passes > 2
+    assert len(records(log)) == 11
+
+
+def test_small_segments_become_one(log):
+    for n in range(60):
+        put(log, (b"k%d" % (n % 3), b"v%d" % n))
+    fill_up(log)
+    assert len(log.segments) > 8
+    run(log)
+    fill_up(log)
+    run(log)
+    assert len(log.segments) <= 3
+
+
+def test_clean_log_is_left_as_it_is(log):
+    for n in range(12):
+        put(log, (b"k%d" % n, b"v"))
+    fill_up(log)
+    run(log)
+    changes = log.env.files.operations
+    assert run(log) == 0
+    assert log.env.files.operations == changes
+
+
+def test_retention_during_a_pass_wins(log):
+    for n in range(30):
+        put(log, (b"k%d" % (n % 3), b"v%d" % n))
+    fill_up(log)
+    steps = log.clean(NOW)
+    next(steps)
+    log.delete_records_before(30)
+    log.retain(NOW)
+    expected = content(log)
+    list(steps)
+    assert content(log) == expected
+    assert not [name for name in log.env.files.listdir(DIRECTORY) if "cleaned" in name or "swap" in name]
+
+
+def test_cut_during_a_pass_wins(log):
+    for n in range(30):
+        put(log, (b"k%d" % (n % 3), b"v%d" % n))
+    fill_up(log)
+    steps = log.clean(NOW)
+    next(steps)
+    log.cut_back(2)
+    put(log, (b"k9", b"after"))
+    log.flush()
+    expected = content(log)
+    list(steps)
+    assert content(log) == expected
+    assert reopened(log.env, CONFIG).end_offset == 3
+
+
+def test_slice_cut_before_a_pass_still_reads_the_old_bytes(log):
+    for n in range(12):
+        put(log, (b"k", b"v%d" % n))
+    fill_up(log)
+    found = log.read(0, 1 << 20, limit_offset=13)
+    expected = found.read()
+    run(log)
+    assert found.read() == expected
+    assert len(log.read(0, 1 << 20, limit_offset=13)) < len(expected)
+
+
+def test_read_between_survivors_gives_the_next_batch(log):
+    for n in range(12):
+        put(log, (b"k", b"v%d" % n))
+    fill_up(log)
+    run(log)
+    for offset in range(12):
+        header, _ = next(log.batches(offset))
+        assert header.base_offset == 11
+        assert len(log.read(offset, 10, limit_offset=13)) > 0
+
+
+def test_slices_of_a_pass_look_at_few_records_each():
+    log = Log.open(sim_env(), DIRECTORY, CONFIG._replace(segment_bytes=100_000))
+    for n in range(3000):
+        put(log, (b"k%d" % (n % 50), b"v" * 20))
+    fill_up(log)
+    assert run(log) > 3 * 3000 / 1024
+
+
+def test_one_batch_of_many_records_is_cleaned_in_slices():
+    log = Log.open(sim_env(), DIRECTORY, CONFIG._replace(segment_bytes=1_000_000))
+    records = [(b"k%d" % (n % 2000), b"v") for n in range(4000)]
+    batch = build_batch(records, timestamp_ms=1000)
+    log.append([batch], base_offset=0, last_offset=3999, max_timestamp_ms=1000, size=len(batch))
+    fill_up(log)
+    assert run(log) > 2 * 4000 / 512
+    assert len(live(log)) == 2001

@@ -1,0 +1,113 @@
+"""Checkpoints, metadata and snapshots: whole, or as if they were not there."""
+
+from __future__ import annotations
+
+import pytest
+
+from storage import checkpoints, snapshot
+from storage.epochs import LeaderEpochs
+from storage.index import SparseIndex, decode
+from storage.sim_env import sim_env
+
+
+@pytest.fixture
+def files():
+    files = sim_env().files
+    files.makedirs("/data")
+    return files
+
+
+def test_offsets_checkpoint_is_kafkas_text(files):
+    offsets = {("my-topic", 0): 12, ("__consumer_offsets", 49): 0}
+    checkpoints.write_offsets(files, "/data/c", offsets)
+    assert files.read_file("/data/c") == b"0\n2\nmy-topic 0 12\n__consumer_offsets 49 0\n"
+    assert checkpoints.read_offsets(files, "/data/c") == offsets
+
+
+@pytest.mark.parametrize(
+    "damaged", [b"", b"1\n0\n", b"0\n2\na 0 1\n", b"0\nx\n", b"0\n1\na b c\n", b"0\n1\na 0\n", b"\xff\xfe"]
+)
+def test_damaged_checkpoint_is_as_good_as_none(files, damaged):
+    files.write_file_atomic("/data/c", damaged)
+    assert checkpoints.read_offsets(files, "/data/c") == {}
+
+
+def test_properties_survive_and_comments_are_skipped(files):
+    assert checkpoints.read_properties(files, "/data/p") is None
+    files.write_file_atomic("/data/p", b"#Sat Nov 21\nversion=1\n cluster.id = a=b \n\n")
+    assert checkpoints.read_properties(files, "/data/p") == {"version": "1", "cluster.id": "a=b"}
+    checkpoints.write_properties(files, "/data/p", {"node.id": "0"})
+    assert checkpoints.read_properties(files, "/data/p") == {"node.id": "0"}
+
+
+def test_partition_metadata_holds_the_topic_id(files):
+    assert checkpoints.read_partition_metadata(files, "/data") is None
+    topic_id = bytes(range(16))
+    checkpoints.write_partition_metadata(files, "/data", topic_id)
+    assert files.read_file("/data/partition.metadata") == b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw\n"
+    assert checkpoints.read_partition_metadata(files, "/data") == topic_id
+
+
+def test_clean_shutdown_mark_counts_once(files):
+    assert not checkpoints.take_clean_shutdown(files, "/data")
+    checkpoints.mark_clean_shutdown(files, "/data")
+    assert checkpoints.take_clean_shutdown(files, "/data")
+    assert not checkpoints.take_clean_shutdown(files.crash(lose_unsynced=True), "/data")
+
+
+def test_snapshot_cut_or_flipped_anywhere_is_ignored(files):
+    path = snapshot.path("/data", 42)
+    snapshot.write(files, path, b"the state")
+    whole = files.read_file(path)
+    assert bytes(snapshot.read(files, path)) == b"the state"
+    assert snapshot.read(files, path, version=2) is None
+    for at in range(len(whole)):
+        for damaged in (whole[:at], whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :]):
+            files.write_file_atomic(path, damaged)
+            assert snapshot.read(files, path) is None
+
+
+def test_snapshots_are_listed_newest_first_and_older_ones_removed(files):
+    for offset in (5, 70, 30):
+        snapshot.write(files, snapshot.path("/data", offset), b"")
+    assert snapshot.offsets(files, "/data") == [70, 30, 5]
+    snapshot.remove_older(files, "/data", 30)
+    assert snapshot.offsets(files, "/data") == [70, 30]
+    assert snapshot.read(files, snapshot.path("/data", 5)) is None
+
+
+def test_leader_epochs_follow_kafkas_table():
+    epochs = LeaderEpochs()
+    assert (epochs.latest, epochs.end_offset(0, 10)) == (-1, (-1, -1))
+    for epoch, start in ((1, 0), (1, 5), (3, 10), (7, 20)):
+        epochs.assign(epoch, start)
+    assert (epochs.epochs, epochs.start_offsets) == ([1, 3, 7], [0, 10, 20])
+    assert [epochs.epoch_of(offset) for offset in (0, 9, 10, 25)] == [1, 1, 3, 7]
+    epochs.assign(5, 15)
+    assert (epochs.epochs, epochs.start_offsets) == ([1, 3, 5], [0, 10, 15])
+    epochs.cut_front(12)
+    assert (epochs.epochs, epochs.start_offsets) == ([3, 5], [12, 15])
+    epochs.cut_back(15)
+    assert (epochs.epochs, epochs.start_offsets) == ([3], [12])
+
+
+def test_index_bytes_are_kafkas_and_come_back():
+    index = SparseIndex()
+    index.add(3, 5000)
+    index.add(1 << 20, 70_000)
+    index.add_time(1_700_000_000_000, 2)
+    index.add_time(1_600_000_000_000, 3)
+    index.add_time(1_800_000_000_001, 9)
+    assert index.encode_offsets().hex() == "00000003" + "00001388" + "00100000" + "00011170"
+    assert index.encode_times().hex() == "0000018bcfe56800" + "00000002" + "000001a3185c5001" + "00000009"
+    again = decode(index.encode_offsets(), index.encode_times(), 80_000)
+    for column in ("offsets", "positions", "timestamps", "time_offsets"):
+        assert getattr(again, column) == getattr(index, column)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "times"),
+    [("00" * 7, ""), ("", "00" * 11), ("00000003000013880000000200002000", ""), ("0000000300ff1388", "")],
+)
+def test_index_that_cannot_be_right_is_refused(offsets, times):
+    assert decode(bytes.fromhex(offsets), bytes.fromhex(times), 80_000) is None
