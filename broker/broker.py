@@ -267,10 +267,11 @@ class Broker:
 
     # -- parked requests
 
-    def park(self, token: Token, parked: ParkedRequest, shard: Shard | None) -> None:
+    def park(self, token: Any, parked: ParkedRequest, shard: Shard | None) -> None:
         """Keep what is needed to answer a request later."""
         parked.own_frame()
         self.parked[token] = parked
+        token[0].parked.add(token[1])
         if shard is not None:
             shard.parked.add(token)
 
@@ -281,6 +282,7 @@ class Broker:
             return
         self.begin_turn()
         connection, slot = token
+        connection.parked.discard(slot)
         connection.fill(slot, encode_reply(parked.route, parked.api_version, parked.correlation_id, response))
         data, position, stop = parked.frame
         if shard is not None:
@@ -313,9 +315,8 @@ class Broker:
     def disconnected(self, connection: Connection) -> None:
         """A client has gone: nothing waits for it any more."""
         self.connections.discard(connection)
-        for slot, reply in enumerate(connection.out, connection.base):
-            if reply is None:
-                self.parked.pop((connection, slot), None)
+        for slot in connection.parked:
+            self.parked.pop((connection, slot), None)
         if connection.fetch_waits:
             for wait in list(connection.fetch_waits.values()):
                 wait.cancel()

@@ -48,6 +48,7 @@ class Connection:
         "needed",
         "node_id",
         "out",
+        "parked",
         "partial",
         "parts",
         "parts_size",
@@ -84,6 +85,7 @@ class Connection:
         self.head_length = 0
         self.fetch_answers: dict[bytes, Any] | None = None
         self.fetch_waits: dict[int, Any] | None = None
+        self.parked: set[int] = set()  # slots of requests that wait in the broker
         self.sessions: Any = None
 
     # -- the transport's side

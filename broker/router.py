@@ -144,9 +144,10 @@ class Router:
     ) -> tuple[Any, Context]:
         size = stop - position
         frame: bytes | memoryview
-        frame = (
-            memoryview(data)[position + 4 : stop] if route.api_key == PRODUCE or size > 4096 else data[position + 4 : stop]
-        )
+        if route.api_key == PRODUCE or size > 4096:
+            frame = memoryview(data)[position + 4 : stop]
+        else:
+            frame = data[position + 4 : stop]
         header, at = decode_request_header(frame, 0)
         # bytes behind the request are let pass, as Kafka does: librdkafka sends some with Metadata v13
         request, _ = codec(route.request, api_version).decode(frame, at)
