@@ -21,11 +21,11 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 
 pytest: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not java" $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not java" $(ARGS)
 
 # The same broker under Apache Kafka's own clients and console tools, fetched by Maven on the first run.
 test-java e2e-java: $(VENV)/.dev
-	$(BIN)/python -m pytest -m java --require-java $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m java --require-java $(ARGS)
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -7,13 +7,21 @@ import fcntl
 import hashlib
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from momus import Broker
+
+# No deadline: the machine may be busy with the other half of the tests.
+settings.register_profile(
+    "momus", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+settings.load_profile("momus")
 
 REPOSITORY = Path(__file__).parent.parent
 JAVA = REPOSITORY / "tests" / "e2e" / "java"
@@ -22,9 +30,7 @@ JAVA = REPOSITORY / "tests" / "e2e" / "java"
 def pytest_addoption(parser: pytest.Parser) -> None:
     options = parser.getgroup("momus' own tests")
     options.addoption("--crash-rounds", type=int, default=3, help="kill -9 so many times in each crash test")
-    options.addoption(
-        "--require-java", action="store_true", help="fail, not skip, where java or mvn is absent"
-    )
+    options.addoption("--require-java", action="store_true", help="fail, not skip, where java or mvn is absent")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -50,7 +56,11 @@ def broker_factory() -> Iterator[Callable[..., Broker]]:
     with ExitStack() as brokers:
 
         def make(**arguments: object) -> Broker:
-            return brokers.enter_context(Broker(**arguments))  # type: ignore[arg-type]
+            made = Broker(**arguments)  # type: ignore[arg-type]
+            brokers.enter_context(made)
+            # pytest shows captured output of failed tests only, which is when the broker's log matters.
+            brokers.callback(lambda: sys.stderr.write(made.log))
+            return made
 
         yield make
 

@@ -6,9 +6,6 @@ import subprocess
 
 import pytest
 
-# One worker: a JVM takes a core for a second to start.
-pytestmark = pytest.mark.xdist_group("java")
-
 
 @pytest.fixture
 def tool(kafka_libs, broker):

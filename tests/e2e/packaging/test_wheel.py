@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -12,8 +13,7 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[3]
 
-# One worker builds the wheel once.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
+pytestmark = pytest.mark.slow
 
 # A project with folders of its own under the same names, none of them a regular package: these lose to any
 # regular package found anywhere on sys.path.
@@ -50,13 +50,18 @@ def pip(python: str, *arguments: str, env: dict[str, str] | None = None) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheelhouse(tmp_path_factory) -> Path:
-    """The wheel, built from the source distribution, beside wheels of all it needs: nothing may need a
-    compiler."""
-    folder = tmp_path_factory.mktemp("wheelhouse")
-    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(REPOSITORY))
-    (wheel,) = folder.glob("*.whl")
-    pip(sys.executable, "download", "-q", "--only-binary", ":all:", "-d", str(folder), str(wheel))
+def wheelhouse(tmp_path_factory, worker_id) -> Path:
+    """The wheel, built from the source distribution, beside wheels of all it needs: nothing may need a compiler."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "wheelhouse"
+    folder.mkdir(exist_ok=True)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # whichever worker comes first makes it for all
+        if not (folder / "complete").exists():
+            run(sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(REPOSITORY))
+            (wheel,) = folder.glob("*.whl")
+            pip(sys.executable, "download", "-q", "--only-binary", ":all:", "-d", str(folder), str(wheel))
+            (folder / "complete").touch()
     return folder
 
 
