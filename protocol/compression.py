@@ -23,6 +23,10 @@ CODEC_NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK_BYTES: Final = 32 * 1024
+# magic, version 1 with independent blocks, blocks up to 64 KiB, checksum of these two bytes
+_LZ4_HEADER: Final = b"\x04\x22\x4d\x18\x60\x40\x82"
+_LZ4_BLOCK_BYTES: Final = 64 * 1024
+_LZ4_STORED: Final = 1 << 31
 _FIRST_GUESS_BYTES: Final = 64 * 1024
 # What cramjam says when the output does not fit: the one decode error that a larger buffer cures.
 _TOO_SMALL: Final = "failed to write whole buffer"
@@ -47,7 +51,7 @@ def compress(codec: int, data: Buffer) -> bytes:
             parts += (len(block).to_bytes(4, "big"), block)
         return b"".join(parts)
     if codec == LZ4:
-        return bytes(cramjam.lz4.compress(data))
+        return _lz4_frame(data)
     if codec == ZSTD:
         return bytes(cramjam.zstd.compress(data))
     raise _unknown(codec)
@@ -68,6 +72,23 @@ def decompress(codec: int, data: Buffer, max_inflated_bytes: int) -> bytes | mem
     if codec == NONE:
         return data if isinstance(data, bytes) else memoryview(data)
     raise _unknown(codec)
+
+
+def _lz4_frame(data: Buffer) -> bytes:
+    """Independent blocks of 64 KiB: Kafka's Java clients refuse the linked ones that lz4 libraries make."""
+    import cramjam
+
+    view = memoryview(data)
+    parts = [_LZ4_HEADER]
+    for at in range(0, len(view), _LZ4_BLOCK_BYTES):
+        plain = view[at : at + _LZ4_BLOCK_BYTES]
+        block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
+        if len(block) < len(plain):
+            parts += (len(block).to_bytes(4, "little"), block)
+        else:
+            parts += ((len(plain) | _LZ4_STORED).to_bytes(4, "little"), bytes(plain))
+    parts.append(b"\0\0\0\0")
+    return b"".join(parts)
 
 
 def _gunzip(data: Buffer, limit: int) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from contextlib import suppress
 
 from storage import checkpoints
 from storage.config import LogConfig
@@ -38,6 +39,7 @@ class LogWriter:
         self.cleaned_offset = 0
         self._active: Segment | None = None
         self._pending: list[Segment] = []
+        self._full: list[Segment] = []  # followed by another one, their indexes not yet on disk
         self._names_synced = True
         self._broken: str | None = None
         self.config = config
@@ -130,9 +132,9 @@ class LogWriter:
             self._drop_pending()
             raise
         self.flushed_offset = self.end_offset
-        if len(pending) > 1 or pending[0] is not self._active:
-            self._seal(pending)
         self._pending = []
+        if self._full:
+            self._seal()
 
     def sync(self) -> int:
         """Make durable what is written now; may run in another thread. Returns the offset synced.
@@ -204,7 +206,8 @@ class LogWriter:
         """Begin a new segment at the end of the log; the present one is sealed."""
         self.flush()
         if self._active is not None and self._active.size:
-            self._seal([self._active, self._new_segment(self.end_offset)])
+            self._new_segment(self.end_offset)
+            self._seal()
 
     # -- inside
 
@@ -232,6 +235,8 @@ class LogWriter:
 
     def _new_segment(self, base_offset: int) -> Segment:
         segment = Segment(self.env.files, self.directory, base_offset, self._config.segment_bytes)
+        if self._active is not None:
+            self._full.append(self._active)
         self.segments.append(segment)
         self._active = segment
         return segment
@@ -253,14 +258,13 @@ class LogWriter:
         if self.epochs.dirty:
             self.epochs.save(files, self.directory)
 
-    def _seal(self, segments: Sequence[Segment]) -> None:
+    def _seal(self) -> None:
         """Indexes of segments that are full. Failing costs nothing: they are made again when needed."""
-        for segment in segments:
-            if segment is not self._active:
-                try:
+        full, self._full = self._full, []
+        for segment in full:
+            if segment is not self._active and segment in self.segments:
+                with suppress(OSError):
                     segment.save_index(final=True)
-                except OSError:
-                    continue
 
     def _drop_pending(self) -> None:
         """Back to the last state that is on disk as a whole."""

@@ -182,8 +182,12 @@ def test_start_sync_raises_what_the_sync_raised(tmp_path):
     os.remove(file.path)
     done = files.start_sync(file)
     with pytest.raises(FileNotFoundError):
-        while not done():
-            pass
+        wait_for(done)
+
+
+def wait_for(done):
+    while not done():
+        pass
 
 
 def test_power_cut_in_memory_keeps_only_what_was_synced():

@@ -222,6 +222,14 @@ def test_recovered_log_has_the_same_indexes_as_the_one_written(env):
         assert getattr(after.segments[0].index, column) == getattr(log.segments[0].index, column)
 
 
+def test_rolled_segments_have_their_indexes_on_disk_at_once(env):
+    log = filled(env, 40)
+    names = env.files.listdir(DIRECTORY)
+    for segment in log.segments[:-1]:
+        assert {f"{segment.base_offset:020d}.index", f"{segment.base_offset:020d}.timeindex"} <= set(names)
+    assert f"{log.segments[-1].base_offset:020d}.index" not in names
+
+
 def test_index_that_is_gone_or_damaged_is_made_again(env):
     log = filled(env, 40)
     log.close()
