@@ -1,0 +1,70 @@
+"""Writes SUPPORTED.md from the routing table: `python -m broker.supported > SUPPORTED.md`."""
+
+from __future__ import annotations
+
+import sys
+
+from broker.handlers import make_routes
+from protocol.api import ApiKey, request_class
+
+HEAD = """\
+# What is supported
+
+Made from the routing table by `python -m broker.supported`; do not edit. The reference is Apache Kafka 4.3.1.
+
+## APIs
+
+| key | API | versions | flexible since |
+|---|---|---|---|
+"""
+
+BEYOND = """
+## Beyond Kafka
+
+* **OffsetCommit v0, v1 and OffsetFetch v0** of the original offset management proposal are answered; Kafka 4 starts at
+  v2 and v1. ApiVersions can name only one range, so it says 0.
+* **Any broker answers offset requests** with `--brokers N`: the one that is not the coordinator forwards within the
+  process. `offsets.any.broker=false` gives Kafka's NOT_COORDINATOR.
+* **A topic created by Metadata or FindCoordinator** is in the same reply; Kafka answers an error first and the client
+  asks again.
+* **Defaults made for tests**: no initial rebalance delay, one replica. `--set KEY=VALUE` or `--config server.properties`
+  gives Kafka's.
+
+## Different from Kafka
+
+* One process: replicas are numbers. A virtual broker leads partitions, and acks=all means one log.
+* Quotas, delegation tokens, ACLs: not enforced, and their APIs are absent from ApiVersions unless the table has them.
+* Topics that the broker keeps for itself cannot be created, deleted or grown by clients.
+
+## Absent by choice
+
+| API | why |
+|---|---|
+| ACLs, delegation tokens | there is no authorizer: whoever reaches the port may do all |
+| Share groups (KIP-932) | another kind of queue; offsets and transactions come first |
+| Telemetry (71, 72) | clients send what nobody here reads |
+| Controller and replication (4-7, 52-59, 62, 63, 64, 67, 70, 73) | one process has no followers and elects no controller |
+| Tiered storage | segments stay where they are |
+
+## Not met of the offset management proposal
+
+ZooKeeper's layout (the proposal replaces it), writes that scale over machines, and surviving a lost machine.
+"""
+
+
+def supported() -> str:
+    """The whole page."""
+    rows = []
+    for route in sorted(make_routes(), key=lambda route: route.api_key):
+        request = request_class(route.api_key)
+        name = request.__name__.removesuffix("Request")
+        flexible = request.FLEXIBLE_SINCE
+        rows.append(
+            f"| {int(ApiKey(route.api_key))} | {name} | {route.min_version}-{route.max_version} "
+            f"| {flexible if flexible <= route.max_version else '-'} |\n"
+        )
+    return HEAD + "".join(rows) + BEYOND
+
+
+if __name__ == "__main__":
+    sys.stdout.write(supported())
