@@ -77,7 +77,7 @@ def produce(broker: Broker, ctx: Context, request: ProduceRequest) -> ProduceRes
                 partition = _writable(broker, ctx, request.acks, topic, data.index)
                 if data.records is None:
                     raise KafkaError(ErrorCode.INVALID_RECORD, "There are no records")
-                if request.transactional_id is not None and _is_transactional(data.records):
+                if request.transactional_id is not None and is_transactional(data.records):
                     raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
                 zstd_allowed = ctx.api_version >= ZSTD_SINCE
                 offset, append_time = partition.append(data.records, ctx.now_ms, zstd_allowed=zstd_allowed)
@@ -138,14 +138,14 @@ def _writable(broker: Broker, ctx: Context, acks: int, topic: Topic | KafkaError
     return partition
 
 
-def _is_transactional(records: Any) -> bool:
+def is_transactional(records: Any) -> bool:
     return len(records) > _ATTRIBUTES_AT and bool(records[_ATTRIBUTES_AT] & _TRANSACTIONAL)
 
 
 def _refuse_anonymous_transactions(ctx: Context, request: ProduceRequest) -> None:
     for topic_data in request.topic_data:
         for data in topic_data.partition_data:
-            if data.records is not None and _is_transactional(data.records):
+            if data.records is not None and is_transactional(data.records):
                 if request.acks == 0:
                     ctx.close_connection = True
                 raise KafkaError(
