@@ -319,8 +319,7 @@ class ClassicGroups(RuleBasedStateMachine):
             assert member.session_timer in timers or member.excused()
         for member_id in group.pending_joins:
             assert ("session", "g", member_id) in timers
-        if group.state is PREPARING_REBALANCE:
-            assert group.join_timer in timers
+        assert (group.state is PREPARING_REBALANCE) == (group.join_timer in timers)
         if group.state is COMPLETING_REBALANCE:
             assert group.sync_timer in timers
         if group.pending_syncs:

@@ -292,7 +292,6 @@ class ClassicGroup:
         self.joined = 0
         for record in value.members:
             self._put(self._settled(record, known.get(record.member_id)))
-        self.pending_syncs &= self.members.keys()
         self._note_subscriptions()
 
     def _settled(self, record: Any, known: Member | None) -> Member:

@@ -1,7 +1,7 @@
 """Drives a GroupShard as the runtime does, with a clock that the test moves: requests in, replies out, replay.
 
 Every reply is encoded in the version of its request, so that a field which that version cannot carry is found out. At
-the end of a `with` block, and whenever `check` is called, a second shard is built from the log alone: the two must match.
+the end of a `with` block, and whenever `check` is called, a second shard is built from the log alone: both must match.
 """
 
 from __future__ import annotations

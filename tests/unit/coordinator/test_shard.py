@@ -92,6 +92,11 @@ def test_later_record_replaces_members_with_all_they_said(h):
     assert not h.group().supports("consumer", (("other", b""),))
 
 
+def test_record_without_members_empties_a_group_even_in_the_same_generation(h):
+    h._append([(group_key("g"), group_value(3)), (group_key("g"), group_value(3, members=[], leader=None))])
+    assert (h.state(), h.group().members) == ("Empty", {})
+
+
 def test_group_tombstone_removes_the_group_and_leaves_the_offsets(h):
     h._append([(group_key("g"), group_value(3))])
     h.commit("t", 0, 5)

@@ -174,5 +174,6 @@ def test_replaced_member_that_owed_a_sync_owes_it_under_its_new_id(h):
     leader = replies[0].member_id
     h.sync(leader, 1, {replies[1].member_id: b"B"}, instance="i1")
     new = h.join(instance="i2", rebalance_ms=20_000).member_id
+    assert h.group().pending_syncs == {new}
     assert h.sync(new, 1, instance="i2").assignment == b"B"
     assert ("sync", "g") not in h.timers
