@@ -40,6 +40,7 @@ def broker_gauges(broker: Broker) -> Iterator[Gauge]:
                     partition = open_partitions.get((topic, index))
                     if partition is not None:
                         yield "kafka.consumer_lag", partition.high_watermark - committed.offset, tags
+    yield "momus_connections", len(broker.connections), ()
     yield "momus_groups", groups, ()
     yield "momus_topics", len(broker.metadata.topics), ()
     for (topic, index), partition in open_partitions.items():
@@ -48,5 +49,4 @@ def broker_gauges(broker: Broker) -> Iterator[Gauge]:
         yield "momus_log_bytes", partition.log.size_bytes, tags
     for index, shard in enumerate(broker.group_shards):
         if shard.log is not None:
-            yield "momus_log_bytes", shard.log.size_bytes, (("topic", "__consumer_offsets"), ("partition",
-            index))
+            yield "momus_log_bytes", shard.log.size_bytes, (("topic", "__consumer_offsets"), ("partition", index))

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.gauges import Gauge, broker_gauges
-from broker.metrics import API_KEYS, Metrics
+from broker.metrics import API_KEYS, Metrics, TurnTimer
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode
 
@@ -66,7 +66,6 @@ def counter_lines(before: Metrics, now: Metrics) -> Iterator[bytes]:
         n = getattr(now, name) - getattr(before, name)
         if n:
             yield line(f"momus_{name}_total", n, "c")
-    yield line("momus_connections", now.connections, "g")
 
 
 def datagrams(lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -127,6 +126,7 @@ class Statsd:
         """Send every interval until cancelled, and then what has happened since, if that takes no time."""
         beat = 0
         try:
+            await self.flush(gauges=False)  # connects, so that even a broker of one second has its last word
             while True:
                 await asyncio.sleep(self._interval_s)
                 beat += 1
@@ -180,4 +180,5 @@ class Statsd:
 
 async def run_statsd(broker: Broker, address: str) -> None:
     """Send a broker's metrics to HOST:PORT until cancelled."""
+    broker.metrics.timer = TurnTimer(broker.metrics, asyncio.get_running_loop().time)
     await Statsd(address, broker.metrics, lambda: broker_gauges(broker)).run()

@@ -7,7 +7,7 @@ import logging
 
 import asyncio_dgram
 
-from broker.metrics import Metrics
+from broker.metrics import Metrics, TurnTimer
 from broker.statsd import DATAGRAM_BYTES, Statsd, counter_lines, datagrams, line
 
 PRODUCE, OFFSET_COMMIT = 0, 8
@@ -20,7 +20,6 @@ def busy() -> Metrics:
     metrics.request(OFFSET_COMMIT, 2, 0.0015)
     metrics.error(OFFSET_COMMIT, UNKNOWN_MEMBER_ID)
     metrics.bytes_in += 500
-    metrics.connections = 2
     return metrics
 
 
@@ -31,7 +30,6 @@ def test_counter_lines_name_api_and_error_as_kafka_does():
         b"momus_requests_timed_total:2|c|#api:OffsetCommit",
         b"momus_request_errors_total:1|c|#api:OffsetCommit,error:UNKNOWN_MEMBER_ID",
         b"momus_bytes_in_total:500|c",
-        b"momus_connections:2|g",
     ]
 
 
@@ -41,7 +39,6 @@ def test_counter_lines_after_a_snapshot_hold_the_difference_only():
     metrics.counts[PRODUCE] += 1
     assert list(counter_lines(before, metrics)) == [
         b"momus_requests_total:1|c|#api:Produce",
-        b"momus_connections:2|g",
     ]
 
 
@@ -141,3 +138,16 @@ def test_metrics_snapshot_stands_still():
     metrics.counts[OFFSET_COMMIT] += 1
     metrics.error(OFFSET_COMMIT, UNKNOWN_MEMBER_ID)
     assert (before.counts[OFFSET_COMMIT], before.errors[OFFSET_COMMIT, UNKNOWN_MEMBER_ID]) == (3, 1)
+
+
+def test_turn_timer_gives_every_request_of_a_turn_the_turns_length():
+    metrics, now_s = Metrics(), iter([0.0, 10.0, 10.5, 20.0])
+    timer = TurnTimer(metrics, lambda: next(now_s))
+    timer.begin()
+    metrics.counts[OFFSET_COMMIT] += 4
+    metrics.counts[PRODUCE] += 1
+    timer.end()
+    timer.begin()
+    timer.end()  # an empty turn asks for no time
+    assert (metrics.timed[OFFSET_COMMIT], metrics.seconds[OFFSET_COMMIT]) == (4, 2.0)
+    assert (metrics.timed[PRODUCE], metrics.seconds[PRODUCE]) == (1, 0.5)
