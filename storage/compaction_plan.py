@@ -20,8 +20,8 @@ from protocol.record_batch import (
 )
 from storage.segment import Segment
 
-# One slice: about 1 ms of records at 2 us each, or of headers at 1 us.
-SLICE_RECORDS: Final = 512
+# One slice: about 1 ms of records at 4 us each, or of headers at 1 us.
+SLICE_RECORDS: Final = 256
 _SLICE_HEADERS: Final = 1024
 # About 200 bytes a key: a pass needs 50 MB at most, and the next pass goes on where it stopped.
 MAX_KEYS: Final = 250_000

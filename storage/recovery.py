@@ -154,22 +154,25 @@ class _Scan:
         self.reason = ""
         self.next_offset = segment.base_offset
         self.position = start = self._trusted_position(segment, trusted_offset)
+        next_offset, max_offset, interval_bytes = self.next_offset, segment.max_offset, config.index_interval_bytes
+        leader_epoch = None
         for position, header, batch in segment.batches(start):
             if crc32c(batch[ATTRIBUTES_POSITION:]) != header.crc:
                 self.reason = "a batch has a wrong CRC"
                 break
-            if header.base_offset < self.next_offset or header.last_offset_delta < 0:
-                raise damage(
-                    segment,
-                    position,
-                    f"offsets {header.base_offset} to {header.last_offset} come after {self.next_offset - 1}",
-                )
-            if header.last_offset > segment.max_offset:
-                raise damage(segment, position, f"offset {header.last_offset} is too far from its segment's")
-            epochs.assign(header.partition_leader_epoch, header.base_offset)
-            segment.note(position, header, config.index_interval_bytes)
-            self.next_offset = header.next_offset
-            self.position = position + header.size
+            base_offset = header.base_offset
+            last_offset = base_offset + header.last_offset_delta
+            if base_offset < next_offset or last_offset < base_offset:
+                raise damage(segment, position, f"offsets {base_offset} to {last_offset} come after {next_offset - 1}")
+            if last_offset > max_offset:
+                raise damage(segment, position, f"offset {last_offset} is too far from its segment's")
+            if header.partition_leader_epoch != leader_epoch:
+                leader_epoch = header.partition_leader_epoch
+                epochs.assign(leader_epoch, base_offset)
+            segment.note(position, header, interval_bytes)
+            next_offset = last_offset + 1
+            self.position = position + header.length + LOG_OVERHEAD_BYTES
+        self.next_offset = next_offset
         segment.flushed_max = (segment.max_timestamp, segment.max_timestamp_offset)
         self.scanned_bytes = self.position - start
         if not self.reason and self.position != segment.size:

@@ -7,6 +7,7 @@ from log_kit import DIRECTORY, ONE_SEGMENT, SMALL, content, filled, put, reopene
 
 from storage.errors import StorageError
 from storage.log import Log
+from storage.repair import repair
 from storage.sim_env import Env, sim_env
 
 
@@ -161,3 +162,22 @@ def test_leftovers_of_interrupted_work_are_tidied():
     after = reopened(env)
     assert content(after) == expected
     assert all(name.endswith((".log", ".index", ".timeindex", "checkpoint")) for name in env.files.listdir(DIRECTORY))
+
+
+@pytest.mark.parametrize("segment", [0, 1, -1])
+def test_repair_gives_up_what_follows_the_damage_and_says_how_much(segment):
+    env = sim_env()
+    log = filled(env, 30)
+    path = log.segments[segment].file.path
+    data = bytearray(env.files.read_file(path))
+    data[130] ^= 1
+    damaged = copy_with(env, path, bytes(data))
+    with pytest.raises(StorageError, match="damaged"):
+        reopened(damaged)
+    report = repair(damaged, DIRECTORY)
+    after = reopened(damaged)
+    assert (report.path, report.dropped_bytes) == (path, log.size_bytes - after.size_bytes)
+    assert content(log).startswith(content(after))
+    assert after.end_offset == log.segments[segment].base_offset + 2
+    assert after.report.dropped_bytes == 0
+    assert repair(damaged, DIRECTORY).dropped_bytes == 0
