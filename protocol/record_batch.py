@@ -42,8 +42,6 @@ MAX_INFLATED_BYTES: Final = 100 * 1024 * 1024
 HEADER: Final = Struct(">qiibIhiqqqhii")
 _PREFIX: Final = Struct(">qiibI")  # up to and with the CRC
 _BODY: Final = Struct(">hiqqqhii")  # what the CRC covers, before the records
-_OFFSET_LENGTH: Final = Struct(">qi")
-_BASE_OFFSET_LENGTH_EPOCH: Final = Struct(">qii")
 _CONTROL_KEY: Final = Struct(">hh")
 _CONTROL_VALUE: Final = Struct(">hi")
 
