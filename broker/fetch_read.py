@@ -69,59 +69,62 @@ class FetchReader:
         self._replica_id = replica_id
 
     def read(self, wants: Iterable[Wanted]) -> tuple[list[Found], int, bool]:
-        """What each partition has, the bytes of it all, and whether some partition is in a state that cannot wait."""
+        """What each partition has, the bytes of it all, and whether some partition is in a state that cannot wait.
+
+        Partitions that nobody knows come last, as in Kafka's answers.
+        """
         found: list[Found] = []
+        unknown: list[Found] = []
         left = self._max_bytes
         size = 0
         failed = False
         min_one = True  # until something was read the limits give way to a whole batch
         for wanted in wants:
-            topic = self.topic(wanted)
-            if isinstance(topic, int):
-                found.append(Found(wanted, topic))
-                failed = failed or topic not in UNKNOWN
+            part = self._look(wanted, left, min_one)
+            if part.error_code in UNKNOWN:
+                unknown.append(part)
                 continue
-            error_code = self._leader_error(topic, wanted)
-            if error_code:
-                found.append(Found(wanted, error_code))
-                failed = failed or error_code not in UNKNOWN
-                continue
-            partition = self._broker.partition(topic, wanted.partition)
-            if partition.info is not topic.partitions[wanted.partition]:
-                partition.configure(topic, self._broker.metadata)
-            offset = wanted.fetch_offset
-            limit = partition.last_stable_offset if self._read_committed else partition.high_watermark
-            log = partition.log
-            records = None
-            try:
-                if wanted.last_fetched_epoch >= 0:
-                    diverging = _diverging(partition, wanted)
-                    if diverging is not None:
-                        found.append(Found(wanted, 0, partition, None, diverging))
-                        failed = True
-                        continue
-                if offset < limit and offset >= log.log_start_offset:
-                    if left > 0 or min_one:
-                        most = min(wanted.partition_max_bytes, left)
-                        records = log.read(offset, most, limit_offset=limit, min_one=min_one)
-                elif not log.log_start_offset <= offset <= log.end_offset:
-                    raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-            except KafkaError as error:
-                found.append(Found(wanted, error.code))
-                failed = True
-                continue
-            except (StorageError, OSError):
-                code = ErrorCode.KAFKA_STORAGE_ERROR
-                found.append(Found(wanted, code if self._api_version >= STORAGE_ERROR_SINCE else NOT_LEADER))
-                failed = True
-                continue
-            found.append(Found(wanted, 0, partition, records))
-            if records is not None:
-                got = len(records)
+            found.append(part)
+            if part.records is not None:
+                got = len(part.records)
                 size += got
                 left = max(0, left - got)
                 min_one = False
-        return found, size, failed
+            elif part.error_code or part.diverging is not None:
+                failed = True
+        return found + unknown if unknown else found, size, failed
+
+    def _look(self, wanted: Wanted, left: int, min_one: bool) -> Found:
+        topic = self.topic(wanted)
+        if isinstance(topic, int):
+            return Found(wanted, topic)
+        error_code = self._leader_error(topic, wanted)
+        if error_code:
+            return Found(wanted, error_code)
+        partition = self._broker.partition(topic, wanted.partition)
+        if partition.info is not topic.partitions[wanted.partition]:
+            partition.configure(topic, self._broker.metadata)
+        offset = wanted.fetch_offset
+        limit = partition.last_stable_offset if self._read_committed else partition.high_watermark
+        log = partition.log
+        try:
+            if wanted.last_fetched_epoch >= 0:
+                diverging = _diverging(partition, wanted)
+                if diverging is not None:
+                    return Found(wanted, 0, partition, None, diverging)
+            if offset < limit and offset >= log.log_start_offset:
+                if left <= 0 and not min_one:
+                    return Found(wanted, 0, partition)
+                most = min(wanted.partition_max_bytes, left)
+                return Found(wanted, 0, partition, log.read(offset, most, limit_offset=limit, min_one=min_one))
+            if log.log_start_offset <= offset <= log.end_offset:
+                return Found(wanted, 0, partition)
+            return Found(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
+        except KafkaError as error:
+            return Found(wanted, error.code)
+        except (StorageError, OSError):
+            storage_error = self._api_version >= STORAGE_ERROR_SINCE
+            return Found(wanted, ErrorCode.KAFKA_STORAGE_ERROR if storage_error else NOT_LEADER)
 
     def topic(self, wanted: Wanted) -> Topic | int:
         """The topic, or the code of why there is none."""

@@ -15,8 +15,10 @@ from fastcrc.crc32 import iscsi as crc32c
 from broker.coordinator.producers import Producers, add_to_sequence
 from broker.producer_snapshots import ProducerSnapshots
 from broker.record_rules import (
+    NotOneBatchError,
     TopicRules,
     check_timestamps,
+    inflated,
     invalid_record,
     keys_refused,
     not_a_batch,
@@ -148,7 +150,9 @@ class Partition:
         rules = self.rules
         codec = attributes & CODEC_MASK
         if codec >= ZSTD and (codec > ZSTD or not zstd_allowed):
-            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Compression type {codec} is not supported here")
+            raise NotOneBatchError(
+                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Compression type {codec} is not supported here"
+            )
         if base_offset:
             raise invalid_record(f"The base offset of a produced batch must be 0, not {base_offset}")
         if size > rules.max_message_bytes:
@@ -165,9 +169,7 @@ class Partition:
 
         records = view[HEADER_BYTES:]
         if codec:
-            from protocol.compression import decompress  # most brokers never see a compressed batch
-
-            records = memoryview(decompress(codec, records, rules.max_inflated_bytes))
+            records = inflated(codec, records, rules.max_inflated_bytes)
         scan = scan_records(records, count, keys_wanted=rules.keys_required)
         if scan.without_key:
             raise keys_refused(scan.without_key)

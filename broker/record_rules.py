@@ -33,6 +33,10 @@ class RecordsRefusedError(KafkaError):
         self.errors = errors
 
 
+class NotOneBatchError(KafkaError):
+    """What came is not one whole batch of magic 2: refused before the partition is asked, as Kafka does."""
+
+
 class TopicRules:
     """The topic configs that decide over an append, parsed once per change."""
 
@@ -61,6 +65,22 @@ class TopicRules:
         self.timestamp_after_max_ms: int = value("message.timestamp.after.max.ms")
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.max_inflated_bytes = max_inflated_bytes  # beyond it MESSAGE_TOO_LARGE, and clients split their batch
+
+
+def inflated(codec: int, records: Buffer, max_inflated_bytes: int) -> memoryview:
+    """The record section of a compressed batch.
+
+    Errors:  MESSAGE_TOO_LARGE: it is beyond the bound, and the client may split its batch.
+             INVALID_RECORD: it cannot be inflated. The CRC was right, so sending it again would not help.
+    """
+    from protocol.compression import decompress  # most brokers never see a compressed batch
+
+    try:
+        return memoryview(decompress(codec, records, max_inflated_bytes))
+    except KafkaError as error:
+        if error.code == ErrorCode.CORRUPT_MESSAGE:
+            raise invalid_record(error.message or "The records of the batch cannot be inflated") from None
+        raise
 
 
 def check_timestamps(
@@ -123,23 +143,25 @@ def one_batch(batch: Buffer) -> Buffer:
     if len(rest) >= LOG_OVERHEAD_BYTES:
         rest_length = int.from_bytes(rest[8:12], "big", signed=True)
         if rest_length < _MIN_LEGACY_BYTES:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"A batch of {rest_length} bytes follows the first one")
+            raise NotOneBatchError(ErrorCode.CORRUPT_MESSAGE, f"A batch of {rest_length} bytes follows the first one")
         if len(rest) >= rest_length + LOG_OVERHEAD_BYTES:
-            raise invalid_record("Produce requests must have exactly one record batch per partition")
+            raise NotOneBatchError(
+                ErrorCode.INVALID_RECORD, "Produce requests must have exactly one record batch per partition"
+            )
     return memoryview(batch)[:size]
 
 
-def not_a_batch(batch: Buffer) -> KafkaError:
+def not_a_batch(batch: Buffer) -> NotOneBatchError:
     """Why these bytes hold no whole batch of magic 2."""
     if len(batch) >= LOG_OVERHEAD_BYTES:
         length = int.from_bytes(batch[8:12], "big", signed=True)
         if length < _MIN_LEGACY_BYTES:
-            return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"A record batch of {length} bytes is less than a header")
+            return NotOneBatchError(ErrorCode.CORRUPT_MESSAGE, f"A batch of {length} bytes is less than a header")
         if len(batch) > 16 and len(batch) >= length + LOG_OVERHEAD_BYTES:
             magic = batch[16]
             if magic > MAGIC:
-                return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic {magic} in a record batch")
+                return NotOneBatchError(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic {magic}")
             if magic != MAGIC:
-                return invalid_record(f"Only record batches of magic 2 are accepted, not {magic}")
-            return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"A record batch of {length} bytes is less than a header")
-    return invalid_record("Produce requests must have at least one whole record batch per partition")
+                return NotOneBatchError(ErrorCode.INVALID_RECORD, f"Only magic 2 is accepted, not {magic}")
+            return NotOneBatchError(ErrorCode.CORRUPT_MESSAGE, f"A batch of {length} bytes is less than a header")
+    return NotOneBatchError(ErrorCode.INVALID_RECORD, "There is no whole record batch")

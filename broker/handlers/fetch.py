@@ -249,6 +249,8 @@ class FetchWait:
                 answer = PartitionData(
                     partition_index=wanted.partition, error_code=f.error_code, high_watermark=-1, records=b""
                 )
+                if f.error_code not in UNKNOWN:
+                    answer.aborted_transactions = None
                 if f.error_code in (NOT_LEADER, FENCED) and self._ctx.api_version >= LEADER_SINCE:
                     self._name_leader(answer, wanted, endpoints)
             else:

@@ -68,8 +68,12 @@ def list_offsets(broker: Broker, ctx: Context, request: ListOffsetsRequest) -> L
     for topic in request.topics:
         answers = []
         for p in topic.partitions:
+            key = (topic.name, p.partition_index)
+            if key not in named:
+                continue  # answered at its first place
             try:
-                if (topic.name, p.partition_index) in twice:
+                if key in twice:
+                    named.discard(key)
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
                 if p.timestamp < 0 and ctx.api_version < _SINCE.get(p.timestamp, 1 << 15):
                     raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)

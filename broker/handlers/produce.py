@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.record_rules import RecordsRefusedError
+from broker.record_rules import NotOneBatchError, RecordsRefusedError
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -161,7 +161,8 @@ def _refusal(index: int, error: KafkaError, partition: Partition | None) -> Part
             BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=message) for at, message in error.errors
         ]
     start_offset = -1
-    if partition is not None and error.code not in _NO_START_OFFSET:
+    told = error.code not in _NO_START_OFFSET and not isinstance(error, NotOneBatchError)
+    if partition is not None and told:
         start_offset = partition.log.log_start_offset
     return PartitionProduceResponse(
         index=index,

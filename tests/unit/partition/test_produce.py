@@ -52,6 +52,14 @@ def test_refusal_before_the_partition_has_no_offsets(path: DataPath) -> None:
     assert (answer.base_offset, answer.log_append_time_ms, answer.log_start_offset) == (-1, -1, -1)
 
 
+def test_log_start_offset_is_told_once_the_partition_has_looked(path: DataPath) -> None:
+    path.topic()
+    assert path.produce(b"junk").log_start_offset == -1
+    assert path.produce(batch(b"a") + batch(b"b")).log_start_offset == -1
+    assert path.produce(batch(b"a", attributes=4), version=6).log_start_offset == -1
+    assert path.produce(batch(b"a", pid=1, epoch=0, seq=-1)).log_start_offset == 0
+
+
 def test_one_bad_partition_does_not_hurt_the_others(path: DataPath) -> None:
     topic = path.topic(partitions=3)
     parts = [
