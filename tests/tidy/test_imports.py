@@ -30,6 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("broker.metadata", "broker.metadata_plans", "broker.partition", "broker.producer_snapshots", "broker.maintenance"),
     ("broker.router", "broker.connection", "broker.commit_path"),
     ("broker.handlers",),  # the router is handed its table of handlers and knows none of them
+    ("broker.produce_path", "broker.supported"),
     ("broker.broker", "broker.directory"),
     ("broker.control", "broker.gauges", "broker.statsd"),
     ("broker.server",),
