@@ -156,12 +156,12 @@ def _swap(log: Log, cleaned: Segment, group: list[Segment], at: int) -> None:
     files = log.env.files
     swap = cleaned.stem + LOG_SUFFIX + SWAP_SUFFIX
     cleaned.file.close()
+    for segment in group:
+        segment.file.retire()
     files.rename(cleaned.file.path, swap)
     files.sync_dir(log.directory)
     for segment in group[1:]:  # upwards: what a crash leaves are later records, never older ones alone
         remove_segment(files, log.directory, segment.base_offset)
-    for segment in group:
-        segment.file.close()
     files.rename(swap, cleaned.stem + LOG_SUFFIX)
     cleaned.file = files.open_append(cleaned.stem + LOG_SUFFIX)
     cleaned.max_bytes = log.config.segment_bytes

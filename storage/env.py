@@ -2,8 +2,8 @@
 
 Files keeps a bounded pool of open handles: a partition's file is opened when it is needed and closed when
 others need the descriptor more, so that ten thousand partitions live within two thousand descriptors.
-A handle closes when its last holder lets go of it, so a slice that is being sent outlives eviction, deletion
-and compaction of its file without any counting of our own.
+A file whose name is about to go is retired: it takes its handle out of the pool, and the handle closes when the
+last slice that is read from it is gone. No counting of our own.
 """
 
 from __future__ import annotations
@@ -69,16 +69,10 @@ class File(Protocol):
     def path(self) -> str: ...
     def append(self, buffers: Sequence[Buffer]) -> None: ...
     def pread(self, n: int, pos: int) -> bytes: ...
-    def pin(self) -> Pin: ...
+    def retire(self) -> None: ...
     def sync(self) -> None: ...
     def truncate(self, n: int) -> None: ...
     def close(self) -> None: ...
-
-
-class Pin(Protocol):
-    """Keeps a file's bytes readable, whatever happens to its name."""
-
-    def pread(self, n: int, pos: int) -> bytes: ...
 
 
 class Lock(Protocol):
@@ -337,8 +331,16 @@ class SystemFile:
     def pread(self, n: int, pos: int) -> bytes:
         return (self._handle or self._files.handle(self)).pread(n, pos)
 
-    def pin(self) -> Handle:
-        return self._files.handle(self)
+    def retire(self) -> None:
+        """The name goes now: whoever still reads keeps this object, and by it the open file, until it is done."""
+        try:
+            handle = self._files.handle(self)
+        except OSError:  # out of descriptors, or never made: then nobody can be reading it for long
+            self.close()
+            return
+        self.close()
+        if os.name != "nt":  # an open file cannot be deleted there
+            self._handle = handle
 
     def sync(self) -> None:
         handle = self._files.handle(self)

@@ -179,7 +179,7 @@ class Log(LogWriter):
         files = self.env.files
         self._broken = f"{self.directory} was deleted"
         for segment in self.segments:
-            segment.file.close()
+            segment.file.retire()
         if not files.exists(self.directory):
             return
         doomed = f"{self.directory}.{self.env.rng.uuid_bytes().hex()}-delete"

@@ -178,7 +178,7 @@ class LogWriter:
             count = len(self.segments)
             while len(self.segments) > 1 and self.segments[-1].base_offset >= offset:
                 segment = self.segments.pop()
-                segment.file.close()
+                segment.file.retire()
                 remove_segment(files, self.directory, segment.base_offset)
                 self.end_offset = segment.base_offset
             if len(self.segments) < count:

@@ -26,8 +26,8 @@ def retain(log: Log, now_ms: int, limit_offset: int) -> list[int]:
     removed: list[int] = []
     for segment in log.segments[:doomed]:
         log.log_start_offset = max(log.log_start_offset, log.segments[1].base_offset)
+        segment.file.retire()
         remove_segment(log.env.files, log.directory, segment.base_offset)
-        segment.file.close()
         del log.segments[0]
         removed.append(segment.base_offset)
     log.cleaned_offset = max(log.cleaned_offset, log.log_start_offset)

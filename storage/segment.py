@@ -8,7 +8,7 @@ from struct import Struct
 from typing import Final
 
 from protocol.record_batch import HEADER, HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, BatchHeader
-from storage.env import Buffer, File, Files, Pin
+from storage.env import Buffer, File, Files
 from storage.errors import StorageError
 from storage.index import SparseIndex, decode
 
@@ -30,13 +30,14 @@ _BASE_OFFSET: Final = Struct(">q")
 class FileSlice:
     """Whole batches of one segment, to be sent without being read into memory at once.
 
-    It keeps the open file, so its bytes can be read even when the segment is deleted or compacted meanwhile.
+    Its bytes can be read even when the segment is deleted or compacted meanwhile; a descriptor it needs only
+    while it is read, so a thousand slow readers do not hold a thousand of them.
     """
 
-    __slots__ = ("_pin", "_size", "position")
+    __slots__ = ("_file", "_size", "position")
 
-    def __init__(self, pin: Pin, position: int, size: int) -> None:
-        self._pin = pin
+    def __init__(self, file: File, position: int, size: int) -> None:
+        self._file = file
         self.position = position
         self._size = size
 
@@ -46,9 +47,9 @@ class FileSlice:
     def pread(self, n: int, at: int) -> bytes:
         """Up to n bytes from byte `at` of the slice; fewer only at its end."""
         n = min(n, self._size - at)
-        data = self._pin.pread(n, self.position + at)
+        data = self._file.pread(n, self.position + at)
         while len(data) < n:
-            more = self._pin.pread(n - len(data), self.position + at + len(data))
+            more = self._file.pread(n - len(data), self.position + at + len(data))
             if not more:
                 raise StorageError(f"A log ends {n - len(data)} bytes before the slice that is read from it")
             data += more
@@ -297,7 +298,7 @@ class Segment:
         if len(self.hints) >= _MAX_HINTS:
             self.hints = {self.base_offset: 0}
         self.hints[end_offset] = end
-        return FileSlice(self.file.pin(), start, end - start)
+        return FileSlice(self.file, start, end - start)
 
     def _last_boundary(self, start: int, wanted: int, min_one: bool) -> int:
         boundary = self.index.boundary_at_or_before(wanted)

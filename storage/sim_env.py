@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from typing import Final
 
 from storage.env import Buffer, Clock, Env, File, Rng
@@ -301,16 +302,15 @@ class MemoryFile:
             self.size = 0
 
     def _open(self) -> Inode:
-        inode = self._inode
-        if inode is None:
-            entries, name = self._files._entries(self.path)
-            inode = entries.get(name)
-            if inode is None:
-                entries[name] = inode = Inode()
-            self._inode = inode
-        return inode
+        if self._inode is None:
+            self._inode = self._files._find(self.path)
+        return self._inode
 
     def append(self, buffers: Sequence[Buffer]) -> None:
+        if self._inode is None and not self.size:
+            entries, name = self._files._entries(self.path)
+            if entries.get(name) is None:
+                entries[name] = Inode()
         inode = self._open()
         short_bytes = self._files._operation("write")
         if short_bytes is not None:
@@ -326,8 +326,11 @@ class MemoryFile:
     def pread(self, n: int, pos: int) -> bytes:
         return self._open().pread(n, pos)
 
-    def pin(self) -> Inode:
-        return self._open()
+    def retire(self) -> None:
+        """The bytes stay with whoever holds this object."""
+        if self._inode is None:
+            with suppress(FileNotFoundError):
+                self._open()
 
     def sync(self) -> None:
         inode = self._open()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from log_kit import DIRECTORY, content, filled, put, reopened
 
@@ -85,12 +87,34 @@ def test_slice_outlives_the_segment_it_was_cut_from(env):
     assert found.read() == expected
 
 
-def test_slice_on_disk_outlives_deletion_and_eviction(tmp_path):
+@pytest.mark.parametrize("how", ["retain", "delete", "cut_back", "clean"])
+def test_slice_on_disk_outlives_its_segment_and_eviction(tmp_path, how):
     from storage.env import Env, Rng, SystemClock, SystemFiles
 
     env = Env(SystemClock(), Rng(1), SystemFiles(max_open_files=1))
     log = filled(env, 20, CONFIG._replace(retention_ms=1), directory=f"{tmp_path}/topic-0")
-    found = log.read(0, 200, limit_offset=40)
-    expected = content(log)[: len(found)]
-    log.retain(100_000)
+    last = log.segments[-1].base_offset - 2 if how == "clean" else log.segments[-1].base_offset
+    offset = last if how == "cut_back" else 0
+    found = log.read(offset, 200, limit_offset=40)
+    expected = content(log, offset)[: len(found)]
+    env.files.close()
+    if how == "clean":
+        for _ in log.clean(100_000):
+            pass
+    else:
+        {"retain": lambda: log.retain(100_000), "delete": log.delete, "cut_back": lambda: log.cut_back(1)}[how]()
     assert found.read() == expected
+    assert env.files.open_handles <= 1
+
+
+def test_many_slices_need_no_descriptor_each(tmp_path):
+    from storage.env import Env, Rng, SystemClock, SystemFiles
+
+    env = Env(SystemClock(), Rng(1), SystemFiles(max_open_files=3))
+    logs = [filled(env, 2, directory=f"{tmp_path}/topic-{n}") for n in range(30)]
+    slices = [log.read(0, 1000, limit_offset=4) for log in logs]
+    open_before = len(os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else 0
+    assert [found.read() for found in slices] == [content(log) for log in logs]
+    assert env.files.open_handles <= 3
+    if open_before:
+        assert len(os.listdir("/proc/self/fd")) <= open_before
