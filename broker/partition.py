@@ -150,9 +150,7 @@ class Partition:
         rules = self.rules
         codec = attributes & CODEC_MASK
         if codec >= ZSTD and (codec > ZSTD or not zstd_allowed):
-            raise NotOneBatchError(
-                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Compression type {codec} is not supported here"
-            )
+            raise NotOneBatchError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Compression type {codec} is not supported")
         if base_offset:
             raise invalid_record(f"The base offset of a produced batch must be 0, not {base_offset}")
         if size > rules.max_message_bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from broker.handlers.produce import ZSTD_SINCE, is_transactional
+from broker.record_rules import ZSTD_SINCE, is_transactional
 from protocol.errors import KafkaError
 from storage.errors import StorageError
 

@@ -8,9 +8,11 @@ from typing import Any, Final
 from broker.record_scan import Scan, scan_records
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record import Buffer
-from protocol.record_batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC
+from protocol.record_batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, TRANSACTIONAL
 
 RECORD_ERRORS_SHOWN: Final = 3  # in the message of the whole batch; the list of record errors is complete
+ZSTD_SINCE: Final = 7  # the version of Produce that allows it
+_ATTRIBUTES_AT: Final = 22  # low byte of a batch's attributes
 _MIN_LEGACY_BYTES: Final = 14  # the smallest record any magic has: below it the length itself is corrupt
 
 
@@ -65,6 +67,11 @@ class TopicRules:
         self.timestamp_after_max_ms: int = value("message.timestamp.after.max.ms")
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.max_inflated_bytes = max_inflated_bytes  # beyond it MESSAGE_TOO_LARGE, and clients split their batch
+
+
+def is_transactional(batch: Buffer) -> bool:
+    """Whether a batch says that it belongs to a transaction, before anything else is known of it."""
+    return len(batch) > _ATTRIBUTES_AT and bool(batch[_ATTRIBUTES_AT] & TRANSACTIONAL)
 
 
 def inflated(codec: int, records: Buffer, max_inflated_bytes: int) -> memoryview:

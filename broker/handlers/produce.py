@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.record_rules import NotOneBatchError, RecordsRefusedError
+from broker.record_rules import ZSTD_SINCE, NotOneBatchError, RecordsRefusedError, is_transactional
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -31,12 +31,9 @@ if TYPE_CHECKING:
     from broker.metadata import Topic
     from broker.partition import Partition
 
-ZSTD_SINCE: Final = 7
 LEADER_SINCE: Final = 10
 TOPIC_IDS_SINCE: Final = 13
 ADMIN_CLIENT: Final = "__admin_client"  # the one client id that may write to internal topics
-_ATTRIBUTES_AT: Final = 22  # low byte of a batch's attributes
-_TRANSACTIONAL: Final = 0x10
 
 # refused before the partition was looked at: Kafka answers these without a log start offset
 _NO_START_OFFSET: Final = frozenset(
@@ -136,10 +133,6 @@ def _writable(broker: Broker, ctx: Context, acks: int, topic: Topic | KafkaError
     if partition.metadata_version != broker.metadata.version or partition.topic is not topic:
         partition.configure(topic, broker.metadata)
     return partition
-
-
-def is_transactional(records: Any) -> bool:
-    return len(records) > _ATTRIBUTES_AT and bool(records[_ATTRIBUTES_AT] & _TRANSACTIONAL)
 
 
 def _refuse_anonymous_transactions(ctx: Context, request: ProduceRequest) -> None:
