@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from codec_values import MESSAGES, NAMES, messages, versions
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from protocol.api import ApiKey, flexible_since, is_declared, request_class, response_class
@@ -18,6 +18,7 @@ _LIGHT = settings(
     deadline=None,
     derandomize=True,
     database=None,
+    phases=[Phase.generate],  # shrinking whole messages takes minutes and says no more than the first one found
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
 )
 
