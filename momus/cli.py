@@ -1,57 +1,24 @@
-"""The command line: `momus serve`, `momus topic ...`, `momus group ...`, `momus health`.
+"""The command line: `momus serve`, `momus repair`, and the commands of momus.commands.
 
-Exit codes: 0 good, 1 refused or failed, 2 bad usage. `serve` imports click and nothing else before the
-broker; the other commands talk to any broker over the wire and import the codec when they run.
+Exit codes: 0 good, 1 refused or failed, 2 bad usage. `serve` imports click and nothing else before the broker; the
+commands that ask a broker import the codec when they run.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from typing import TypeVar
 
 import click
 
-from momus import __version__
+from momus import __version__, commands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import IO
 
-    from momus.client import Client
-
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA_DIR = "./data"
-
-F = TypeVar("F", bound=Callable[..., object])
-
-
-def _bootstrap(command: F) -> F:
-    return click.option(
-        "-b",
-        "--bootstrap-server",
-        "--bootstrap-servers",
-        "bootstrap",
-        default="localhost:9092",
-        envvar="MOMUS_BOOTSTRAP_SERVERS",
-        show_default=True,
-        metavar="HOST:PORT[,...]",
-        help="Any broker of the cluster.",
-    )(click.option("--timeout", "timeout_s", default=10.0, show_default=True, help="Seconds to wait.")(command))
-
-
-def _json(command: F) -> F:
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(command)
-
-
-def _connect(bootstrap: str, timeout_s: float) -> Client:
-    from momus import launch
-
-    launch.use_packages()
-    from momus.client import Client
-
-    return Client(bootstrap, timeout_s=timeout_s)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -146,208 +113,47 @@ def _check_address(option: str, addresses: str) -> None:
 
 
 @cli.command()
-@_bootstrap
-def health(bootstrap: str, timeout_s: float) -> None:
-    """Exit 0 when the broker answers, 1 when it does not."""
-    with _connect(bootstrap, timeout_s) as client:
-        client.cluster()
-    click.echo("ok")
-
-
-@cli.group()
-def topic() -> None:
-    """List, create, describe and delete topics."""
-
-
-@topic.command("list")
-@click.option("--internal", is_flag=True, help="Show the broker's own topics too.")
-@_json
-@_bootstrap
-def topic_list(internal: bool, as_json: bool, bootstrap: str, timeout_s: float) -> None:
-    """List topics."""
-    with _connect(bootstrap, timeout_s) as client:
-        topics = [t for t in client.topics() if internal or not t["internal"]]
-    _show(as_json, topics, ("name", "partitions", "replicas"))
-
-
-@topic.command("create")
-@click.argument("names", nargs=-1)
-@click.option("-t", "--topic", "more", multiple=True, metavar="NAME", help="Same as an argument.")
 @click.option(
-    "-p",
-    "--partitions",
-    type=int,
-    default=-1,
-    help="Number of partitions; the broker's default if not given.",
+    "-d", "--data-dir", default=DEFAULT_DATA_DIR, show_default=True, type=click.Path(exists=True, file_okay=False)
 )
-@click.option("-r", "--replicas", type=int, default=-1, help="Replication factor; the broker's default if not given.")
-@click.option(
-    "-c",
-    "--topic-config",
-    "-X",
-    "assignments",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Topic setting; repeatable.",
-)
-@click.option("--if-not-exists", is_flag=True, help="A topic that is there already is no failure.")
-@_json
-@_bootstrap
-def topic_create(
-    names: tuple[str, ...],
-    more: tuple[str, ...],
-    partitions: int,
-    replicas: int,
-    assignments: tuple[str, ...],
-    if_not_exists: bool,
-    as_json: bool,
-    bootstrap: str,
-    timeout_s: float,
-) -> None:
-    """Create topics."""
-    from momus.properties import parse_assignments
+@click.argument("logs", nargs=-1, required=True, metavar="TOPIC-PARTITION...")
+def repair(data_dir: str, logs: tuple[str, ...]) -> None:
+    """Give up what damaged logs hold from their first bad byte on.
 
+    For logs that a broker refuses to open and of which there is no copy. The broker must not be running. Says what was
+    lost.
+    """
+    from momus import launch
+
+    launch.use_packages()
+    from storage import checkpoints
+    from storage.env import system_env
+    from storage.errors import LockedError
+    from storage.repair import repair as repair_log
+
+    absent = [name for name in logs if not os.path.isdir(os.path.join(data_dir, name))]
+    if absent:
+        raise click.BadParameter(f"{data_dir} holds no log {', '.join(absent)}", param_hint="TOPIC-PARTITION")
+    env = system_env()
     try:
-        configs = parse_assignments(assignments)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--topic-config") from None
-    wanted = _names(names, more)
-    with _connect(bootstrap, timeout_s) as client:
-        results = client.create_topics(wanted, partitions, replicas, configs)
-    if if_not_exists:
-        results = [r | {"error": None} if r["error"] == "TOPIC_ALREADY_EXISTS" else r for r in results]
-    _report(as_json, results, "created")
-
-
-@topic.command("describe")
-@click.argument("names", nargs=-1)
-@click.option("-t", "--topic", "more", multiple=True, metavar="NAME", help="Same as an argument.")
-@_json
-@_bootstrap
-def topic_describe(
-    names: tuple[str, ...], more: tuple[str, ...], as_json: bool, bootstrap: str, timeout_s: float
-) -> None:
-    """Show partitions, offsets and settings of topics."""
-    wanted = _names(names, more)
-    with _connect(bootstrap, timeout_s) as client:
-        topics = client.describe_topics(wanted)
-    if as_json:
-        _print_json(topics)
-    else:
-        for described in topics:
-            click.echo(f"{described['name']}  id {described['topic_id']}")
-            for key, value in described["configs"].items():
-                click.echo(f"  {key}={value}")
-            _table(
-                described["partitions"],
-                ("partition", "leader", "leader_epoch", "replicas", "isr", "start", "end"),
-            )
-
-
-@topic.command("delete")
-@click.argument("names", nargs=-1)
-@click.option("-t", "--topic", "more", multiple=True, metavar="NAME", help="Same as an argument.")
-@_json
-@_bootstrap
-def topic_delete(
-    names: tuple[str, ...], more: tuple[str, ...], as_json: bool, bootstrap: str, timeout_s: float
-) -> None:
-    """Delete topics and what they hold."""
-    wanted = _names(names, more)
-    with _connect(bootstrap, timeout_s) as client:
-        results = client.delete_topics(wanted)
-    _report(as_json, results, "deleted")
-
-
-@cli.group()
-def group() -> None:
-    """List and describe consumer groups."""
-
-
-@group.command("list")
-@_json
-@_bootstrap
-def group_list(as_json: bool, bootstrap: str, timeout_s: float) -> None:
-    """List groups."""
-    with _connect(bootstrap, timeout_s) as client:
-        groups = client.groups()
-    _show(as_json, groups, ("group", "state", "type", "protocol_type", "coordinator"))
-
-
-@group.command("describe")
-@click.argument("names", nargs=-1)
-@click.option("-g", "--group", "more", multiple=True, metavar="GROUP", help="Same as an argument.")
-@_json
-@_bootstrap
-def group_describe(
-    names: tuple[str, ...], more: tuple[str, ...], as_json: bool, bootstrap: str, timeout_s: float
-) -> None:
-    """Show members, committed offsets and lag of groups."""
-    wanted = _names(names, more, "group")
-    with _connect(bootstrap, timeout_s) as client:
-        groups = [client.describe_group(name) for name in wanted]
-    if as_json:
-        _print_json(groups)
-    else:
-        for described in groups:
-            click.echo(f"{described['group']}  {described['state']}  coordinator {described['coordinator']}")
-            _table(described["members"], ("member_id", "instance_id", "client_id", "host", "assignment"))
-            _table(described["offsets"], ("topic", "partition", "committed", "end", "lag", "metadata"))
-    if any(described["state"] == "Dead" and not described["offsets"] for described in groups):
-        raise SystemExit(1)  # what Kafka answers for a group that does not exist
-
-
-def _names(arguments: tuple[str, ...], options: tuple[str, ...], what: str = "topic") -> list[str]:
-    names = [*arguments, *options]
-    if not names:
-        raise click.UsageError(f"name at least one {what}")
-    return names
-
-
-def _print_json(value: object) -> None:
-    import json
-
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
-
-
-def _show(as_json: bool, rows: list[dict[str, object]], columns: tuple[str, ...]) -> None:
-    if as_json:
-        _print_json(rows)
-    else:
-        _table(rows, columns)
-
-
-def _report(as_json: bool, results: list[dict[str, object]], done: str) -> None:
-    """Say what became of each; exit 1 if any was refused."""
-    if as_json:
-        _print_json(results)
-    else:
-        for result in results:
-            if result["error"] is None:
-                click.echo(f"{done} {result['name']}")
+        lock = env.files.lock(f"{data_dir}/{checkpoints.LOCK}")
+    except LockedError:
+        raise click.ClickException(f"a broker is using {data_dir}: stop it first") from None
+    try:
+        for name in logs:
+            report = repair_log(env, f"{data_dir}/{name}")
+            if report.dropped_bytes:
+                click.echo(
+                    f"{name}: gave up {report.dropped_bytes} bytes from {report.path} position {report.position} on"
+                )
             else:
-                click.echo(f"{result['name']}: {result['error']}: {result['message'] or ''}".rstrip(": "), err=True)
-    if any(result["error"] is not None for result in results):
-        raise SystemExit(1)
+                click.echo(f"{name}: not damaged")
+    finally:
+        lock.release()
 
 
-def _table(rows: list[dict[str, object]], columns: tuple[str, ...]) -> None:
-    """Print rows under their headings, columns as wide as their widest cell."""
-    if not rows:
-        return
-    cells = [
-        [column.upper().replace("_", "-") for column in columns],
-        *([_cell(row[c]) for c in columns] for row in rows),
-    ]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
-    for line in cells:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return "-"
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+for command in (commands.topic, commands.group, commands.health):
+    cli.add_command(command)
 
 
 def main() -> None:

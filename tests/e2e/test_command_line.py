@@ -196,3 +196,38 @@ def test_serve_with_several_listeners_sends_each_client_back_where_it_came_in(tm
     finally:
         serving.kill()
         serving.communicate()
+
+
+def test_repair_gives_up_what_is_damaged_and_only_then_the_broker_serves_it(broker_factory, tmp_path):
+    from kafka import KafkaConsumer, KafkaProducer
+
+    broker = broker_factory(data_dir=tmp_path)
+    config = broker.client_config("kafka-python")
+    producer = KafkaProducer(**config)
+    for n in range(3):
+        producer.send("t", b"%d" % n).get(10)
+    producer.close()
+    repair = ("repair", "-d", str(tmp_path), "t-0")
+    assert "stop it first" in momus(*repair).stderr
+    broker.stop()
+    assert momus(*repair).stdout == "t-0: not damaged\n"
+
+    segment = tmp_path / "t-0" / f"{0:020d}.log"
+    data = bytearray(segment.read_bytes())
+    size = len(data) // 3
+    data[size + 40] ^= 1  # in the second of three batches
+    segment.write_bytes(data)
+    done = momus(*repair)
+    assert done.returncode == 0, done.stderr
+    assert f"gave up {2 * size} bytes" in done.stdout
+
+    broker.start()
+    consumer = KafkaConsumer("t", **config, auto_offset_reset="earliest", consumer_timeout_ms=2000)
+    assert [record.value for record in consumer] == [b"0"]
+    consumer.close()
+
+
+def test_repair_of_a_log_that_is_not_there_is_bad_usage(tmp_path):
+    done = momus("repair", "-d", str(tmp_path), "t-0")
+    assert done.returncode == 2
+    assert "holds no log t-0" in done.stderr
