@@ -1,0 +1,147 @@
+"""Starts momus and the brokers it is measured against, one at a time, each with a fresh directory, on this machine.
+
+kfake, kfake-disk, kfake-sync   franz-go's fake cluster: in memory, on disk, synced; needs Go
+kafka                           Apache Kafka, one KRaft node; needs Java and Maven
+rdmock                          librdkafka's mock cluster; needs confluent-kafka in this environment
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+HERE = Path(__file__).parent
+CACHE = Path(os.environ.get("MOMUS_BENCH_CACHE", Path.home() / ".cache" / "momus-benchmarks"))
+JAVA = ["-Xms1G", "-Xmx1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Djava.awt.headless=true"]
+START_S = 60.0
+
+SERVER_PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+controller.listener.names=CONTROLLER
+log.dirs={directory}/logs
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+group.initial.rebalance.delay.ms=0
+"""
+
+MOCK = """\
+import sys, time
+from confluent_kafka import Producer
+cluster = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "none:1"})
+broker = next(iter(cluster.list_topics(timeout=10).brokers.values()))
+print(f"{broker.host}:{broker.port}", flush=True)
+while True:
+    cluster.poll(1)
+"""
+
+
+class Running:
+    """A broker that runs: where, and as which process."""
+
+    def __init__(self, address: str, process: subprocess.Popen[bytes]) -> None:
+        self.address = address
+        self.process = process
+
+    def rss_mb(self) -> float:
+        """Resident memory, where /proc tells it."""
+        with open(f"/proc/{self.process.pid}/statm") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def free_port() -> int:
+    """A port for a peer that cannot choose one itself; below the range the system gives to clients."""
+    for port in range(21000, 31000, 7):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)):
+                return port
+    raise RuntimeError("no free port between 21000 and 31000")
+
+
+@contextmanager
+def running(name: str, flush: str = "os") -> Iterator[Running]:
+    """A broker by name, stopped and its directory removed at the end."""
+    directory = Path(tempfile.mkdtemp(prefix=f"bench-{name}-"))
+    try:
+        started = start(name, directory, flush)
+        try:
+            yield started
+        finally:
+            started.process.terminate()
+            try:
+                started.process.wait(30)
+            except subprocess.TimeoutExpired:
+                started.process.kill()
+                started.process.wait()
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def start(name: str, directory: Path, flush: str = "os") -> Running:
+    """Start a broker and wait until it accepts connections."""
+    port = free_port()
+    if name == "momus":
+        command = momus_command(port, directory / "data", flush)
+    elif name.startswith("kfake"):
+        command = [str(_kfake()), str(port)]
+        command += [str(directory / "data")] if name != "kfake" else []
+        command += ["sync"] if name == "kfake-sync" else []
+    elif name == "kafka":
+        command = _kafka(port, directory)
+    elif name == "rdmock":
+        process = subprocess.Popen([sys.executable, "-c", MOCK], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        assert process.stdout is not None
+        return Running(process.stdout.readline().decode().strip(), process)
+    else:
+        raise ValueError(f"there is no peer named {name}")
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=HERE.parent)
+    deadline = time.monotonic() + START_S
+    while True:
+        with socket.socket() as probe:
+            if not probe.connect_ex(("127.0.0.1", port)):
+                return Running(f"127.0.0.1:{port}", process)
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"{name} did not start: {' '.join(command)}")
+        time.sleep(0.02)
+
+
+def momus_command(port: int, data: Path, flush: str) -> list[str]:
+    """The command line of our own broker."""
+    return [
+        *(sys.executable, "-m", "momus", "serve", "--listen", f"127.0.0.1:{port}"),
+        *("--data-dir", str(data), "--flush", flush),
+    ]
+
+
+def _kfake() -> Path:
+    binary = CACHE / "kfakepeer"
+    if not binary.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        environment = {**os.environ, "GOFLAGS": "-mod=mod"}
+        subprocess.run(["go", "build", "-o", str(binary), "."], cwd=HERE / "kfake", check=True, env=environment)
+    return binary
+
+
+def _kafka(port: int, directory: Path) -> list[str]:
+    libraries = CACHE / "kafka-libs"
+    if not libraries.exists():
+        pom = HERE.parent / "tests" / "e2e" / "java" / "pom.xml"
+        goal = ["dependency:copy-dependencies", f"-DoutputDirectory={libraries}"]
+        subprocess.run(["mvn", "-q", "-f", str(pom), *goal], check=True)
+    properties = directory / "server.properties"
+    properties.write_text(SERVER_PROPERTIES.format(port=port, controller=port + 1, directory=directory))
+    classpath = ["-cp", f"{libraries}/*"]
+    format_log = [*("kafka.tools.StorageTool", "format"), "-t", "momusmomusmomusmomusAA", "-c", str(properties)]
+    subprocess.run(["java", *classpath, *format_log], check=True, capture_output=True)
+    return ["java", *JAVA, *classpath, "kafka.Kafka", str(properties)]
