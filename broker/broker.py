@@ -22,17 +22,21 @@ from broker.metadata import ClusterMetadata, Topic
 from broker.metrics import Metrics
 from broker.partition import Partition
 from broker.router import ParkedRequest, Router, encode_reply
-from broker.topic_names import OFFSETS_TOPIC
+from broker.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
 from protocol.errors import ErrorCode, KafkaError
+from storage.errors import StorageError
 from storage.log import Log
 
 if TYPE_CHECKING:
     from broker.config import BrokerConfig
     from broker.connection import Connection
     from broker.directory import DataDirectory
+    from broker.txn_coordinator import TransactionCoordinator
     from storage.env import Env
 
 logger = logging.getLogger("momus.broker")
+
+RETRY_MS = 1000  # between two tries to remove the files of a topic that is gone
 
 
 class Broker:
@@ -76,9 +80,17 @@ class Broker:
         self.api_versions = [
             (route.api_key, route.min_version, route.max_version) for route in self.router.routes.values()
         ]
-        self.metadata_shard = Shard(self, "__cluster_metadata-0", directory.open_metadata_log, self._new_metadata)
+        self.metadata_shard = Shard(
+            self,
+            "__cluster_metadata-0",
+            directory.open_metadata_log,
+            self._new_metadata,
+            load_at_once_bytes=1 << 62,  # nothing can be served before it
+        )
         self._partitions: dict[tuple[bytes, int], Partition] = {}
+        self._doomed: dict[str, int] = {}  # names of topics whose files are to go -> how many of each name
         self.group_shards: list[Shard] = []
+        self._transactions: TransactionCoordinator | None = None
         self.dispatch = self.router.dispatch
         commit_path, fetch_path = CommitPath(self), FetchPath(self)
         self.commit, self.offset_fetch, self._keep_answer = commit_path.commit, fetch_path.fetch, fetch_path.keep
@@ -90,8 +102,6 @@ class Broker:
         """Load the cluster's metadata; shards and partitions follow when they are asked for."""
         shard = self.metadata_shard
         shard.require()
-        while shard.state is not READY:  # a large one: nothing can be served before it
-            self.step_background()
         self.end_turn()
         self.group_shards = [self._group_shard(i) for i in range(self.metadata.internal_partitions())]
         self.directory.remove_orphans(self.metadata)
@@ -110,32 +120,49 @@ class Broker:
     def _topic_changed(self, event: str, topic: Topic) -> None:
         """Follow a change of metadata; what cannot be undone waits until the change is durable."""
         if event == "deleted":
-            self.metadata_shard.journal.then(lambda durable: self._drop_topic(topic) if durable else None)
+            self._doomed[topic.name] = self._doomed.get(topic.name, 0) + 1
+            self.metadata_shard.journal.then(lambda durable: self._drop_topic(topic, durable=durable))
         elif event != "created":
             for index in range(len(topic.partitions)):
                 partition = self._partitions.get((topic.topic_id, index))
                 if partition is not None:
                     partition.configure(topic, self.metadata)
 
-    def _drop_topic(self, topic: Topic) -> None:
-        for index in range(len(topic.partitions)):
-            partition = self._partitions.pop((topic.topic_id, index), None)
-            if partition is not None:
-                partition.delete()
-                self.directory.forget(topic.name, index)
-            else:
-                self.directory.delete(topic.name, index)
+    def _drop_topic(self, topic: Topic, *, durable: bool = True) -> None:
+        """Remove the files of a topic whose deletion is durable. Until then its name opens no partition."""
+        try:
+            if durable:
+                for index in range(len(topic.partitions)):
+                    self._drop_partition(topic, index)
+        except (OSError, StorageError) as error:
+            logger.error("the files of topic %s cannot be removed yet: %s", topic.name, error)
+            self.at(self.now_ms + RETRY_MS, lambda due_ms, now_ms: self._drop_topic(topic))
+        else:
+            self._doomed[topic.name] -= 1
+            if not self._doomed[topic.name]:
+                del self._doomed[topic.name]
+
+    def _drop_partition(self, topic: Topic, index: int) -> None:
+        partition = self._partitions.pop((topic.topic_id, index), None)
+        if partition is None:
+            self.directory.delete(topic.name, index)
+            return
+        self.durability.forget(partition.journal)
+        partition.delete()
+        self.directory.forget(topic.name, index)
 
     def _metadata_reloaded(self) -> None:
-        """The metadata was thrown away: partitions of topics that never were durable go, others follow."""
+        """The metadata was thrown away: partitions that never were durable go with their files, others follow."""
         self.metadata.listeners.append(self._topic_changed)
-        for key, partition in list(self._partitions.items()):
-            topic = self.metadata.topics_by_id.get(key[0])
-            if topic is None or key[1] >= len(topic.partitions):
-                del self._partitions[key]
-                partition.close(clean=False)
-            else:
+        for (topic_id, index), partition in list(self._partitions.items()):
+            topic = self.metadata.topics_by_id.get(topic_id)
+            if topic is not None and index < len(topic.partitions):
                 partition.configure(topic, self.metadata)
+                continue
+            try:
+                self._drop_partition(partition.topic, index)
+            except (OSError, StorageError) as error:
+                logger.error("the files of %s cannot be removed: %s", partition, error)
 
     def _group_shard(self, index: int) -> Shard:
         def open_log() -> Log:
@@ -196,6 +223,15 @@ class Broker:
             shard.require()
         return shard
 
+    @property
+    def transactions(self) -> TransactionCoordinator:
+        """The transaction coordinator; most brokers never need one."""
+        if self._transactions is None:
+            from broker.txn_coordinator import TransactionCoordinator
+
+            self._transactions = TransactionCoordinator(self)
+        return self._transactions
+
     def own_group_shards(self, ctx: Context) -> Iterator[Shard]:
         """The loaded shards that a node coordinates. Errors: COORDINATOR_LOAD_IN_PROGRESS."""
         leaders = self.metadata.topics[OFFSETS_TOPIC].partitions
@@ -204,22 +240,46 @@ class Broker:
                 shard.require()
                 yield shard
 
+    def shards_of(self, topic_name: str) -> list[Shard]:
+        """The shards whose logs make up an internal topic."""
+        if topic_name == OFFSETS_TOPIC:
+            return self.group_shards
+        self.transactions.open()
+        return self.transactions.shards
+
     def partition(self, topic: Topic, index: int) -> Partition:
-        """One partition of a data topic, opened when first asked for."""
-        key = (topic.topic_id, index)
-        partition = self._partitions.get(key)
-        if partition is None:
-            if topic.name == OFFSETS_TOPIC:
-                shard = self.group_shards[index]
-                shard.open()
+        """One partition of a data topic, opened when first asked for.
+
+        Errors:  KAFKA_STORAGE_ERROR: its log cannot be used. NOT_LEADER_OR_FOLLOWER: not yet, while an older topic of
+                 the same name has its files there.
+        """
+        partition = self._partitions.get((topic.topic_id, index))
+        if partition is None or partition.log.broken:
+            try:
+                partition = self._open_partition(topic, index, partition)
+            except (OSError, StorageError) as error:
+                logger.error("%s-%d cannot be used: %s", topic.name, index, error)
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error
+        return partition
+
+    def _open_partition(self, topic: Topic, index: int, partition: Partition | None) -> Partition:
+        if topic.name in self._doomed:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if topic.name == OFFSETS_TOPIC:
+            shard = self.group_shards[index]
+            shard.open()
+            if partition is None:
                 partition = Partition(topic, index, shard.log, self)
                 partition.journal = shard.journal
+                partition.high_watermark = shard.journal.durable_offset
                 shard.followers.append(partition.advance)
-            else:
-                log = self.directory.open_log(self.metadata, topic, index)
-                partition = Partition(topic, index, log, self)
-                partition.journal = Journal(partition)
-            self._partitions[key] = partition
+        elif partition is None:
+            log = self.directory.open_log(self.metadata, topic, index)
+            partition = Partition(topic, index, log, self)
+            partition.journal = Journal(partition)
+        else:
+            partition.log.reopen(partition.journal.durable_offset)
+        self._partitions[topic.topic_id, index] = partition
         return partition
 
     def endpoint(self, node_id: int, ctx: Context) -> tuple[str, int]:
@@ -347,7 +407,10 @@ class Broker:
         now_ms = self.now_ms
         while self._alarms and self._alarms[0][0] <= now_ms:
             due_ms, _, call = heapq.heappop(self._alarms)
-            call(due_ms, now_ms)
+            try:
+                call(due_ms, now_ms)
+            except (KafkaError, OSError, StorageError) as error:  # the others are due all the same
+                logger.error("what was due at %d failed: %s", due_ms, error)
 
     def in_background(self, steps: Iterator[None]) -> None:
         """Run the steps of a long job between turns."""
@@ -363,7 +426,10 @@ class Broker:
             self.background.rotate(-1)
         except StopIteration:
             self.background.remove(steps)
-        except OSError as error:
+        except (KafkaError, OSError, StorageError) as error:
             self.background.remove(steps)
             logger.error("a background job failed: %s", error)
+        except Exception:
+            self.background.remove(steps)
+            logger.exception("a background job failed")
         return True

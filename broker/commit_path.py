@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from broker.coordinator.commit_batch import CommitBatch
 from broker.coordinator.runtime import READY
 from protocol.errors import ErrorCode
+from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -197,7 +198,10 @@ class CommitPath:
         log = shard.log
         base = log.end_offset
         batch = head.batch.build(base, log.leader_epoch, now_ms, offsets, epochs)  # type: ignore[union-attr]
-        log.append((batch,), base_offset=base, last_offset=base + n - 1, max_timestamp_ms=now_ms, size=len(batch))
+        try:
+            log.append((batch,), base_offset=base, last_offset=base + n - 1, max_timestamp_ms=now_ms, size=len(batch))
+        except StorageError:  # the general handler has the words for it
+            return None
         columns = head.columns
         if columns is None:
             columns = head.columns = machine.offsets.topic_or_new(head.group_id, head.topic_name)

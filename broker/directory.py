@@ -45,7 +45,13 @@ class DataDirectory:
     def open(cls, env: Env, path: str, config: BrokerConfig) -> DataDirectory:
         """Lock the directory, make it when it is new. Errors: DirectoryError, OSError."""
         files = env.files
+        missing, parent = [], path.rstrip("/")
+        while parent and not files.exists(parent):
+            parent = parent.rpartition("/")[0]
+            missing.append(parent)
         files.makedirs(path)
+        for parent in missing:  # a power cut must not take the directory itself
+            files.sync_dir(parent)
         try:
             lock = files.lock(f"{path}/{checkpoints.LOCK}")
         except LockedError as error:
@@ -104,6 +110,8 @@ class DataDirectory:
         )
         if log.report is not None and log.report.dropped_bytes:
             logger.warning("%s-%d: %s", name, index, log.report)
+        if self._config.flush == "fsync" and log.synced_offset < log.end_offset:
+            log.sync()  # a crash left what only the page cache may hold: nobody may see it before the disk has it
         self.logs[key] = log
         return log
 

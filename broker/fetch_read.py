@@ -101,13 +101,13 @@ class FetchReader:
         error_code = self._leader_error(topic, wanted)
         if error_code:
             return Found(wanted, error_code)
-        partition = self._broker.partition(topic, wanted.partition)
-        if partition.info is not topic.partitions[wanted.partition]:
-            partition.configure(topic, self._broker.metadata)
         offset = wanted.fetch_offset
-        limit = partition.last_stable_offset if self._read_committed else partition.high_watermark
-        log = partition.log
         try:
+            partition = self._broker.partition(topic, wanted.partition)
+            if partition.info is not topic.partitions[wanted.partition]:
+                partition.configure(topic, self._broker.metadata)
+            limit = partition.last_stable_offset if self._read_committed else partition.high_watermark
+            log = partition.log
             if wanted.last_fetched_epoch >= 0:
                 diverging = _diverging(partition, wanted)
                 if diverging is not None:

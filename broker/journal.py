@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
+from storage.errors import StorageError
+
 if TYPE_CHECKING:
     from broker.connection import Connection
     from storage.log import Log
@@ -32,7 +34,19 @@ class Owner(Protocol):
 class Journal:
     """One log with its state machine and the replies that depend on its next flush."""
 
-    __slots__ = ("_steps", "held", "is_shard", "log", "owner", "queued", "syncing", "written")
+    __slots__ = (
+        "_steps",
+        "durable_offset",
+        "failed_in_sync",
+        "gone",
+        "held",
+        "is_shard",
+        "log",
+        "owner",
+        "queued",
+        "syncing",
+        "written",
+    )
 
     def __init__(self, owner: Owner, *, is_shard: bool = False) -> None:
         self.owner = owner
@@ -42,6 +56,9 @@ class Journal:
         self.written: list[Held] = []  # flushed, waiting for the next sync job
         self.syncing: list[Held] = []  # waiting for the job that runs
         self.queued = False  # in the turn's list of journals to flush
+        self.durable_offset = self.log.end_offset  # below it nothing can be taken back
+        self.failed_in_sync = False  # was cut back while a sync of it was under way
+        self.gone = False  # its log has been deleted
         self._steps: deque[tuple[int, Callable[[bool], None]]] = deque()
 
     def then(self, step: Callable[[bool], None]) -> None:
@@ -53,6 +70,7 @@ class Journal:
 
     def settle(self, durable_offset: int) -> None:
         """All below this offset survives a crash: tell the owner, and take the next steps."""
+        self.durable_offset = durable_offset
         self.owner.advance(durable_offset)
         steps = self._steps
         while steps and steps[0][0] <= durable_offset:
@@ -144,9 +162,11 @@ class Durability:
         self._sync_next()
 
     def _flush(self, journal: Journal) -> None:
+        if journal.gone:
+            return
         try:
             journal.log.flush()
-        except OSError as error:
+        except (OSError, StorageError) as error:
             self._failed(journal, error)
             return
         if self.fsync:
@@ -160,14 +180,25 @@ class Durability:
     def _failed(self, journal: Journal, error: Exception) -> None:
         """Nobody may see any effect of what is not durable: refuse its readers, cut the log, rebuild the state."""
         self.failures += 1
-        log.error("%s: writing failed (%s); cut back to the last durable offset and reloading", journal.log, error)
+        log.error("%s: writing failed (%s); back to offset %d", journal.log.directory, error, journal.durable_offset)
+        self._refuse_held(journal)
+        journal.failed_in_sync = journal in self._syncing
+        try:
+            journal.log.cut_back(journal.durable_offset)
+        except (OSError, StorageError) as worse:  # out of use until the owner can reopen it
+            log.error("%s: %s", journal.log.directory, worse)
+        journal.fail()
+
+    def _refuse_held(self, journal: Journal) -> None:
         held = journal.syncing + journal.written + journal.held
         journal.syncing, journal.written, journal.held = [], [], []
         self._next.pop(journal, None)
         self._refuse(held)
-        if self.fsync:
-            journal.log.cut_back(journal.log.synced_offset)
-        journal.fail()
+
+    def forget(self, journal: Journal) -> None:
+        """The log has been deleted: what was not durable in it never will be."""
+        journal.gone = True
+        self._refuse_held(journal)
 
     def _sync_next(self) -> None:
         if self._syncing or not (self._next or self._next_connections):
@@ -184,13 +215,19 @@ class Durability:
         released, self._sync_connections = self._sync_connections, []
         for journal in syncing:
             error = failed.get(journal.log)
-            if error is not None:
+            if journal.gone:
+                continue
+            if journal.failed_in_sync:  # what the sync has reached was cut off meanwhile
+                journal.failed_in_sync = False
+                journal.log.synced_offset = min(journal.log.synced_offset, journal.durable_offset)
+            elif error is not None:
                 self._failed(journal, error)
             else:
                 journal.syncing = []
                 journal.settle(journal.log.synced_offset)
         for connection, slot in released:
-            if connection not in self._next_connections:
+            # one that has spoken in the open turn may have seen what is not even written: its bar stays
+            if connection not in self._next_connections and connection not in self._connections:
                 connection.barred = False
             connection.release(slot)
         self.end_turn()

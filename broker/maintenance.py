@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from broker.coordinator.runtime import UNLOADED
-from broker.topic_names import OFFSETS_TOPIC
+from broker.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from protocol.errors import KafkaError
+from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.broker import Broker
+    from broker.coordinator.runtime import Shard
     from storage.log import Log
+
+logger = logging.getLogger("momus.maintenance")
+
+FAILURES = (KafkaError, OSError, StorageError)
 
 
 class Maintenance:
@@ -56,26 +63,46 @@ class Maintenance:
                     shard.require()
                 except KafkaError:  # a large one: it goes on loading in the background
                     yield
+                except (OSError, StorageError) as error:  # whoever needs it will be told
+                    logger.error("%s cannot be loaded: %s", shard, error)
                 yield
 
     def _retain(self) -> Iterator[None]:
         broker = self._broker
         for topic in list(broker.metadata.topics.values()):
-            if topic.name == OFFSETS_TOPIC:
+            if topic.name in INTERNAL_TOPICS:
                 continue
             for index in range(len(topic.partitions)):
                 if broker.has_partition(topic, index):
-                    yield from broker.partition(topic, index).maintenance(broker.now_ms)
+                    try:
+                        yield from broker.partition(topic, index).maintenance(broker.now_ms)
+                    except FAILURES as error:  # one bad log, not all of them
+                        logger.error("retention of %s-%d: %s", topic.name, index, error)
                     yield
 
     def _clean(self) -> Iterator[None]:
         broker = self._broker
-        for shard in broker.group_shards:
-            if shard.log is not None and self._is_dirty(shard.log):
-                yield from shard.log.clean(broker.now_ms, shard.log.flushed_offset)
+        for name in INTERNAL_TOPICS & broker.metadata.topics.keys():
+            yield from self._clean_shards(broker.shards_of(name))
         for partition in broker.open_partitions():
-            if partition.topic.name != OFFSETS_TOPIC and self._is_dirty(partition.log):
+            if partition.topic.name not in INTERNAL_TOPICS and self._is_dirty(partition.log):
                 yield from partition.log.clean(broker.now_ms, partition.last_stable_offset)
+
+    def _clean_shards(self, shards: Sequence[Shard]) -> Iterator[None]:
+        broker = self._broker
+        for shard in shards:
+            if shard.log is not None:
+                yield from self._clean_log(shard.log, shard.log.flushed_offset)
+        for partition in broker.open_partitions():
+            if partition.topic.name != OFFSETS_TOPIC:
+                yield from self._clean_log(partition.log, partition.last_stable_offset)
+
+    def _clean_log(self, log: Log, last_stable_offset: int) -> Iterator[None]:
+        try:
+            if self._is_dirty(log):
+                yield from log.clean(self._broker.now_ms, last_stable_offset)
+        except FAILURES as error:
+            logger.error("cleaning %s: %s", log.directory, error)
 
     def _is_dirty(self, log: Log) -> bool:
         config = log.config

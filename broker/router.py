@@ -13,6 +13,7 @@ from protocol.api import request_class, response_class
 from protocol.codegen import codec
 from protocol.errors import ErrorCode, KafkaError, MalformedError
 from protocol.header import decode_request_header
+from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -191,6 +192,9 @@ class Router:
         except KafkaError as error:
             self._broker.metrics.error(route.api_key, error.code)
             return error_response(request, route.api_key, ctx.api_version, error.code, error.message)
+        except (OSError, StorageError) as error:
+            logger.error("%s v%d failed: %s", type(request).__name__, ctx.api_version, error)
+            return error_response(request, route.api_key, ctx.api_version, lost_code(route.api_key))
         except Exception:
             logger.exception("%s v%d failed", type(request).__name__, ctx.api_version)
             code = ErrorCode.UNKNOWN_SERVER_ERROR
@@ -203,6 +207,9 @@ class Router:
             for journal in ctx.journals:
                 durability.touch(journal)
                 durability.hold(journal, held)
+            metadata = self._broker.metadata_shard.journal
+            if not durability.is_settled(metadata):  # the topic itself may not be durable yet
+                durability.hold(metadata, held)
         else:
             for journal in durability.unsettled_shards():
                 durability.hold(journal, held)

@@ -132,7 +132,7 @@ class Server:
             error: Exception | None = None
             try:
                 log.sync()
-            except OSError as caught:
+            except Exception as caught:  # whatever it is, the replies behind it must not wait for ever
                 error = caught
             self.loop.call_soon_threadsafe(done, log, error)
 

@@ -51,6 +51,24 @@ class Log(LogWriter):
             log._activate(log.segments[-1])
         return log
 
+    def reopen(self, limit_offset: int) -> None:
+        """Take a log that was given up back into use, cut to what its owner knows to be durable.
+
+        Errors:  OSError, StorageError: the disk is as bad as before; it stays out of use.
+        """
+        for segment in self.segments:
+            segment.file.close()
+        recovered = recover(self.env, self.directory, self.config, self.epochs, limit_offset, False)
+        self.segments, self.report = recovered.segments, recovered.report
+        first = self.segments[0].base_offset if self.segments else self.log_start_offset
+        self.end_offset = self.flushed_offset = max(recovered.end_offset, first)
+        self.synced_offset = min(self.synced_offset, self.end_offset)
+        self._pending, self._full, self._active, self._broken = [], [], None, None
+        if self.segments:
+            self._activate(self.segments[-1])
+        self.epochs.cut_back(self.end_offset + 1)
+        self.cut_back(limit_offset)
+
     # -- reading
 
     def read(self, offset: int, max_bytes: int, *, limit_offset: int, min_one: bool = True) -> FileSlice | None:

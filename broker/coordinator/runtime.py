@@ -19,13 +19,15 @@ from protocol.record_batch import (
     control_type,
     iter_records,
 )
+from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from storage.log import Log
 
 logger = logging.getLogger("momus.shard")
 
-UNLOADED, LOADING, READY = "unloaded", "loading", "ready"
+# closed: loaded, but its log could neither be written nor cut back; whoever needs it next tries again
+UNLOADED, LOADING, READY, CLOSED = "unloaded", "loading", "ready", "closed"
 LOAD_AT_ONCE_BYTES = 1 << 20  # a log up to this size is replayed when first asked for: about 10 ms
 RECORDS_A_SLICE = 500  # of a larger one, replayed before the loop gets its turn: about 2 ms
 
@@ -72,7 +74,16 @@ class Shard:
     the log only until then; after a failed write it is thrown away and replayed.
     """
 
-    def __init__(self, host: Host, name: str, open_log: Callable[[], Log], make_machine: Callable[[], Machine]) -> None:
+    def __init__(
+        self,
+        host: Host,
+        name: str,
+        open_log: Callable[[], Log],
+        make_machine: Callable[[], Machine],
+        *,
+        load_at_once_bytes: int = LOAD_AT_ONCE_BYTES,
+    ) -> None:
+        self.load_at_once_bytes = load_at_once_bytes
         self.followers: list[Callable[[int], None]] = []  # readers of the log: the partition that clients fetch from
         self.when_reloaded: list[Callable[[], None]] = []  # stays: whoever keeps something of the machine
         self._host = host
@@ -85,6 +96,7 @@ class Shard:
         self.machine: Any = make_machine()
         self.deadlines: dict[Hashable, int] = {}
         self._alarms: dict[Hashable, int] = {}
+        self._loads = 0  # begun so far: an older one that still runs in the background gives up
         self.parked: set[Token] = set()
 
     def __str__(self) -> str:
@@ -93,17 +105,33 @@ class Shard:
     # -- loading
 
     def require(self) -> None:
-        """Make sure that the shard is loaded. Errors: COORDINATOR_LOAD_IN_PROGRESS, while a large log is replayed."""
+        """Make sure that the shard is loaded.
+
+        Errors:  COORDINATOR_LOAD_IN_PROGRESS, while a large log is replayed.
+                 StorageError, OSError: the log cannot be used; the next call tries again.
+        """
         if self.state == READY:
+            return
+        if self.state == CLOSED:
+            self.log.reopen(self.journal.durable_offset)
+            self._begin()
             return
         if self.state == UNLOADED:
             self.open()
-            if self.log.size_bytes <= LOAD_AT_ONCE_BYTES:
-                for _ in self._replay_log():
-                    pass
-                return
-            self.state = LOADING
-            self._host.in_background(self._replay_log())
+            if self.log.broken:
+                self.log.reopen(self.journal.durable_offset)
+            self._load()
+            return
+        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.name} is being loaded")
+
+    def _load(self) -> None:
+        self._loads += 1
+        if self.log.size_bytes <= self.load_at_once_bytes:
+            for _ in self._replay_log(self._loads):
+                pass
+            return
+        self.state = LOADING
+        self._host.in_background(self._replay_log(self._loads))
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.name} is being loaded")
 
     def open(self) -> None:
@@ -112,22 +140,36 @@ class Shard:
             self.log = self._open_log()
             self.journal = Journal(self, is_shard=True)
 
-    def _replay_log(self) -> Iterator[None]:
-        machine, done = self.machine, 0
-        for header, batch in self.log.batches(self.log.log_start_offset):
-            for record in iter_records(batch):
-                if header.is_control:
-                    self._replay_control(header, record.key)
-                else:
-                    machine.replay(record.key, record.value, record.offset, header.producer_id)
-            done += header.record_count
-            if done >= RECORDS_A_SLICE:
-                done = 0
-                yield
-                if machine is not self.machine:  # thrown away meanwhile
-                    return
+    def _replay_log(self, load: int) -> Iterator[None]:
+        machine, done = self._make_machine(), 0
+        try:
+            for header, batch in self.log.batches(self.log.log_start_offset):
+                if header.base_offset >= self.journal.durable_offset:  # could not be cut off
+                    break
+                for record in iter_records(batch):
+                    if header.is_control:
+                        self._replay_control(machine, header, record.key)
+                    else:
+                        machine.replay(record.key, record.value, record.offset, header.producer_id)
+                done += header.record_count
+                if done >= RECORDS_A_SLICE:
+                    done = 0
+                    yield
+                    if load != self._loads:
+                        return
+        except Exception:
+            if load == self._loads:
+                self.state = UNLOADED  # the next one who needs it tries again
+            raise
+        self.machine = machine
+        if self.log.broken:
+            self.state = CLOSED
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
         self.state = READY
-        self.apply(machine.on_load(self._host.internal_context()))
+        self.apply(self.machine.on_load(self._host.internal_context()))
 
     def advance(self, durable_offset: int) -> None:
         """Everything below this offset is durable; the replies are released by the journal."""
@@ -139,17 +181,19 @@ class Shard:
         parked, self.parked = self.parked, set()
         self.deadlines.clear()
         self._alarms.clear()
-        self.machine = self._make_machine()
         self.state = UNLOADED
         for token in parked:
             self._host.refuse_parked(token, ErrorCode.NOT_COORDINATOR)
         logger.warning("%s: reloading from its log", self.name)
         try:
-            self.require()
+            self._load()
         except KafkaError as error:
             logger.info("%s: %s", self.name, error.message)
-        for call in self.when_reloaded:
-            call()
+        except (OSError, StorageError) as error:
+            logger.error("%s cannot be reloaded: %s", self.name, error)
+        else:
+            for call in self.when_reloaded:
+                call()
 
     # -- work
 
@@ -174,6 +218,8 @@ class Shard:
         producer_epoch: int = -1,
     ) -> None:
         """Append the records as one batch and replay them; with a producer, as part of its transaction."""
+        if self.state is CLOSED:
+            self.require()
         if now_ms is None:
             now_ms = self._host.internal_context().now_ms
         log = self.log
@@ -212,13 +258,19 @@ class Shard:
     def _append_batch(self, batch: bytes, count: int, now_ms: int) -> None:
         log = self.log
         base = log.end_offset
-        log.append((batch,), base_offset=base, last_offset=base + count - 1, max_timestamp_ms=now_ms, size=len(batch))
+        try:
+            log.append(
+                (batch,), base_offset=base, last_offset=base + count - 1, max_timestamp_ms=now_ms, size=len(batch)
+            )
+        except StorageError:  # something else, the cleaner say, had to give it up
+            self.reload()
+            raise
         self._host.touch(self.journal)
 
-    def _replay_control(self, header: BatchHeader, key: bytes | None) -> None:
+    def _replay_control(self, machine: Any, header: BatchHeader, key: bytes | None) -> None:
         kind = control_type(key) if key is not None else -1
         if kind in (ABORT, COMMIT):
-            self.machine.replay_marker(header.producer_id, header.producer_epoch, commit=kind == COMMIT)
+            machine.replay_marker(header.producer_id, header.producer_epoch, commit=kind == COMMIT)
 
     def set_timer(self, name: Hashable, deadline_ms: int | None) -> None:
         """Set, move or cancel a timer. A deadline that moves on costs a store: the alarm set before finds it moved."""

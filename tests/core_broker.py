@@ -1,0 +1,303 @@
+"""A whole broker in this process, without a socket: files in memory, a clock that stands, turns run by hand.
+
+A World holds one Broker. What the event loop would do later waits in `ready`; what the sync threads would do waits in
+`syncs`. So a test decides in which order things happen, lets a sync fail, or ends the process in the middle of a write.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from broker.broker import Broker
+from broker.config import BrokerConfig
+from broker.connection import Connection
+from broker.coordinator.runtime import READY
+from broker.directory import DataDirectory
+from broker.listeners import make_nodes
+from protocol.api import ApiKey, response_class
+from protocol.codegen import codec
+from protocol.header import decode_response_header, encode_request_header
+from protocol.messages.topics import CreatableTopic, CreateTopicsRequest
+from storage.env import Env
+from storage.log import Log
+from storage.sim_env import ManualClock, MemoryFiles, SimulatedCrash, sim_env
+
+DATA = "/data"
+FLUSHES = ("memory", "os", "fsync")
+
+
+def frame(request: Any, version: int, correlation_id: int = 1, client_id: str | None = "client") -> bytes:
+    """A request as it goes over the wire, size field included."""
+    data = encode_request_header(request.API_KEY, version, correlation_id, client_id)
+    data += codec(type(request), version).encode(request)
+    return len(data).to_bytes(4, "big") + data
+
+
+def split_frames(data: bytes) -> list[bytes]:
+    """Whole frames without their size fields; the rest must be empty."""
+    frames, position = [], 0
+    while position < len(data):
+        size = int.from_bytes(data[position : position + 4], "big")
+        assert position + 4 + size <= len(data), "a reply was cut short"
+        frames.append(data[position + 4 : position + 4 + size])
+        position += 4 + size
+    return frames
+
+
+class Transport:
+    """What a connection writes to. The client reads at once, unless `stalled`: then bytes pile up here."""
+
+    def __init__(self, world: World, connection: Connection) -> None:
+        self._world = world
+        self._connection = connection
+        self.received = bytearray()  # what the client has got
+        self.buffer = bytearray()  # what it has not read yet
+        self.most_buffered = 0
+        self.writes = 0
+        self.stalled = False
+        self.reading = True
+        self.closed = False
+        self.paused = False
+        self.high = 65536
+
+    def get_extra_info(self, name: str) -> Any:
+        return {"peername": ("127.0.0.1", 50000), "sockname": ("127.0.0.1", 9092)}.get(name)
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        self.high = high
+
+    def get_write_buffer_size(self) -> int:
+        return len(self.buffer)
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def write(self, data: bytes) -> None:
+        assert isinstance(data, bytes)
+        if self.closed:
+            return
+        self.writes += 1
+        if not self.stalled:
+            self.received += data
+            return
+        self.buffer += data
+        self.most_buffered = max(self.most_buffered, len(self.buffer))
+        if len(self.buffer) > self.high and not self.paused:
+            self.paused = True
+            self._connection.pause_writing()
+
+    def read(self, n: int | None = None) -> None:
+        """The client reads so many of the bytes that piled up (all of them)."""
+        n = len(self.buffer) if n is None else n
+        self.received += self.buffer[:n]
+        del self.buffer[:n]
+        if self.paused and len(self.buffer) <= self.high // 4:
+            self.paused = False
+            self._connection.resume_writing()
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+        if not self.closed:
+            self._world.ready.append(self._world.deliver)
+
+    def abort(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self._world.ready.append(lambda: self._connection.connection_lost(None))
+
+    close = abort
+
+
+class Client:
+    """One connection of a client; requests are written in the version asked for, replies decoded in order."""
+
+    def __init__(self, world: World, node: int = 0) -> None:
+        self.world = world
+        nodes = world.broker.nodes
+        self.connection = Connection(world.broker, nodes[node].node_id, nodes[node].main)
+        self.transport = Transport(world, self.connection)
+        self.pending = bytearray()  # sent, and not taken by the broker yet
+        self.asked: deque[tuple[int, int]] = deque()  # (api key, version) of requests that wait for an answer
+        self.correlation_id = 0
+        self._decoded = 0
+        self.connection.connection_made(self.transport)
+        world.clients.append(self)
+
+    # -- sending
+
+    def send(self, request: Any, version: int, **header: Any) -> int:
+        """Send one request, without running the broker. Answers its correlation id."""
+        self.correlation_id += 1
+        self.asked.append((request.API_KEY, version))
+        self.send_bytes(frame(request, version, self.correlation_id, **header))
+        return self.correlation_id
+
+    def send_bytes(self, data: bytes) -> None:
+        self.pending += data
+        self.deliver()
+
+    def deliver(self, most: int = 1 << 18) -> None:
+        """Hand the broker what it is willing to read, in pieces as large as a socket's."""
+        while self.pending and self.transport.reading and not self.transport.closed:
+            data = bytes(self.pending[:most])
+            del self.pending[:most]
+            self.connection.data_received(data)
+
+    # -- receiving
+
+    @property
+    def closed(self) -> bool:
+        return self.transport.closed
+
+    def replies(self) -> list[Any]:
+        """The replies that came since the last call, decoded."""
+        data = bytes(self.transport.received[self._decoded :])
+        found = []
+        for body in split_frames(data):
+            key, version = self.asked.popleft()
+            _, position = decode_response_header(body, key, 0 if key == ApiKey.API_VERSIONS else version)
+            response, end = codec(response_class(key), version).decode(body, position)
+            assert end == len(body), "bytes behind a reply"
+            found.append(response)
+        self._decoded += len(data)
+        return found
+
+    def call(self, request: Any, version: int | None = None, **header: Any) -> Any:
+        """Send one request and run the broker until it is answered."""
+        version = request.MAX_VERSION if version is None else version
+        self.send(request, version, **header)
+        self.world.run()
+        replies = self.replies()
+        assert replies, f"no reply to {type(request).__name__}" + (": connection closed" if self.closed else "")
+        return replies[-1]
+
+    def leave(self) -> None:
+        """The client closes its connection."""
+        self.transport.abort()
+
+
+class World:
+    """One broker with its disk, clock and clients."""
+
+    def __init__(
+        self, flush: str = "os", env: Env | None = None, *, brokers: int = 1, shortcuts: bool = True, **settings: str
+    ) -> None:
+        self.env = env or sim_env()
+        self.flush = flush
+        self.settings = {"offsets_topic_num_partitions": "5", "group_initial_rebalance_delay_ms": "0", **settings}
+        self.brokers = brokers
+        self.ready: deque[Callable[[], None]] = deque()
+        self.syncs: deque[list[Log]] = deque()
+        self.clients: list[Client] = []
+        self.auto_sync = True
+        config = BrokerConfig.load({**{k.replace("_", "."): v for k, v in self.settings.items()}, "flush": flush})
+        nodes = make_nodes(config, "127.0.0.1:9092", brokers)
+        directory = DataDirectory.open(self.env, DATA, config)
+        self.broker = Broker(
+            self.env, config, directory, nodes, call_soon=self.ready.append, start_sync=self.syncs.append
+        )
+        if not shortcuts:
+            self.broker.commit = self.broker.offset_fetch = lambda *_: None  # type: ignore[assignment,method-assign]
+        self.broker.open()
+        self.broker.start_maintenance()
+        self.run()
+
+    @property
+    def clock(self) -> ManualClock:
+        clock = self.env.clock
+        assert isinstance(clock, ManualClock)
+        return clock
+
+    @property
+    def files(self) -> MemoryFiles:
+        files = self.env.files
+        assert isinstance(files, MemoryFiles)
+        return files
+
+    # -- running
+
+    def deliver(self) -> None:
+        """Hand on what clients sent while the broker did not read."""
+        for client in self.clients:
+            client.deliver()
+
+    def turn(self) -> bool:
+        """One turn of the loop: what is ready now, not what gets ready by it."""
+        for _ in range(n := len(self.ready)):
+            self.ready.popleft()()
+        return n > 0
+
+    def sync(self, *, fail: bool = False) -> None:
+        """The oldest sync job ends; `fail`: the disk says no to all of it."""
+        logs = self.syncs.popleft()
+        failed: dict[Log, Exception] = {}
+        for log in logs:
+            try:
+                if fail:
+                    raise OSError(5, "Input/output error")
+                log.sync()
+            except Exception as error:
+                failed[log] = error
+        self.broker.sync_done(failed)
+
+    def run(self) -> None:
+        """Until nothing is left to do without time passing."""
+        while True:
+            while self.turn():
+                pass
+            if self.syncs and self.auto_sync:
+                self.sync()
+            elif self.broker.background:
+                self.broker.begin_turn()
+                self.broker.step_background()
+            elif not self.ready:
+                return
+
+    def advance(self, ms: int) -> None:
+        """Let time pass; what becomes due on the way happens when it is due."""
+        end_ms = self.clock.now_ms() + ms
+        while (due_ms := self.broker.next_alarm_ms) is not None and due_ms <= end_ms:
+            self.clock.advance(max(0, due_ms - self.clock.now_ms()))
+            self.broker.ring()
+            self.run()
+        self.clock.advance(end_ms - self.clock.now_ms())
+        self.run()
+
+    # -- the end, and the next beginning
+
+    def again(self, files: MemoryFiles, **settings: str) -> World:
+        """A new process on this disk."""
+        env = sim_env(self.env.rng.getrandbits(32), self.clock.now_ms() + 1000, files)
+        return World(self.flush, env, brokers=self.brokers, **{**self.settings, **settings})
+
+    def crash(self, *, lose_unsynced: bool = False) -> World:
+        """kill -9, or a power cut; then a new start."""
+        return self.again(self.files.crash(lose_unsynced=lose_unsynced))
+
+    def restart(self, **settings: str) -> World:
+        """SIGTERM, and a new start."""
+        self.run()
+        self.broker.close()
+        return self.again(self.files.crash(), **settings)
+
+    def fingerprints(self) -> dict[str, Any]:
+        """The state of all shards that are loaded."""
+        shards = [self.broker.metadata_shard, *self.broker.group_shards]
+        return {shard.name: shard.machine.fingerprint() for shard in shards if shard.state is READY}
+
+
+def make_topic(client: Client, name: str = "t", partitions: int = 1) -> bytes:
+    """Create a topic; its id."""
+    wanted = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+    answer = client.call(CreateTopicsRequest(topics=[wanted], timeout_ms=1000), 7)
+    assert answer.topics[0].error_code == 0, answer.topics[0].error_message
+    topic_id: bytes = answer.topics[0].topic_id
+    return topic_id
+
+
+__all__ = ["DATA", "FLUSHES", "Client", "SimulatedCrash", "Transport", "World", "frame", "make_topic", "split_frames"]
