@@ -239,6 +239,8 @@ class CommitPath:
             metadata.topics.get(head.topic_name) if head.version < 10 else metadata.topics_by_id.get(head.topic_id)  # type: ignore[arg-type]
         )
         n = len(partitions)
+        if not self._broker.durability.is_settled(self._broker.metadata_shard.journal):
+            return False  # a topic that is not durable yet may never be: the reply waits for it too
         if topic is None or min(partitions) < 0 or max(partitions) >= len(topic.partitions):
             return False
         if len(set(partitions)) != n:
