@@ -152,23 +152,13 @@ class Server:
                     connection.transport.close()
         self.loop.call_later(min(IDLE_SWEEP_S, max(limit_ms, 100) / 2000), self._sweep)
 
-    def watch_stdin(self) -> None:
-        """Stop when standard input ends: whoever started the process is gone."""
-        import threading
-
-        def watch() -> None:
-            while sys.stdin.buffer.read(4096):
-                continue
-            self.loop.call_soon_threadsafe(self.stopping.set)
-
-        threading.Thread(target=watch, name="stdin", daemon=True).start()
-
     async def stop(self) -> None:
         """Stop listening, flush, and say on disk that all is well."""
         for server in self._servers:
             server.close()
         for task in self._tasks:
             task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         for connection in list(self.broker.connections):
             connection.transport.close()
         if self._sync_pool is not None:
@@ -191,8 +181,6 @@ async def _serve(options: dict[str, Any]) -> int:
         from broker.statsd import run_statsd
 
         server._tasks.append(asyncio.ensure_future(run_statsd(server.broker, options["statsd"])))
-    if options["watch_stdin"]:
-        server.watch_stdin()
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
@@ -212,7 +200,6 @@ def serve(
     properties: dict[str, str] | None = None,
     log_level: str = "WARNING",
     statsd: str | None = None,
-    watch_stdin: bool = False,
 ) -> int:
     """Run a broker until it is told to stop; answers the exit code."""
     logging.basicConfig(
@@ -223,6 +210,8 @@ def serve(
     except ConfigError as error:
         sys.stderr.write(f"momus: {error}\n")
         return 2
+    if config.unknown:
+        logger.warning("settings that momus does not know, kept but without effect: %s", ", ".join(config.unknown))
     from storage.env import system_env
 
     env = system_env()
@@ -237,7 +226,6 @@ def serve(
         "env": env,
         "listen": listen,
         "statsd": statsd,
-        "watch_stdin": watch_stdin,
     }
     try:
         import uvloop

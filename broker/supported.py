@@ -27,8 +27,8 @@ BEYOND = """
   process. `offsets.any.broker=false` gives Kafka's NOT_COORDINATOR.
 * **A topic created by Metadata or FindCoordinator** is in the same reply; Kafka answers an error first and the client
   asks again.
-* **Defaults made for tests**: no initial rebalance delay, one replica. `--set KEY=VALUE` or `--config server.properties`
-  gives Kafka's.
+* **Defaults made for tests**: no initial rebalance delay, one replica. `--set KEY=VALUE` or
+  `--config server.properties` gives Kafka's.
 
 ## Different from Kafka
 
@@ -43,7 +43,7 @@ BEYOND = """
 | ACLs, delegation tokens | there is no authorizer: whoever reaches the port may do all |
 | Share groups (KIP-932) | another kind of queue; offsets and transactions come first |
 | Telemetry (71, 72) | clients send what nobody here reads |
-| Controller and replication (4-7, 52-59, 62, 63, 64, 67, 70, 73) | one process has no followers and elects no controller |
+| Controller and replication (4-7, 52-59, 62-64, 67, 70, 73) | one process has no followers and no election |
 | Tiered storage | segments stay where they are |
 
 ## Not met of the offset management proposal
