@@ -134,6 +134,8 @@ class Broker:
             if durable:
                 for index in range(len(topic.partitions)):
                     self._drop_partition(topic, index)
+                if self._transactions is not None:
+                    self._transactions.topic_gone(topic.name)
         except (OSError, StorageError) as error:
             logger.error("the files of topic %s cannot be removed yet: %s", topic.name, error)
             self.at(self.now_ms + RETRY_MS, lambda due_ms, now_ms: self._drop_topic(topic))
@@ -265,8 +267,8 @@ class Broker:
     def _open_partition(self, topic: Topic, index: int, partition: Partition | None) -> Partition:
         if topic.name in self._doomed:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if topic.name == OFFSETS_TOPIC:
-            shard = self.group_shards[index]
+        if topic.name in INTERNAL_TOPICS:
+            shard = self.shards_of(topic.name)[index]
             shard.open()
             if partition is None:
                 partition = Partition(topic, index, shard.log, self)
@@ -300,6 +302,8 @@ class Broker:
             self._turn_open = True
             self.now_ms = self.env.clock.now_ms()
             self._call_soon(self.end_turn)
+            if self.metrics.timer is not None:
+                self.metrics.timer.begin()
         return self.now_ms
 
     def end_turn(self) -> None:
@@ -309,6 +313,8 @@ class Broker:
         while durability.has_more:  # replies that left made room for requests that had waited
             durability.end_turn()
         self._turn_open = False
+        if self.metrics.timer is not None:
+            self.metrics.timer.end()
 
     def sync_done(self, failed: dict[Log, Exception]) -> None:
         """The syncs that `start_sync` began have ended."""
@@ -369,7 +375,9 @@ class Broker:
     def connected(self, connection: Connection) -> None:
         """A client has come; one too many is turned away."""
         self.connections.add(connection)
+        self.metrics.connections_accepted += 1
         if len(self.connections) > self.config.max_connections:
+            self.metrics.connections_refused += 1
             connection.refuse(f"more than max.connections={self.config.max_connections} are open")
 
     def disconnected(self, connection: Connection) -> None:

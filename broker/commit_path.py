@@ -175,9 +175,9 @@ class CommitPath:
                 return None
         topics = broker.metadata.topics
         if (
-            topics.get(head.topic_name) is not head.topic
+            topics.get(head.topic_name) is not head.topic  # type: ignore[arg-type]  # unknown yet with topic ids
             or partitions != head.partitions
-            or head.highest >= len(head.topic.partitions)
+            or head.highest >= len(head.topic.partitions)  # type: ignore[union-attr]
         ) and not self._meet(head, partitions):
             return None
         shard = head.shard
