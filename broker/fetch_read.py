@@ -121,10 +121,12 @@ class FetchReader:
                 return Found(wanted, 0, partition)
             return Found(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
         except KafkaError as error:
-            return Found(wanted, error.code)
+            error_code = error.code
         except (StorageError, OSError):
-            storage_error = self._api_version >= STORAGE_ERROR_SINCE
-            return Found(wanted, ErrorCode.KAFKA_STORAGE_ERROR if storage_error else NOT_LEADER)
+            error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        if error_code == ErrorCode.KAFKA_STORAGE_ERROR and self._api_version < STORAGE_ERROR_SINCE:
+            error_code = NOT_LEADER
+        return Found(wanted, error_code)
 
     def topic(self, wanted: Wanted) -> Topic | int:
         """The topic, or the code of why there is none."""

@@ -65,7 +65,9 @@ class Partition:
 
     __slots__ = (
         "_appended_at_snapshot",
+        "_leader",
         "_producers",
+        "_producers_before",
         "_snapshots",
         "appended_bytes",
         "closed",
@@ -85,12 +87,14 @@ class Partition:
     def __init__(self, topic: Topic, index: int, log: Log, broker: Broker) -> None:
         self.index = index
         self.log = log
-        self.configure(topic, broker.metadata)
+        self._leader = -1
         self.high_watermark = log.end_offset
         self.waiters: dict[FetchWait, None] = {}  # parked fetches, in the order they came
+        self.configure(topic, broker.metadata)
         self.appended_bytes = 0  # since this object was made
         self.closed = False
         self._producers: Producers | None = None
+        self._producers_before: Producers | None = None  # as they were when a write failed
         self._snapshots = ProducerSnapshots(broker.env.files, log.directory)
         self._snapshots.remove_after(log.end_offset)  # of records that a crash took
         self._appended_at_snapshot = 0
@@ -108,6 +112,9 @@ class Partition:
             producer_id_expiration_ms=config.producer_id_expiration_ms,
             max_inflated_bytes=config.decompression_max_bytes,
         )
+        if self._leader != self.info.leader:
+            self._leader = self.info.leader
+            self.wake()  # whoever waits for records here now waits at the wrong node
 
     def __str__(self) -> str:
         return f"{self.topic.name}-{self.index}"
@@ -264,7 +271,7 @@ class Partition:
 
     def reload(self) -> None:
         """A write has failed and the log was cut back: forget what the lost batches had changed."""
-        self._producers = None
+        self._producers, self._producers_before = None, self._producers or self._producers_before
         self._snapshots.remove_after(self.log.end_offset)
         self.high_watermark = min(self.high_watermark, self.log.end_offset)
         self.log.set_leader_epoch(self.info.leader_epoch)  # its start may have been cut off
@@ -293,6 +300,9 @@ class Partition:
         """Loaded when first needed: many partitions never see an idempotent producer, and starting stays quick."""
         if self._producers is None:
             self._producers = self._load_producers()
+            if self._producers_before is not None:
+                self._producers.recall(self._producers_before)
+                self._producers_before = None
         return self._producers
 
     def _load_producers(self) -> Producers:

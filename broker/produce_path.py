@@ -109,10 +109,10 @@ class ProducePath:
         records = memoryview(data)[at : at + size]
         if is_transactional(records):
             return None
-        partition = broker.partition(topic, index)
-        if partition.metadata_version != metadata.version or partition.topic is not topic:
-            partition.configure(topic, metadata)
         try:
+            partition = broker.partition(topic, index)
+            if partition.metadata_version != metadata.version or partition.topic is not topic:
+                partition.configure(topic, metadata)
             offset, append_time = partition.append(records, broker.now_ms, zstd_allowed=version >= ZSTD_SINCE)
         except (KafkaError, StorageError):
             return None
@@ -145,6 +145,7 @@ class ProducePath:
                 return None
         if len(self._topics) >= MOST_TOPICS:  # deleted ones stay until then
             self._topics.clear()
-        if topic is not None:
-            self._topics[name] = topic
+        if topic is None or not self._broker.durability.is_settled(self._broker.metadata_shard.journal):
+            return None  # a topic that is not durable yet may never be: its first replies wait for it
+        self._topics[name] = topic
         return topic

@@ -231,6 +231,15 @@ class Producers:
                 txn_first_offset=producer.txn_first_offset,
             )
 
+    def recall(self, before: Producers) -> None:
+        """Add batches that this state, loaded anew, does not know and the one before it did: snapshots hold one."""
+        for producer_id, entry in self.entries.items():
+            old = before.entries.get(producer_id)
+            if old is not None and old.producer_epoch == entry.producer_epoch and entry.batches:
+                first = entry.batches[0].base_offset
+                older = [batch for batch in old.batches if batch.last_offset < first]
+                entry.batches = (older + entry.batches)[-BATCHES_KEPT:]
+
     def fingerprint(self) -> tuple[tuple[object, ...], ...]:
         """The whole state as a value, for comparing what replay built with what was there."""
         return tuple(

@@ -1,7 +1,8 @@
 """DeleteRecords: move the start of partitions up; what lies before it is gone for every reader at once.
 
 Versions:  0-2.
-Behaviour: offset -1 means the high watermark. Answers the new low watermark, the log's start offset.
+Behaviour: offset -1 means the high watermark. Answers the new low watermark, the log's start offset, when it is durable
+           (Apache Kafka writes it down only once a minute).
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ def delete_records(broker: Broker, ctx: Context, request: DeleteRecordsRequest) 
                 if known is not None and known.internal and 0 <= p.partition_index < len(known.partitions):
                     raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
                 partition = readable(broker, ctx, topic.name, p.partition_index, NO_EPOCH)
+                before = partition.log_start_offset
                 answer.low_watermark = partition.delete_records(p.offset)
+                if answer.low_watermark != before:
+                    broker.directory.log_start_moved(topic.name, p.partition_index, answer.low_watermark)
             except KafkaError as error:
                 answer.error_code = error.code
             except (StorageError, OSError):

@@ -155,6 +155,8 @@ def offset_for_leader_epoch(
                 answer.end_offset = min(end_offset, partition.high_watermark)  # what follows may yet be lost
             except KafkaError as error:
                 answer.error_code = error.code
+            except StorageError:
+                answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
             answers.append(answer)
         topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=answers))
     return OffsetForLeaderEpochResponse(topics=topics)

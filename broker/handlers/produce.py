@@ -24,6 +24,7 @@ from protocol.messages.produce import (
     ProduceResponseNodeEndpoint,
     TopicProduceResponse,
 )
+from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -78,7 +79,8 @@ def produce(broker: Broker, ctx: Context, request: ProduceRequest) -> ProduceRes
                     raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
                 zstd_allowed = ctx.api_version >= ZSTD_SINCE
                 offset, append_time = partition.append(data.records, ctx.now_ms, zstd_allowed=zstd_allowed)
-            except KafkaError as error:
+            except (KafkaError, StorageError) as refused:
+                error = refused if isinstance(refused, KafkaError) else KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
                 failed = True
                 answer = _refusal(data.index, error, partition)
                 if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and ctx.api_version >= LEADER_SINCE and topic:

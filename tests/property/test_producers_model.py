@@ -120,6 +120,7 @@ class ProducerMachine(RuleBasedStateMachine):
         self.path.env.files.inject(1, short_bytes=short)
         self.path.produce(batch(*[b"lost"] * count, pid=pid, epoch=self.epochs.get(pid, 0), seq=first))
         self.path.env.files.heal()
+        self.reconcile()
 
     @rule()
     def snapshot(self) -> None:
@@ -137,7 +138,7 @@ class ProducerMachine(RuleBasedStateMachine):
         self.reconcile()
 
     def reconcile(self) -> None:
-        """How many older batches are known after a start depends on the snapshot; none of them may be another one."""
+        """How many older batches are known depends on snapshots; the last one is, and none may be another one."""
         partition = self.path.partition(self.path.metadata.topics["t"], 0)
         for pid, known in self.known.items():
             entry = partition.producers.entries[pid]

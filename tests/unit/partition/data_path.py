@@ -77,6 +77,10 @@ class DataPath:
             fsync=False, start_sync=lambda logs: None, refuse=lambda held: self.refused.extend(held)
         )
         self.connection = FakeConnection()
+        self.log_starts: dict[tuple[str, int], int] = {}
+        self.directory = SimpleNamespace(
+            log_start_moved=lambda name, index, offset: self.log_starts.update({(name, index): offset})
+        )
 
     # -- what handlers use of the broker
 

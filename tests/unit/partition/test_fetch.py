@@ -375,9 +375,7 @@ def test_moved_leadership_ends_the_wait(path: DataPath) -> None:
     topic = path.topic()
     assert long_poll(path, ("t", 0, 0)) is PARKED
     path.move_leader(topic, 0, OTHER_NODE)
-    partition = path.partition(topic, 0)
-    partition.configure(topic, path.metadata)
-    partition.wake()
+    path.partition(topic, 0).configure(topic, path.metadata)
     ((_, response),) = path.answers
     assert only(response).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 

@@ -189,6 +189,7 @@ def delete(path: DataPath, offset: int, name: str = "t", index: int = 0, **ctx: 
 
 def test_deleted_records_are_gone_for_every_reader(filled: DataPath) -> None:
     assert delete(filled, 3) == (0, 3)
+    assert filled.log_starts == {("t", 0): 3}
     assert filled.list_offset(EARLIEST).offset == 3
     assert filled.fetch(2).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert filled.fetch(3).log_start_offset == 3

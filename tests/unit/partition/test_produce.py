@@ -220,6 +220,19 @@ def test_failed_write_takes_back_records_and_producers(path: DataPath) -> None:
     assert (retried.error_code, retried.base_offset) == (0, 1)
 
 
+def test_failed_write_does_not_forget_batches_that_a_snapshot_leaves_out(path: DataPath) -> None:
+    topic = path.topic()
+    for seq in range(7):
+        path.produce(batch(b"a", pid=1, epoch=0, seq=seq))
+    partition = path.partition(topic, 0)
+    partition.take_snapshot()
+    path.env.files.inject(1)
+    path.produce(batch(b"lost", pid=1, epoch=0, seq=7))
+    path.env.files.heal()
+    # five in flight were 3..7 at most, and 7 is not among the written
+    assert [b.base_sequence for b in partition.producers.entries[1].batches] == [3, 4, 5, 6]
+
+
 def test_failed_first_write_leaves_an_empty_partition_that_works(path: DataPath) -> None:
     topic = path.topic()
     path.env.files.inject(1, short_bytes=20)
