@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.coordinator.groups.member import Member, Protocols
 from broker.coordinator.groups.subscription import subscribed_topics
+from broker.coordinator.placement import java_string_hash
 
 if TYPE_CHECKING:
     from broker.coordinator.result import Token
@@ -144,7 +145,7 @@ class ClassicGroup:
         )
 
     def select_protocol(self) -> str | None:
-        """The winner of a vote: each member for the first in its list that all know; a tie goes to who voted first."""
+        """The winner of a vote, in which each member is for the first in its list that all know."""
         everyone = len(self.members)
         votes: dict[str, int] = {}
         for member in self.members.values():
@@ -152,7 +153,7 @@ class ClassicGroup:
                 if self._support[name] == everyone:
                     votes[name] = votes.get(name, 0) + 1
                     break
-        return max(votes, key=votes.__getitem__, default=None)
+        return max(votes, key=lambda name: (votes[name], -_hash_slot(name)), default=None)
 
     def uses_consumer_protocol(self) -> bool:
         """Whether the members are consumers, so that their subscriptions can be read."""
@@ -349,6 +350,16 @@ class ClassicGroup:
             self._subscriptions = None
         else:
             self._subscriptions = [m.metadata(self.protocol_name) for m in self.members.values()]
+
+
+def _hash_slot(name: str) -> int:
+    """Where a small java.util.HashMap keeps a name: an even vote goes to the first in its order, in Kafka and so here.
+
+    Any rule would do that does not depend on the order of the members: a static member that is replaced must not turn
+    an even vote over.
+    """
+    h = java_string_hash(name) & 0xFFFFFFFF
+    return (h ^ h >> 16) & 15
 
 
 def static_member(group: ClassicGroup, group_instance_id: str | None) -> Member | None:

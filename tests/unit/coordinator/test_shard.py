@@ -222,6 +222,29 @@ def test_offsets_of_an_empty_group_expire_a_week_after_it_became_empty(h):
     assert h.state() == "Dead"
 
 
+def check_offsets(h):
+    h._apply(h.shard.expire_offsets(h._context()))
+
+
+def test_offset_expires_to_the_millisecond(h):
+    (member,) = h.stable()
+    h.leave(member)
+    h.commit("t", 0, 1, commit_ms=1)
+    h.commit("t", 0, 1, group="simple")
+    h.now_ms += WEEK_MS - 1
+    check_offsets(h)
+    assert (h.offset("t", 0), h.offset("t", 0, "simple")) == (1, 1)
+    h.now_ms += 1
+    check_offsets(h)
+    assert (h.offset("t", 0), h.offset("t", 0, "simple")) == (None, None)
+
+
+def test_group_in_use_without_offsets_is_not_deleted(h):
+    h.stable(session_ms=1_800_000)
+    h.advance(600_000)
+    assert h.state() == "Stable"
+
+
 def test_offsets_of_subscribed_topics_do_not_expire(h):
     """KIP-496"""
     (member,) = h.stable(session_ms=1_800_000, protocols=(("range", subscription("mine")),))

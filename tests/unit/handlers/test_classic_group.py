@@ -268,8 +268,12 @@ def test_session_does_not_run_out_while_a_sync_is_parked(h):
     assert waiting.parked
     h.sync(leader, 1, {follower: b"B"})
     assert waiting.assignment == b"B"
-    h.advance(9_999)  # the session starts afresh with the answer
-    assert h.heartbeat(follower, 1).error_code == 0
+    h.advance(9_000)  # the session starts afresh with the answer
+    h.heartbeat(leader, 1)
+    h.advance(999)
+    assert h.state() == "Stable"
+    h.advance(1)
+    assert h.heartbeat(follower, 1).error_code == UNKNOWN
 
 
 def test_session_timers_start_in_full_after_a_restart(h):

@@ -106,6 +106,15 @@ def test_rebalance_timeout_of_a_group_is_the_longest_of_its_members(h):
     assert h.group().rebalance_timeout_ms() == 50_000
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_even_vote_is_decided_whoever_votes_first(h, order):
+    """As Kafka decides it: the first in the order of a java.util.HashMap (recorded from 4.3.1 for "a" and "b")"""
+    votes = [(("b", b""), ("a", b"")), (("a", b""), ("b", b""))][::order]
+    replies = [h.join(h.new_id(protocols=p), protocols=p) for p in votes]
+    h.advance()
+    assert {r.protocol_name for r in replies} == {"a"}
+
+
 def test_join_tells_only_the_leader_about_the_members(h):
     replies = [h.join(h.new_id()) for _ in range(3)]
     h.advance()

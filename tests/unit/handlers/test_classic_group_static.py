@@ -24,6 +24,7 @@ def test_static_follower_that_comes_back_gets_the_same_generation_without_a_reba
     reply = h.join(instance="i2")
     assert (reply.error_code, reply.generation_id, reply.leader) == (0, 1, leader)
     assert (reply.members, reply.skip_assignment) == ([], False)
+    assert {name[2] for name in h.timers if name[0] == "session"} == {leader, reply.member_id}
     assert reply.member_id not in (old, leader)
     assert h.state() == "Stable"
     assert len(h.log) == before + 1
@@ -108,6 +109,13 @@ def test_static_member_that_comes_back_while_preparing_fences_the_parked_join(h)
     assert again.generation_id == 2
 
 
+def test_static_member_that_comes_back_last_completes_the_rebalance(h):
+    leader, _ = h.stable(instances=("i1", "i2"))
+    first = h.join(leader, instance="i1")
+    last = h.join(instance="i2")
+    assert first.generation_id == last.generation_id == 2
+
+
 def test_static_member_that_comes_back_during_the_first_rebalance_is_in_it(h):
     first = h.join(instance="i1")
     second = h.join(instance="i1")
@@ -151,6 +159,17 @@ def test_rebalance_without_anybody_present_waits_for_static_members(h):
     reply = h.join(other, instance="i2", session_ms=60_000, rebalance_ms=20_000)
     h.advance(10_000)
     assert (reply.generation_id, reply.leader) == (2, other)
+
+
+def test_leader_that_took_over_from_an_absent_static_member_stays_leader(h):
+    """testStaticMemberLeaderFailToRejoinBeforeRebalanceTimeout"""
+    first, second = h.stable(instances=("i1", "i2"), session_ms=100_000, rebalance_ms=20_000)
+    how = {"session_ms": 100_000, "rebalance_ms": 20_000, "protocols": (("range", b"new"),)}
+    reply = h.join(second, instance="i2", **how)
+    h.advance(20_000)
+    assert (reply.generation_id, reply.leader) == (2, second)
+    replies = [h.join(first, instance="i1", **how), h.join(second, instance="i2", **how)]
+    assert {r.leader for r in replies} == {second}
 
 
 def test_absent_static_members_go_with_their_session(h):

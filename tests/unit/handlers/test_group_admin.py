@@ -190,7 +190,7 @@ def test_delete_offsets_of_a_group_that_is_empty(h):
     h.commit("t", 0, 1)
     h.commit("t", 1, 2)
     before = len(h.log)
-    reply = h.delete_offsets({"t": [0, 3]})
+    reply = h.delete_offsets({"t": [0, 3, 0]})
     assert reply.error_code == 0
     assert codes(reply) == {("t", 0): 0, ("t", 3): 0}
     assert (h.offset("t", 0), h.offset("t", 1)) == (None, 2)
