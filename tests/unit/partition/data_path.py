@@ -76,6 +76,7 @@ class DataPath:
         self.durability = Durability(
             fsync=False, start_sync=lambda logs: None, refuse=lambda held: self.refused.extend(held)
         )
+        self.metadata_shard = SimpleNamespace(journal=SimpleNamespace(queued=False))
         self.connection = FakeConnection()
         self.log_starts: dict[tuple[str, int], int] = {}
         self.directory = SimpleNamespace(

@@ -150,6 +150,17 @@ def test_moved_and_recreated_topics_are_looked_at_again() -> None:
     assert send() is None
 
 
+def test_topic_that_is_not_durable_yet_is_left_alone() -> None:
+    path = DataPath()
+    topic = path.topic()
+    frame = framed(request_of(path, 9, (0, batch(b"a"))), 9)
+    path.metadata_shard.journal.queued = True
+    assert shortcut(path, frame) is None
+    assert path.partition(topic, 0).log.end_offset == 0
+    path.metadata_shard.journal.queued = False
+    assert shortcut(path, frame) is not None
+
+
 def test_topics_without_a_client_id_work() -> None:
     path = DataPath()
     path.topic()
