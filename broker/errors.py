@@ -24,6 +24,8 @@ def error_response(request: Any, api_key: int, api_version: int, code: ErrorCode
 
     Source: Kafka's getErrorResponse of each request; the codes for old versions from KafkaApis.
     """
+    if api_key == ApiKey.HEARTBEAT and code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        code = ErrorCode.NONE  # a member must not leave its group because the coordinator has just started
     older = _OLDER.get((api_key, code))
     if older is not None and api_version < older[0]:
         code = older[1]
