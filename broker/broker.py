@@ -14,6 +14,7 @@ from broker.coordinator.placement import shard_index
 from broker.coordinator.result import Context, Token
 from broker.coordinator.runtime import READY, Shard
 from broker.coordinator.shard import GroupShard
+from broker.fetch_session import FetchSessions
 from broker.handlers import make_routes
 from broker.journal import Durability, Journal
 from broker.listeners import Listener, Node
@@ -21,6 +22,7 @@ from broker.maintenance import Maintenance
 from broker.metadata import ClusterMetadata, Topic
 from broker.metrics import Metrics
 from broker.partition import Partition
+from broker.produce_path import ProducePath
 from broker.router import ParkedRequest, Router, encode_reply
 from broker.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
 from protocol.errors import ErrorCode, KafkaError
@@ -92,7 +94,9 @@ class Broker:
         self.group_shards: list[Shard] = []
         self._transactions: TransactionCoordinator | None = None
         self.dispatch = self.router.dispatch
+        self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots)
         commit_path, fetch_path = CommitPath(self), FetchPath(self)
+        self.produce = ProducePath(self).produce
         self.commit, self.offset_fetch, self._keep_answer = commit_path.commit, fetch_path.fetch, fetch_path.keep
         self.check_offset_commit, self.offset_commit_accepted = check_offset_commit, on_offset_commit_accepted
 

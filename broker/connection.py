@@ -171,6 +171,8 @@ class Connection:
                 break
             if api_key == 8:
                 reply = commit(self, data, position, stop, correlation_id)
+            elif api_key == 0:
+                reply = broker.produce(self, data, position, stop, correlation_id)
             elif api_key == 9:
                 reply = offset_fetch(self, data, position, stop, correlation_id)
             else:

@@ -106,12 +106,8 @@ def fetch(broker: Broker, ctx: Context, request: FetchRequest) -> FetchResponse 
 
 
 def sessions_of(broker: Broker) -> FetchSessions:
-    """The broker's cache of sessions, made at the first use."""
-    sessions: FetchSessions | None = getattr(broker, "fetch_sessions", None)
-    if sessions is None:
-        sessions = FetchSessions(broker.config.max_incremental_fetch_session_cache_slots)
-        broker.fetch_sessions = sessions  # type: ignore[attr-defined]
-    return sessions
+    """The broker's cache of sessions."""
+    return broker.fetch_sessions
 
 
 class FetchWait:
