@@ -19,12 +19,12 @@ from broker.handlers import make_routes
 from broker.journal import Durability, Journal
 from broker.listeners import Listener, Node
 from broker.maintenance import Maintenance
-from broker.metadata import ClusterMetadata, Topic
+from broker.metadata import ClusterMetadata
 from broker.metrics import Metrics
-from broker.partition import Partition
+from broker.partitions import Partitions
 from broker.produce_path import ProducePath
 from broker.router import ParkedRequest, Router, encode_reply
-from broker.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
+from broker.topic_names import OFFSETS_TOPIC
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
 from storage.log import Log
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from storage.env import Env
 
 logger = logging.getLogger("momus.broker")
-
-RETRY_MS = 1000  # between two tries to remove the files of a topic that is gone
 
 
 class Broker:
@@ -89,8 +87,9 @@ class Broker:
             self._new_metadata,
             load_at_once_bytes=1 << 62,  # nothing can be served before it
         )
-        self._partitions: dict[tuple[bytes, int], Partition] = {}
-        self._doomed: dict[str, int] = {}  # names of topics whose files are to go -> how many of each name
+        partitions = self.partitions = Partitions(self)
+        self.partition, self.open_partitions = partitions.get, partitions.opened
+        self.has_partition, self.partition_size = partitions.has, partitions.size
         self.group_shards: list[Shard] = []
         self._transactions: TransactionCoordinator | None = None
         self.dispatch = self.router.dispatch
@@ -109,8 +108,7 @@ class Broker:
         self.end_turn()
         self.group_shards = [self._group_shard(i) for i in range(self.metadata.internal_partitions())]
         self.directory.remove_orphans(self.metadata)
-        self.metadata.listeners.append(self._topic_changed)
-        shard.when_reloaded.append(self._metadata_reloaded)
+        self.partitions.start()
 
     @property
     def metadata(self) -> ClusterMetadata:
@@ -120,55 +118,6 @@ class Broker:
 
     def _new_metadata(self) -> ClusterMetadata:
         return ClusterMetadata(self.config, [node.node_id for node in self.nodes])
-
-    def _topic_changed(self, event: str, topic: Topic) -> None:
-        """Follow a change of metadata; what cannot be undone waits until the change is durable."""
-        if event == "deleted":
-            self._doomed[topic.name] = self._doomed.get(topic.name, 0) + 1
-            self.metadata_shard.journal.then(lambda durable: self._drop_topic(topic, durable=durable))
-        elif event != "created":
-            for index in range(len(topic.partitions)):
-                partition = self._partitions.get((topic.topic_id, index))
-                if partition is not None:
-                    partition.configure(topic, self.metadata)
-
-    def _drop_topic(self, topic: Topic, *, durable: bool = True) -> None:
-        """Remove the files of a topic whose deletion is durable. Until then its name opens no partition."""
-        try:
-            if durable:
-                for index in range(len(topic.partitions)):
-                    self._drop_partition(topic, index)
-                if self._transactions is not None:
-                    self._transactions.topic_gone(topic.name)
-        except (OSError, StorageError) as error:
-            logger.error("the files of topic %s cannot be removed yet: %s", topic.name, error)
-            self.at(self.now_ms + RETRY_MS, lambda due_ms, now_ms: self._drop_topic(topic))
-        else:
-            self._doomed[topic.name] -= 1
-            if not self._doomed[topic.name]:
-                del self._doomed[topic.name]
-
-    def _drop_partition(self, topic: Topic, index: int) -> None:
-        partition = self._partitions.pop((topic.topic_id, index), None)
-        if partition is None:
-            self.directory.delete(topic.name, index)
-            return
-        self.durability.forget(partition.journal)
-        partition.delete()
-        self.directory.forget(topic.name, index)
-
-    def _metadata_reloaded(self) -> None:
-        """The metadata was thrown away: partitions that never were durable go with their files, others follow."""
-        self.metadata.listeners.append(self._topic_changed)
-        for (topic_id, index), partition in list(self._partitions.items()):
-            topic = self.metadata.topics_by_id.get(topic_id)
-            if topic is not None and index < len(topic.partitions):
-                partition.configure(topic, self.metadata)
-                continue
-            try:
-                self._drop_partition(partition.topic, index)
-            except (OSError, StorageError) as error:
-                logger.error("the files of %s cannot be removed: %s", partition, error)
 
     def _group_shard(self, index: int) -> Shard:
         def open_log() -> Log:
@@ -183,26 +132,12 @@ class Broker:
     def close(self) -> None:
         """Flush and close every log, and say so on disk: the next start need not look for damage."""
         self.end_turn()
-        for partition in self._partitions.values():
-            partition.close()
+        self.partitions.close()
         self.directory.close()
-
-    def has_partition(self, topic: Topic, index: int) -> bool:
-        """Whether a partition has anything in it, without making its files."""
-        return (topic.topic_id, index) in self._partitions or self.directory.exists(topic.name, index)
-
-    def partition_size(self, name: str, index: int) -> int:
-        """Bytes of a partition's log, whether it is open or not."""
-        log = self.directory.logs.get((name, index))
-        return log.size_bytes if log is not None else self.directory.size_on_disk(name, index)
 
     def start_maintenance(self) -> None:
         """Begin the rounds of housekeeping."""
         Maintenance(self).start()
-
-    def open_partitions(self) -> list[Partition]:
-        """The partitions that have been asked for since the start."""
-        return list(self._partitions.values())
 
     # -- who owns what
 
@@ -252,41 +187,6 @@ class Broker:
             return self.group_shards
         self.transactions.open()
         return self.transactions.shards
-
-    def partition(self, topic: Topic, index: int) -> Partition:
-        """One partition of a data topic, opened when first asked for.
-
-        Errors:  KAFKA_STORAGE_ERROR: its log cannot be used. NOT_LEADER_OR_FOLLOWER: not yet, while an older topic of
-                 the same name has its files there.
-        """
-        partition = self._partitions.get((topic.topic_id, index))
-        if partition is None or partition.log.broken:
-            try:
-                partition = self._open_partition(topic, index, partition)
-            except (OSError, StorageError) as error:
-                logger.error("%s-%d cannot be used: %s", topic.name, index, error)
-                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error
-        return partition
-
-    def _open_partition(self, topic: Topic, index: int, partition: Partition | None) -> Partition:
-        if topic.name in self._doomed:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if topic.name in INTERNAL_TOPICS:
-            shard = self.shards_of(topic.name)[index]
-            shard.open()
-            if partition is None:
-                partition = Partition(topic, index, shard.log, self)
-                partition.journal = shard.journal
-                partition.high_watermark = shard.journal.durable_offset
-                shard.followers.append(partition.advance)
-        elif partition is None:
-            log = self.directory.open_log(self.metadata, topic, index)
-            partition = Partition(topic, index, log, self)
-            partition.journal = Journal(partition)
-        else:
-            partition.log.reopen(partition.journal.durable_offset)
-        self._partitions[topic.topic_id, index] = partition
-        return partition
 
     def endpoint(self, node_id: int, ctx: Context) -> tuple[str, int]:
         """Where a client that came in on ctx.listener reaches a node."""
