@@ -89,6 +89,7 @@ class BrokerConfig:
     transaction_state_log_segment_bytes: int
     transaction_partition_verification_enable: bool
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int
+    transaction_remove_expired_transaction_cleanup_interval_ms: int
     transactional_id_expiration_ms: int
     producer_id_expiration_ms: int
     producer_id_expiration_check_interval_ms: int

@@ -66,6 +66,8 @@ class Maintenance:
                 except (OSError, StorageError) as error:  # whoever needs it will be told
                     logger.error("%s cannot be loaded: %s", shard, error)
                 yield
+        if TRANSACTIONS_TOPIC in broker.metadata.topics:
+            yield from broker.transactions.load()
 
     def _retain(self) -> Iterator[None]:
         broker = self._broker
@@ -85,17 +87,13 @@ class Maintenance:
         for name in INTERNAL_TOPICS & broker.metadata.topics.keys():
             yield from self._clean_shards(broker.shards_of(name))
         for partition in broker.open_partitions():
-            if partition.topic.name not in INTERNAL_TOPICS and self._is_dirty(partition.log):
-                yield from partition.log.clean(broker.now_ms, partition.last_stable_offset)
+            if partition.topic.name not in INTERNAL_TOPICS:
+                yield from self._clean_log(partition.log, partition.last_stable_offset)
 
     def _clean_shards(self, shards: Sequence[Shard]) -> Iterator[None]:
-        broker = self._broker
         for shard in shards:
             if shard.log is not None:
                 yield from self._clean_log(shard.log, shard.log.flushed_offset)
-        for partition in broker.open_partitions():
-            if partition.topic.name != OFFSETS_TOPIC:
-                yield from self._clean_log(partition.log, partition.last_stable_offset)
 
     def _clean_log(self, log: Log, last_stable_offset: int) -> Iterator[None]:
         try:

@@ -201,7 +201,7 @@ class Router:
             return error_response(request, route.api_key, ctx.api_version, code)
 
     def _hold(self, ctx: Context, held: Held, api_key: int) -> None:
-        """The reply leaves when all it has seen is durable: the shards, and for Produce the partitions it wrote."""
+        """The reply leaves when all it has seen is durable: the shards, and the partitions it wrote to."""
         durability = self._broker.durability
         if api_key == PRODUCE:
             for journal in ctx.journals:
@@ -211,7 +211,7 @@ class Router:
             if not durability.is_settled(metadata):  # the topic itself may not be durable yet
                 durability.hold(metadata, held)
         else:
-            for journal in durability.unsettled_shards():
+            for journal in (*ctx.journals, *durability.unsettled_shards()):
                 durability.hold(journal, held)
         durability.speaks(held[0])
 

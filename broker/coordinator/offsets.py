@@ -20,10 +20,24 @@ class Committed(NamedTuple):
     topic_id: bytes = bytes(16)
 
 
+class Pending:
+    """What a transaction will commit on one partition: None when a later commit has come meanwhile (see put).
+
+    `record_offset` is where its record lies in the log.
+    """
+
+    __slots__ = ("committed", "record_offset")
+
+    def __init__(self, committed: Committed, record_offset: int) -> None:
+        self.committed: Committed | None = committed
+        self.record_offset = record_offset
+
+
 class TopicOffsets:
     """The offsets one group has committed on one topic; the cell number is the partition number.
 
-    What is rare (metadata, an expiry of its own, another topic id than the last one seen) lies beside the columns.
+    What is rare (metadata, an expiry of its own, another topic id than the last one seen) lies beside the columns, and
+    so does what transactions have not committed yet: partition -> producer id -> its pending offset.
     `version` changes with every change, so that an answer made from the columns can be kept until then.
     """
 
@@ -35,6 +49,7 @@ class TopicOffsets:
         "metadata",
         "offsets",
         "other_ids",
+        "pending",
         "topic_id",
         "version",
     )
@@ -46,6 +61,7 @@ class TopicOffsets:
         self.metadata: dict[int, str] | None = None
         self.expire: dict[int, int] | None = None
         self.other_ids: dict[int, bytes] | None = None
+        self.pending: dict[int, dict[int, Pending]] | None = None
         self.topic_id = bytes(16)
         self.live = 0
         self.version = 0
@@ -58,8 +74,16 @@ class TopicOffsets:
             self.leader_epochs.extend(array("i", (-1,)) * more)
             self.commit_ts.extend(array("q", bytes(8 * more)))
 
-    def put(self, partition: int, committed: Committed) -> None:
-        """Take over one commit."""
+    def put(self, partition: int, committed: Committed, record_offset: int | None = None) -> None:
+        """Take over one commit. `record_offset`: of a transaction's, where a later commit may stand behind it.
+
+        What is pending with a lower record offset has lost its chance, and a plain commit has the highest of all: so
+        no committed offset needs to remember where its record lies.
+        """
+        if self.pending and partition in self.pending:
+            for pending in self.pending[partition].values():
+                if record_offset is None or pending.record_offset < record_offset:
+                    pending.committed = None
         self.grow(partition + 1)
         if self.offsets[partition] == ABSENT:
             self.live += 1
@@ -108,7 +132,7 @@ class TopicOffsets:
     ) -> None:
         """Take over a commit without metadata on many partitions; `dense` when they are 0, 1, 2 ... in order."""
         n = len(partitions)
-        plain = not (self.metadata or self.expire or self.other_ids)
+        plain = not (self.metadata or self.expire or self.other_ids or self.pending)
         if plain and dense and self.topic_id == topic_id and self.live == n == len(self.offsets):
             self.offsets = array("q", offsets)
             self.leader_epochs = array("i", leader_epochs)
@@ -142,7 +166,9 @@ class TopicOffsets:
         )
 
     def remove(self, partition: int) -> None:
-        """Forget one commit; nothing happens where there is none."""
+        """Forget one commit and what is pending on it; nothing happens where there is none."""
+        if self.pending and self.pending.pop(partition, None) is not None:
+            self.version += 1
         if not 0 <= partition < len(self.offsets) or self.offsets[partition] == ABSENT:
             return
         self.offsets[partition] = ABSENT
@@ -198,23 +224,39 @@ class OffsetTable:
         if columns is None:
             return
         columns.remove(partition)
-        if not columns.live:
-            del self._groups[group_id][topic]
-            if not self._groups[group_id]:
-                del self._groups[group_id]
-            self.removals += 1
-            self.shape += 1
+        self.drop_empty(group_id, topic, columns)
+
+    def drop_empty(self, group_id: str, topic: str, columns: TopicOffsets) -> None:
+        """Let go of columns that hold nothing any more."""
+        if columns.live or columns.pending:
+            return
+        del self._groups[group_id][topic]
+        if not self._groups[group_id]:
+            del self._groups[group_id]
+        self.removals += 1
+        self.shape += 1
 
     def partitions(self, group_id: str) -> dict[str, list[int]]:
         """Topic -> the partitions with a commit, of one group."""
-        return {t: columns.partitions() for t, columns in self._groups.get(group_id, {}).items()}
+        return {t: columns.partitions() for t, columns in self._groups.get(group_id, {}).items() if columns.live}
+
+    def all_partitions(self, group_id: str) -> dict[str, list[int]]:
+        """Topic -> the partitions with a commit, or with a pending one."""
+        return {
+            topic: sorted({*columns.partitions(), *(columns.pending or ())})
+            for topic, columns in self._groups.get(group_id, {}).items()
+        }
+
+    def has_pending(self, group_id: str) -> bool:
+        """Whether a transaction has offsets pending in the group."""
+        return any(columns.pending for columns in self._groups.get(group_id, {}).values())
 
     def has_group(self, group_id: str) -> bool:
-        """Whether the group has any committed offset."""
+        """Whether the group has any offset, committed or pending."""
         return group_id in self._groups
 
     def group_ids(self) -> Iterator[str]:
-        """All groups with a committed offset."""
+        """All groups with an offset, committed or pending."""
         return iter(self._groups)
 
     @property

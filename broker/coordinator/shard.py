@@ -6,6 +6,7 @@ A record type maps to the method that replays it, a timer's first word to the fu
     groups    classic groups that have a record, or are getting one in this turn. A simple group (committed offsets, and
               nobody ever joined) has no entry: it costs nothing but its offsets.
     offsets   what is committed, by group, topic and partition.
+    pending   the way to what transactions have not committed yet, by producer id.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from broker.coordinator.groups.rebalance import (
     prepare_rebalance,
 )
 from broker.coordinator.offsets import Committed, OffsetTable
+from broker.coordinator.pending_offsets import PendingOffsets
 from broker.coordinator.records import (
     GROUP_METADATA,
     OFFSET_COMMIT,
@@ -51,13 +53,14 @@ _SHORT = Struct(">h")
 class GroupShard:
     """The state machine of one shard; the runtime gives it records, requests and time."""
 
-    __slots__ = ("_expiring", "_replay", "config", "groups", "index", "offsets")
+    __slots__ = ("_expiring", "_replay", "config", "groups", "index", "offsets", "pending")
 
     def __init__(self, index: int, config: GroupConfig, broker: Any = None) -> None:
         self.index = index  # the partition of `__consumer_offsets`
         self.config = config
         self.groups: dict[str, ClassicGroup] = {}
         self.offsets = OffsetTable()
+        self.pending = PendingOffsets(self.offsets)
         self._expiring: list[str] = []  # the rest of a running expiry check
         self._replay: dict[int, Callable[[bytes, bytes | None], None]] = {
             OFFSET_COMMIT_V0: self._replay_offset,
@@ -113,7 +116,7 @@ class GroupShard:
 
     def delete_group_records(self, group_id: str) -> list[Record]:
         """What deletes a group with all its offsets."""
-        records = offset_tombstones(group_id, self.offsets.partitions(group_id))
+        records = offset_tombstones(group_id, self.offsets.all_partitions(group_id))
         if group_id in self.groups:
             records.append(group_tombstone(group_id))
         return records
@@ -131,7 +134,7 @@ class GroupShard:
                     for partition in columns.partitions()
                     if (committed := columns.get(partition)) is not None and committed.topic_id in (ZERO_ID, topic_id)
                 ]
-                records += offset_tombstones(group_id, {name: gone})
+                records += offset_tombstones(group_id, {name: dict.fromkeys([*gone, *(columns.pending or ())])})
         return Result(records=records)
 
     # -- timers --------------------------------------------------------------------------------------------------
@@ -189,13 +192,22 @@ class GroupShard:
     def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int = -1) -> None:
         """Apply one record. A type that this broker does not know is skipped; one it knows and cannot read is an error.
 
-        Offsets committed in transactions count from their marker on; until transactions are served they do not count.
+        Offsets of a transaction count from its marker on; that they are gone counts at once.
         """
-        if key is None or producer_id >= 0:
+        if key is None:
             return
-        replay = self._replay.get(_SHORT.unpack_from(key)[0])
+        kind = _SHORT.unpack_from(key)[0]
+        if producer_id >= 0 and value is not None:
+            if kind in (OFFSET_COMMIT, OFFSET_COMMIT_V0):
+                self.pending.put(producer_id, *offset_key(key), committed_value(value), offset)
+            return
+        replay = self._replay.get(kind)
         if replay is not None:
             replay(key, value)
+
+    def replay_marker(self, producer_id: int, producer_epoch: int, *, commit: bool) -> None:
+        """A transaction has ended: its offsets become the group's, or go."""
+        self.pending.end(producer_id, commit=commit)
 
     def _replay_group(self, key: bytes, value: bytes | None) -> None:
         group_id = codec(GroupMetadataKey, 0).decode(key, 2)[0].group
@@ -222,6 +234,7 @@ class GroupShard:
         return {
             "groups": {g.group_id: g.facts() for g in settled(self.groups.values())},
             "offsets": self.offsets.fingerprint(),
+            "pending": self.pending.fingerprint(),
         }
 
 

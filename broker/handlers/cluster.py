@@ -1,11 +1,9 @@
-"""What the broker is and can do: ApiVersions, UpdateFeatures, DescribeLogDirs and InitProducerId.
+"""What the broker is and can do: ApiVersions, UpdateFeatures and DescribeLogDirs.
 
 ApiVersions      v0-4. v3: client software name and version, features as tagged fields (KIP-511, KIP-584). v4:
                  features whose lowest level is 0 are told (KIP-1022). Produce is told from 0 on, for librdkafka.
 UpdateFeatures   v0-2. v1: kind of upgrade, validation only. v2: no result a feature.
 DescribeLogDirs  v1-5. v3: top-level error. v4: sizes of the volume, told as unknown (-1). v5: cordoned.
-InitProducerId   v0-5, for idempotent producers. A block of ids is durable before its first id is told.
-Absent: transactional ids (COORDINATOR_NOT_AVAILABLE).
 """
 
 from __future__ import annotations
@@ -35,7 +33,6 @@ from protocol.messages.cluster import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
@@ -138,16 +135,3 @@ def describe_log_dirs(broker: AdminView, ctx: Context, request: DescribeLogDirsR
             topics.append(DescribeLogDirsTopic(name=name, partitions=found))
     directory = DescribeLogDirsResult(log_dir=broker.config.data_dir, topics=topics)
     return DescribeLogDirsResponse(results=[directory])
-
-
-def init_producer_id(broker: AdminView, ctx: Context, request: InitProducerIdRequest) -> Result:
-    """A producer id that was never given before, with epoch 0; the id and epoch a client sends are not kept."""
-    if (request.producer_id == -1) != (request.producer_epoch == -1):
-        raise KafkaError(ErrorCode.INVALID_REQUEST)
-    if request.transactional_id is not None:
-        if not request.transactional_id:
-            raise KafkaError(ErrorCode.INVALID_REQUEST)
-        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    producer_id, records = broker.metadata.next_producer_id()
-    response = InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
-    return after_metadata(broker, response, records)

@@ -251,7 +251,7 @@ def describe_topic_partitions(
 
 
 def find_coordinator(broker: AdminView, ctx: Context, request: FindCoordinatorRequest) -> Result:
-    """The node of each key's shard; the first call for a group makes `__consumer_offsets`."""
+    """The node of each key's shard; the first call makes the internal topic it lies in."""
     response = FindCoordinatorResponse()
     records: list[bytes] = []
     keys = request.coordinator_keys if ctx.api_version >= 4 else [request.key]
@@ -262,9 +262,8 @@ def find_coordinator(broker: AdminView, ctx: Context, request: FindCoordinatorRe
             key=key, node_id=-1, host="", port=-1, error_code=error
         )
         if error is ErrorCode.NONE:
-            if request.key_type == _GROUP and not records:
-                records = ensure_internal_topic(broker.metadata, ctx.rng)
             name = OFFSETS_TOPIC if request.key_type == _GROUP else TRANSACTIONS_TOPIC
+            records = records or ensure_internal_topic(broker.metadata, ctx.rng, name)
             coordinator.node_id = broker.metadata.coordinator_node(key, name)
             coordinator.host, coordinator.port = broker.endpoint(coordinator.node_id, ctx)
         found.append(coordinator)

@@ -65,7 +65,8 @@ def offset_delete(broker: OffsetDeleteView, ctx: Context, request: OffsetDeleteR
 def _decide(
     asked: OffsetDeleteRequestTopic, exists: int, group: ClassicGroup | None, offsets: OffsetTable, group_id: str
 ) -> tuple[list[OffsetDeleteResponsePartition], list[int]]:
-    """The answers for one topic, and the partitions with an offset to delete."""
+    """The answers for one topic, and the partitions with an offset to delete, committed or pending."""
+    columns = offsets.topic(group_id, asked.name)
     is_subscribed = group is not None and group.is_subscribed(asked.name)
     answers, there = [], []
     for partition in asked.partitions:
@@ -75,7 +76,7 @@ def _decide(
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         elif is_subscribed:
             code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
-        elif offsets.get(group_id, asked.name, index) is not None:
+        elif columns is not None and (columns.get(index) is not None or index in (columns.pending or ())):
             there.append(index)
         answers.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
     return answers, list(dict.fromkeys(there))

@@ -163,7 +163,9 @@ def offset_fetch(broker: Broker, ctx: Context, request: OffsetFetchRequest) -> R
         for index in partitions:
             found = columns.get(index) if columns else None
             answer = OffsetFetchResponsePartition(partition_index=index, committed_offset=-1, metadata="")
-            if found is not None:
+            if request.require_stable and columns and columns.pending and index in columns.pending:
+                answer.error_code = ErrorCode.UNSTABLE_OFFSET_COMMIT
+            elif found is not None:
                 answer.committed_offset = found.offset
                 answer.committed_leader_epoch = found.leader_epoch
                 answer.metadata = found.metadata
@@ -219,7 +221,13 @@ def _fetch_group(broker: Broker, ctx: Context, asked: Any, request: OffsetFetchR
         columns = table.topic(group_id, name)
         if columns is not None:
             sources.append(columns)
-            row.partitions = [_committed(columns, index, topic_id if by_id else ZERO_ID) for index in partitions]
+            unstable = columns.pending if request.require_stable and columns.pending else ()
+            row.partitions = [
+                _nothing(index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+                if index in unstable
+                else _committed(columns, index, topic_id if by_id else ZERO_ID)
+                for index in partitions
+            ]
         else:
             row.partitions = [_nothing(index) for index in partitions]
     if len(request.groups) == 1 and not by_id and asked.member_id is None:

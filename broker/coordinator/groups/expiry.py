@@ -39,8 +39,18 @@ def expired_partitions(
 ) -> list[int]:
     """The partitions of one topic whose offset a group does not need any more.
 
-    A commit with an expiry time of its own (OffsetCommit v2-4) goes by that alone.
+    A commit with an expiry time of its own (OffsetCommit v2-4) goes by that alone; one that a transaction is about to
+    replace stays.
     """
+    if columns.pending:
+        expired = _expired_partitions(group, columns, topic, now_ms, retention_ms)
+        return [partition for partition in expired if partition not in columns.pending]
+    return _expired_partitions(group, columns, topic, now_ms, retention_ms)
+
+
+def _expired_partitions(
+    group: ClassicGroup | None, columns: TopicOffsets, topic: str, now_ms: int, retention_ms: int
+) -> list[int]:
     base_ms = retention_base_ms(group)
     if base_ms is NEVER or (group is not None and group.is_subscribed(topic)):
         return []
@@ -69,7 +79,7 @@ def expired_offsets(
 ) -> tuple[dict[str, list[int]], bool]:
     """All of a group's expired partitions by topic, and whether no other offset is left then."""
     expired: dict[str, list[int]] = {}
-    is_all = True
+    is_all = not offsets.has_pending(group_id)
     for topic in offsets.partitions(group_id):
         columns = offsets.topic(group_id, topic)
         assert columns is not None

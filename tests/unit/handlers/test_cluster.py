@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from admin_broker import AdminBroker
 
-from broker.handlers.cluster import api_versions, describe_log_dirs, init_producer_id, update_features
+from broker.handlers.cluster import api_versions, describe_log_dirs, update_features
+from broker.handlers.transactions import init_producer_id
 from broker.handlers.topics import create_topics
 from broker.metadata import PRODUCER_ID_BLOCK
 from protocol.messages.cluster import (
@@ -182,8 +183,6 @@ def test_producer_id_and_epoch_come_together(fields, code):
     assert producer_id(AdminBroker(), **fields).error_code == code
 
 
-@pytest.mark.parametrize(("transactional_id", "code"), [("", 42), ("tx", 15)])
-def test_producer_id_for_transactions_is_not_served_yet(transactional_id, code):
-    request = InitProducerIdRequest(transactional_id=transactional_id)
-    reply = AdminBroker().call(init_producer_id, request)
-    assert (reply.error_code, reply.producer_id) == (code, -1)
+def test_producer_id_for_an_empty_transactional_id_is_refused():
+    reply = AdminBroker().call(init_producer_id, InitProducerIdRequest(transactional_id=""))
+    assert (reply.error_code, reply.producer_id) == (42, -1)

@@ -1,0 +1,69 @@
+"""Offsets that transactions have sent and not committed yet: kept beside the committed ones until the marker comes.
+
+The values lie in OffsetTable's columns, where a later commit finds them; this is the way to them from a producer id.
+"""
+
+from __future__ import annotations
+
+from broker.coordinator.offsets import Committed, OffsetTable, Pending
+
+
+class PendingOffsets:
+    """What each producer has pending in one shard; replay only."""
+
+    __slots__ = ("_places", "_table")
+
+    def __init__(self, table: OffsetTable) -> None:
+        self._table = table
+        self._places: dict[int, dict[tuple[str, str], set[int]]] = {}  # producer id -> group and topic -> partitions
+
+    def put(
+        self, producer_id: int, group_id: str, topic: str, partition: int, committed: Committed, record_offset: int
+    ) -> None:
+        """Replay of an offset record that is part of a transaction."""
+        columns = self._table.topic_or_new(group_id, topic)
+        if columns.pending is None:
+            columns.pending = {}
+        columns.pending.setdefault(partition, {})[producer_id] = Pending(committed, record_offset)
+        columns.version += 1
+        self._places.setdefault(producer_id, {}).setdefault((group_id, topic), set()).add(partition)
+
+    def end(self, producer_id: int, *, commit: bool) -> None:
+        """Replay of a marker: all of the producer's offsets become committed at once, or go."""
+        for (group_id, topic), partitions in self._places.pop(producer_id, {}).items():
+            columns = self._table.topic(group_id, topic)
+            if columns is None or columns.pending is None:
+                continue  # deleted meanwhile
+            for partition in partitions:
+                producers = columns.pending.get(partition)
+                pending = producers.pop(producer_id, None) if producers is not None else None
+                if pending is None:
+                    continue
+                if not producers:
+                    del columns.pending[partition]
+                if commit and pending.committed is not None:
+                    columns.put(partition, pending.committed, pending.record_offset)
+            if not columns.pending:
+                columns.pending = None
+            columns.version += 1
+            self._table.drop_empty(group_id, topic, columns)
+
+    def producer_ids(self) -> list[int]:
+        """The producers with something pending."""
+        return list(self._places)
+
+    def places(self, producer_id: int) -> dict[tuple[str, str], set[int]]:
+        """Group and topic -> partitions where a producer has something pending."""
+        return self._places.get(producer_id, {})
+
+    def fingerprint(self) -> dict[tuple[int, str, str, int], tuple[int, Committed | None]]:
+        """Everything in it, to compare a replayed shard with a live one."""
+        found: dict[tuple[int, str, str, int], tuple[int, Committed | None]] = {}
+        for producer_id, places in self._places.items():
+            for (group_id, topic), partitions in places.items():
+                columns = self._table.topic(group_id, topic)
+                for partition in partitions:
+                    pending = ((columns.pending if columns else None) or {}).get(partition, {}).get(producer_id)
+                    if pending is not None:
+                        found[producer_id, group_id, topic, partition] = pending.record_offset, pending.committed
+        return found

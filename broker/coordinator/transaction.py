@@ -1,0 +1,256 @@
+"""One transactional id: its states, how they follow each other, and its record in `__transaction_state`.
+
+    Empty ----> Ongoing ----> PrepareCommit --> CompleteCommit
+      ^  \\         \\                                |
+      |   \\         `-----> PrepareAbort --> CompleteAbort
+      |    `-----------------^                      |
+      `--------- InitProducerId, or Ongoing again --'
+
+Ongoing names its partitions before anything is written to them; Prepare* is the decision, from here on the coordinator
+sends markers until every partition has one, whatever crashes; Complete* says that all have. Aborting a transaction that
+never began (transactions v2) goes from Empty or Complete* to PrepareAbort. A Transaction never changes: a step makes
+the next one, and the record of it replaces the old one at replay.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from struct import Struct
+from typing import Final
+
+from protocol.codegen import codec
+from protocol.messages.coordinator_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
+
+
+class State(IntEnum):
+    """As the record holds it."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    PREPARE_EPOCH_FENCE = 7
+
+
+EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT = list(State)[:6]
+PREPARED: Final = frozenset({PREPARE_COMMIT, PREPARE_ABORT})
+AT_REST: Final = frozenset({EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT})  # may expire, may begin anew
+
+# What the last state may have been when a record says this one.
+FOLLOWS: Final[dict[State, frozenset[State]]] = {
+    EMPTY: AT_REST,
+    ONGOING: AT_REST | {ONGOING},
+    PREPARE_COMMIT: frozenset({ONGOING}),
+    PREPARE_ABORT: AT_REST | {ONGOING},
+    COMPLETE_COMMIT: frozenset({PREPARE_COMMIT}),
+    COMPLETE_ABORT: frozenset({PREPARE_ABORT}),
+}
+
+STATE_NAMES: Final = {
+    State.EMPTY: "Empty",
+    State.ONGOING: "Ongoing",
+    State.PREPARE_COMMIT: "PrepareCommit",
+    State.PREPARE_ABORT: "PrepareAbort",
+    State.COMPLETE_COMMIT: "CompleteCommit",
+    State.COMPLETE_ABORT: "CompleteAbort",
+    State.DEAD: "Dead",
+    State.PREPARE_EPOCH_FENCE: "PrepareEpochFence",
+}
+
+NO_PRODUCER: Final = -1
+NO_EPOCH: Final = -1
+MAX_EPOCH: Final = 2**15 - 1
+LAST_EPOCH: Final = MAX_EPOCH - 1  # the highest a client is told: one more must be left to fence it
+NEVER_MS: Final = 2**31 - 1  # a timeout that means there is none (two-phase commit)
+
+_SHORT: Final = Struct(">h")
+_HEAD: Final = Struct(">hqhib")  # version, producer id, its epoch, timeout, state
+_TIMES: Final = Struct(">qq")
+_INT: Final = Struct(">i")
+# two or three tags behind the times: previous and next producer id, the client's transaction version
+_PREVIOUS: Final = Struct(">BBBq")
+_PREVIOUS_CLIENT: Final = Struct(">BBBqBBh")
+
+Partitions = dict[str, tuple[int, ...]]  # by topic
+
+
+class Transaction:
+    """What is known of one transactional id. Times are Unix milliseconds.
+
+    `last_producer_epoch` is in no record: Kafka forgets it with the process, and so does a reloaded shard.
+    """
+
+    __slots__ = (
+        "_wire",
+        "client_version",
+        "key",
+        "last_producer_epoch",
+        "next_producer_id",
+        "partitions",
+        "previous_producer_id",
+        "producer_epoch",
+        "producer_id",
+        "start_ms",
+        "state",
+        "timeout_ms",
+        "transactional_id",
+        "updated_ms",
+    )
+
+    def __init__(self, transactional_id: str, producer_id: int, timeout_ms: int, key: bytes = b"") -> None:
+        self.transactional_id = transactional_id
+        self.key = key or transaction_key(transactional_id)
+        self.producer_id = producer_id
+        self.previous_producer_id = NO_PRODUCER  # the one before the last change of anything
+        self.next_producer_id = NO_PRODUCER  # takes over when the transaction that exhausted the epochs is complete
+        self.producer_epoch = NO_EPOCH
+        self.last_producer_epoch = NO_EPOCH
+        self.timeout_ms = timeout_ms
+        self.state: State = EMPTY
+        self.partitions: Partitions = {}
+        self.start_ms = -1
+        self.updated_ms = -1
+        self.client_version = 0  # 2: the client takes a new epoch with every transaction
+        self._wire: bytes | None = None  # the partitions as version 1 of the record has them
+
+    def next(self, state: State, now_ms: int) -> Transaction:
+        """This transaction in its next state, else unchanged; for the caller to fill in."""
+        made = Transaction(self.transactional_id, self.producer_id, self.timeout_ms, self.key)
+        made.previous_producer_id = self.producer_id
+        made.next_producer_id = self.next_producer_id
+        made.producer_epoch = self.producer_epoch
+        made.last_producer_epoch = self.last_producer_epoch
+        made.state = state
+        made.partitions = self.partitions
+        made.start_ms = self.start_ms
+        made.updated_ms = now_ms
+        made.client_version = self.client_version
+        made._wire = self._wire
+        return made
+
+    def has(self, partitions: Partitions) -> bool:
+        """Whether all these are part of the transaction."""
+        mine = self.partitions
+        for topic, indexes in partitions.items():
+            known = mine.get(topic)
+            if known is None:
+                return False
+            for index in indexes:
+                if index not in known:
+                    return False
+        return True
+
+    def add(self, partitions: Partitions) -> None:
+        """Make these a part of a transaction in the making."""
+        mine = dict(self.partitions)
+        for topic, indexes in partitions.items():
+            known = mine.get(topic, ())
+            mine[topic] = known + tuple(dict.fromkeys(index for index in indexes if index not in known))
+        self.partitions = mine
+        self._wire = None
+
+    def clear(self) -> None:
+        """No partition is left in a transaction in the making."""
+        self.partitions = {}
+        self._wire = None
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether its producer id has no epoch left to give to a client."""
+        return self.producer_epoch >= LAST_EPOCH
+
+    def encode(self, version: int) -> bytes:
+        """The value of its record, 0 or 1 (flexible: with what transactions v2 need).
+
+        Source: Kafka's TransactionLog.valueToBytes; partitions are null in Empty.
+        """
+        if version == 0:
+            return _SHORT.pack(0) + codec(TransactionLogValue, 0).encode(self._message())
+        head = _HEAD.pack(1, self.producer_id, self.producer_epoch, self.timeout_ms, self.state)
+        wire = self._wire
+        if wire is None:
+            wire = self._wire = b"\x00" if self.state is EMPTY else _wire_partitions(self.partitions)
+        times = _TIMES.pack(self.updated_ms, self.start_ms)
+        previous, client = self.previous_producer_id, self.client_version
+        if previous != NO_PRODUCER and self.next_producer_id == NO_PRODUCER:
+            if client:
+                return head + wire + times + _PREVIOUS_CLIENT.pack(2, 0, 8, previous, 2, 2, client)
+            return head + wire + times + _PREVIOUS.pack(1, 0, 8, previous)
+        return _SHORT.pack(1) + codec(TransactionLogValue, 1).encode(self._message())
+
+    def _message(self) -> TransactionLogValue:
+        return TransactionLogValue(
+            producer_id=self.producer_id,
+            previous_producer_id=self.previous_producer_id,
+            next_producer_id=self.next_producer_id,
+            producer_epoch=self.producer_epoch,
+            transaction_timeout_ms=self.timeout_ms,
+            transaction_status=self.state,
+            transaction_partitions=None
+            if self.state is EMPTY
+            else [PartitionsSchema(topic=t, partition_ids=list(p)) for t, p in self.partitions.items()],
+            transaction_last_update_timestamp_ms=self.updated_ms,
+            transaction_start_timestamp_ms=self.start_ms,
+            client_transaction_version=self.client_version,
+        )
+
+    def facts(self) -> tuple[object, ...]:
+        """What its record says (as version 1 has it), to compare a replayed transaction with a live one."""
+        return (
+            self.producer_id,
+            self.previous_producer_id,
+            self.next_producer_id,
+            self.producer_epoch,
+            self.timeout_ms,
+            self.state,
+            {topic: sorted(indexes) for topic, indexes in self.partitions.items()},
+            self.start_ms,
+            self.updated_ms,
+            self.client_version,
+        )
+
+
+def transaction_key(transactional_id: str) -> bytes:
+    """The key of its record: type 0."""
+    return b"\x00\x00" + codec(TransactionLogKey, 0).encode(TransactionLogKey(transactional_id=transactional_id))
+
+
+def decode_transaction(key: bytes, value: bytes) -> Transaction:
+    """The transaction of a record of `__transaction_state`."""
+    name = codec(TransactionLogKey, 0).decode(key, 2)[0].transactional_id
+    record, _ = codec(TransactionLogValue, _SHORT.unpack_from(value)[0]).decode(value, 2)
+    made = Transaction(name, record.producer_id, record.transaction_timeout_ms, key)
+    made.previous_producer_id = record.previous_producer_id
+    made.next_producer_id = record.next_producer_id
+    made.producer_epoch = record.producer_epoch
+    made.state = State(record.transaction_status)
+    if record.transaction_partitions:
+        made.partitions = {each.topic: tuple(each.partition_ids) for each in record.transaction_partitions}
+    made.start_ms = record.transaction_start_timestamp_ms
+    made.updated_ms = record.transaction_last_update_timestamp_ms
+    made.client_version = record.client_transaction_version
+    return made
+
+
+def _wire_partitions(partitions: Partitions) -> bytes:
+    parts = [_uvarint(len(partitions) + 1)]
+    for topic, indexes in partitions.items():
+        name = topic.encode()
+        count = len(indexes)
+        numbers = _INT.pack(indexes[0]) if count == 1 else Struct(f">{count}i").pack(*indexes)
+        parts += (_uvarint(len(name) + 1), name, _uvarint(count + 1), numbers, b"\x00")
+    return b"".join(parts)
+
+
+def _uvarint(value: int) -> bytes:
+    if value < 0x80:
+        return bytes((value,))
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

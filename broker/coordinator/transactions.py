@@ -1,0 +1,143 @@
+"""One slice of the transaction coordinator: the transactional ids of one partition of `__transaction_state`.
+
+Handlers ask transaction_rules what may be done, hand the outcome to `record`, and append what that answers; replaying
+it is what changes `transactions`. What needs other logs than this one, markers and producer ids, is the host's to do
+(broker.txn_coordinator).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from struct import Struct
+from typing import Any, Final, Protocol
+
+from broker.coordinator.result import Context, Record, Result
+from broker.coordinator.transaction import (
+    AT_REST,
+    FOLLOWS,
+    NEVER_MS,
+    ONGOING,
+    PREPARED,
+    Transaction,
+    decode_transaction,
+)
+
+EXPIRY_TIMER: Final = ("expiry",)  # any other timer is a transactional id whose transaction is Ongoing
+TRANSACTION_LOG: Final = 0  # the record type
+IDS_A_SLICE: Final = 2000  # looked at for expiry before the loop gets its turn: about 1 ms
+_SHORT: Final = Struct(">h")
+
+
+class TransactionConfig(Protocol):
+    """The settings a shard needs; BrokerConfig has them."""
+
+    @property
+    def transactional_id_expiration_ms(self) -> int: ...
+    @property
+    def transaction_remove_expired_transaction_cleanup_interval_ms(self) -> int: ...
+
+
+class TransactionHost(Protocol):
+    """What goes beyond this log."""
+
+    def resume(self, index: int, prepared: Sequence[Transaction]) -> None:
+        """These were found in Prepare* by loading: send their markers."""
+
+    def abort(self, index: int, transaction: Transaction) -> None:
+        """This one has timed out."""
+
+
+class TransactionShard:
+    """The state machine of one shard."""
+
+    __slots__ = ("_expiring", "_host", "_made", "config", "index", "transactions")
+
+    def __init__(self, index: int, config: TransactionConfig, host: TransactionHost) -> None:
+        self.index = index  # the partition of `__transaction_state`
+        self.config = config
+        self.transactions: dict[str, Transaction] = {}
+        self._host = host
+        self._expiring: list[str] = []  # the rest of a running expiry check
+        self._made: tuple[bytes, Transaction] | None = None
+
+    # -- what handlers do
+
+    def record(self, transaction: Transaction, version: int) -> Record:
+        """The record that makes this the state of its id; replayed live, it need not be decoded again."""
+        value = transaction.encode(version)
+        self._made = value, transaction
+        return transaction.key, value
+
+    # -- timers
+
+    def timer(self, transaction: Transaction) -> tuple[Hashable, int | None]:
+        """When the transaction times out, for its state."""
+        if transaction.state is ONGOING and transaction.timeout_ms != NEVER_MS:
+            return transaction.transactional_id, transaction.start_ms + transaction.timeout_ms + 1
+        return transaction.transactional_id, None
+
+    def on_load(self, ctx: Context) -> Result:
+        """What was decided is carried out, and what is open times out, whether or not its producer ever comes back."""
+        known = self.transactions.values()
+        prepared = [transaction for transaction in known if transaction.state in PREPARED]
+        timers = [self._next_check(ctx), *(self.timer(each) for each in known if each.state is ONGOING)]
+        if prepared:
+            self._host.resume(self.index, prepared)
+        return Result(timers=timers)
+
+    def on_timer(self, name: Hashable, ctx: Context) -> Result:
+        """A transaction has timed out, or it is time to look for ids that nobody uses any more."""
+        if name == EXPIRY_TIMER:
+            return self._expire(ctx)
+        assert isinstance(name, str)
+        transaction = self.transactions.get(name)
+        if transaction is not None and transaction.state is ONGOING:
+            self._host.abort(self.index, transaction)
+        return Result()
+
+    def _next_check(self, ctx: Context) -> tuple[Hashable, int | None]:
+        return EXPIRY_TIMER, ctx.now_ms + self.config.transaction_remove_expired_transaction_cleanup_interval_ms
+
+    def _expire(self, ctx: Context) -> Result:
+        """Tombstones for ids that nothing has happened to for transactional.id.expiration.ms."""
+        if not self._expiring:
+            self._expiring = list(self.transactions)
+        before_ms = ctx.now_ms - self.config.transactional_id_expiration_ms
+        records: list[Record] = []
+        for name in self._expiring[-IDS_A_SLICE:]:
+            transaction = self.transactions.get(name)
+            if transaction is not None and transaction.state in AT_REST and transaction.updated_ms <= before_ms:
+                records.append((transaction.key, None))
+        del self._expiring[-IDS_A_SLICE:]
+        again = (EXPIRY_TIMER, ctx.now_ms) if self._expiring else self._next_check(ctx)
+        return Result(records=records, timers=[again])
+
+    # -- replay
+
+    def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int = -1) -> None:
+        """Apply one record; types that this broker does not know are passed over, as Kafka does."""
+        made, self._made = self._made, None
+        if key is None or _SHORT.unpack_from(key)[0] != TRANSACTION_LOG:
+            return
+        if value is None:
+            self.transactions.pop(key[4:].decode(), None)
+            return
+        if made is not None and made[0] is value:
+            transaction = made[1]
+            before = self.transactions.get(transaction.transactional_id)
+            assert before is None or before.state in FOLLOWS[transaction.state], (before.state, transaction.state)
+        else:
+            transaction = decode_transaction(key, value)
+        self.transactions[transaction.transactional_id] = transaction
+
+    def replay_marker(self, producer_id: int, producer_epoch: int, *, commit: bool) -> None:
+        """No transaction writes to this log."""
+
+    # -- queries
+
+    def __iter__(self) -> Iterator[Transaction]:
+        return iter(self.transactions.values())
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What the log says, to compare a replayed shard with a live one."""
+        return {name: transaction.facts() for name, transaction in self.transactions.items()}

@@ -1,0 +1,290 @@
+"""What transactional producers ask of their coordinator: who they are, what their transaction touches, and its end.
+
+InitProducerId      v0-5. Without a transactional id: a producer id never given before. v3: resume with id and epoch
+                    (KIP-360). v4 knows PRODUCER_FENCED. v6 (two-phase commit, KIP-939) is not final and not told.
+AddPartitionsToTxn  v0-5. Up to 3 from clients, all partitions or none; from 4 on for several transactions, perhaps
+                    only to verify (between brokers; answered to anybody).
+AddOffsetsToTxn     v0-4. The partition of `__consumer_offsets` that holds a group's offsets.
+EndTxn              v0-5. v5: the epoch rises with every transaction, and the answer tells it (KIP-890).
+
+EndTxn answers when the transaction is complete, later than Kafka; see broker.txn_coordinator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.coordinator.placement import shard_index
+from broker.coordinator.result import PARKED, Context, Result
+from broker.coordinator.transaction import ONGOING, Partitions, Transaction
+from broker.coordinator.transaction_rules import (
+    NeedsProducerIdError,
+    add_partitions,
+    end_transaction,
+    end_transaction_v2,
+    may_begin_again,
+    verify_partitions,
+)
+from broker.coordinator.transaction_rules import (
+    init_producer_id as decide_producer_id,
+)
+from broker.errors import error_response
+from broker.topic_names import OFFSETS_TOPIC
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    EndTxnRequest,
+    EndTxnResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.coordinator.runtime import Shard
+
+BATCHES_SINCE: Final = 4  # AddPartitionsToTxn
+EPOCH_RISES_SINCE: Final = 5  # EndTxn
+
+
+def init_producer_id(broker: Broker, ctx: Context, request: InitProducerIdRequest) -> Any:
+    """A producer's id and epoch; every older producer with this transactional id is fenced by it.
+
+    Errors:  INVALID_REQUEST (the id is empty, or only one of producer id and epoch is there),
+             INVALID_TRANSACTION_TIMEOUT, CONCURRENT_TRANSACTIONS (also when this call was what ended a transaction),
+             PRODUCER_FENCED, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
+    Source:  Kafka's TransactionCoordinator.handleInitProducerId.
+    """
+    if (request.producer_id == -1) != (request.producer_epoch == -1):
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    name = request.transactional_id
+    if name is None:
+        producer_id, records = broker.metadata.next_producer_id()
+        response = InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+        values = [(None, value) for value in records]
+        return Result(response, appends=((broker.metadata_shard, values),) if values else ())
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    if not 0 < request.transaction_timeout_ms <= broker.config.transaction_max_timeout_ms:
+        raise KafkaError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+    transactions = broker.transactions
+    transactions.ensure_topic(ctx.rng)
+    shard = transactions.shard(name, ctx)
+    given = None if request.producer_id == -1 else (request.producer_id, request.producer_epoch)
+
+    def attempt(new_id: int | None) -> Any:
+        transaction: Transaction | None = shard.machine.transactions.get(name)
+        if transaction is not None and transaction.state is ONGOING and may_begin_again(transaction, given):
+            transactions.fence(shard, transaction, broker.now_ms)
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, f"the open transaction of {name!r} is aborted first")
+        made = decide_producer_id(transaction, name, given, request.transaction_timeout_ms, broker.now_ms, new_id)
+        transactions.change(shard, made, broker.now_ms)
+        return InitProducerIdResponse(producer_id=made.producer_id, producer_epoch=made.producer_epoch)
+
+    return _with_new_id(broker, ctx, shard, request, attempt)
+
+
+def _with_new_id(broker: Broker, ctx: Context, shard: Shard, request: Any, attempt: Callable[[int | None], Any]) -> Any:
+    """`attempt` without a new producer id, or again with one; its response, or PARKED until there is one."""
+    try:
+        return attempt(None)
+    except NeedsProducerIdError:
+        pass
+    at_once: list[Any] = []
+    parked = False
+
+    def answer(response: Any) -> None:
+        if response is PARKED:
+            return
+        if not parked:
+            at_once.append(response)
+        else:
+            shard.parked.discard(ctx.token)
+            broker.answer(shard, ctx.token, response)
+
+    def again(new_id: int) -> None:
+        if parked and ctx.token not in shard.parked:
+            return  # the shard was thrown away, and the client told so
+        try:
+            response = attempt(new_id)
+        except KafkaError as error:
+            response = error_response(request, ctx.api_key, ctx.api_version, error.code, error.message)
+        answer(response)
+
+    def failed() -> None:
+        answer(error_response(request, ctx.api_key, ctx.api_version, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+
+    broker.transactions.with_producer_id(again, failed)
+    if at_once:
+        return at_once[0]
+    parked = True
+    shard.parked.add(ctx.token)
+    return PARKED
+
+
+def add_partitions_to_txn(
+    broker: Broker, ctx: Context, request: AddPartitionsToTxnRequest
+) -> AddPartitionsToTxnResponse:
+    """Make partitions a part of transactions, or (from version 4 on) only say whether they are.
+
+    Errors:  a partition: UNKNOWN_TOPIC_OR_PARTITION, and then OPERATION_NOT_ATTEMPTED for the others; or for all of a
+             transaction INVALID_REQUEST (no id), INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS;
+             when only asked: TRANSACTION_ABORTABLE for those that are not in it.
+    Source:  Kafka's KafkaApis.handleAddPartitionsToTxnRequest.
+    """
+    if ctx.api_version < BATCHES_SINCE:
+        wanted = _grouped(request.v3_and_below_topics)
+        codes = _add(
+            broker,
+            ctx,
+            request.v3_and_below_transactional_id,
+            request.v3_and_below_producer_id,
+            request.v3_and_below_producer_epoch,
+            wanted,
+            verify_only=False,
+        )
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topic_results(wanted, codes))
+    results = []
+    for each in request.transactions:
+        wanted = _grouped(each.topics)
+        codes = _add(
+            broker,
+            ctx,
+            each.transactional_id,
+            each.producer_id,
+            each.producer_epoch,
+            wanted,
+            verify_only=each.verify_only,
+        )
+        results.append(
+            AddPartitionsToTxnResult(
+                transactional_id=each.transactional_id, topic_results=_topic_results(wanted, codes)
+            )
+        )
+    return AddPartitionsToTxnResponse(results_by_transaction=results)
+
+
+def _grouped(topics: Iterable[AddPartitionsToTxnTopic]) -> Partitions:
+    wanted: Partitions = {}
+    for topic in topics:
+        wanted[topic.name] = (*wanted.get(topic.name, ()), *topic.partitions)
+    return wanted
+
+
+Codes = dict[tuple[str, int], ErrorCode] | ErrorCode  # of single partitions (the others have none), or of all
+
+
+def _add(
+    broker: Broker,
+    ctx: Context,
+    transactional_id: str,
+    producer_id: int,
+    producer_epoch: int,
+    wanted: Partitions,
+    *,
+    verify_only: bool,
+) -> Codes:
+    topics = broker.metadata.topics
+    codes: dict[tuple[str, int], ErrorCode] = {}
+    for name, indexes in wanted.items():
+        topic = topics.get(name)
+        for index in indexes:
+            if topic is None or not 0 <= index < len(topic.partitions):
+                codes[name, index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if codes:
+        for name, indexes in wanted.items():
+            for index in indexes:
+                codes.setdefault((name, index), ErrorCode.OPERATION_NOT_ATTEMPTED)
+        return codes
+    try:
+        shard, transaction = _find(broker, ctx, transactional_id)
+        if verify_only:
+            missing = verify_partitions(transaction, producer_id, producer_epoch, wanted)
+            return dict.fromkeys(missing, ErrorCode.TRANSACTION_ABORTABLE)
+        client_version = 2 if ctx.api_version >= BATCHES_SINCE else 0
+        made = add_partitions(transaction, producer_id, producer_epoch, wanted, ctx.now_ms, client_version)
+    except KafkaError as error:
+        if error.code == ErrorCode.PRODUCER_FENCED and ctx.api_version < 2:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        return error.code
+    if made is not None:
+        broker.transactions.change(shard, made, ctx.now_ms)
+    return ErrorCode.NONE
+
+
+def _topic_results(wanted: Partitions, codes: Codes) -> list[AddPartitionsToTxnTopicResult]:
+    return [
+        AddPartitionsToTxnTopicResult(
+            name=name,
+            results_by_partition=[
+                AddPartitionsToTxnPartitionResult(
+                    partition_index=index,
+                    partition_error_code=codes.get((name, index), ErrorCode.NONE) if isinstance(codes, dict) else codes,
+                )
+                for index in indexes
+            ],
+        )
+        for name, indexes in wanted.items()
+    ]
+
+
+def _find(broker: Broker, ctx: Context, transactional_id: str) -> tuple[Shard, Transaction | None]:
+    if not transactional_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
+    shard = broker.transactions.shard(transactional_id, ctx)
+    return shard, shard.machine.transactions.get(transactional_id)
+
+
+def add_offsets_to_txn(broker: Broker, ctx: Context, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
+    """Make a group's offsets a part of the transaction. Errors: as AddPartitionsToTxn."""
+    shard, transaction = _find(broker, ctx, request.transactional_id)
+    place: Partitions = {OFFSETS_TOPIC: (shard_index(request.group_id, len(broker.group_shards)),)}
+    made = add_partitions(transaction, request.producer_id, request.producer_epoch, place, ctx.now_ms, 0)
+    if made is not None:
+        broker.transactions.change(shard, made, ctx.now_ms)
+    return AddOffsetsToTxnResponse()
+
+
+def end_txn(broker: Broker, ctx: Context, request: EndTxnRequest) -> Any:
+    """Commit or abort; the answer comes when every partition has its marker.
+
+    Errors:  INVALID_REQUEST (no id), INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS (the same
+             was asked before and goes on), INVALID_TXN_STATE.
+    Source:  Kafka's TransactionCoordinator.endTransaction; the tables stand in transaction_rules.
+    """
+    shard, transaction = _find(broker, ctx, request.transactional_id)
+    if ctx.api_version < EPOCH_RISES_SINCE:
+        made = end_transaction(
+            transaction, request.producer_id, request.producer_epoch, commit=request.committed, now_ms=ctx.now_ms
+        )
+        return _end(broker, ctx, shard, transaction, made)
+
+    def attempt(new_id: int | None) -> Any:
+        transaction: Transaction | None = shard.machine.transactions.get(request.transactional_id)
+        made = end_transaction_v2(
+            transaction,
+            request.producer_id,
+            request.producer_epoch,
+            commit=request.committed,
+            now_ms=broker.now_ms,
+            new_producer_id=new_id,
+        )
+        return _end(broker, ctx, shard, transaction, made)
+
+    return _with_new_id(broker, ctx, shard, request, attempt)
+
+
+def _end(broker: Broker, ctx: Context, shard: Shard, transaction: Transaction | None, made: Transaction | None) -> Any:
+    if made is None:  # it was ended so before
+        assert transaction is not None
+        return EndTxnResponse(producer_id=transaction.producer_id, producer_epoch=transaction.producer_epoch)
+    broker.transactions.end(shard, made, broker.now_ms, ctx.token)
+    return PARKED

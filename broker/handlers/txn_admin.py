@@ -1,0 +1,171 @@
+"""What tools ask of transactions: to list and describe them, and to end one that hangs (KIP-664).
+
+ListTransactions      v0-2. v1: by age (KIP-994). v2: by a pattern of the transactional id (KIP-1152).
+DescribeTransactions  v0.
+WriteTxnMarkers       v1-2. Between brokers in Kafka, and from `kafka-transactions.sh abort`. v2: transaction version.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.coordinator.transaction import STATE_NAMES, Transaction
+from broker.txn_coordinator import write_marker
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.transaction_admin import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    DescribeTransactionsResponseTransactionState,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    ListTransactionsResponseTransactionState,
+    TopicData,
+)
+from protocol.messages.transactions import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.coordinator.result import Context
+
+_NAMES: Final = frozenset(STATE_NAMES.values())
+
+
+def list_transactions(broker: Broker, ctx: Context, request: ListTransactionsRequest) -> ListTransactionsResponse:
+    """The transactions that the node asked coordinates, and that pass all filters.
+
+    Errors:  COORDINATOR_LOAD_IN_PROGRESS, INVALID_REGULAR_EXPRESSION; states that do not exist are told back.
+    Source:  Kafka's TransactionStateManager.listTransactionStates.
+    """
+    states = set(request.state_filters)
+    pattern = None
+    if request.transactional_id_pattern:
+        try:
+            pattern = re.compile(request.transactional_id_pattern)
+        except re.error as error:
+            raise KafkaError(
+                ErrorCode.INVALID_REGULAR_EXPRESSION,
+                f"{request.transactional_id_pattern!r} is not a valid regular expression: {error}",
+            ) from None
+
+    def passes(transaction: Transaction) -> bool:
+        return (
+            (not request.producer_id_filters or transaction.producer_id in request.producer_id_filters)
+            and (not states or STATE_NAMES[transaction.state] in states)
+            and not 0 <= request.duration_filter >= ctx.now_ms - transaction.start_ms
+            and (pattern is None or pattern.fullmatch(transaction.transactional_id) is not None)
+        )
+
+    return ListTransactionsResponse(
+        unknown_state_filters=[state for state in request.state_filters if state not in _NAMES],
+        transaction_states=[
+            ListTransactionsResponseTransactionState(
+                transactional_id=transaction.transactional_id,
+                producer_id=transaction.producer_id,
+                transaction_state=STATE_NAMES[transaction.state],
+            )
+            for shard in broker.transactions.own_shards(ctx)
+            for transaction in shard.machine
+            if passes(transaction)
+        ],
+    )
+
+
+def describe_transactions(
+    broker: Broker, ctx: Context, request: DescribeTransactionsRequest
+) -> DescribeTransactionsResponse:
+    """The state of each id. Errors: of one, INVALID_REQUEST, NOT_COORDINATOR, TRANSACTIONAL_ID_NOT_FOUND."""
+    return DescribeTransactionsResponse(
+        transaction_states=[_describe(broker, ctx, name) for name in request.transactional_ids]
+    )
+
+
+def _describe(broker: Broker, ctx: Context, name: str) -> DescribeTransactionsResponseTransactionState:
+    answer = DescribeTransactionsResponseTransactionState(transactional_id=name)
+    try:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        transaction: Transaction | None = broker.transactions.shard(name, ctx).machine.transactions.get(name)
+        if transaction is None:
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
+    except KafkaError as error:
+        answer.error_code = error.code
+        return answer
+    answer.transaction_state = STATE_NAMES[transaction.state]
+    answer.transaction_timeout_ms = transaction.timeout_ms
+    answer.transaction_start_time_ms = transaction.start_ms
+    answer.producer_id = transaction.producer_id
+    answer.producer_epoch = transaction.producer_epoch
+    answer.topics = [
+        TopicData(topic=topic, partitions=list(indexes)) for topic, indexes in transaction.partitions.items()
+    ]
+    return answer
+
+
+def write_txn_markers(broker: Broker, ctx: Context, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+    """Append markers whatever the coordinator says; the reply waits for all logs they went to.
+
+    Errors:  a partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH,
+             TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR.
+    Source:  Kafka's KafkaApis.handleWriteTxnMarkersRequest.
+    """
+    journals: list[Any] = []
+    response = WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(
+                producer_id=marker.producer_id,
+                topics=[
+                    WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=[
+                            WritableTxnMarkerPartitionResult(
+                                partition_index=index,
+                                error_code=_mark(broker, ctx, marker, topic.name, index, journals),
+                            )
+                            for index in topic.partition_indexes
+                        ],
+                    )
+                    for topic in marker.topics
+                ],
+            )
+            for marker in request.markers
+        ]
+    )
+    ctx.journals = journals
+    return response
+
+
+def _mark(
+    broker: Broker, ctx: Context, marker: WritableTxnMarker, name: str, index: int, journals: list[Any]
+) -> ErrorCode:
+    topic = broker.metadata.topics.get(name)
+    if topic is None or not 0 <= index < len(topic.partitions):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if topic.partitions[index].leader != ctx.node_id:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    try:
+        journal = write_marker(
+            broker,
+            name,
+            index,
+            marker.producer_id,
+            marker.producer_epoch,
+            marker.coordinator_epoch,
+            commit=marker.transaction_result,
+            transaction_version=marker.transaction_version,
+        )
+    except KafkaError as error:
+        loading = error.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if loading else error.code
+    except (OSError, StorageError):
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    journals.append(journal)
+    return ErrorCode.NONE

@@ -1,0 +1,138 @@
+"""TxnOffsetCommit: offsets that become a group's when a producer's transaction commits.
+
+Versions   0-5. v2 leader epochs; v3 member, generation and instance (KIP-447); v4 knows TRANSACTION_ABORTABLE; v5 adds
+           the group's offsets to the transaction by itself (KIP-890). None has topic ids.
+Behaviour  In this order: does the topic exist, is the offsets' partition part of the transaction, does the group accept
+           the member. So a fenced producer hears INVALID_PRODUCER_EPOCH, even with a wrong generation. The offsets are
+           one batch of the producer's, and pending until its marker (coordinator.pending_offsets).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.coordinator.commit_batch import offset_key_prefix
+from broker.coordinator.placement import shard_index
+from broker.coordinator.result import PARKED, Context, Record
+from broker.handlers.offsets import utf16_length
+from broker.topic_names import OFFSETS_TOPIC
+from broker.txn_gate import before_offsets
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.coordinator_records import OffsetCommitValue, encode_record
+from protocol.messages.transactions import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.coordinator.runtime import Shard
+
+LOADING_SINCE: Final = 2  # older producers may crash when they hear COORDINATOR_LOAD_IN_PROGRESS
+
+Wanted = list[tuple[str, TxnOffsetCommitRequestPartition, TxnOffsetCommitResponsePartition]]
+
+
+def txn_offset_commit(broker: Broker, ctx: Context, request: TxnOffsetCommitRequest) -> Any:
+    """Put offsets into the transaction, or say why not.
+
+    Errors:  of a partition: UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE; of all others: INVALID_GROUP_ID,
+             NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, what txn_gate says, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
+             ILLEGAL_GENERATION.
+    Source:  KafkaApis.handleTxnOffsetCommitRequest, OffsetMetadataManager.commitTransactionalOffset.
+    """
+    topics = broker.metadata.topics
+    response = TxnOffsetCommitResponse(topics=[])
+    wanted: Wanted = []
+    for asked in request.topics:
+        topic = topics.get(asked.name)
+        count = len(topic.partitions) if topic is not None else 0
+        row = TxnOffsetCommitResponseTopic(name=asked.name, partitions=[])
+        response.topics.append(row)
+        for partition in asked.partitions:
+            index = partition.partition_index
+            answer = TxnOffsetCommitResponsePartition(partition_index=index)
+            row.partitions.append(answer)
+            if 0 <= index < count:
+                wanted.append((asked.name, partition, answer))
+            else:
+                answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if not wanted:
+        return response
+    try:
+        if not request.group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+        shard = broker.group_shard(request.group_id, ctx, anywhere=broker.offsets_anywhere)
+    except KafkaError as error:
+        return _refused(ctx, response, wanted, error.code)
+
+    def admitted(code: ErrorCode) -> TxnOffsetCommitResponse:
+        if code == ErrorCode.NONE:
+            code = _append(broker, shard, ctx, request, wanted)
+        return response if code == ErrorCode.NONE else _refused(ctx, response, wanted, code)
+
+    def later(code: ErrorCode) -> None:
+        response = admitted(code)
+        shard.parked.discard(ctx.token)
+        broker.answer(shard, ctx.token, response)
+
+    code = before_offsets(
+        broker.transactions,
+        ctx,
+        request.transactional_id,
+        request.producer_id,
+        request.producer_epoch,
+        (OFFSETS_TOPIC, shard_index(request.group_id, len(broker.group_shards))),
+        later,
+    )
+    if code is None:
+        return PARKED
+    return admitted(code)
+
+
+def _refused(ctx: Context, response: TxnOffsetCommitResponse, wanted: Wanted, code: ErrorCode) -> Any:
+    if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and ctx.api_version < LOADING_SINCE:
+        code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    for _, _, answer in wanted:
+        answer.error_code = code
+    return response
+
+
+def _append(broker: Broker, shard: Shard, ctx: Context, request: TxnOffsetCommitRequest, wanted: Wanted) -> ErrorCode:
+    """Check the group, and append what it accepts; an offset with too much metadata does not stop the others."""
+    try:
+        shard.require()  # it may have been thrown away while the transaction's record was written
+    except KafkaError as error:
+        return error.code
+    except (OSError, StorageError):
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    group_id = request.group_id
+    code: ErrorCode = shard.machine.check_txn_offset_commit(
+        group_id, request.generation_id, request.member_id, request.group_instance_id
+    )
+    if code != ErrorCode.NONE:
+        return code
+    limit = broker.config.offset_metadata_max_bytes
+    records: list[Record] = []
+    prefix, prefix_topic = b"", ""
+    for topic, partition, answer in wanted:
+        metadata = partition.committed_metadata or ""
+        if len(metadata) > limit // 2 and utf16_length(metadata) > limit:
+            answer.error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            continue
+        if topic != prefix_topic:
+            prefix, prefix_topic = offset_key_prefix(group_id, topic), topic
+        value = OffsetCommitValue(
+            offset=partition.committed_offset,
+            leader_epoch=partition.committed_leader_epoch,
+            metadata=metadata,
+            commit_timestamp=broker.now_ms,
+        )
+        records.append((prefix + partition.partition_index.to_bytes(4, "big"), encode_record(value, 4)))
+    if records:
+        shard.append(records, broker.now_ms, producer_id=request.producer_id, producer_epoch=request.producer_epoch)
+    return ErrorCode.NONE

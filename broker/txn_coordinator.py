@@ -1,0 +1,331 @@
+"""The transaction coordinator: its shards, and everything of a transaction that touches more than one log.
+
+What orders the logs is Journal.then: a step behind an append is taken when the append is durable.
+
+    Ongoing durable  -> the data of its partitions may be appended
+    Prepare* durable -> a marker is appended to every partition
+    markers durable  -> Complete* is appended; EndTxn is answered when it is durable
+
+Kafka answers EndTxn after Prepare*, and its clients meet CONCURRENT_TRANSACTIONS at their next transaction. A marker
+that could not be written is written again until it is; a start finds what is in Prepare* and goes on with it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from broker import txn_gate
+from broker.coordinator.placement import shard_index
+from broker.coordinator.result import Context, Token
+from broker.coordinator.runtime import READY, UNLOADED, Shard
+from broker.coordinator.transaction import PREPARE_COMMIT, Transaction
+from broker.coordinator.transaction_rules import NeedsProducerIdError, complete, fence
+from broker.coordinator.transactions import TransactionShard
+from broker.features import finalized, supported
+from broker.metadata_plans import ensure_internal_topic
+from broker.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.transactions import EndTxnResponse
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.journal import Journal
+    from broker.txn_gate import Refused, TopicIndex
+    from storage.log import Log
+
+logger = logging.getLogger("momus.transactions")
+
+RETRY_MS: Final = 50  # until a marker that could not be written is tried again
+
+
+class TransactionCoordinator:
+    """All shards of the transaction coordinator, whichever node leads them."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.shards: list[Shard] = []
+        self._ending: dict[str, Ending] = {}  # by transactional id
+        self._version = (-1, 0)
+
+    # -- shards
+
+    def open(self) -> None:
+        """Make the shards, when `__transaction_state` is there and they are not."""
+        if not self.shards and TRANSACTIONS_TOPIC in self.broker.metadata.topics:
+            count = self.broker.metadata.internal_partitions(TRANSACTIONS_TOPIC)
+            self.shards = [self._shard(index) for index in range(count)]
+
+    def _shard(self, index: int) -> Shard:
+        broker = self.broker
+
+        def open_log() -> Log:
+            return broker.directory.open_log(broker.metadata, broker.metadata.topics[TRANSACTIONS_TOPIC], index)
+
+        def make_machine() -> TransactionShard:
+            return TransactionShard(index, broker.config, self)
+
+        return Shard(broker, f"{TRANSACTIONS_TOPIC}-{index}", open_log, make_machine)
+
+    def load(self) -> Iterator[None]:
+        """Load what there is to load, a shard a step: transactions end and time out whether or not anyone asks."""
+        self.open()
+        for index, shard in enumerate(self.shards):
+            if shard.state is UNLOADED and self.broker.directory.exists(TRANSACTIONS_TOPIC, index):
+                try:
+                    shard.require()
+                except KafkaError:  # a large one: it goes on loading in the background
+                    yield
+                yield
+
+    def ensure_topic(self, rng: Any) -> None:
+        """Make `__transaction_state` when it is first needed."""
+        if not self.shards:
+            records = ensure_internal_topic(self.broker.metadata, rng, TRANSACTIONS_TOPIC)
+            if records:
+                self.broker.metadata_shard.append([(None, value) for value in records])
+            self.open()
+
+    def shard(self, transactional_id: str, ctx: Context | None = None) -> Shard:
+        """The loaded shard of an id. Errors: NOT_COORDINATOR (asked of ctx's node), COORDINATOR_LOAD_IN_PROGRESS."""
+        if not self.shards:
+            self.open()
+            if not self.shards:
+                raise KafkaError(ErrorCode.NOT_COORDINATOR, "there are no transactions yet")
+        index = shard_index(transactional_id, len(self.shards))
+        if ctx is not None and len(self.broker.nodes) > 1 and self._leader(index) != ctx.node_id:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, f"node {ctx.node_id} does not coordinate {transactional_id!r}")
+        shard = self.shards[index]
+        if shard.state is not READY:
+            shard.require()
+        return shard
+
+    def own_shards(self, ctx: Context) -> Iterator[Shard]:
+        """The loaded shards that a node coordinates. Errors: COORDINATOR_LOAD_IN_PROGRESS."""
+        self.open()
+        for index, shard in enumerate(self.shards):
+            if self._leader(index) == ctx.node_id:
+                shard.require()
+                yield shard
+
+    def _leader(self, index: int) -> int:
+        return self.broker.metadata.topics[TRANSACTIONS_TOPIC].partitions[index].leader
+
+    @property
+    def version(self) -> int:
+        """The level of the feature transaction.version."""
+        metadata = self.broker.metadata
+        if self._version[0] != metadata.version:
+            levels = finalized(metadata.feature_levels, supported(self.broker.api_versions))
+            self._version = metadata.version, levels.get("transaction.version", 0)
+        return self._version[1]
+
+    # -- changes
+
+    def change(self, shard: Shard, transaction: Transaction, now_ms: int) -> None:
+        """Append a transaction's next state."""
+        machine: TransactionShard = shard.machine
+        shard.append((machine.record(transaction, 1 if self.version else 0),), now_ms)
+        shard.set_timer(*machine.timer(transaction))
+
+    def end(self, shard: Shard, prepared: Transaction, now_ms: int, token: Token = None) -> None:
+        """Append Prepare*, and see the transaction through to its end; `token` is the EndTxn to answer then."""
+        self.change(shard, prepared, now_ms)
+        if token is not None:
+            shard.parked.add(token)
+        self._start(shard, prepared, token)
+
+    def abort(self, index: int, transaction: Transaction) -> None:
+        """A transaction has timed out: end it with an epoch that its producer does not know."""
+        logger.info("%r has timed out and is aborted", transaction.transactional_id)
+        self.fence(self.shards[index], transaction, self.broker.now_ms)
+
+    def fence(self, shard: Shard, transaction: Transaction, now_ms: int) -> None:
+        """Abort an Ongoing transaction in the name of nobody."""
+        try:
+            made = fence(transaction, now_ms, transaction_version=self.version)
+        except NeedsProducerIdError:
+            self.with_producer_id(lambda new_id: self._fence_with(shard, transaction, new_id), lambda: None)
+        else:
+            self.end(shard, made, now_ms)
+
+    def _fence_with(self, shard: Shard, transaction: Transaction, new_id: int) -> None:
+        if shard.machine.transactions.get(transaction.transactional_id) is transaction:
+            now_ms = self.broker.now_ms
+            self.end(shard, fence(transaction, now_ms, transaction_version=2, new_producer_id=new_id), now_ms)
+
+    def with_producer_id(self, then: Callable[[int], None], failed: Callable[[], None]) -> None:
+        """Call `then` with a producer id that was never given before, once no crash can make it be given again."""
+        shard = self.broker.metadata_shard
+        producer_id, records = self.broker.metadata.next_producer_id()
+        if records:
+            shard.append([(None, value) for value in records])
+        self.when_durable(shard.journal, lambda durable: then(producer_id) if durable else failed())
+
+    def when_durable(self, journal: Journal, step: Callable[[bool], None]) -> None:
+        """Journal.then, or at once when all of the log is durable already."""
+        if journal.durable_offset >= journal.log.end_offset:
+            step(True)
+        else:
+            journal.then(step)
+
+    # -- endings
+
+    def resume(self, index: int, prepared: Sequence[Transaction]) -> None:
+        """A shard was loaded, and these had been decided: markers are sent, perhaps a second time."""
+        for transaction in prepared:
+            self._start(self.shards[index], transaction, None)
+
+    def _start(self, shard: Shard, prepared: Transaction, token: Token) -> None:
+        ending = self._ending[prepared.transactional_id] = Ending(self, shard, prepared, token)
+        self.when_durable(shard.journal, ending.send)
+
+    def ended(self, ending: Ending) -> None:
+        """Every partition has its marker: say so in the log, and answer the EndTxn that waits for it."""
+        prepared, shard = ending.transaction, ending.shard
+        if self._ending.get(prepared.transactional_id) is not ending:
+            return
+        del self._ending[prepared.transactional_id]
+        if shard.state is not READY or shard.machine.transactions.get(prepared.transactional_id) is not prepared:
+            return  # thrown away meanwhile: when it is loaded again, markers are sent again
+        done = complete(prepared, self.broker.now_ms)
+        self.change(shard, done, self.broker.now_ms)
+        if ending.token is not None:
+            shard.parked.discard(ending.token)
+            response = EndTxnResponse(producer_id=done.producer_id, producer_epoch=done.producer_epoch)
+            self.broker.answer(shard, ending.token, response)
+
+    def is_current(self, ending: Ending) -> bool:
+        """Whether this is how the transaction ends, and not a later attempt."""
+        return self._ending.get(ending.transaction.transactional_id) is ending
+
+    def topic_gone(self, name: str) -> None:
+        """A topic was deleted: nobody waits for its markers."""
+        for ending in list(self._ending.values()):
+            for topic, index in [place for place in ending.left if place[0] == name]:
+                ending.marked(topic, index, durable=True)
+
+    def append_marker(self, transaction: Transaction, coordinator_epoch: int, topic: str, index: int) -> Journal | None:
+        """Append a transaction's marker to a partition; the journal that tells when it is durable.
+
+        None: there is no such partition any more. Errors: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED,
+        COORDINATOR_LOAD_IN_PROGRESS (an offsets shard that is still being loaded).
+        """
+        return write_marker(
+            self.broker,
+            topic,
+            index,
+            transaction.producer_id,
+            transaction.producer_epoch,
+            coordinator_epoch,
+            commit=transaction.state is PREPARE_COMMIT,
+            transaction_version=transaction.client_version,
+        )
+
+    # -- the gate
+
+    def before_produce(
+        self,
+        ctx: Context,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Sequence[TopicIndex],
+        continue_: Callable[[Refused], None],
+    ) -> Refused | None:
+        """txn_gate.before_produce."""
+        return txn_gate.before_produce(self, ctx, transactional_id, producer_id, producer_epoch, partitions, continue_)
+
+
+class Ending:
+    """One transaction on its way from Prepare* to Complete*."""
+
+    __slots__ = ("coordinator", "left", "shard", "token", "transaction")
+
+    def __init__(
+        self, coordinator: TransactionCoordinator, shard: Shard, transaction: Transaction, token: Token
+    ) -> None:
+        self.coordinator = coordinator
+        self.shard = shard
+        self.transaction = transaction
+        self.token = token
+        self.left: set[TopicIndex] = set()  # partitions without a durable marker
+
+    def send(self, durable: bool) -> None:
+        """Prepare* is durable, or it was thrown away: then whoever waits has been told to ask again."""
+        if not durable:
+            return
+        partitions = self.transaction.partitions
+        self.left = {(topic, index) for topic, indexes in partitions.items() for index in indexes}
+        if not self.left:
+            self.coordinator.ended(self)
+            return
+        for topic, indexes in partitions.items():
+            for index in indexes:
+                self.mark(topic, index)
+
+    def mark(self, topic: str, index: int) -> None:
+        """Append the marker of one partition; again later, when its disk is full or its shard not loaded."""
+        coordinator = self.coordinator
+        if not coordinator.is_current(self):
+            return
+        try:
+            journal = coordinator.append_marker(self.transaction, self.shard.log.leader_epoch, topic, index)
+        except KafkaError as error:
+            if error.code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED):
+                # the partition knows a newer epoch: what this one had open there has ended
+                logger.warning("%s-%d refuses the marker of %r: %s", topic, index, self.transaction.key, error.message)
+                self.marked(topic, index, durable=True)
+            else:
+                self.later(topic, index)
+        except (OSError, StorageError) as error:
+            logger.error("%s-%d cannot take the marker of %r: %s", topic, index, self.transaction.key, error)
+            self.later(topic, index)
+        else:
+            if journal is None:
+                self.marked(topic, index, durable=True)
+            else:
+                journal.then(lambda durable: self.marked(topic, index, durable=durable))
+
+    def later(self, topic: str, index: int) -> None:
+        """Try again after a while."""
+        broker = self.coordinator.broker
+        broker.at(broker.now_ms + RETRY_MS, lambda due_ms, now_ms: self.mark(topic, index))
+
+    def marked(self, topic: str, index: int, *, durable: bool) -> None:
+        """The marker of one partition is durable, or was thrown away."""
+        if not durable:
+            self.later(topic, index)
+            return
+        self.left.discard((topic, index))
+        if not self.left:
+            self.coordinator.ended(self)
+
+
+def write_marker(
+    broker: Broker,
+    topic: str,
+    index: int,
+    producer_id: int,
+    producer_epoch: int,
+    coordinator_epoch: int,
+    *,
+    commit: bool,
+    transaction_version: int,
+) -> Journal | None:
+    """Append a marker to a partition, be it data or offsets; None: no such partition."""
+    found = broker.metadata.topics.get(topic)
+    if found is None or not 0 <= index < len(found.partitions):
+        return None
+    if topic == OFFSETS_TOPIC:
+        shard = broker.group_shards[index]
+        shard.require()
+        shard.append_marker(producer_id, producer_epoch, coordinator_epoch, commit=commit, now_ms=broker.now_ms)
+        return shard.journal
+    partition = broker.partition(found, index)
+    append: Any = partition.append_marker  # type: ignore[attr-defined]
+    append(producer_id, producer_epoch, coordinator_epoch, commit, broker.now_ms, transaction_version)
+    broker.touch(partition.journal)
+    return partition.journal
