@@ -1,4 +1,4 @@
-"""What the cluster knows of itself: topics, partitions, configs, features and producer ids, as a replicated state.
+"""What the cluster knows of itself, as a replicated state: topics, configs, features, clients, producer ids.
 
 Everything here is made by replaying Kafka's own metadata records from the log `__cluster_metadata-0`, live and at
 loading. What to write is planned in metadata_plans; nothing else changes the state, but for one counter: the next
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
+from broker.client_settings import ClientSettings
 from broker.config import BrokerConfig
 from broker.config_values import Value
 from broker.coordinator.placement import shard_index
@@ -78,6 +79,7 @@ class ClusterMetadata:
         self.used_topic_ids: set[bytes] = set()  # the deleted ones too
         self.broker_configs: dict[str, dict[str, str]] = {}  # by node id; "" for all
         self.group_configs: dict[str, dict[str, str]] = {}
+        self.clients = ClientSettings()
         self.feature_levels: dict[str, int] = {}  # as recorded; features.py says what is in force
         self.reserved_producer_id = 0  # ids below may have been handed out
         self.version = 0  # records replayed so far
@@ -92,6 +94,7 @@ class ClusterMetadata:
             ConfigRecord: self._replay_config,
             FeatureLevelRecord: self._replay_feature_level,
             ProducerIdsRecord: self._replay_producer_ids,
+            **self.clients.replays,
         }
 
     # -- queries
@@ -254,6 +257,7 @@ class ClusterMetadata:
         for kind, table in ((BROKER, self.broker_configs), (GROUP, self.group_configs)):
             for resource, configs in table.items():
                 yield from _config_records(kind, resource, configs)
+        yield from self.clients.image_records()
         for topic in self.topics.values():
             yield encode_record(TopicRecord(name=topic.name, topic_id=topic.topic_id), 0)
             yield from _config_records(TOPIC, topic.name, topic.configs)
@@ -282,6 +286,7 @@ class ClusterMetadata:
             {key: sorted(names) for key, names in self.colliding.items()},
             self.broker_configs,
             self.group_configs,
+            self.clients.fingerprint(),
             self.feature_levels,
             self.reserved_producer_id,
         )

@@ -33,7 +33,7 @@ BEYOND = """
 ## Different from Kafka
 
 * One process: replicas are numbers. A virtual broker leads partitions, and acks=all means one log.
-* Quotas, delegation tokens, ACLs: not enforced, and their APIs are absent from ApiVersions unless the table has them.
+* Client quotas and SCRAM credentials are kept and told, but nobody is slowed down and nobody has to log in.
 * Topics that the broker keeps for itself cannot be created, deleted or grown by clients.
 
 ## Absent by choice

@@ -1,0 +1,82 @@
+"""What the cluster keeps about its clients: SCRAM credentials of users, and quotas; part of the metadata's state.
+
+Both are stored and told, neither is enforced: there is no authentication here, and nobody is slowed down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+from protocol.messages.metadata_records import (
+    ClientQuotaRecord,
+    EntityData,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+    encode_record,
+)
+
+Entity: TypeAlias = "tuple[tuple[str, str | None], ...]"  # (type, name) in the order of types; None: the default
+
+
+class ClientSettings:
+    """Credentials by user and mechanism, quotas by entity and key."""
+
+    __slots__ = ("credentials", "quotas", "replays")
+
+    def __init__(self) -> None:
+        self.credentials: dict[str, dict[int, UserScramCredentialRecord]] = {}
+        self.quotas: dict[Entity, dict[str, float]] = {}
+        self.replays: dict[type, Callable[[Any], None]] = {
+            UserScramCredentialRecord: self._replay_credential,
+            RemoveUserScramCredentialRecord: self._replay_credential_gone,
+            ClientQuotaRecord: self._replay_quota,
+        }
+
+    def _replay_credential(self, record: UserScramCredentialRecord) -> None:
+        self.credentials.setdefault(record.name, {})[record.mechanism] = record
+
+    def _replay_credential_gone(self, record: RemoveUserScramCredentialRecord) -> None:
+        credentials = self.credentials[record.name]
+        del credentials[record.mechanism]
+        if not credentials:
+            del self.credentials[record.name]
+
+    def _replay_quota(self, record: ClientQuotaRecord) -> None:
+        entity = entity_of([(part.entity_type, part.entity_name) for part in record.entity])
+        values = self.quotas.setdefault(entity, {})
+        if record.remove:
+            values.pop(record.key, None)
+        else:
+            values[record.key] = record.value
+        if not values:
+            del self.quotas[entity]
+
+    def image_records(self) -> Iterator[bytes]:
+        """All of it as records."""
+        for credentials in self.credentials.values():
+            for credential in credentials.values():
+                yield encode_record(credential, 0)
+        for entity, values in self.quotas.items():
+            for key, value in values.items():
+                yield quota_record(entity, key, value)
+
+    def fingerprint(self) -> object:
+        """Equal for two states that answer every request alike."""
+        return sorted(self.image_records())
+
+
+def entity_of(parts: list[tuple[str, str | None]]) -> Entity:
+    """An entity whatever order its parts come in; of two parts of a type the last counts, as in Kafka."""
+    return tuple(sorted(dict(parts).items()))
+
+
+def quota_record(entity: Entity, key: str, value: float | None) -> bytes:
+    """One quota as a record; a value of None removes it."""
+    record = ClientQuotaRecord(
+        entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+        key=key,
+        value=0.0 if value is None else value,
+        remove=value is None,
+    )
+    return encode_record(record, 0)
