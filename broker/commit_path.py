@@ -11,8 +11,10 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from broker.coordinator.commit_batch import CommitBatch
+from broker.coordinator.provenance import provenance
 from broker.coordinator.runtime import READY
 from protocol.errors import ErrorCode
+from protocol.record import encode_headers
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ class Head:
 
     __slots__ = (
         "batch",
+        "client_id",
         "columns",
         "dense",
         "generation",
@@ -57,6 +60,7 @@ class Head:
     group_id: str
     member_id: str
     instance: str | None
+    client_id: str
     generation: int
     topic_name: str | None
     topic_id: bytes | None
@@ -107,9 +111,13 @@ def _text(data: bytes, at: int, stop: int) -> tuple[str | None, int]:
 
 def parse_head(data: bytes, position: int, stop: int, version: int) -> tuple[Head, int] | None:
     """Read the head of a flexible OffsetCommit frame of one topic; None when it is of another shape."""
-    at = position + 12
-    size = int.from_bytes(data[at : at + 2], "big", signed=True)
-    at += 2 + max(size, 0)
+    at = position + 14
+    client_end = at + max(int.from_bytes(data[at - 2 : at], "big", signed=True), 0)
+    try:
+        client_id = data[at:client_end].decode()
+    except UnicodeDecodeError:
+        return None
+    at = client_end
     if at >= stop or data[at] != 0:  # tags in the header
         return None
     group_id, at = _text(data, at + 1, stop)
@@ -136,7 +144,7 @@ def parse_head(data: bytes, position: int, stop: int, version: int) -> tuple[Hea
         return None
     head = Head(version, n)
     head.group_id, head.member_id, head.instance, head.generation = group_id, member_id, instance, generation
-    head.topic_name, head.topic_id = topic_name, topic_id
+    head.topic_name, head.topic_id, head.client_id = topic_name, topic_id, client_id
     return head, at - position - 12
 
 
@@ -155,13 +163,15 @@ class CommitPath:
             heads = connection.commit_heads = {}
         version = data[position + 7]
         start = position + 12
-        head: Head | None = heads.get(data[start : start + connection.head_length])
-        if head is None or head.version != version or head.size != stop - start - connection.head_length:
+        length = connection.head_lengths.get(stop - start, 0)
+        head: Head | None = heads.get(data[start : start + length])
+        if head is None or head.version != version or head.size != stop - start - length or data[position + 6]:
             head = self._learn(connection, data, position, stop, version)
             if head is None:
                 return None
+            length = connection.head_lengths[stop - start]
         broker, n = self._broker, head.n
-        run = head.unpack(data, start + connection.head_length)
+        run = head.unpack(data, start + length)
         if n == 1:
             partition, offset, epoch, metadata, tags, end = run
             if metadata > 1 or tags or end:
@@ -223,9 +233,10 @@ class CommitPath:
         head, length = found
         heads = connection.commit_heads
         assert heads is not None
-        if length != connection.head_length or len(heads) >= HEADS_A_CONNECTION:
-            heads.clear()  # all kept heads have the same length: one slice finds the right one
-            connection.head_length = length
+        if len(heads) >= HEADS_A_CONNECTION:
+            heads.clear()
+            connection.head_lengths.clear()
+        connection.head_lengths[stop - position - 12] = length  # commits of one size have heads of one size
         if not head.group_id or not self._broker.offsets_anywhere:
             return None
         head.shard = self._broker.shard_of_group(head.group_id)
@@ -248,7 +259,10 @@ class CommitPath:
         head.topic, head.topic_name, head.partitions = topic, topic.name, partitions
         head.highest = max(partitions)
         head.dense = partitions == tuple(range(n))
-        head.batch = CommitBatch(head.group_id, topic.name, topic.topic_id, partitions)
+        headers = b"\x00"
+        if self._broker.config.offsets_provenance:
+            headers = encode_headers(provenance(head.member_id, head.instance, head.generation, head.client_id))
+        head.batch = CommitBatch(head.group_id, topic.name, topic.topic_id, partitions, headers)
         head.columns = None
         name = topic.name.encode()
         label = topic.topic_id if head.version >= 10 else _uvarint_bytes(len(name) + 1) + name
@@ -304,7 +318,7 @@ class FetchPath:
         if answers is None or stop - position > ANSWER_BYTES:
             return None
         answer: Answer | None = answers.get(data[position + 12 : stop])
-        if answer is None or answer.version != data[position + 7]:
+        if answer is None or answer.version != data[position + 7] or data[position + 6]:
             return None
         shard = answer.shard
         machine = answer.machine

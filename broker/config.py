@@ -55,6 +55,7 @@ class BrokerConfig:
     offsets_commit_timeout_ms: int
     offset_metadata_max_bytes: int
     offsets_any_broker: bool
+    offsets_provenance: bool
 
     group_min_session_timeout_ms: int
     group_max_session_timeout_ms: int

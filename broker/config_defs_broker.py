@@ -311,6 +311,8 @@ BROKER_ROWS: tuple[Row, ...] = (
      "What a reply waits for: nothing on disk, write(2), or fdatasync."),
     ("offsets.any.broker", "BOOLEAN", "true", None, "",
      "Answer offset requests at any broker, the coordinator or not."),
+    ("offsets.provenance", "BOOLEAN", "true", None, "",
+     "Say in record headers who committed: member, instance, generation or epoch, client id."),
     ("queued.max.bytes", "LONG", "67108864", (1048576, None), "",
      "Bytes of replies that may wait in all connections together."),
     ("queued.max.bytes.per.connection", "LONG", "16777216", (65536, None), "",

@@ -40,7 +40,7 @@ class Connection:
         "commit_heads",
         "fetch_answers",
         "fetch_waits",
-        "head_length",
+        "head_lengths",
         "host",
         "last_active_ms",
         "listener",
@@ -82,7 +82,7 @@ class Connection:
         self.streamed = 0  # bytes sent of the slice at its front
         self.last_active_ms = 0
         self.commit_heads: dict[bytes, Any] | None = None
-        self.head_length = 0
+        self.head_lengths: dict[int, int] = {}  # size of a commit's frame -> of its head
         self.fetch_answers: dict[bytes, Any] | None = None
         self.fetch_waits: dict[int, Any] | None = None
         self.parked: set[int] = set()  # slots of requests that wait in the broker

@@ -71,7 +71,14 @@ def encode_record(
         parts.append(b"\x01")
     else:
         parts += (varint(len(value)), value)
-    parts.append(varint(len(headers)))
+    parts.append(encode_headers(headers) if headers else b"\0")
+    body = b"".join(parts)
+    return varint(len(body)) + body
+
+
+def encode_headers(headers: Headers) -> bytes:
+    """The last part of a record: the count of headers, and each name and value."""
+    parts = [varint(len(headers))]
     for name, content in headers:
         raw = name.encode("utf-8", "surrogateescape")
         parts += (varint(len(raw)), raw)
@@ -79,8 +86,7 @@ def encode_record(
             parts.append(b"\x01")
         else:
             parts += (varint(len(content)), content)
-    body = b"".join(parts)
-    return varint(len(body)) + body
+    return b"".join(parts)
 
 
 def encode_records(records: Sequence[RecordTuple], base_timestamp: int, timestamp_ms: int) -> tuple[bytes, int]:

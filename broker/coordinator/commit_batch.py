@@ -34,13 +34,15 @@ def offset_key_prefix(group_id: str, topic: str) -> bytes:
 class CommitBatch:
     """Builds batches for commits by one group on the same partitions of one topic, without metadata.
 
-    Shape: record i has OffsetCommitKey v1 of partitions[i] and OffsetCommitValue v4 (offset, leader epoch, "", commit
+    Shape: `headers` (an encoded header section) on the first record; record i has OffsetCommitKey v1 of partitions[i] and OffsetCommitValue v4 (offset, leader epoch, "", commit
     timestamp, topic id), Kafka's own schemas.
     """
 
     __slots__ = ("_args", "_end", "_n", "_pack")
 
-    def __init__(self, group_id: str, topic: str, topic_id: bytes, partitions: Sequence[int]) -> None:
+    def __init__(
+        self, group_id: str, topic: str, topic_id: bytes, partitions: Sequence[int], headers: bytes = b"\x00"
+    ) -> None:
         prefix = offset_key_prefix(group_id, topic)
         tags = b"\x00" if topic_id == ZERO_ID else b"\x01\x00\x10" + topic_id
         value_size = 2 + 8 + 4 + 1 + 8 + len(tags)
@@ -51,11 +53,12 @@ class CommitBatch:
         for i, partition in enumerate(partitions):
             key = prefix + partition.to_bytes(4, "big")
             body = b"\x00\x00" + zigzag(i) + zigzag(len(key)) + key + zigzag(value_size) + b"\x00\x04"
-            size = len(body) + value_size - 2 + 1  # the value's version is in body; the 1 is the count of headers
+            size = len(body) + value_size - 2 + len(headers)  # the value's version is in body
             fixed = last + zigzag(size) + body
             layout.append(f"{len(fixed)}sqiBq")
             args += (fixed, 0, -1, 1, 0)
-            last = tags + b"\x00"
+            last = tags + headers
+            headers = b"\x00"
         layout.append(f"{len(last)}s")
         args.append(last)
         self._pack = Struct("".join(layout)).pack

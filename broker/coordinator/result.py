@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 if TYPE_CHECKING:
     from storage.env import Rng
 
-Record: TypeAlias = tuple[bytes | None, bytes | None]  # key, value; a value of None is a tombstone
+Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
+# key, value, and record headers if any; a value of None is a tombstone
+Record: TypeAlias = tuple[bytes | None, bytes | None] | tuple[bytes | None, bytes | None, Headers]
 Token: TypeAlias = Hashable  # names one request that waits for its answer
 
 

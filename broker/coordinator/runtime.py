@@ -235,8 +235,8 @@ class Shard:
         )
         self._append_batch(batch, len(records), now_ms)
         replay = self.machine.replay
-        for offset, (key, value) in enumerate(records, base):
-            replay(key, value, offset, producer_id)
+        for offset, record in enumerate(records, base):
+            replay(record[0], record[1], offset, producer_id)
 
     def append_marker(
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, *, commit: bool, now_ms: int

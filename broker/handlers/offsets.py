@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from broker.coordinator.commit_batch import offset_key_prefix
 from broker.coordinator.offsets import TopicOffsets
+from broker.coordinator.provenance import provenance
 from broker.coordinator.result import Context, Record, Result
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.coordinator_records import OffsetCommitValue, encode_record
@@ -77,6 +78,10 @@ def offset_commit(broker: Broker, ctx: Context, request: OffsetCommitRequest) ->
             answer.error_code = error.code
         return Result(response)
     records = _commit_records(ctx, request, wanted, broker.config.offset_metadata_max_bytes)
+    if records and broker.config.offsets_provenance:
+        generation = request.generation_id_or_member_epoch if ctx.api_version >= 1 else -1
+        headers = provenance(request.member_id, request.group_instance_id, generation, ctx.client_id)
+        records[0] = (*records[0][:2], headers)
     return Result(response, appends=[(shard, records)] if records else ())
 
 

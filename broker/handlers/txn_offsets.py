@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.coordinator.commit_batch import offset_key_prefix
 from broker.coordinator.placement import shard_index
+from broker.coordinator.provenance import provenance
 from broker.coordinator.result import PARKED, Context, Record
 from broker.handlers.offsets import utf16_length
 from broker.topic_names import OFFSETS_TOPIC
@@ -134,5 +135,8 @@ def _append(broker: Broker, shard: Shard, ctx: Context, request: TxnOffsetCommit
         )
         records.append((prefix + partition.partition_index.to_bytes(4, "big"), encode_record(value, 4)))
     if records:
+        if broker.config.offsets_provenance:
+            headers = provenance(request.member_id, request.group_instance_id, request.generation_id, ctx.client_id)
+            records[0] = (*records[0][:2], headers)
         shard.append(records, broker.now_ms, producer_id=request.producer_id, producer_epoch=request.producer_epoch)
     return ErrorCode.NONE

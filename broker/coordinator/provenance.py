@@ -1,0 +1,37 @@
+"""Who set an offset: the record headers on the first record of a commit.
+
+| header     | value                                     | left out when                 |
+|------------|-------------------------------------------|-------------------------------|
+| member     | member id, UTF-8                          | empty                         |
+| instance   | group instance id, UTF-8                  | the member has none           |
+| generation | generation or member epoch, int32         | negative: outside of a group  |
+| client     | client id of the request's header, UTF-8  | null or empty                 |
+
+Kafka's tools show headers and its brokers ignore them; nothing here is read when a log is replayed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+MEMBER: Final = "member"
+INSTANCE: Final = "instance"
+GENERATION: Final = "generation"
+CLIENT: Final = "client"
+HEADERS: Final = frozenset((MEMBER, INSTANCE, GENERATION, CLIENT))
+
+Headers = tuple[tuple[str, bytes], ...]
+
+
+def provenance(member_id: str, instance_id: str | None, generation: int, client_id: str | None) -> Headers:
+    """The headers of one commit."""
+    found = []
+    if member_id:
+        found.append((MEMBER, member_id.encode()))
+    if instance_id is not None:
+        found.append((INSTANCE, instance_id.encode()))
+    if generation >= 0:
+        found.append((GENERATION, generation.to_bytes(4, "big")))
+    if client_id:
+        found.append((CLIENT, client_id.encode()))
+    return tuple(found)
