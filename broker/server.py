@@ -206,7 +206,7 @@ def serve(
         level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr
     )
     try:
-        config = BrokerConfig.load({**(properties or {}), "flush": flush})
+        config = BrokerConfig.load({**(properties or {}), "log.dirs": data_dir, "flush": flush})
     except ConfigError as error:
         sys.stderr.write(f"momus: {error}\n")
         return 2

@@ -95,7 +95,7 @@ def serve(
     raise SystemExit(
         serve_broker(
             listen=listen,
-            data_dir=data_dir,
+            data_dir=os.path.abspath(data_dir),  # as clients see it in the broker's settings
             brokers=brokers,
             flush=flush,
             properties=settings,
