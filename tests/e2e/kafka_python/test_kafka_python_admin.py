@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from pathlib import Path
 
 import pytest
 from clientwork import until
@@ -115,6 +116,7 @@ def test_cluster_features_log_dirs_and_resources_are_described(admin, shared_bro
     features = admin.describe_features()
     assert features["metadata.version"]["finalized"][1] > 0
     (directory,) = [each for broker in admin.describe_log_dirs([name]) for each in broker["log_dirs"]]
+    assert Path(directory["log_dir"], f"{name}-0").is_dir()
     (topic,) = directory["topics"]
     assert topic["name"] == name
     assert topic["partitions"][0]["partition_size"] > 1000
