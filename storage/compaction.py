@@ -61,24 +61,28 @@ def clean(
     now_ms: int,
     last_stable_offset: int,
     last_by_producer: Mapping[int, int] | None = None,
-    drop_headers: frozenset[str] = frozenset(),
+    *,
+    commits: bool = False,
     max_keys: int = MAX_KEYS,
 ) -> Iterator[None]:
     """One pass over everything below the first offset that may not be cleaned.
+
+    commits: a coordinator's log, where a batch is one commit: what its first record says of who made it goes to the
+    first that survives, and a commit over several batches loses the marks of its wholeness (spans.py).
 
     Durable: each group of segments is replaced whole or not at all.
     """
     limit = uncleanable_offset(log, now_ms, last_stable_offset)
     if limit <= log.cleaned_offset:
         return
-    plan = Plan(now_ms, limit)
+    plan = Plan(now_ms, limit, commits=commits)
     segments = [segment for segment in log.segments[:-1] if segment.base_offset < limit]
     yield from plan_transactions(plan, segments, last_by_producer)
     yield from plan_keys(plan, segments, log.cleaned_offset, max_keys)
     segments = [segment for segment in segments if segment.base_offset < plan.end_offset]
     for group in _groups(segments, log.config.segment_bytes):
         yield  # the renames and removals of a group are a slice of their own
-        done = yield from _clean_group(log, plan, group, drop_headers)
+        done = yield from _clean_group(log, plan, group)
         if not done:
             return
     log.cleaned_offset = max(log.cleaned_offset, plan.end_offset)
@@ -101,9 +105,7 @@ def _groups(segments: list[Segment], max_bytes: int) -> Iterator[list[Segment]]:
         yield group
 
 
-def _clean_group(
-    log: Log, plan: Plan, group: list[Segment], drop_headers: frozenset[str]
-) -> Generator[None, None, bool]:
+def _clean_group(log: Log, plan: Plan, group: list[Segment]) -> Generator[None, None, bool]:
     """Replace some segments by one; False when they were taken away meanwhile (retention, a cut)."""
     files = log.env.files
     path = f"{group[0].stem}{LOG_SUFFIX}{CLEANED_SUFFIX}"
@@ -114,7 +116,7 @@ def _clean_group(
     work = handled = 0
     for segment in group:
         for _, header, batch in segment.batches(0):
-            kept = yield from filter_batch(plan, header, batch, log.config.delete_retention_ms, drop_headers)
+            kept = yield from filter_batch(plan, header, batch, log.config.delete_retention_ms)
             changed = changed or kept is not batch
             if kept is not None:
                 new = BatchHeader.from_buffer(kept)

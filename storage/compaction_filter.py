@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from protocol.record import Record, encode_record
+from protocol.record import Headers, Record, encode_record
 from protocol.record_batch import CODEC_MASK, DELETE_HORIZON, LOG_APPEND_TIME, BatchHeader, assemble_batch
 from storage.compaction_plan import SLICE_RECORDS, Plan, raw_records
+from storage.spans import SPAN_HEADERS
 
 
 def filter_batch(
@@ -14,7 +15,6 @@ def filter_batch(
     header: BatchHeader,
     batch: memoryview,
     delete_retention_ms: int,
-    drop_headers: frozenset[str],
 ) -> Generator[None, None, bytes | memoryview | None]:
     """The batch itself when all of it survives, a smaller one, a bare header, or None."""
     if header.base_offset >= plan.end_offset:
@@ -22,12 +22,15 @@ def filter_batch(
     horizon = header.delete_horizon_ms
     past_horizon = horizon is not None and horizon <= plan.now_ms
     empty_marker = header.base_offset in plan.empty_markers
-    discard = (empty_marker and past_horizon) or plan.is_aborted(header)
+    discard = (empty_marker and past_horizon) or plan.is_aborted(header) or header.base_offset in plan.partial
     kept: list[Record] = []
+    provenance: Headers = ()  # who made this commit: on the first record there is
     tombstones = empty_marker
     if not discard:
         count = 0
         for record in raw_records(batch, header):
+            if not count:
+                provenance = record.headers
             count += 1
             if count % SLICE_RECORDS == 0:
                 yield
@@ -40,10 +43,13 @@ def filter_batch(
                     tombstones = True
             kept.append(record)
     new_horizon = plan.now_ms + delete_retention_ms if tombstones and kept and horizon is None else None
-    if kept and len(kept) == header.record_count and new_horizon is None:
+    strip = header.base_offset in plan.whole  # of what survives, nobody can tell any more whether it is all
+    if kept and len(kept) == header.record_count and new_horizon is None and not strip:
         return batch
     if kept:
-        return (yield from _rebuild(header, kept, new_horizon, drop_headers))
+        if plan.commits and len(kept) < header.record_count:
+            kept[0] = kept[0]._replace(headers=tuple(provenance))
+        return (yield from _rebuild(header, kept, new_horizon, SPAN_HEADERS if strip else frozenset()))
     ends_range = header.next_offset == plan.end_offset
     if ends_range or (header.producer_id >= 0 and plan.last_by_producer.get(header.producer_id) == header.last_offset):
         if not header.record_count:

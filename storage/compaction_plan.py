@@ -19,6 +19,7 @@ from protocol.record_batch import (
     records_of,
 )
 from storage.segment import Segment
+from storage.spans import Runs, span_of
 
 # One slice: about 1 ms of records at 4 us each, or of headers at 1 us.
 SLICE_RECORDS: Final = 256
@@ -31,10 +32,21 @@ _DIGEST_BYTES: Final = 16
 class Plan:
     """What survives, as far as one pass can know it: everything below end_offset."""
 
-    __slots__ = ("aborted", "empty_markers", "end_offset", "last_by_key", "last_by_producer", "now_ms")
+    __slots__ = (
+        "aborted",
+        "commits",
+        "empty_markers",
+        "end_offset",
+        "last_by_key",
+        "last_by_producer",
+        "now_ms",
+        "partial",
+        "whole",
+    )
 
-    def __init__(self, now_ms: int, end_offset: int) -> None:
+    def __init__(self, now_ms: int, end_offset: int, *, commits: bool = False) -> None:
         self.now_ms = now_ms
+        self.commits = commits  # a coordinator's log: a batch, or a run of them, is one commit (spans.py)
         self.end_offset = end_offset
         self.last_by_key: dict[bytes, int] = {}
         # producer id -> (first, last) offsets of its aborted transactions
@@ -42,6 +54,9 @@ class Plan:
         # base offsets of markers that end a transaction of which no record is left
         self.empty_markers: set[int] = set()
         self.last_by_producer: dict[int, int] = {}
+        # base offsets of the batches of commits over several batches: of those that are all there, and of parts
+        self.whole: set[int] = set()
+        self.partial: set[int] = set()
 
     def is_aborted(self, header: BatchHeader) -> bool:
         if not header.attributes & TRANSACTIONAL or header.is_control:
@@ -108,25 +123,46 @@ def _is_abort(segment: Segment, position: int, header: BatchHeader) -> bool:
 
 
 def plan_keys(plan: Plan, segments: list[Segment], dirty_offset: int, max_keys: int) -> Iterator[None]:
+    """The last offset of each key from dirty_offset on, until there are max_keys of them."""
     last_by_key = plan.last_by_key
+    runs: Runs[tuple[bytes, int, int]] = Runs()  # digest of the key, offset, base offset of the batch
     records = 0
     for segment, after in zip(segments, [*segments[1:], None], strict=True):
         if after is not None and after.base_offset <= dirty_offset:
             continue
         for _, header, batch in segment.batches(segment.position_of(dirty_offset)):
             if header.base_offset >= plan.end_offset:
-                return
-            if len(last_by_key) >= max_keys:
+                break
+            if len(last_by_key) >= max_keys:  # never within a commit: its keys come in at its end
                 plan.end_offset = header.base_offset
-                return
+                break
             if header.is_control or plan.is_aborted(header):
                 continue
             for record in raw_records(batch, header):
-                if record.key is not None:
-                    last_by_key[digest(record.key)] = record.offset
                 records += 1
                 if records % SLICE_RECORDS == 0:
                     yield
+                if record.key is None:
+                    continue
+                span = span_of(record.headers) if plan.commits and record.headers else None
+                if runs.is_open and not (span and runs.goes_on(record.headers)):
+                    _close(plan, runs)
+                if span is None:
+                    last_by_key[digest(record.key)] = record.offset
+                else:
+                    runs.add(span, (digest(record.key), record.offset, header.base_offset))
+                    plan.partial.add(header.base_offset)  # until the run is seen to be whole
+    _close(plan, runs)
+
+
+def _close(plan: Plan, runs: Runs[tuple[bytes, int, int]]) -> None:
+    """A commit over several batches ends: its keys count if all of it is there."""
+    items, whole = runs.close()
+    if whole:
+        plan.last_by_key.update((key, offset) for key, offset, _ in items)
+        bases = {base_offset for _, _, base_offset in items}
+        plan.partial -= bases
+        plan.whole |= bases
 
 
 def raw_records(batch: bytes | memoryview, header: BatchHeader) -> Iterator[Record]:

@@ -155,9 +155,12 @@ class Log(LogWriter):
         last_stable_offset: int | None = None,
         *,
         last_offset_by_producer: Mapping[int, int] | None = None,
-        drop_headers: frozenset[str] = frozenset(),
+        commits: bool = False,
     ) -> Iterator[None]:
-        """Compact in slices of a few milliseconds; appends and reads may go on between them."""
+        """Compact in slices of a few milliseconds; appends and reads may go on between them.
+
+        commits: as storage.compaction.clean says.
+        """
         from storage.compaction import clean
 
         return clean(
@@ -165,7 +168,7 @@ class Log(LogWriter):
             now_ms,
             self.flushed_offset if last_stable_offset is None else last_stable_offset,
             last_offset_by_producer,
-            drop_headers,
+            commits=commits,
         )
 
     def dirty_ratio(self, now_ms: int | None = None, last_stable_offset: int | None = None) -> float:

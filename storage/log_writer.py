@@ -110,6 +110,33 @@ class LogWriter:
         segment.size = position + size
         self.end_offset = last_offset + 1
 
+    def append_together(self, batches: Sequence[tuple[bytes, int]], *, max_timestamp_ms: int) -> None:
+        """Promise whole batches, (bytes, last offset) each, that are to lie in one segment. No I/O."""
+        if self._broken:
+            raise StorageError(self._broken)
+        size = sum(len(batch) for batch, _ in batches)
+        last_offset = batches[-1][1]
+        segment = self._active
+        if (
+            segment is None
+            or segment.size + size > segment.max_bytes
+            or max_timestamp_ms > segment.roll_after_ms
+            or last_offset > segment.max_offset
+        ):
+            segment = self._segment_for(self.end_offset, last_offset, max_timestamp_ms, size)
+        limits = segment.max_bytes, segment.roll_after_ms
+        segment.max_bytes = 1 << 62
+        for batch, last_offset in batches:
+            segment.roll_after_ms = 1 << 62  # no batch begins a segment, even when the index is full
+            self.append(
+                (batch,),
+                base_offset=self.end_offset,
+                last_offset=last_offset,
+                max_timestamp_ms=max_timestamp_ms,
+                size=len(batch),
+            )
+        segment.max_bytes, segment.roll_after_ms = limits
+
     def flush(self) -> None:
         """Write all that is pending, one writev a segment.
 

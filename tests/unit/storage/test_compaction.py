@@ -17,6 +17,7 @@ from protocol.record_batch import (
 from storage.compaction import clean
 from storage.log import Log, LogConfig
 from storage.sim_env import sim_env
+from storage.spans import span_headers
 
 CONFIG = LogConfig(
     segment_bytes=400,
@@ -210,15 +211,70 @@ def test_pass_ends_before_a_transaction_that_is_still_open(log):
     assert log.cleaned_offset == 2
 
 
-def test_headers_named_are_dropped_only_from_what_is_rewritten(log):
-    headers = [("txid", b"1"), ("mine", b"2")]
-    put(log, (b"a", b"1", headers), (b"b", b"1", headers))
-    put(log, (b"a", b"2", headers))
+def found_headers(log):
+    return {r.key: r.headers for _, batch in log.batches(0) for r in iter_records(batch)}
+
+
+def test_headers_of_a_commits_first_record_go_to_its_first_survivor(log):
+    put(log, (b"a", b"1", [("member", b"m")]), (b"b", b"1"), (b"c", b"1"))
+    put(log, (b"a", b"2", [("member", b"n")]))
     fill_up(log)
-    run(log, drop_headers=frozenset({"txid"}))
-    found = {r.key: r.headers for _, batch in log.batches(0) for r in iter_records(batch)}
-    assert found[b"b"] == (("mine", b"2"),)
-    assert found[b"a"] == tuple(headers)
+    run(log, commits=True)
+    assert found_headers(log) == {b"a": (("member", b"n"),), b"b": (("member", b"m"),), b"c": (), b"active": ()}
+
+
+def test_headers_of_a_data_topic_stay_with_their_record(log):
+    put(log, (b"a", b"1", [("txid", b"1" * 8), ("txsize", b"\0\0\0\5")]), (b"b", b"1", [("mine", b"2")]))
+    put(log, (b"b", b"2"))
+    fill_up(log)
+    run(log)
+    assert found_headers(log)[b"a"] == (("txid", b"1" * 8), ("txsize", b"\0\0\0\5"))
+    assert found_headers(log)[b"b"] == ()
+
+
+def spanning(log, keys, txsize=None, value=b"1"):
+    """A commit of one record a batch; a part of one when txsize is larger than what is there."""
+    headers = span_headers(log.end_offset, txsize or len(keys))
+    for key in keys:
+        put(log, (key, value, headers))
+
+
+def test_commit_over_several_batches_loses_its_marks_as_a_whole(log):
+    spanning(log, [b"a", b"b", b"c"])
+    put(log, (b"b", b"2"))
+    fill_up(log)
+    run(log, commits=True)
+    assert found_headers(log) == {b"a": (), b"b": (), b"c": (), b"active": ()}
+    assert [(k, v) for _, k, v in records(log)][:3] == [(b"a", b"1"), (b"c", b"1"), (b"b", b"2")]
+
+
+@pytest.mark.parametrize("txsize", [2, 4])
+def test_part_of_a_commit_never_wins_over_what_was_there_before(log, txsize):
+    put(log, (b"a", b"old"), (b"b", b"old"), (b"c", b"old"))
+    spanning(log, [b"a", b"b", b"c"], txsize)
+    put(log, (b"d", b"1"))
+    fill_up(log)
+    run(log, commits=True)
+    assert [(k, v) for _, k, v in records(log)][:4] == [(b"a", b"old"), (b"b", b"old"), (b"c", b"old"), (b"d", b"1")]
+
+
+def test_pass_does_not_end_within_a_commit_over_several_batches(log):
+    spanning(log, [b"k%d" % n for n in range(6)])
+    for key in (b"k8", b"k9"):
+        put(log, (key, b"1"))
+    fill_up(log)
+    list(clean(log, NOW, log.end_offset, commits=True, max_keys=4))
+    assert log.cleaned_offset == 7
+    assert all(headers == () for headers in found_headers(log).values())
+
+
+def test_batches_appended_together_lie_in_one_segment(log):
+    put(log, (b"x", bytes(250)))
+    log.append_together(
+        [(build_batch([(b"k", bytes(100))], base_offset=n, timestamp_ms=1), n) for n in range(1, 9)], max_timestamp_ms=1
+    )
+    put(log, (b"y", b""))
+    assert [segment.base_offset for segment in log.segments] == [0, 1, 9]
 
 
 def test_map_that_is_full_ends_the_pass_and_the_next_goes_on(log):
