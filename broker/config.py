@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from broker.config_defs import GROUP_ROWS, TOPIC_ROWS, UNITS, Row
 from broker.config_defs_broker import BROKER_ROWS
 from broker.config_values import ConfigError, Value, format_value, parse_value
+from broker.features import HIGHEST
 
 __all__ = ["BROKER_KEYS", "GROUP_KEYS", "TOPIC_KEYS", "BrokerConfig", "ConfigError"]
 
 TOPIC_KEYS: dict[str, Row] = {row[0]: row for row in TOPIC_ROWS}
 GROUP_KEYS: dict[str, Row] = {row[0]: row for row in GROUP_ROWS}
 BROKER_KEYS: dict[str, Row] = {row[0]: row for row in BROKER_ROWS}
+FEATURE = "feature."  # begins a key that sets a feature's level for good, as UpdateFeatures does
 
 
 class BrokerConfig:
@@ -112,7 +114,10 @@ class BrokerConfig:
 
     def __init__(self, props: Mapping[str, str]) -> None:
         self.props = {key: value for key, value in props.items() if key in BROKER_KEYS}
-        self.unknown = {key: value for key, value in props.items() if key not in BROKER_KEYS}
+        self.feature_levels = _feature_levels(props)
+        self.unknown = {
+            key: value for key, value in props.items() if key not in BROKER_KEYS and not key.startswith(FEATURE)
+        }
         if "broker.id" in self.props and self.props["broker.id"].strip() != "-1":
             self.props.setdefault("node.id", self.props["broker.id"])
         self.dynamic: dict[str, dict[str, str]] = {}  # by node id as text; "" for all nodes
@@ -202,3 +207,15 @@ def _static_value(row: Row, text: str | None) -> Value:
     if not value and key in ("listeners", "log.dir", "log.dirs"):
         raise ConfigError(key, text, "must not be empty")
     return value
+
+
+def _feature_levels(props: Mapping[str, str]) -> dict[str, int]:
+    """The levels that `feature.NAME` asks for. Errors: ConfigError."""
+    levels = {}
+    for key, text in props.items():
+        if key.startswith(FEATURE):
+            highest = HIGHEST.get(key.removeprefix(FEATURE), -1)
+            if not text.strip().isdigit() or int(text) > highest:
+                raise ConfigError(key, text, f"a level of 0 to {highest}" if highest >= 0 else "no such feature")
+            levels[key.removeprefix(FEATURE)] = int(text)
+    return levels

@@ -15,6 +15,7 @@ _NEEDS = {
     "streams.version": ((1, ApiKey.STREAMS_GROUP_HEARTBEAT, 0),),
     "transaction.version": ((1, ApiKey.END_TXN, 4), (2, ApiKey.END_TXN, 5)),
 }
+HIGHEST = {name: levels[-1][0] for name, levels in _NEEDS.items()}
 
 
 def supported(api_versions: Iterable[tuple[int, int, int]]) -> dict[str, tuple[int, int]]:

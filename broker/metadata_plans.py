@@ -148,6 +148,9 @@ def start_up(metadata: ClusterMetadata, rng: Rng) -> list[bytes]:
     records = []
     if "metadata.version" not in metadata.feature_levels:
         records += set_feature_level("metadata.version", METADATA_VERSION)
+    for name, level in config.feature_levels.items():
+        if metadata.feature_levels.get(name) != level:
+            records += set_feature_level(name, level)
     for topic in metadata.topics.values():
         for partition in topic.partitions:
             records += _with_present_nodes(metadata, topic, partition)

@@ -155,3 +155,17 @@ def test_dynamic_settings_replace_those_before_and_leave_fixed_ones_alone():
     assert config.max_connections == 7
     config.set_dynamic({"2": {"max.connections": "8"}})
     assert config.max_connections == 5
+
+
+def test_feature_levels_are_no_unknown_keys():
+    config = BrokerConfig.load({"feature.transaction.version": "1"})
+    assert (config.feature_levels, config.unknown) == ({"transaction.version": 1}, {})
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [("feature.transaction.version", "3"), ("feature.transaction.version", "x"), ("feature.nonsense", "0")],
+)
+def test_feature_level_that_cannot_be_is_refused(key, text):
+    with pytest.raises(ConfigError, match=key):
+        BrokerConfig.load({key: text})

@@ -62,7 +62,8 @@ def group_partition(world, group_id="g"):
 
 
 def set_feature(client, level):
-    update = FeatureUpdateKey(feature="transaction.version", max_version_level=level, upgrade_type=3 if level < 2 else 1)
+    kind = 3 if level < 2 else 1
+    update = FeatureUpdateKey(feature="transaction.version", max_version_level=level, upgrade_type=kind)
     assert client.call(UpdateFeaturesRequest(feature_updates=[update]), 1).error_code == 0
 
 
@@ -483,3 +484,12 @@ def test_feature_level_says_how_records_are_written(client, level):
     finalized = client.call(ApiVersionsRequest(client_software_name="x", client_software_version="1"), 4)
     found = {each.name: each.max_version_level for each in finalized.finalized_features}
     assert found.get("transaction.version", 0) == level
+
+
+def test_feature_level_of_the_settings_is_kept_over_restarts():
+    world = World("os", feature_transaction_version="1")
+    assert world.broker.transactions.version == 1
+    del world.settings["feature_transaction_version"]
+    again = world.crash()
+    assert again.broker.transactions.version == 1
+    assert again.restart(feature_transaction_version="2").broker.transactions.version == 2
