@@ -12,14 +12,14 @@ from broker.commit_path import Answer, CommitPath, FetchPath
 from broker.coordinator.epochs import check_offset_commit, on_offset_commit_accepted
 from broker.coordinator.placement import shard_index
 from broker.coordinator.result import Context, Token
-from broker.coordinator.runtime import READY, Shard
+from broker.coordinator.runtime import READY, UNLOADED, Shard
 from broker.coordinator.shard import GroupShard
 from broker.fetch_session import FetchSessions
 from broker.handlers import make_routes
 from broker.journal import Durability, Journal
 from broker.listeners import Listener, Node
 from broker.maintenance import Maintenance
-from broker.metadata import ClusterMetadata
+from broker.metadata import ClusterMetadata, Topic
 from broker.metrics import Metrics
 from broker.partitions import Partitions
 from broker.produce_path import ProducePath
@@ -187,6 +187,20 @@ class Broker:
             return self.group_shards
         self.transactions.open()
         return self.transactions.shards
+
+    def shard_moved(self, topic: Topic, index: int) -> None:
+        """Another node coordinates what a shard holds: it begins anew from its log, as on another machine it would."""
+        shard = self.shards_of(topic.name)[index]
+        if shard.log is None:
+            return
+        try:
+            self.durability.settle_now(shard.journal)
+        except (OSError, StorageError) as error:  # it has been cut back and reloaded, or is out of use until it can be
+            logger.error("%s moved while its log failed: %s", shard, error)
+        else:
+            if shard.state is not UNLOADED:
+                shard.reload()
+        shard.log.set_leader_epoch(topic.leader_epoch(index))
 
     def endpoint(self, node_id: int, ctx: Context) -> tuple[str, int]:
         """Where a client that came in on ctx.listener reaches a node."""

@@ -177,6 +177,25 @@ class Durability:
             journal.held.clear()
             journal.settle(journal.log.flushed_offset)
 
+    def settle_now(self, journal: Journal) -> None:
+        """Make all of a log durable within the turn: for what is rare, and has to know the log's end.
+
+        Errors:  OSError, StorageError: what was not durable has been thrown away.
+        """
+        if self.is_settled(journal):
+            return
+        failures = self.failures
+        self._flush(journal)
+        if self.fsync and failures == self.failures:
+            try:
+                journal.log.sync()
+            except (OSError, StorageError) as error:
+                self._failed(journal, error)
+            else:
+                journal.settle(journal.log.synced_offset)
+        if failures != self.failures:
+            raise StorageError(f"{journal.log.directory} could not be written")
+
     def _failed(self, journal: Journal, error: Exception) -> None:
         """Nobody may see any effect of what is not durable: refuse its readers, cut the log, rebuild the state."""
         self.failures += 1

@@ -65,7 +65,7 @@ class Topic:
 
 
 class ClusterMetadata:
-    """The state machine. `listeners` are told (event, topic): created, configured, moved, deleted.
+    """The state machine. `listeners` are told (event, topic, partition): created, configured, deleted (-1: all), moved.
 
     New partitions are no event: a topic of 10,000 would be 10,000 of them, and nobody has opened those yet.
     """
@@ -83,7 +83,7 @@ class ClusterMetadata:
         self.feature_levels: dict[str, int] = {}  # as recorded; features.py says what is in force
         self.reserved_producer_id = 0  # ids below may have been handed out
         self.version = 0  # records replayed so far
-        self.listeners: list[Callable[[str, Topic], None]] = []
+        self.listeners: list[Callable[[str, Topic, int], None]] = []
         self._next_producer_id = -1  # in the block below reserved_producer_id; -1: none taken since loading
         config.set_dynamic({})
         self._replays: dict[type, Callable[[Any], None]] = {
@@ -203,7 +203,7 @@ class ClusterMetadata:
             partition.leader = record.leader
             partition.leader_epoch += 1
         partition.partition_epoch += 1
-        self._tell("moved", topic)
+        self._tell("moved", topic, partition.index)
 
     def _replay_remove_topic(self, record: RemoveTopicRecord) -> None:
         topic = self.topics_by_id.pop(record.topic_id)
@@ -244,9 +244,9 @@ class ClusterMetadata:
     def _replay_producer_ids(self, record: ProducerIdsRecord) -> None:
         self.reserved_producer_id = record.next_producer_id
 
-    def _tell(self, event: str, topic: Topic) -> None:
+    def _tell(self, event: str, topic: Topic, index: int = -1) -> None:
         for listener in self.listeners:
-            listener(event, topic)
+            listener(event, topic, index)
 
     # -- the state as a whole
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from broker.config import ConfigError
 from broker.features import METADATA_VERSION
 from broker.metadata import (
+    NO_LEADER_CHANGE,
     TOPIC,
     ClusterMetadata,
     Topic,
@@ -119,6 +120,32 @@ def grow_topic(topic: Topic, replicas: Sequence[Sequence[int]]) -> list[bytes]:
         partition_record(topic.topic_id, TopicPartition(first + index, nodes[0], list(nodes)))
         for index, nodes in enumerate(replicas)
     ]
+
+
+def move_partition(topic: Topic, partition: TopicPartition, replicas: Sequence[int]) -> list[bytes]:
+    """A partition on other nodes; its leader stays where it may. Nothing when it is there already.
+
+    A new leader epoch begins with a new leader, and when a replica goes: as Kafka, so that it can be told by the epoch
+    from what it was before.
+    """
+    if list(replicas) == partition.replicas:
+        return []
+    leader = partition.leader if partition.leader in replicas else replicas[0]
+    begins_epoch = leader != partition.leader or not set(partition.replicas) <= set(replicas)
+    change = PartitionChangeRecord(
+        topic_id=topic.topic_id,
+        partition_id=partition.index,
+        replicas=list(replicas),
+        isr=list(replicas),
+        leader=leader if begins_epoch else NO_LEADER_CHANGE,
+    )
+    return [encode_record(change, 0)]
+
+
+def elect_leader(topic: Topic, partition: TopicPartition, leader: int) -> list[bytes]:
+    """Another of its replicas leads a partition."""
+    change = PartitionChangeRecord(topic_id=topic.topic_id, partition_id=partition.index, leader=leader)
+    return [encode_record(change, 0)]
 
 
 def set_feature_level(name: str, level: int) -> list[bytes]:

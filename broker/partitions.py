@@ -87,16 +87,20 @@ class Partitions:
         for partition in self._open.values():
             partition.close()
 
-    def _topic_changed(self, event: str, topic: Topic) -> None:
+    def _topic_changed(self, event: str, topic: Topic, moved: int) -> None:
         """Follow a change of metadata; what cannot be undone waits until the change is durable."""
+        broker = self._broker
         if event == "deleted":
             self._doomed[topic.name] = self._doomed.get(topic.name, 0) + 1
-            self._broker.metadata_shard.journal.then(lambda durable: self._drop_topic(topic, durable=durable))
+            broker.metadata_shard.journal.then(lambda durable: self._drop_topic(topic, durable=durable))
         elif event != "created":
-            for index in range(len(topic.partitions)):
+            for index in range(len(topic.partitions)) if event == "configured" else (moved,):
                 partition = self._open.get((topic.topic_id, index))
                 if partition is not None:
-                    partition.configure(topic, self._broker.metadata)
+                    partition.configure(topic, broker.metadata)
+            if event == "moved" and topic.internal:
+                journal = broker.metadata_shard.journal
+                journal.then(lambda durable: broker.shard_moved(topic, moved) if durable else None)
 
     def _drop_topic(self, topic: Topic, *, durable: bool = True) -> None:
         """Remove the files of a topic whose deletion is durable. Until then its name opens no partition."""

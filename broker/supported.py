@@ -32,7 +32,8 @@ BEYOND = """
 
 ## Different from Kafka
 
-* One process: replicas are numbers. A virtual broker leads partitions, and acks=all means one log.
+* One process: replicas are numbers. A virtual broker leads partitions, and acks=all means one log. A reassignment is
+  done when it is answered.
 * Client quotas and SCRAM credentials are kept and told, but nobody is slowed down and nobody has to log in.
 * Topics that the broker keeps for itself cannot be created, deleted or grown by clients.
 
@@ -43,7 +44,7 @@ BEYOND = """
 | ACLs, delegation tokens | there is no authorizer: whoever reaches the port may do all |
 | Share groups (KIP-932) | another kind of queue; offsets and transactions come first |
 | Telemetry (71, 72) | clients send what nobody here reads |
-| Controller and replication (4-7, 52-59, 62-64, 67, 70, 73) | one process has no followers and no election |
+| Controller and replication (4-7, 52-54, 56, 58, 59, 62-64, 67, 70, 73, 80-82) | one process has no followers |
 | Tiered storage | segments stay where they are |
 
 ## Not met of the offset management proposal

@@ -155,7 +155,7 @@ def _assigned(metadata: ClusterMetadata, asked: CreatableTopic) -> list[list[int
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"Found multiple manual partition assignments for partition {assignment.partition_index}",
             )
-        _check_assignment(metadata, assignment.broker_ids, factor)
+        check_assignment(metadata, assignment.broker_ids, factor)
         factor = len(assignment.broker_ids)
         by_index[assignment.partition_index] = assignment.broker_ids
     if sorted(by_index) != list(range(len(by_index))):
@@ -166,7 +166,8 @@ def _assigned(metadata: ClusterMetadata, asked: CreatableTopic) -> list[list[int
     return [by_index[index] for index in range(len(by_index))]
 
 
-def _check_assignment(metadata: ClusterMetadata, node_ids: list[int], factor: int | None) -> None:
+def check_assignment(metadata: ClusterMetadata, node_ids: list[int], factor: int | None) -> None:
+    """Whether a partition may lie on these nodes. Errors: INVALID_REPLICA_ASSIGNMENT."""
     fault = None
     if not node_ids:
         fault = "includes an empty replica list."
@@ -325,5 +326,5 @@ def _grown(metadata: ClusterMetadata, asked: CreatePartitionsTopic) -> list[byte
             "assignment(s) were specified.",
         )
     for assignment in asked.assignments:
-        _check_assignment(metadata, assignment.broker_ids, factor)
+        check_assignment(metadata, assignment.broker_ids, factor)
     return grow_topic(topic, [assignment.broker_ids for assignment in asked.assignments])

@@ -6,9 +6,13 @@ from admin_broker import AdminBroker
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.handlers.cluster import init_producer_id, update_features
+from broker.handlers.admin_view import after_metadata
+from broker.handlers.cluster import update_features
 from broker.handlers.configs import alter_configs, incremental_alter_configs
 from broker.handlers.metadata import metadata
+from broker.handlers.quotas import alter_client_quotas
+from broker.handlers.reassign import alter_partition_reassignments, elect_leaders
+from broker.handlers.scram import alter_user_scram_credentials
 from broker.handlers.topics import create_partitions, create_topics, delete_topics
 from protocol.messages.cluster import (
     FeatureUpdateKey,
@@ -24,6 +28,18 @@ from protocol.messages.configs import (
     IncrementalAlterConfigsRequestAlterableConfig,
     IncrementalAlterConfigsRequestAlterConfigsResource,
 )
+from protocol.messages.quotas import AlterClientQuotasRequest, AlterClientQuotasRequestEntryData, EntityData, OpData
+from protocol.messages.reassign import (
+    AlterPartitionReassignmentsRequest,
+    ElectLeadersRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from protocol.messages.scram import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
 from protocol.messages.topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -33,7 +49,7 @@ from protocol.messages.topics import (
     DeleteTopicsRequest,
     DeleteTopicState,
 )
-from protocol.messages.transactions import InitProducerIdRequest
+from protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 
 names = st.sampled_from(["a", "b", "a.b", "a_b", "c d", "__transaction_state", "__consumer_offsets"])
 keys = st.sampled_from(
@@ -128,8 +144,68 @@ feature = st.builds(
     st.integers(5, 32),
     st.integers(1, 3),
 )
-producer = st.just((init_producer_id, InitProducerIdRequest(transactional_id=None)))
-requests = st.lists(st.one_of(create, delete, grow, ask, change, replace, feature, producer), max_size=25)
+
+
+def take_producer_id(broker, ctx, request):
+    """What InitProducerId does to the metadata."""
+    producer_id, records = broker.metadata.next_producer_id()
+    return after_metadata(broker, InitProducerIdResponse(producer_id=producer_id), records)
+
+
+producer = st.just((take_producer_id, InitProducerIdRequest(transactional_id=None)))
+users = st.sampled_from(["u", "v", ""])
+mechanisms = st.integers(0, 2)
+credential = st.builds(
+    lambda drops, puts: (
+        alter_user_scram_credentials,
+        AlterUserScramCredentialsRequest(
+            deletions=[ScramCredentialDeletion(name=name, mechanism=mechanism) for name, mechanism in drops],
+            upsertions=[
+                ScramCredentialUpsertion(
+                    name=name, mechanism=mechanism, iterations=4096, salt=b"s", salted_password=b"p"
+                )
+                for name, mechanism in puts
+            ],
+        ),
+    ),
+    st.lists(st.tuples(users, mechanisms), max_size=2),
+    st.lists(st.tuples(users, mechanisms), max_size=2),
+)
+quota = st.builds(
+    lambda entity, ops: (
+        alter_client_quotas,
+        AlterClientQuotasRequest(
+            entries=[
+                AlterClientQuotasRequestEntryData(
+                    entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
+                    ops=[OpData(key=key, value=value, remove=value == 3) for key, value in ops.items()],
+                )
+            ]
+        ),
+    ),
+    st.dictionaries(st.sampled_from(["user", "client-id"]), st.sampled_from([None, "u"])),
+    st.dictionaries(st.sampled_from(["producer_byte_rate", "request_percentage"]), st.integers(1, 3).map(float)),
+)
+move = st.builds(
+    lambda name, index, replicas: (
+        alter_partition_reassignments,
+        AlterPartitionReassignmentsRequest(
+            topics=[
+                ReassignableTopic(
+                    name=name, partitions=[ReassignablePartition(partition_index=index, replicas=replicas)]
+                )
+            ]
+        ),
+    ),
+    names,
+    st.integers(0, 3),
+    st.one_of(st.none(), st.lists(st.integers(1, 3), max_size=3)),
+)
+elect = st.just((elect_leaders, ElectLeadersRequest(topic_partitions=None)))
+requests = st.lists(
+    st.one_of(create, delete, grow, ask, change, replace, feature, producer, credential, quota, move, elect),
+    max_size=25,
+)
 
 
 @settings(max_examples=60, deadline=None)

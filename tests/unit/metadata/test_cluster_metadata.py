@@ -112,7 +112,7 @@ def test_topic_id_that_was_used_is_not_used_again():
 def test_listeners_are_told_of_changes_in_order():
     broker = AdminBroker()
     told = []
-    broker.metadata.listeners.append(lambda event, topic: told.append((event, topic.name)))
+    broker.metadata.listeners.append(lambda event, topic, index: told.append((event, topic.name)))
     topic = make(broker, "t", 2, **{"retention.ms": "5"})
     broker._apply([(None, value) for value in delete_topic(topic)])
     assert told == [("created", "t"), ("configured", "t"), ("deleted", "t")]

@@ -1,0 +1,70 @@
+"""DescribeQuorum v0-2: who decides on the cluster's metadata (KIP-595).
+
+v1: timestamps (KIP-836). v2: messages and nodes (KIP-853).
+The first node is leader and only voter, the others observe; they share one log, so nobody lags behind.
+Absent: directory ids (all zero) and controller listeners (none), since nobody votes over the network.
+Source: Kafka's KafkaRaftClient.handleDescribeQuorumRequest.
+"""
+
+from __future__ import annotations
+
+from broker.coordinator.result import Context
+from broker.handlers.admin_view import AdminView
+from broker.topic_names import METADATA_TOPIC
+from protocol.errors import ErrorCode
+from protocol.messages.quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    DescribeQuorumResponseNode,
+    DescribeQuorumResponsePartitionData,
+    DescribeQuorumResponseTopicData,
+    ReplicaState,
+)
+
+
+def describe_quorum(broker: AdminView, ctx: Context, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    """The one partition of `__cluster_metadata`; asked for anything else, UNKNOWN_TOPIC_OR_PARTITION a partition."""
+    asked = [(topic.topic_name, [p.partition_index for p in topic.partitions]) for topic in request.topics]
+    if asked != [(METADATA_TOPIC, [0])]:
+        return DescribeQuorumResponse(error_message=None, topics=_unknown(request))
+    shard = broker.metadata_shard
+    first, *others = [
+        ReplicaState(
+            replica_id=node.node_id,
+            log_end_offset=shard.log.end_offset,
+            last_fetch_timestamp=ctx.now_ms,
+            last_caught_up_timestamp=ctx.now_ms,
+        )
+        for node in broker.nodes
+    ]
+    partition = DescribeQuorumResponsePartitionData(
+        partition_index=0,
+        error_message=None,
+        leader_id=first.replica_id,
+        leader_epoch=shard.log.leader_epoch,
+        high_watermark=shard.journal.durable_offset,
+        current_voters=[first],
+        observers=others,
+    )
+    return DescribeQuorumResponse(
+        error_message=None,
+        topics=[DescribeQuorumResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
+        nodes=[DescribeQuorumResponseNode(node_id=first.replica_id)],
+    )
+
+
+def _unknown(request: DescribeQuorumRequest) -> list[DescribeQuorumResponseTopicData]:
+    return [
+        DescribeQuorumResponseTopicData(
+            topic_name=topic.topic_name,
+            partitions=[
+                DescribeQuorumResponsePartitionData(
+                    partition_index=partition.partition_index,
+                    error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    error_message="This server does not host this topic-partition.",
+                )
+                for partition in topic.partitions
+            ],
+        )
+        for topic in request.topics
+    ]
