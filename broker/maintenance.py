@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from broker.coordinator.runtime import UNLOADED
+from broker.coordinator.runtime import READY, UNLOADED
 from broker.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from protocol.errors import KafkaError
 from storage.errors import StorageError
@@ -14,6 +14,7 @@ from storage.errors import StorageError
 if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.coordinator.runtime import Shard
+    from broker.metadata import Topic
     from storage.log import Log
 
 logger = logging.getLogger("momus.maintenance")
@@ -27,11 +28,14 @@ class Maintenance:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._busy: set[str] = set()
+        self._gone: dict[str, set[bytes]] = {}  # names and ids of deleted topics that groups may have offsets on
 
     def start(self) -> None:
         """Load the shards that have something to load, and begin the rounds."""
         broker = self._broker
         broker.in_background(self._load_shards())
+        broker.metadata_shard.when_reloaded.append(self._follow_metadata)
+        self._follow_metadata()
         config = broker.config
         self._every(config.log_retention_check_interval_ms, "retention", self._retain)
         if config.log_cleaner_enable:
@@ -53,6 +57,36 @@ class Maintenance:
             yield from job()  # type: ignore[operator]
         finally:
             self._busy.discard(name)
+
+    def _follow_metadata(self) -> None:
+        self._broker.metadata.listeners.append(self._topic_changed)
+
+    def _topic_changed(self, event: str, topic: Topic, *_: object) -> None:
+        if event == "deleted":
+            journal = self._broker.metadata_shard.journal
+            journal.then(lambda durable: self._topic_gone(topic) if durable else None)
+
+    def _topic_gone(self, topic: Topic) -> None:
+        """The offsets that groups have committed on a deleted topic go too; many topics go together."""
+        if not self._gone:
+            self._broker.in_background(self._forget_offsets())
+        self._gone.setdefault(topic.name, set()).add(topic.topic_id)
+
+    def _forget_offsets(self) -> Iterator[None]:
+        gone, self._gone = self._gone, {}
+        broker = self._broker
+        for index, shard in enumerate(broker.group_shards):
+            while shard.state is not READY and broker.directory.exists(OFFSETS_TOPIC, index):
+                try:
+                    shard.require()
+                except KafkaError:  # it goes on loading in the background
+                    yield
+                except (OSError, StorageError) as error:
+                    logger.error("%s keeps offsets of topics that are gone: %s", shard, error)
+                    break
+            if shard.state is READY:
+                shard.apply(shard.machine.forget_topics(gone))
+                yield
 
     def _load_shards(self) -> Iterator[None]:
         """Members of groups must time out whether or not anyone asks for their group after a restart."""

@@ -41,7 +41,7 @@ from protocol.errors import ErrorCode
 from protocol.messages.coordinator_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitValue
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 EXPIRY_TIMER: Final = ("offsets",)
 GROUPS_A_SLICE: Final = 1000  # looked at for expired offsets before the loop gets its turn: about 2 ms
@@ -121,18 +121,19 @@ class GroupShard:
             records.append(group_tombstone(group_id))
         return records
 
-    def forget_topics(self, topic_ids: Mapping[str, bytes]) -> Result:
+    def forget_topics(self, topic_ids: Mapping[str, Collection[bytes]]) -> Result:
         """Topics are gone, and with them the offsets on them; those of another topic of the same name stay."""
         records: list[Record] = []
         for group_id in self.offsets.group_ids():
-            for name, topic_id in topic_ids.items():
+            for name, ids in topic_ids.items():
                 columns = self.offsets.topic(group_id, name)
                 if columns is None:
                     continue
                 gone = [
                     partition
                     for partition in columns.partitions()
-                    if (committed := columns.get(partition)) is not None and committed.topic_id in (ZERO_ID, topic_id)
+                    if (committed := columns.get(partition)) is not None
+                    and (committed.topic_id == ZERO_ID or committed.topic_id in ids)
                 ]
                 records += offset_tombstones(group_id, {name: dict.fromkeys([*gone, *(columns.pending or ())])})
         return Result(records=records)

@@ -322,7 +322,7 @@ def test_offsets_of_a_deleted_topic_are_forgotten_unless_they_belong_to_another_
     h.commit("t", 2, 3)
     h.commit("t", 0, 4, group="g2", topic_id=old)
     h.commit("kept", 0, 5, topic_id=old)
-    h._apply(h.shard.forget_topics({"t": old}))
+    h._apply(h.shard.forget_topics({"t": {old}}))
     assert [h.offset("t", p) for p in range(3)] == [None, 2, None]
     assert h.offset("t", 0, "g2") is None
     assert h.offset("kept", 0) == 5
