@@ -17,7 +17,7 @@ def shared_broker() -> Iterator[Broker]:
     """A broker for a whole module, whose tests name their topics and groups apart."""
     with Broker(config=PROMPT) as broker:
         yield broker
-        assert broker.log == ""
+        assert (broker.stop(), broker.log) == (0, "")
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def trio() -> Iterator[Broker]:
     """Three virtual brokers for a whole module."""
     with Broker(brokers=3, config=PROMPT) as broker:
         yield broker
-        assert broker.log == ""
+        assert (broker.stop(), broker.log) == (0, "")
 
 
 @pytest.fixture
