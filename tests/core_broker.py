@@ -252,6 +252,8 @@ class World:
                 pass
             if self.syncs and self.auto_sync:
                 self.sync()
+            elif (due_ms := self.broker.next_alarm_ms) is not None and due_ms <= self.clock.now_ms():
+                self.broker.ring()
             elif self.broker.background:
                 self.broker.begin_turn()
                 self.broker.step_background()
