@@ -27,7 +27,14 @@ ALLOWED = {
 LAYERS: tuple[tuple[str, ...], ...] = (
     (),
     ("broker.coordinator",),
-    ("broker.metadata", "broker.metadata_plans", "broker.partition", "broker.partitions", "broker.producer_snapshots", "broker.maintenance"),
+    (
+        "broker.metadata",
+        "broker.metadata_plans",
+        "broker.partition",
+        "broker.partitions",
+        "broker.producer_snapshots",
+        "broker.maintenance",
+    ),
     ("broker.txn_gate", "broker.txn_coordinator"),
     ("broker.router", "broker.connection", "broker.commit_path"),
     ("broker.handlers",),  # the router is handed its table of handlers and knows none of them
