@@ -9,7 +9,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from storage import checkpoints
-from storage.errors import LockedError
+from storage.errors import LockedError, StorageError
 from storage.log import Log, LogConfig
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("momus.directory")
 
 METADATA_TOPIC = "__cluster_metadata"
-ALL_OF_IT = 2**63 - 1  # a recovery point behind which nothing lies
+CLOSE_BUDGET_MS = 1000  # for syncs at the end: who says SIGTERM waits two seconds before he says SIGKILL
 
 
 class DirectoryError(Exception):
@@ -39,6 +39,7 @@ class DataDirectory:
         self.was_clean = False
         self._recovery_points: dict[tuple[str, int], int] = {}
         self._log_starts: dict[tuple[str, int], int] = {}
+        self._changed: set[str] = set()  # checkpoints that are not on disk as they are here
         self.logs: dict[tuple[str, int], Log] = {}
 
     @classmethod
@@ -99,17 +100,20 @@ class DataDirectory:
 
     def _open(self, name: str, index: int, config: LogConfig, topic_id: bytes | None = None) -> Log:
         key = (name, index)
-        known = self._recovery_points.get(key, ALL_OF_IT if self.was_clean else 0)
         log = Log.open(
             self.env,
             f"{self.path}/{name}-{index}",
             config,
-            recovery_point=known,
+            recovery_point=self._recovery_points.get(key, 0),
             log_start_offset=self._log_starts.get(key, 0),
+            clean=self.was_clean,
             topic_id=topic_id,
         )
-        if log.report is not None and log.report.dropped_bytes:
+        if log.report.dropped_bytes:
             logger.warning("%s-%d: %s", name, index, log.report)
+        if self._recovery_points.get(key, 0) > log.end_offset:  # cut by hand: what comes now was not synced then
+            self.recovery_point_moved(key, log.end_offset)
+            self.write_checkpoints()
         if self._config.flush == "fsync" and log.synced_offset < log.end_offset:
             log.sync()  # a crash left what only the page cache may hold: nobody may see it before the disk has it
         self.logs[key] = log
@@ -127,11 +131,12 @@ class DataDirectory:
         return sum(files.file_size(f"{path}/{file}") for file in files.listdir(path) if file.endswith(".log"))
 
     def forget(self, name: str, index: int) -> None:
-        """A partition's log has been deleted."""
+        """A partition's log has been deleted; `write_checkpoints` before another one takes its name."""
         self.logs.pop((name, index), None)
-        self._recovery_points.pop((name, index), None)
+        if self._recovery_points.pop((name, index), None) is not None:
+            self._changed.add(checkpoints.RECOVERY_POINTS)
         if self._log_starts.pop((name, index), None) is not None:
-            self._write_log_starts()
+            self._changed.add(checkpoints.LOG_START_OFFSETS)
 
     def delete(self, name: str, index: int) -> None:
         """Remove what a partition that was not opened has on disk."""
@@ -139,13 +144,33 @@ class DataDirectory:
             self.env.files.remove_tree(f"{self.path}/{name}-{index}")
         self.forget(name, index)
 
-    def log_start_moved(self, name: str, index: int, offset: int) -> None:
-        """Make a log's new start durable."""
-        self._log_starts[name, index] = offset
-        self._write_log_starts()
+    # -- checkpoints
 
-    def _write_log_starts(self) -> None:
-        checkpoints.write_offsets(self.env.files, f"{self.path}/{checkpoints.LOG_START_OFFSETS}", self._log_starts)
+    def recovery_point(self, key: tuple[str, int]) -> int:
+        """Up to where a log need not be looked at after a crash."""
+        return self._recovery_points.get(key, 0)
+
+    def recovery_point_moved(self, key: tuple[str, int], offset: int) -> None:
+        """A log is synced up to an offset; `write_checkpoints` makes it known to the next start."""
+        if self._recovery_points.get(key, 0) != offset:
+            self._recovery_points[key] = offset
+            self._changed.add(checkpoints.RECOVERY_POINTS)
+
+    def log_start_moved(self, name: str, index: int, offset: int) -> None:
+        """A log begins later; durable when `write_checkpoints` returns."""
+        if self._log_starts.get((name, index), 0) != offset:
+            self._log_starts[name, index] = offset
+            self._changed.add(checkpoints.LOG_START_OFFSETS)
+
+    def write_checkpoints(self) -> None:
+        """Make durable what has moved since the last time. Errors: OSError: it is not; the next call tries again."""
+        for name, offsets in (
+            (checkpoints.RECOVERY_POINTS, self._recovery_points),
+            (checkpoints.LOG_START_OFFSETS, self._log_starts),
+        ):
+            if name in self._changed:
+                checkpoints.write_offsets(self.env.files, f"{self.path}/{name}", offsets)
+                self._changed.discard(name)
 
     def remove_orphans(self, metadata: ClusterMetadata) -> None:
         """Remove what is left of topics that were deleted just before a crash."""
@@ -159,17 +184,29 @@ class DataDirectory:
                 logger.info("removing %s: its topic is gone", name)
                 files.remove_tree(f"{self.path}/{name}")
                 if index.isdigit():
-                    self._recovery_points.pop((topic, int(index)), None)
-                    self._log_starts.pop((topic, int(index)), None)
+                    self.forget(topic, int(index))
+        self.write_checkpoints()
 
     def close(self) -> None:
-        """Close every log and write down that all is well."""
+        """Sync and close every log, and say from where the next start has to look.
+
+        Durable: all of it, when the mark of a clean shutdown is written; what a slow disk leaves over is scanned again.
+        """
+        clock, whole = self.env.clock, True
+        deadline_ms = clock.monotonic_ms() + CLOSE_BUDGET_MS
         for key, log in self.logs.items():
-            log.close(clean=True)
-            self._recovery_points[key] = log.end_offset
-        files = self.env.files
-        checkpoints.write_offsets(files, f"{self.path}/{checkpoints.RECOVERY_POINTS}", self._recovery_points)
-        checkpoints.mark_clean_shutdown(files, self.path)
+            try:
+                if not log.broken and clock.monotonic_ms() < deadline_ms:
+                    log.flush()
+                    log.sync()
+                log.close(clean=True)
+            except (OSError, StorageError) as error:
+                logger.error("%s-%d was not closed well: %s", *key, error)
+            whole = whole and not log.broken and log.synced_offset == log.end_offset
+            self.recovery_point_moved(key, log.synced_offset)
+        self.write_checkpoints()
+        if whole:
+            checkpoints.mark_clean_shutdown(self.env.files, self.path)
         self._lock.release()
 
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from broker.checkpointing import Checkpointing
 from broker.coordinator.runtime import READY, UNLOADED
 from broker.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from protocol.errors import KafkaError
@@ -37,6 +38,9 @@ class Maintenance:
         broker.metadata_shard.when_reloaded.append(self._follow_metadata)
         self._follow_metadata()
         config = broker.config
+        interval_ms = config.log_flush_offset_checkpoint_interval_ms
+        if config.flush != "memory" and interval_ms:
+            self._every(interval_ms, "checkpoints", Checkpointing(broker).round)
         self._every(config.log_retention_check_interval_ms, "retention", self._retain)
         if config.log_cleaner_enable:
             self._every(config.log_cleaner_backoff_ms, "cleaning", self._clean)

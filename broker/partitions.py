@@ -108,6 +108,7 @@ class Partitions:
             if durable:
                 for index in range(len(topic.partitions)):
                     self._drop_partition(topic, index)
+                self._broker.directory.write_checkpoints()
                 if self._broker._transactions is not None:
                     self._broker._transactions.topic_gone(topic.name)
         except (OSError, StorageError) as error:

@@ -218,7 +218,9 @@ def serve(
     if flush == "memory":
         from storage.sim_env import MemoryFiles
 
-        env.files = MemoryFiles()
+        files = MemoryFiles()
+        files.clock = env.clock
+        env.files = files
     options = {
         "brokers": brokers,
         "config": config,

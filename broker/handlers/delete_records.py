@@ -7,6 +7,7 @@ Behaviour: offset -1 means the high watermark. Answers the new low watermark, th
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from broker.handlers.list_offsets import NO_EPOCH, readable
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.coordinator.result import Context
 
+logger = logging.getLogger("momus.delete_records")
+
 
 def delete_records(broker: Broker, ctx: Context, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     """One partition after the other; each succeeds or fails alone.
@@ -31,7 +34,7 @@ def delete_records(broker: Broker, ctx: Context, request: DeleteRecordsRequest) 
              POLICY_VIOLATION, OFFSET_OUT_OF_RANGE: see Partition.delete_records.
     Source:  Kafka's ReplicaManager.deleteRecordsOnLocalLog, Partition.deleteRecordsOnLeader.
     """
-    topics = []
+    topics, moved = [], []
     for topic in request.topics:
         answers = []
         for p in topic.partitions:
@@ -41,14 +44,19 @@ def delete_records(broker: Broker, ctx: Context, request: DeleteRecordsRequest) 
                 if known is not None and known.internal and 0 <= p.partition_index < len(known.partitions):
                     raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
                 partition = readable(broker, ctx, topic.name, p.partition_index, NO_EPOCH)
-                before = partition.log_start_offset
                 answer.low_watermark = partition.delete_records(p.offset)
-                if answer.low_watermark != before:
-                    broker.directory.log_start_moved(topic.name, p.partition_index, answer.low_watermark)
+                broker.directory.log_start_moved(topic.name, p.partition_index, answer.low_watermark)
+                moved.append(answer)
             except KafkaError as error:
                 answer.error_code = error.code
             except (StorageError, OSError):
                 answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
             answers.append(answer)
         topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=answers))
+    try:
+        broker.directory.write_checkpoints()
+    except OSError as error:
+        logger.error("new log start offsets are not durable: %s", error)
+        for answer in moved:
+            answer.error_code, answer.low_watermark = ErrorCode.KAFKA_STORAGE_ERROR, -1
     return DeleteRecordsResponse(topics=topics)

@@ -41,7 +41,7 @@ def describe_quorum(broker: AdminView, ctx: Context, request: DescribeQuorumRequ
         partition_index=0,
         error_message=None,
         leader_id=first.replica_id,
-        leader_epoch=shard.log.leader_epoch,
+        leader_epoch=max(shard.log.leader_epoch, 0),
         high_watermark=shard.journal.durable_offset,
         current_voters=[first],
         observers=others,

@@ -80,7 +80,8 @@ class DataPath:
         self.connection = FakeConnection()
         self.log_starts: dict[tuple[str, int], int] = {}
         self.directory = SimpleNamespace(
-            log_start_moved=lambda name, index, offset: self.log_starts.update({(name, index): offset})
+            log_start_moved=lambda name, index, offset: self.log_starts.update({(name, index): offset}),
+            write_checkpoints=lambda: None,
         )
 
     # -- what handlers use of the broker

@@ -1,0 +1,68 @@
+"""Recovery points: every minute what was written is synced beside the loop, and the next start told where to look from.
+
+Without this a start after kill -9 would scan all that was written since the last clean stop.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from storage.log import Log
+
+logger = logging.getLogger("momus.checkpointing")
+
+
+class Checkpointing:
+    """The rounds of one broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._failed: set[Log] = set()  # a sync that failed is never tried again: the next would lie
+
+    def round(self) -> Iterator[None]:
+        """Sync and note every log that has grown; one at a time, for the disk belongs to the clients."""
+        broker = self._broker
+        directory = broker.directory
+        for key, log in list(directory.logs.items()):
+            reached = log.synced_offset if broker.fsync else log.flushed_offset
+            if reached <= directory.recovery_point(key) or log.broken or log in self._failed:
+                continue
+            if not broker.fsync:
+                sync = _Sync(log)
+                is_done = broker.env.files.start_sync(sync)
+                while not is_done():
+                    yield
+                if sync.error is not None:
+                    logger.error("%s-%d: syncing failed (%s)", *key, sync.error)
+                    self._failed.add(log)
+                    continue
+            if directory.logs.get(key) is log and not log.broken:  # neither deleted nor given up meanwhile
+                try:
+                    log.checkpoint()
+                except OSError as error:
+                    logger.error("%s-%d: its indexes cannot be written: %s", *key, error)
+                    continue
+                directory.recovery_point_moved(key, min(log.synced_offset, log.flushed_offset))
+            yield
+        directory.write_checkpoints()
+
+
+class _Sync:
+    """A log to sync in a thread of its own; what goes wrong there is kept."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self.error: Exception | None = None
+
+    def sync(self) -> None:
+        """Log.sync, which raises nothing."""
+        try:
+            self._log.sync()
+        except (OSError, StorageError) as error:
+            self.error = error
