@@ -55,7 +55,8 @@ def test_decode_of_changed_bytes_agrees_with_the_reference(cls: type[Message]) -
             changed[at : at + len(lie)] = lie
             mine = _decode(cls, version, bytes(changed))
             theirs = _reference(cls, version, bytes(changed))
-            assert (mine[0] if mine else None) == theirs
+            # by their words: a float changed into NaN is not equal to itself
+            assert repr(mine[0] if mine else None) == repr(theirs)
 
 
 @pytest.mark.parametrize("cls", MESSAGES, ids=NAMES)
