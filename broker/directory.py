@@ -130,6 +130,10 @@ class DataDirectory:
             return 0
         return sum(files.file_size(f"{path}/{file}") for file in files.listdir(path) if file.endswith(".log"))
 
+    def volume_bytes(self) -> tuple[int, int]:
+        """(total, usable) bytes of the volume it lies on."""
+        return self.env.files.free_bytes(self.path)
+
     def forget(self, name: str, index: int) -> None:
         """A partition's log has been deleted; `write_checkpoints` before another one takes its name."""
         self.logs.pop((name, index), None)

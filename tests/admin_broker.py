@@ -27,6 +27,7 @@ class AdminBroker:
         self.rng = sim_env(seed=1).rng
         self.batches: list[list[bytes]] = []  # the log
         self.metadata_shard = self
+        self.directory = SimpleNamespace(path="/data", volume_bytes=lambda: (5000, 3000))
         self.metadata = ClusterMetadata(self.config, node_ids)
         self._apply(self.metadata.on_load(Context(0, self.rng)).records)
 

@@ -3,11 +3,12 @@
 ApiVersions      v0-4. v3: client software name and version, features as tagged fields (KIP-511, KIP-584). v4:
                  features whose lowest level is 0 are told (KIP-1022). Produce is told from 0 on, for librdkafka.
 UpdateFeatures   v0-2. v1: kind of upgrade, validation only. v2: no result a feature.
-DescribeLogDirs  v1-5. v3: top-level error. v4: sizes of the volume, told as unknown (-1). v5: cordoned.
+DescribeLogDirs  v1-5. v3: top-level error. v4: sizes of the volume. v5: cordoned.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 
@@ -33,6 +34,8 @@ from protocol.messages.cluster import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
+
+logger = logging.getLogger("momus.cluster")
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
@@ -133,5 +136,10 @@ def describe_log_dirs(broker: AdminView, ctx: Context, request: DescribeLogDirsR
         ]
         if found:
             topics.append(DescribeLogDirsTopic(name=name, partitions=found))
-    directory = DescribeLogDirsResult(log_dir=broker.config.data_dir, topics=topics)
-    return DescribeLogDirsResponse(results=[directory])
+    result = DescribeLogDirsResult(log_dir=broker.directory.path, topics=topics)
+    try:
+        result.total_bytes, result.usable_bytes = broker.directory.volume_bytes()
+    except OSError as error:
+        logger.error("nothing is known of the volume of %s: %s", result.log_dir, error)
+        result.error_code, result.topics = ErrorCode.KAFKA_STORAGE_ERROR, []
+    return DescribeLogDirsResponse(results=[result])

@@ -9,6 +9,7 @@ from broker.handlers.cluster import api_versions, describe_log_dirs, update_feat
 from broker.handlers.topics import create_topics
 from broker.handlers.transactions import init_producer_id
 from broker.metadata import PRODUCER_ID_BLOCK
+from protocol.errors import ErrorCode
 from protocol.messages.cluster import (
     ApiVersionsRequest,
     DescribableLogDirTopic,
@@ -131,7 +132,19 @@ def test_log_dirs_tell_the_sizes_of_what_the_node_holds():
         held = [p.index for p in broker.metadata.topics["t"].partitions if p.leader == node_id]
         assert found["t"] == {index: 100 + index for index in held}
         assert len(found["__consumer_offsets"]) == 25
-        assert (directory.total_bytes, directory.usable_bytes) == (-1, -1)
+        assert (directory.log_dir, directory.total_bytes, directory.usable_bytes) == ("/data", 5000, 3000)
+
+
+def test_log_dirs_of_a_volume_that_cannot_be_asked_are_an_error():
+    broker = AdminBroker()
+
+    def fail():
+        raise OSError(5, "Input/output error")
+
+    broker.directory.volume_bytes = fail
+    (directory,) = broker.call(describe_log_dirs, DescribeLogDirsRequest(topics=None), 5).results
+    assert (directory.error_code, directory.log_dir, directory.topics) == (ErrorCode.KAFKA_STORAGE_ERROR, "/data", [])
+    assert (directory.total_bytes, directory.usable_bytes) == (-1, -1)
 
 
 @pytest.mark.parametrize("version", range(1, 6))
