@@ -1,0 +1,227 @@
+"""The sticky assignor of streams groups: who shall have which task, and which copies of state stand by.
+
+    active    1. to its previous owner, while that one is below its share
+              2. to a previous standby, which has the state at hand: the least loaded one below its share
+              3. to the least loaded process, and in it to the least loaded member
+    standby   never on a process that has the task: there the copy would be of no use, and could not be kept
+              1. to the previous owner, 2. to a previous standby, while below the share of all tasks
+              3. to the least loaded process; when no process is left there are fewer standbys
+
+The share of a member is the tasks by the members, rounded up; when a member has its share, that of the others follows
+from what is left. Where members or processes are even the one named first has it, so that the result depends on
+nothing but its arguments.
+Source: KIP-1071; Kafka's StickyTaskAssignor.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+from broker.coordinator.groups.streams_member import Partitions, Tasks
+
+Task: TypeAlias = tuple[str, int]  # subtopology, partition
+
+
+class Subtopology(NamedTuple):
+    """What there is to assign."""
+
+    subtopology_id: str
+    tasks: int
+    is_stateful: bool
+
+
+class Previous(NamedTuple):
+    """A member, and the tasks that it was to have before."""
+
+    process_id: str
+    tasks: Tasks = Tasks()
+
+
+class Share:
+    """How many tasks a member may have; it is counted anew as members fill up."""
+
+    __slots__ = ("limit", "members", "tasks")
+
+    def __init__(self, tasks: int, members: int) -> None:
+        self.tasks = tasks
+        self.members = members
+        self.limit = -(-tasks // members) if members else 0
+
+    def note(self, count: int) -> None:
+        """A member has so many tasks now."""
+        if count == self.limit:
+            self.members -= 1
+            self.tasks -= count
+            self.limit = -(-self.tasks // self.members) if self.members else 0
+
+
+class Process:
+    """The members of one process: they share a state directory."""
+
+    __slots__ = ("counts", "members", "number", "tasks", "total")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.members: list[str] = []
+        self.counts: list[tuple[int, int]] = []  # a heap of (tasks, index of the member), old entries too
+        self.tasks: set[Task] = set()
+        self.total = 0
+
+    @property
+    def load(self) -> float:
+        return self.total / len(self.members)
+
+
+class Assignor:
+    """One assignment in the making."""
+
+    def __init__(
+        self, members: Mapping[str, Previous], subtopologies: Sequence[Subtopology], standby_replicas: int
+    ) -> None:
+        self.standby_replicas = standby_replicas
+        self.active = sorted((s.subtopology_id, p) for s in subtopologies for p in range(s.tasks))
+        self.stateful = sorted((s.subtopology_id, p) for s in subtopologies if s.is_stateful for p in range(s.tasks))
+        self.active_share = Share(len(self.active), len(members))
+        self.share = Share(len(self.active) + len(self.stateful) * standby_replicas, len(members))
+        self.processes: dict[str, Process] = {}
+        self.process_of: dict[str, Process] = {}
+        self.index: dict[str, int] = {}  # of a member in its process
+        self.count = dict.fromkeys(sorted(members), 0)
+        self.assigned: dict[str, tuple[list[Task], list[Task]]] = {m: ([], []) for m in self.count}
+        self.owner: dict[Task, str] = {}
+        self.copies: dict[Task, list[str]] = {}
+        self.loads: list[tuple[float, int, Process]] = []  # a heap of processes, old entries too
+        for member_id in self.count:
+            process_id, tasks = members[member_id]
+            process = self.processes.setdefault(process_id, Process(len(self.processes)))
+            self.index[member_id] = len(process.members)
+            process.counts.append((0, len(process.members)))
+            process.members.append(member_id)
+            self.process_of[member_id] = process
+            for task in each_task(tasks.active):
+                self.owner[task] = member_id
+            for task in each_task(tasks.standby):
+                self.copies.setdefault(task, []).append(member_id)
+        self.loads = [(0.0, p.number, p) for p in self.processes.values()]  # all the same: a heap
+
+    def run(self) -> dict[str, Tasks]:
+        """Assign everything."""
+        self._assign_active()
+        if self.standby_replicas > 0:
+            self._assign_standby()
+        return {m: Tasks(by_subtopology(tasks), by_subtopology(copies)) for m, (tasks, copies) in self.assigned.items()}
+
+    # -- active --------------------------------------------------------------------------------------------------
+
+    def _assign_active(self) -> None:
+        # Tasks of one number in several subtopologies belong together: joined topics lie on one member.
+        rest = []
+        for task in sorted(self.active, key=by_partition):
+            member_id = self.owner.get(task)
+            if member_id is not None and self.count[member_id] < self.active_share.limit:
+                self._give(member_id, task, is_active=True)
+            else:
+                rest.append(task)
+        homeless = []
+        for task in rest:
+            member_id = self._least_loaded(self.copies.get(task, ()))
+            if member_id is not None and self.count[member_id] < self.active_share.limit:
+                self._give(member_id, task, is_active=True)
+            else:
+                homeless.append(task)
+        for task in sorted(homeless):
+            process = self._least_loaded_process(task, even_if_there=True)
+            assert process is not None, "there are members"
+            self._give(self._least_loaded_member(process), task, is_active=True)
+
+    # -- standby -------------------------------------------------------------------------------------------------
+
+    def _assign_standby(self) -> None:
+        rest: list[tuple[Task, int]] = []
+        for task in sorted(self.stateful, key=by_partition, reverse=True):
+            for given in range(self.standby_replicas):
+                member_id = self._previous_holder(task)
+                if member_id is None:
+                    rest.append((task, self.standby_replicas - given))
+                    break
+                self._give(member_id, task, is_active=False)
+        for task, replicas in sorted(rest, reverse=True):
+            for _ in range(replicas):
+                process = self._least_loaded_process(task, even_if_there=False)
+                if process is None:
+                    break  # fewer processes than copies asked for
+                self._give(self._least_loaded_member(process), task, is_active=False)
+
+    def _previous_holder(self, task: Task) -> str | None:
+        owner = self.owner.get(task)
+        if owner is not None and task not in self.process_of[owner].tasks and self.count[owner] < self.share.limit:
+            return owner
+        candidates = [m for m in self.copies.get(task, ()) if task not in self.process_of[m].tasks]
+        copy = self._least_loaded(candidates)
+        return copy if copy is not None and self.count[copy] < self.share.limit else None
+
+    # -- loads ---------------------------------------------------------------------------------------------------
+
+    def _give(self, member_id: str, task: Task, *, is_active: bool) -> None:
+        process = self.process_of[member_id]
+        process.tasks.add(task)
+        process.total += 1
+        self.count[member_id] = count = self.count[member_id] + 1
+        self.assigned[member_id][0 if is_active else 1].append(task)
+        heapq.heappush(process.counts, (count, self.index[member_id]))
+        heapq.heappush(self.loads, (process.load, process.number, process))
+        if is_active:
+            self.active_share.note(count)
+        self.share.note(count)
+
+    def _least_loaded(self, members: Sequence[str]) -> str | None:
+        return min(members, key=lambda m: (self.process_of[m].load, self.count[m]), default=None)
+
+    def _least_loaded_process(self, task: Task, *, even_if_there: bool) -> Process | None:
+        passed, found = [], None
+        while self.loads and found is None:
+            entry = heapq.heappop(self.loads)
+            load, _, process = entry
+            if load != process.load:
+                continue  # an old entry; a newer one of the process follows
+            passed.append(entry)
+            if even_if_there or task not in process.tasks:
+                found = process
+        for entry in passed:
+            heapq.heappush(self.loads, entry)
+        return found
+
+    def _least_loaded_member(self, process: Process) -> str:
+        while True:
+            count, index = process.counts[0]
+            member_id = process.members[index]
+            if self.count[member_id] == count:
+                return member_id
+            heapq.heappop(process.counts)
+
+
+def assign(
+    members: Mapping[str, Previous], subtopologies: Sequence[Subtopology], standby_replicas: int = 0
+) -> dict[str, Tasks]:
+    """Who shall have what: each task once as active, and up to so many times as standby."""
+    return Assignor(members, subtopologies, standby_replicas).run() if members else {}
+
+
+def by_partition(task: Task) -> tuple[int, str]:
+    """Tasks of the same number side by side."""
+    return task[1], task[0]
+
+
+def each_task(tasks: Partitions) -> list[Task]:
+    """One by one."""
+    return [(subtopology_id, p) for subtopology_id, partitions in tasks.items() for p in partitions]
+
+
+def by_subtopology(tasks: Sequence[Task]) -> Partitions:
+    """Together again."""
+    found: dict[str, set[int]] = {}
+    for subtopology_id, partition in tasks:
+        found.setdefault(subtopology_id, set()).add(partition)
+    return {subtopology_id: frozenset(partitions) for subtopology_id, partitions in found.items()}

@@ -1,0 +1,236 @@
+"""StreamsGroupHeartbeat and StreamsGroupDescribe: the streams group protocol of KIP-1071.
+
+StreamsGroupHeartbeat  0. A member joins (epoch 0) and brings its topology, says what changed or just that it is alive,
+                       acknowledges what it gave back, leaves (-1), or asks everyone to shut down. Internal topics are
+                       made by the broker. The steps are in groups/streams_heartbeat.py.
+StreamsGroupDescribe   0. Epochs, topology, members, what they have and shall have.
+Absent                 As in Kafka 4.3: static members, regular expressions for sources, task offsets and warm-up tasks,
+                       topology updates. They are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from broker.coordinator.groups.rebalance import Outcome
+from broker.coordinator.groups.streams import StreamsGroup
+from broker.coordinator.groups.streams_describe import described_group
+from broker.coordinator.groups.streams_heartbeat import heartbeat, not_a_streams_group
+from broker.coordinator.groups.streams_leave import leave
+from broker.coordinator.groups.streams_member import JOINING_EPOCH, LEAVING_EPOCH
+from broker.coordinator.groups.streams_records import topology_value
+from broker.coordinator.groups.streams_topology import MISSING_INTERNAL_TOPICS, NAMES_SHOWN, InternalTopic
+from broker.coordinator.result import Context, Result
+from broker.topic_names import INTERNAL_TOPICS, name_fault
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.streams_group import (
+    StreamsGroupDescribeResponse,
+    StreamsGroupDescribeResponseDescribedGroup,
+)
+
+if TYPE_CHECKING:
+    from broker.config import BrokerConfig
+    from broker.metadata import ClusterMetadata
+    from protocol.messages.streams_group import (
+        StreamsGroupDescribeRequest,
+        StreamsGroupHeartbeatRequest,
+        StreamsGroupHeartbeatRequestTopology,
+        StreamsGroupHeartbeatResponse,
+    )
+
+STREAMS: Final = "streams"
+GROUP_OPERATIONS: Final = 3400  # READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS as Kafka's bit field
+STATIC_LEAVING_EPOCH: Final = -2
+
+
+class StreamsView(Protocol):
+    """The broker, as far as these handlers see it."""
+
+    @property
+    def config(self) -> BrokerConfig: ...
+    @property
+    def metadata(self) -> ClusterMetadata: ...
+    def group_shard(self, group_id: str, ctx: Context) -> Any: ...
+
+
+def streams_group_heartbeat(broker: Any, ctx: Context, request: StreamsGroupHeartbeatRequest) -> Result:
+    """One heartbeat of one member.
+
+    Shape:   records of what changed: member, topology, group epoch, target and current assignment; none for most.
+             Missing internal topics are made in one batch of the cluster's metadata.
+    Errors:  UNSUPPORTED_VERSION (streams groups are switched off), INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY,
+             GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, GROUP_MAX_SIZE_REACHED. What is wrong with the
+             topics is no error, but a status.
+    Source:  KIP-1071; KafkaApis.handleStreamsGroupHeartbeat.
+    """
+    _check_enabled(broker)
+    _check(request)
+    shard = broker.group_shard(request.group_id, ctx)
+    out = Outcome(ctx, broker.config)
+    if request.member_epoch == LEAVING_EPOCH:
+        response = leave(shard.machine, request, out)
+        shard.apply(out.result(), ctx.now_ms)
+        return Result(response)
+    topology = None if request.topology is None else topology_value(request.topology)
+    response, missing = heartbeat(shard.machine, ctx, request, topology, out)
+    shard.apply(out.result(), ctx.now_ms)
+    return Result(response, appends=_make_topics(broker, ctx, missing, response) if missing else ())
+
+
+def _check_enabled(broker: StreamsView) -> None:
+    level = broker.metadata.feature_levels.get("streams.version", 1)  # 1 is in force until another one is recorded
+    if level < 1 or STREAMS not in broker.config.group_coordinator_rebalance_protocols:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "streams groups are switched off")
+
+
+# -- what can be wrong with a heartbeat whatever the group ---------------------------------------------------------
+
+
+def _check(request: StreamsGroupHeartbeatRequest) -> None:
+    """Errors: INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY."""
+    if request.topology is not None:
+        _check_topic_names(request.topology)
+    _check_supported(request)
+    _check_text(request.member_id, "MemberId")
+    _check_text(request.group_id, "GroupId")
+    _check_text(request.rack_id, "RackId")
+    lists = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
+    epoch = request.member_epoch
+    if epoch == JOINING_EPOCH:
+        if request.rebalance_timeout_ms == -1:
+            raise _invalid("RebalanceTimeoutMs must be provided in first request.")
+        if any(tasks is None or tasks for tasks in lists):
+            raise _invalid("ActiveTasks, StandbyTasks and WarmupTasks must be empty when (re-)joining.")
+        if request.topology is None:
+            raise _invalid("Topology must be non-null when (re-)joining.")
+        _check_changelogs(request.topology)
+    elif epoch <= STATIC_LEAVING_EPOCH:
+        raise _invalid("InstanceId can't be null." if epoch == STATIC_LEAVING_EPOCH else "MemberEpoch is invalid.")
+    if any(tasks is not None for tasks in lists) and any(tasks is None for tasks in lists):
+        raise _invalid("If one of the task lists is non-null, all must be.")
+    if epoch != JOINING_EPOCH and request.topology is not None:
+        raise _invalid("Topology can only be provided when (re-)joining.")
+
+
+def _check_topic_names(topology: StreamsGroupHeartbeatRequestTopology) -> None:
+    names = dict.fromkeys(
+        name
+        for s in topology.subtopologies
+        for name in (
+            *s.source_topics,
+            *s.repartition_sink_topics,
+            *(t.name for t in s.repartition_source_topics),
+            *(t.name for t in s.state_changelog_topics),
+        )
+    )
+    prohibited = [name for name in names if name in INTERNAL_TOPICS]
+    if prohibited:
+        raise _bad_topology(f"Topics of the broker's own cannot be in a topology: {','.join(prohibited)}.")
+    illegal = [name for name in names if name_fault(name)]
+    if illegal:
+        raise _bad_topology(f"These are no valid topic names: {','.join(illegal)}.")
+
+
+def _check_supported(request: StreamsGroupHeartbeatRequest) -> None:
+    if request.instance_id is not None:
+        raise _invalid("Static membership is not yet supported.")
+    if request.task_offsets is not None or request.task_end_offsets is not None:
+        raise _invalid("TaskOffsets and TaskEndOffsets are not supported yet.")
+    if request.warmup_tasks:
+        raise _invalid("WarmupTasks are not supported yet.")
+    if request.topology is not None and any(s.source_topic_regex for s in request.topology.subtopologies):
+        raise _invalid("Regular expressions for source topics are not supported yet.")
+
+
+def _check_changelogs(topology: StreamsGroupHeartbeatRequestTopology) -> None:
+    if topology.epoch < 0:
+        raise _invalid("The topology epoch is negative.")
+    for subtopology in topology.subtopologies:
+        for topic in subtopology.state_changelog_topics:
+            if topic.partitions:
+                raise _bad_topology(f"The partitions of changelog topic {topic.name} are not for the client to decide.")
+
+
+def _check_text(text: str | None, name: str) -> None:
+    if text is not None and not text.strip():
+        raise _invalid(f"{name} can't be empty.")
+
+
+def _invalid(why: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, why)
+
+
+def _bad_topology(why: str) -> KafkaError:
+    return KafkaError(ErrorCode.STREAMS_INVALID_TOPOLOGY, why)
+
+
+# -- internal topics -----------------------------------------------------------------------------------------------
+
+
+def _make_topics(
+    broker: Any, ctx: Context, missing: Sequence[InternalTopic], response: StreamsGroupHeartbeatResponse
+) -> Sequence[tuple[Any, Sequence[Any]]]:
+    """The records that make the internal topics; the status says which could not be made, and why."""
+    from broker.handlers.topics import create_topics
+    from protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+
+    wanted = [
+        CreatableTopic(
+            name=topic.name,
+            num_partitions=topic.partitions,
+            replication_factor=topic.replication_factor,
+            configs=[CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()],
+        )
+        for topic in missing
+    ]
+    try:
+        result = create_topics(broker, ctx, CreateTopicsRequest(topics=wanted))
+    except KafkaError as error:
+        _tell_failures([error.message or error.code.name], response)
+        return ()
+    _tell_failures([f"{t.name} ({t.error_message})" for t in result.response.topics if t.error_code], response)
+    return result.appends
+
+
+def _tell_failures(failures: Sequence[str], response: StreamsGroupHeartbeatResponse) -> None:
+    for status in response.status or ():
+        if failures and status.status_code == MISSING_INTERNAL_TOPICS:
+            more = len(failures) - NAMES_SHOWN
+            listed = ", ".join(failures[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+            status.status_detail += f"; they could not be made: {listed}."
+
+
+# -- describing ----------------------------------------------------------------------------------------------------
+
+
+def streams_group_describe(broker: StreamsView, ctx: Context, request: StreamsGroupDescribeRequest) -> Result:
+    """Epochs, topology and members of streams groups.
+
+    Errors:  UNSUPPORTED_VERSION; a group each: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND (also for groups of other types),
+             NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
+    """
+    _check_enabled(broker)
+    groups = []
+    for group_id in request.group_ids:
+        try:
+            described = described_group(_find(broker, ctx, group_id))
+        except KafkaError as error:
+            described = StreamsGroupDescribeResponseDescribedGroup(
+                group_id=group_id, error_code=error.code, error_message=error.message
+            )
+        else:
+            if request.include_authorized_operations:
+                described.authorized_operations = GROUP_OPERATIONS
+        groups.append(described)
+    return Result(StreamsGroupDescribeResponse(groups=groups))
+
+
+def _find(broker: StreamsView, ctx: Context, group_id: str) -> StreamsGroup:
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+    machine = broker.group_shard(group_id, ctx).machine
+    group = machine.groups.get(group_id)
+    if not isinstance(group, StreamsGroup):
+        raise not_a_streams_group(group_id, group if group is not None else (machine.has_group(group_id) or None))
+    return group
