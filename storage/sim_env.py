@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Final
 
-from storage.env import Buffer, Clock, Env, File, Rng
+from storage.env import Buffer, Clock, Env, File, Rng, Syncable
 from storage.errors import LockedError
 
 ALL_KINDS: Final = ("write", "truncate", "sync", "replace", "rename", "remove", "mkdir", "sync_dir")
@@ -245,7 +245,7 @@ class MemoryFiles:
         self._change("sync_dir")
         self._durable[path] = dict(self._names[path])
 
-    def start_sync(self, file: File) -> Callable[[], bool]:
+    def start_sync(self, file: Syncable) -> Callable[[], bool]:
         """At once: a simulated world has no second thread."""
         file.sync()
         return lambda: True
