@@ -286,7 +286,7 @@ class Broker:
     ) -> None:
         """Keep the reply to an OffsetFetch for the next time (see commit_path)."""
         shard, columns = sources
-        self._keep_answer(connection, question, Answer(api_version, shard, [(c, c.version) for c in columns], reply))
+        self._keep_answer(connection, question, Answer(api_version, shard, [(c, c.mark()) for c in columns], reply))
 
     # -- connections
 

@@ -258,11 +258,13 @@ class CommitPath:
             return False
         head.topic, head.topic_name, head.partitions = topic, topic.name, partitions
         head.highest = max(partitions)
-        head.dense = partitions == tuple(range(n))
+        head.dense = partitions == tuple(range(partitions[0], partitions[0] + n))
         headers = b"\x00"
         if self._broker.config.offsets_provenance:
             headers = encode_headers(provenance(head.member_id, head.instance, head.generation, head.client_id))
         head.batch = CommitBatch(head.group_id, topic.name, topic.topic_id, partitions, headers)
+        if head.batch.size > self._broker.config.message_max_bytes:
+            return False  # more than one batch
         head.columns = None
         name = topic.name.encode()
         label = topic.topic_id if head.version >= 10 else _uvarint_bytes(len(name) + 1) + name
@@ -275,6 +277,17 @@ class CommitPath:
     def _fence(self, shard: Any, group: Any, head: Head) -> bool:
         """Ask the group whether this member may commit; its session is refreshed by it."""
         check, accepted = self._broker.check_offset_commit, self._broker.offset_commit_accepted
+        if group.group_type != "classic":
+            topic = head.topic
+            code = shard.machine.check_offset_commit(
+                head.group_id,
+                head.version,
+                head.generation,
+                head.member_id,
+                head.instance,
+                lambda: [(topic.name, topic.topic_id, index) for index in head.partitions],
+            )
+            return bool(code == ErrorCode.NONE)
         if check(group, head.version, head.generation, head.member_id, head.instance) != ErrorCode.NONE:
             return False
         for name, deadline_ms in accepted(group, head.member_id, self._broker.now_ms):
@@ -296,7 +309,7 @@ class Answer:
 
     __slots__ = ("machine", "reply", "reply_size", "shape", "shard", "sources", "version")
 
-    def __init__(self, version: int, shard: Any, sources: list[tuple[Any, int]], reply: bytes) -> None:
+    def __init__(self, version: int, shard: Any, sources: list[tuple[Any, object]], reply: bytes) -> None:
         self.version = version
         self.shard = shard
         self.machine = shard.machine
@@ -324,8 +337,8 @@ class FetchPath:
         machine = answer.machine
         if shard.machine is not machine or shard.state is not READY or answer.shape != machine.offsets.shape:
             return None
-        for columns, version in answer.sources:
-            if columns.version != version:
+        for columns, seen in answer.sources:
+            if columns.seen is not seen:
                 return None
         durability = self._broker.durability
         if not durability.is_settled(shard.journal):

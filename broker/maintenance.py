@@ -130,13 +130,13 @@ class Maintenance:
 
     def _clean_shards(self, shards: Sequence[Shard]) -> Iterator[None]:
         for shard in shards:
-            if shard.log is not None:
-                yield from self._clean_log(shard.log, shard.log.flushed_offset)
+            if shard.log is not None and shard.may_be_cleaned:
+                yield from self._clean_log(shard.log, shard.journal.durable_offset, commits=True)
 
-    def _clean_log(self, log: Log, last_stable_offset: int) -> Iterator[None]:
+    def _clean_log(self, log: Log, last_stable_offset: int, *, commits: bool = False) -> Iterator[None]:
         try:
             if self._is_dirty(log):
-                yield from log.clean(self._broker.now_ms, last_stable_offset)
+                yield from log.clean(self._broker.now_ms, last_stable_offset, commits=commits)
         except FAILURES as error:
             logger.error("cleaning %s: %s", log.directory, error)
 

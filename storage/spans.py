@@ -38,12 +38,11 @@ def span_of(headers: Headers) -> Span | None:
 class Runs(Generic[T]):
     """Records in log order, put together to runs of one commit each."""
 
-    __slots__ = ("_held", "_size", "_span")
+    __slots__ = ("_held", "_span")
 
     def __init__(self) -> None:
         self._span: Span | None = None
         self._held: list[T] = []
-        self._size = 0
 
     @property
     def is_open(self) -> bool:
@@ -55,15 +54,12 @@ class Runs(Generic[T]):
         return self._span is not None and span_of(headers) == self._span
 
     def add(self, span: Span, item: T) -> None:
-        """One more record of the commit `span`; whatever run was open before is closed."""
-        assert self._span is None or self._span == span
+        """One more record of the commit `span`; a run of another one is closed before."""
         self._span = span
-        self._size += 1
-        if self._size <= span[1]:
-            self._held.append(item)
+        self._held.append(item)
 
     def close(self) -> tuple[list[T], bool]:
         """The run that ends here, and whether it is whole."""
-        held, whole = self._held, self._span is not None and self._size == self._span[1]
-        self._span, self._held, self._size = None, [], 0
+        held, whole = self._held, self._span is not None and len(self._held) == self._span[1]
+        self._span, self._held = None, []
         return held, whole

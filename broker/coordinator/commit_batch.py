@@ -38,7 +38,7 @@ class CommitBatch:
     timestamp, topic id), Kafka's own schemas.
     """
 
-    __slots__ = ("_args", "_end", "_n", "_pack")
+    __slots__ = ("_args", "_end", "_n", "_pack", "size")
 
     def __init__(
         self, group_id: str, topic: str, topic_id: bytes, partitions: Sequence[int], headers: bytes = b"\x00"
@@ -61,7 +61,9 @@ class CommitBatch:
             headers = b"\x00"
         layout.append(f"{len(last)}s")
         args.append(last)
-        self._pack = Struct("".join(layout)).pack
+        layout_struct = Struct("".join(layout))
+        self._pack = layout_struct.pack
+        self.size = BATCH_HEAD.size + layout_struct.size
         self._args = args
         self._n = n
         self._end = 8 + 5 * n

@@ -22,30 +22,20 @@ class PendingOffsets:
     ) -> None:
         """Replay of an offset record that is part of a transaction."""
         columns = self._table.topic_or_new(group_id, topic)
-        if columns.pending is None:
-            columns.pending = {}
-        columns.pending.setdefault(partition, {})[producer_id] = Pending(committed, record_offset)
-        columns.version += 1
+        columns.pend(partition, producer_id, Pending(committed, record_offset))
         self._places.setdefault(producer_id, {}).setdefault((group_id, topic), set()).add(partition)
 
     def end(self, producer_id: int, *, commit: bool) -> None:
         """Replay of a marker: all of the producer's offsets become committed at once, or go."""
         for (group_id, topic), partitions in self._places.pop(producer_id, {}).items():
             columns = self._table.topic(group_id, topic)
-            if columns is None or columns.pending is None:
+            if columns is None:
                 continue  # deleted meanwhile
             for partition in partitions:
-                producers = columns.pending.get(partition)
-                pending = producers.pop(producer_id, None) if producers is not None else None
-                if pending is None:
-                    continue
-                if not producers:
-                    del columns.pending[partition]
-                if commit and pending.committed is not None:
+                pending = columns.unpend(partition, producer_id)
+                if pending is not None and commit and pending.committed is not None:
                     columns.put(partition, pending.committed, pending.record_offset)
-            if not columns.pending:
-                columns.pending = None
-            columns.version += 1
+            columns.tidy()
             self._table.drop_empty(group_id, topic, columns)
 
     def producer_ids(self) -> list[int]:

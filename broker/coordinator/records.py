@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 from broker.coordinator.commit_batch import offset_key_prefix
 from protocol.codegen import codec
-from protocol.messages.coordinator_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from protocol.messages.coordinator_records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitValue,
+    encode_record,
+)
 
 if TYPE_CHECKING:
+    from broker.coordinator.columns import Committed
     from broker.coordinator.groups.classic import ClassicGroup
     from broker.coordinator.groups.member import Member
     from broker.coordinator.result import Record
@@ -82,6 +89,22 @@ def _members(
 def _group_record(group_id: str, value: GroupMetadataValue) -> Record:
     body = codec(GroupMetadataValue, GROUP_METADATA_VERSION).encode(value)
     return group_key(group_id), GROUP_METADATA_VERSION.to_bytes(2, "big") + body
+
+
+def offset_value(committed: Committed) -> bytes:
+    """The value of an offset record, in the version Kafka chooses.
+
+    Only version 1 has room for an expiry, and none for leader epoch and topic id.
+    """
+    value = OffsetCommitValue(
+        offset=committed.offset,
+        leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+        commit_timestamp=committed.commit_timestamp_ms,
+        expire_timestamp=committed.expire_timestamp_ms,
+        topic_id=committed.topic_id,
+    )
+    return encode_record(value, 4 if committed.expire_timestamp_ms < 0 else 1)
 
 
 def offset_tombstones(group_id: str, partitions: Mapping[str, Iterable[int]]) -> list[Record]:

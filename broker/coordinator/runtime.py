@@ -6,18 +6,17 @@ import logging
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from broker.coordinator.replay import Replay
 from broker.coordinator.result import Context, Record, Result, Token
+from broker.coordinator.spans import are_offsets, span_batches
 from broker.journal import Journal
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record_batch import (
     ABORT,
     COMMIT,
     TRANSACTIONAL,
-    BatchHeader,
     build_batch,
     control_batch,
-    control_type,
-    iter_records,
 )
 from storage.errors import StorageError
 
@@ -29,7 +28,7 @@ logger = logging.getLogger("momus.shard")
 # closed: loaded, but its log could neither be written nor cut back; whoever needs it next tries again
 UNLOADED, LOADING, READY, CLOSED = "unloaded", "loading", "ready", "closed"
 LOAD_AT_ONCE_BYTES = 1 << 20  # a log up to this size is replayed when first asked for: about 10 ms
-RECORDS_A_SLICE = 500  # of a larger one, replayed before the loop gets its turn: about 2 ms
+COST_A_SLICE = 4000  # of a larger one, replayed before the loop gets its turn: about 2 ms
 
 
 class Machine(Protocol):
@@ -98,6 +97,7 @@ class Shard:
         self._alarms: dict[Hashable, int] = {}
         self._loads = 0  # begun so far: an older one that still runs in the background gives up
         self.parked: set[Token] = set()
+        self.cleanable_from = 0
 
     def __str__(self) -> str:
         return self.name
@@ -141,22 +141,19 @@ class Shard:
             self.journal = Journal(self, is_shard=True)
 
     def _replay_log(self, load: int) -> Iterator[None]:
-        machine, done = self._make_machine(), 0
+        machine, cost = self._make_machine(), 0
+        replay = Replay(machine)
         try:
             for header, batch in self.log.batches(self.log.log_start_offset):
                 if header.base_offset >= self.journal.durable_offset:  # could not be cut off
                     break
-                for record in iter_records(batch):
-                    if header.is_control:
-                        self._replay_control(machine, header, record.key)
-                    else:
-                        machine.replay(record.key, record.value, record.offset, header.producer_id)
-                done += header.record_count
-                if done >= RECORDS_A_SLICE:
-                    done = 0
+                cost += replay.batch(header, batch)
+                if cost >= COST_A_SLICE:
+                    cost = 0
                     yield
                     if load != self._loads:
                         return
+            repairs = replay.repairs()
         except Exception:
             if load == self._loads:
                 self.state = UNLOADED  # the next one who needs it tries again
@@ -165,11 +162,20 @@ class Shard:
         if self.log.broken:
             self.state = CLOSED
         else:
-            self._begin()
+            self._begin(repairs)
 
-    def _begin(self) -> None:
+    def _begin(self, repairs: Sequence[Record] = ()) -> None:
         self.state = READY
+        if repairs:
+            logger.warning("%s: a commit was cut short; what was right before it is committed again", self.name)
+            self.append(repairs)
+        self.cleanable_from = self.log.end_offset  # once durable: the cleaner may not come before the repairs
         self.apply(self.machine.on_load(self._host.internal_context()))
+
+    @property
+    def may_be_cleaned(self) -> bool:
+        """Whether the log is known to say what the state says."""
+        return self.state is READY and self.journal.durable_offset >= self.cleanable_from
 
     def advance(self, durable_offset: int) -> None:
         """Everything below this offset is durable; the replies are released by the journal."""
@@ -233,7 +239,10 @@ class Shard:
             producer_epoch=producer_epoch,
             attributes=TRANSACTIONAL if producer_id >= 0 else 0,
         )
-        self._append_batch(batch, len(records), now_ms)
+        if len(batch) <= log.config.max_message_bytes or producer_id >= 0 or not are_offsets(records):
+            self._append_batch(batch, len(records), now_ms)
+        else:
+            self._append_span(records, now_ms)
         replay = self.machine.replay
         for offset, record in enumerate(records, base):
             replay(record[0], record[1], offset, producer_id)
@@ -267,10 +276,22 @@ class Shard:
             raise
         self._host.touch(self.journal)
 
-    def _replay_control(self, machine: Any, header: BatchHeader, key: bytes | None) -> None:
-        kind = control_type(key) if key is not None else -1
-        if kind in (ABORT, COMMIT):
-            machine.replay_marker(header.producer_id, header.producer_epoch, commit=kind == COMMIT)
+    def _append_span(self, records: Sequence[Record], now_ms: int) -> None:
+        """Append what is too large for one batch as several; they count only together (see storage.spans)."""
+        log = self.log
+        batches = span_batches(
+            records,
+            base_offset=log.end_offset,
+            leader_epoch=log.leader_epoch,
+            timestamp_ms=now_ms,
+            max_bytes=log.config.max_message_bytes,
+        )
+        try:
+            log.append_together(batches, max_timestamp_ms=now_ms)
+        except StorageError:
+            self.reload()
+            raise
+        self._host.touch(self.journal)
 
     def set_timer(self, name: Hashable, deadline_ms: int | None) -> None:
         """Set, move or cancel a timer. A deadline that moves on costs a store: the alarm set before finds it moved."""

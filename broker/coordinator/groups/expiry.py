@@ -60,15 +60,17 @@ def _expired_partitions(
             return []
         if base_ms >= 0:
             return columns.partitions()
-        if min(columns.commit_ts, default=0) > limit_ms:  # a cell without a commit only makes this look further
+        if columns.oldest_ms > limit_ms:
             return []
     expired = []
     for partition in columns.partitions():
-        own_ms = columns.expire.get(partition, -1) if columns.expire else -1
+        committed = columns.get(partition)
+        assert committed is not None
+        own_ms = committed.expire_timestamp_ms
         if own_ms >= 0:
             is_expired = now_ms >= own_ms
         else:
-            is_expired = (base_ms if base_ms >= 0 else columns.commit_ts[partition]) <= limit_ms
+            is_expired = (base_ms if base_ms >= 0 else committed.commit_timestamp_ms) <= limit_ms
         if is_expired:
             expired.append(partition)
     return expired
