@@ -8,7 +8,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from broker.backlog import Backlog
 from broker.commit_path import Answer, CommitPath, FetchPath
+from broker.connection import PARKED_BYTES
 from broker.coordinator.epochs import check_offset_commit, on_offset_commit_accepted
 from broker.coordinator.placement import shard_index
 from broker.coordinator.result import Context, Token
@@ -65,9 +67,8 @@ class Broker:
         self.metrics = Metrics()
         self.now_ms = env.clock.now_ms()
         self.request_limit = config.socket_request_max_bytes
-        self.queued_limit = config.queued_max_bytes  # of requests that have not come whole, on all connections
-        self.backlog_limit = config.queued_max_bytes_per_connection  # of replies that wait on one connection
-        self.queued_bytes = 0
+        self.backlog = Backlog(config.queued_max_bytes)  # of all connections
+        self.backlog_limit = config.queued_max_bytes_per_connection  # of replies that wait on one
         self.connections: set[Connection] = set()
         self.parked: dict[Token, ParkedRequest] = {}
         self.background: deque[Iterator[None]] = deque()
@@ -256,6 +257,7 @@ class Broker:
         parked.own_frame()
         self.parked[token] = parked
         token[0].parked.add(token[1])
+        token[0].unsent += PARKED_BYTES
         if shard is not None:
             shard.parked.add(token)
 

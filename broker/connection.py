@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from storage.errors import StorageError
+
 if TYPE_CHECKING:
     from broker.broker import Broker
     from storage.log import FileSlice
@@ -21,6 +23,8 @@ Reply: TypeAlias = "bytes | list[bytes | FileSlice] | None"
 CHUNK_BYTES = 1 << 20  # what is read of a segment at once for a slow or large fetch
 WRITE_BUFFER_BYTES = 1 << 19  # unsent bytes after which a client counts as slow
 BACKLOG_SLOTS = 4096  # replies not sent yet after which a connection's requests wait
+PARKED_BYTES = 4096  # what a request takes that waits for something
+SMALL_BYTES = 4096  # what a connection may hold without being counted
 
 
 class Connection:
@@ -40,6 +44,7 @@ class Connection:
         "commit_heads",
         "fetch_answers",
         "fetch_waits",
+        "halted",
         "head_lengths",
         "host",
         "last_active_ms",
@@ -58,6 +63,7 @@ class Connection:
         "stuffed",
         "transport",
         "unsent",
+        "weight",
     )
 
     def __init__(self, broker: Broker, node_id: int, listener: Any) -> None:
@@ -72,6 +78,8 @@ class Connection:
         self.out: list[Reply] = []
         self.base = 0  # the slot of out[0]
         self.unsent = 0  # bytes of replies that wait in out
+        self.halted = False  # nothing is read from the client until it has read
+        self.weight = 0  # of what it holds, as the backlog knows it
         self.barred = False  # has seen what is not synced yet: only `release` sends
         self.partial = b""  # an incomplete frame's first bytes, or whole frames that wait
         self.parts: list[bytes] = []  # the rest of a large incomplete frame, as it came
@@ -103,9 +111,8 @@ class Connection:
         self.closed = True
         self.partial = b""
         self.parts.clear()
-        self.broker.queued_bytes -= self.parts_size
-        self.parts_size = 0
         self.stream.clear()
+        self.broker.backlog.weigh(self, 0, progress=True)
         self.broker.disconnected(self)
 
     def eof_received(self) -> bool:
@@ -115,26 +122,56 @@ class Connection:
     def pause_writing(self) -> None:
         """The client reads more slowly than we write: ask it nothing more until it has caught up."""
         self.stuffed = True
-        self.transport.pause_reading()
+        self._halt()
+        self._weigh()
 
     def resume_writing(self) -> None:
         """The client has caught up."""
         self.stuffed = False
-        self._pump()
-        if not self.stuffed and not self.closed:
+        if not self.closed:
+            self._pump()
+            self._resume()
+            self._weigh()
+
+    def _halt(self) -> None:
+        self.halted = True
+        self.transport.pause_reading()
+
+    def _resume(self) -> None:
+        """Ask the client for more, unless too much waits for it."""
+        behind = self.unsent > self.broker.backlog_limit or len(self.out) > BACKLOG_SLOTS
+        if not (self.stuffed or self.stream or self.closed or behind):
+            self.halted = False
             self.transport.resume_reading()
             self._go_on()
 
+    def _weigh(self, *, progress: bool = True) -> None:
+        """Tell the backlog how much memory the client's slowness takes."""
+        size = len(self.partial) + self.parts_size + self.unsent
+        if self.stuffed:
+            size += self.transport.get_write_buffer_size()
+        if size <= SMALL_BYTES:
+            size = 0
+        if (size or self.weight) and not self.closed:
+            self.weight = size
+            self.broker.backlog.weigh(self, size, progress=progress)
+
     def data_received(self, data: bytes) -> None:
         """Cut frames and hand them on."""
+        if self.closed:  # refused, and the transport has not noticed yet
+            return
         broker = self.broker
         self.last_active_ms = broker.begin_turn()
         broker.metrics.bytes_in += len(data)
         if self.needed:
-            joined = self._join(data)
-            if joined is None:
+            self.parts.append(data)
+            self.parts_size += len(data)
+            if self.parts_size < self.needed:
+                self._weigh()
                 return
-            data = joined
+            data = b"".join(self.parts)
+            self.parts.clear()
+            self.parts_size = self.needed = 0
         elif self.partial:
             data = self.partial + data
             self.partial = b""
@@ -142,32 +179,16 @@ class Connection:
 
     # -- frames
 
-    def _join(self, data: bytes) -> bytes | None:
-        """Collect the pieces of a large frame; its memory is taken as the bytes arrive, not as its size field says."""
-        broker = self.broker
-        self.parts.append(data)
-        self.parts_size += len(data)
-        broker.queued_bytes += len(data)
-        if self.parts_size < self.needed:
-            if broker.queued_bytes > broker.queued_limit and broker.queued_bytes != self.parts_size:
-                self.refuse(f"unfinished requests take {broker.queued_bytes} bytes, more than queued.max.bytes")
-            return None
-        joined = b"".join(self.parts)
-        broker.queued_bytes -= self.parts_size
-        self.parts.clear()
-        self.parts_size = self.needed = 0
-        return joined
-
     def _process(self, data: bytes) -> None:
         broker = self.broker
         commit, offset_fetch, dispatch, out = broker.commit, broker.offset_fetch, broker.dispatch, self.out
-        counts = broker.metrics.counts
+        counts, limit = broker.metrics.counts, broker.request_limit
         position, end = 0, len(data)
         unpack = FRAME_HEAD.unpack_from
         while end - position >= 12:
             size, api_key, api_version, correlation_id = unpack(data, position)
             stop = position + 4 + size
-            if stop > end or size < 8:
+            if stop > end or not 8 <= size <= limit:
                 break
             if api_key == 8:
                 reply = commit(self, data, position, stop, correlation_id)
@@ -175,6 +196,13 @@ class Connection:
                 reply = broker.produce(self, data, position, stop, correlation_id)
             elif api_key == 9:
                 reply = offset_fetch(self, data, position, stop, correlation_id)
+                if reply is not None:  # a small question may have a large answer
+                    self.unsent += len(reply)
+                    if self.unsent > broker.backlog_limit:
+                        counts[api_key] += 1
+                        out.append(reply)
+                        position = stop
+                        break
             else:
                 reply = None
             if reply is not None:
@@ -192,6 +220,9 @@ class Connection:
             self._keep(data, position, end)
         if out:
             broker.durability.speaks(self)
+            if self.unsent > broker.backlog_limit or len(out) > BACKLOG_SLOTS:
+                self._halt()
+        self._weigh()
 
     def _keep(self, data: bytes, position: int, end: int) -> None:
         """Keep what is not a whole frame, or may not be worked on yet."""
@@ -207,11 +238,8 @@ class Connection:
                 self.needed = size + 4
                 self.parts.append(data[position:end])
                 self.parts_size = left
-                self.broker.queued_bytes += left
                 return
         self.partial = data[position:end]
-        if self.unsent > self.broker.backlog_limit or len(self.out) > BACKLOG_SLOTS:
-            self.transport.pause_reading()
 
     def _go_on(self) -> None:
         """Work on the frames that had to wait for replies to leave."""
@@ -248,6 +276,8 @@ class Connection:
         if not self.closed:
             self.out[slot - self.base] = reply
             self.unsent += size_of(reply)
+            if self.unsent > SMALL_BYTES:
+                self._weigh(progress=False)
 
     def drain(self) -> None:
         """Send all replies that are ready and in order."""
@@ -281,9 +311,10 @@ class Connection:
             self.unsent = 0
         else:
             self.unsent = sum(size_of(reply) for reply in out)
-        if self.partial and not self.stuffed and not self.stream:
-            self.transport.resume_reading()
-            self._go_on()
+        if self.halted:
+            self._resume()
+        if self.weight:
+            self._weigh()
 
     def _send_parts(self, replies: Sequence[Reply]) -> None:
         """Queue replies of which some have parts in segment files."""
@@ -304,7 +335,11 @@ class Connection:
                 chunk = part
                 done += 1
             else:
-                chunk = part.pread(CHUNK_BYTES, self.streamed)
+                try:
+                    chunk = part.pread(CHUNK_BYTES, self.streamed)
+                except (OSError, StorageError) as error:  # half of the reply may have left: there is no other way
+                    self.refuse(f"the records it asked for cannot be read: {error}")
+                    break
                 self.streamed += len(chunk)
                 if self.streamed == len(part):
                     self.streamed = 0
@@ -317,7 +352,7 @@ class Connection:
 def size_of(reply: Reply) -> int:
     """Bytes of memory a waiting reply takes; parts in files take none."""
     if reply is None:
-        return 0
+        return PARKED_BYTES
     if isinstance(reply, bytes):
         return len(reply)
     return sum(len(part) for part in reply if isinstance(part, bytes))

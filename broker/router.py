@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from contextlib import suppress
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
@@ -83,7 +84,8 @@ def encode_reply(route: Route, api_version: int, correlation_id: int, response: 
         size = 4 + len(tags) + sum(map(len, parts))
         head = REPLY_HEAD.pack(size, correlation_id) + tags
         if size <= SMALL_FETCH_BYTES:
-            return head + b"".join([part if isinstance(part, bytes) else part.read() for part in parts])
+            with suppress(OSError, StorageError):  # whoever sends it will meet it again
+                return head + b"".join([part if isinstance(part, bytes) else part.read() for part in parts])
         return [head, *parts]
     body = message.encode(response)
     return REPLY_HEAD.pack(4 + len(tags) + len(body), correlation_id) + tags + body

@@ -1,0 +1,342 @@
+"""Replies leave in request order and at the client's speed; what waits for slow clients is bounded."""
+
+from __future__ import annotations
+
+import pytest
+from core_broker import Client, World, make_topic, split_frames
+from core_requests import commit_request, fetch_bytes, fetch_request, produce_request
+
+from broker.connection import BACKLOG_SLOTS, CHUNK_BYTES, PARKED_BYTES, WRITE_BUFFER_BYTES
+from protocol.messages.classic_group import HeartbeatRequest
+from protocol.messages.cluster import MetadataRequest
+from protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
+from storage.errors import StorageError
+from storage.segment import FileSlice
+
+METADATA = MetadataRequest(topics=None)
+ALL = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)])
+
+
+@pytest.fixture
+def world():
+    world = World("os")
+    make_topic(Client(world), "t", 4)
+    return world
+
+
+def correlation_ids(client: Client) -> list[int]:
+    return [int.from_bytes(body[:4], "big") for body in split_frames(bytes(client.transport.received))]
+
+
+# -- order
+
+
+def test_replies_wait_for_a_parked_request_and_keep_their_order(world):
+    client, producer = Client(world), Client(world)
+    client.send(fetch_request("t", 0, 0, max_wait_ms=60_000), 12)
+    client.send(commit_request("g", {0: 1}), 8)
+    client.send(fetch_request("t", 1, 0, max_wait_ms=60_000), 12)
+    client.send(METADATA, 12)
+    world.run()
+    assert correlation_ids(client) == []
+    producer.call(produce_request("t", 1, b"second"), 9)
+    assert correlation_ids(client) == [], "the one before it is parked still"
+    producer.call(produce_request("t", 0, b"first"), 9)
+    assert correlation_ids(client) == [1, 2, 3, 4]
+
+
+def test_parked_request_is_answered_when_its_time_is_over(world):
+    client = Client(world)
+    client.send(fetch_request("t", 0, 0, max_wait_ms=500), 12)
+    client.send(METADATA, 12)
+    world.advance(499)
+    assert correlation_ids(client) == []
+    world.advance(1)
+    assert correlation_ids(client) == [1, 2]
+
+
+def test_client_that_goes_leaves_nothing_behind(world):
+    client = Client(world)
+    for _ in range(3):
+        client.send(fetch_request("t", 0, 0, max_wait_ms=60_000), 12)
+        client.send(METADATA, 12)
+    world.run()
+    assert len(world.broker.parked) == 3
+    client.leave()
+    world.run()
+    assert not world.broker.parked
+    assert client.connection not in world.broker.connections
+    assert world.broker.backlog.bytes == 0
+    partition = world.broker.partition(world.broker.metadata.topics["t"], 0)
+    assert not partition.waiters
+    Client(world).call(produce_request("t", 0, b"v"), 9)
+    world.advance(60_000)
+
+
+def test_client_that_is_refused_with_parked_requests_leaves_nothing_behind(world):
+    client = Client(world)
+    client.send(fetch_request("t", 0, 0, max_wait_ms=60_000), 12)
+    world.run()
+    client.send_bytes(b"\xff\xff\xff\xff")
+    world.run()
+    assert client.closed
+    assert not world.broker.parked
+    Client(world).call(produce_request("t", 0, b"v"), 9)
+    world.advance(60_000)
+
+
+def test_client_that_goes_before_its_sync_harms_nobody():
+    world = World("fsync")
+    client, other = Client(world), Client(world)
+    make_topic(other, "t", 4)
+    world.auto_sync = False
+    client.send(commit_request("g", {0: 1}), 8)
+    other.send(commit_request("g", {1: 1}), 8)
+    world.run()
+    client.leave()
+    world.run()
+    world.sync()
+    world.run()
+    assert len(other.replies()) == 1
+    assert client.transport.received == b""
+
+
+# -- slow readers
+
+
+def flood(client: Client, request, version: int, count: int) -> None:
+    for _ in range(count):
+        client.send(request, version)
+
+
+def test_client_that_never_reads_is_not_read_from_and_holds_little(world):
+    make_topic(Client(world), "wide", 1000)
+    client, healthy = Client(world), Client(world)
+    client.transport.stalled = True
+    flood(client, METADATA, 12, 200)
+    world.run()
+    assert not client.transport.reading
+    assert client.pending, "the rest waits where the client is"
+    limit = world.broker.backlog_limit + WRITE_BUFFER_BYTES + 100_000
+    assert client.transport.most_buffered < limit
+    assert client.connection.unsent < limit
+    assert healthy.call(METADATA, 12).topics
+    # it reads again: everything comes, in order
+    client.transport.stalled = False
+    while client.pending or client.transport.buffer:
+        client.transport.read()
+        world.run()
+    assert correlation_ids(client) == list(range(1, 201))
+    assert world.broker.backlog.bytes == 0
+
+
+def test_client_that_reads_a_little_now_and_then_gets_it_all_in_bounded_memory(world):
+    make_topic(Client(world), "wide", 300)
+    client = Client(world)
+    client.transport.stalled = True
+    flood(client, METADATA, 12, 500)
+    world.run()
+    for _ in range(100_000):
+        if not client.pending and not client.transport.buffer:
+            break
+        client.transport.read(100_000)
+        world.run()
+        assert len(client.transport.buffer) < 3 << 20
+    assert correlation_ids(client) == list(range(1, 501))
+
+
+def test_kept_answers_to_small_questions_are_held_back_like_others(world):
+    make_topic(Client(world), "wide", 200)
+    client = Client(world)
+    for topic in ("wide", "t"):
+        client.call(commit_request("g", {p: p for p in range(4)}, topic, metadata="m" * 1000), 8)
+    client.call(ALL, 8)
+    client.call(ALL, 8)
+    client.transport.stalled = True
+    flood(client, ALL, 8, 4000)
+    world.run()
+    assert client.transport.most_buffered < world.broker.backlog_limit + WRITE_BUFFER_BYTES + 100_000
+    assert not client.transport.reading
+    client.transport.stalled = False
+    while client.pending or client.transport.buffer:
+        client.transport.read()
+        world.run()
+    assert len(correlation_ids(client)) == 4000 + 4
+
+
+def test_large_replies_behind_a_parked_request_are_bounded(world):
+    make_topic(Client(world), "wide", 1000)
+    client, producer = Client(world), Client(world)
+    client.send(fetch_request("t", 0, 0, max_wait_ms=600_000), 12)
+    flood(client, METADATA, 12, 100)
+    world.run()
+    assert client.connection.unsent < world.broker.backlog_limit + 100_000
+    assert not client.transport.reading
+    producer.call(produce_request("t", 0, b"v"), 9)
+    assert correlation_ids(client) == list(range(1, 102))
+
+
+def test_parked_requests_of_one_connection_are_bounded(world):
+    client, producer = Client(world), Client(world)
+    flood(client, fetch_request("t", 0, 0, max_wait_ms=600_000), 12, 2000)
+    world.run()
+    assert len(world.broker.parked) <= world.broker.backlog_limit // PARKED_BYTES + 1
+    producer.call(produce_request("t", 0, b"v"), 9)
+    for _ in range(2000):
+        world.run()
+    assert correlation_ids(client) == list(range(1, 2001))
+
+
+def test_small_replies_that_cannot_leave_are_bounded_in_number(world):
+    client, producer = Client(world), Client(world)
+    client.send(fetch_request("t", 0, 0, max_wait_ms=600_000), 12)
+    flood(client, commit_request("g", {0: 1}), 8, 20_000)
+    world.run()
+    slots = len(client.connection.out)
+    assert slots <= BACKLOG_SLOTS + (1 << 18) // 60
+    assert not client.transport.reading
+    producer.call(produce_request("t", 0, b"v"), 9)
+    for _ in range(20):
+        world.run()
+    assert correlation_ids(client) == list(range(1, 20_002))
+
+
+def test_clients_that_do_not_read_give_way_to_others_when_all_of_them_hold_too_much(caplog):
+    world = World("os", queued_max_bytes=str(4 << 20))
+    make_topic(Client(world), "wide", 1000)
+    slow = [Client(world) for _ in range(12)]
+    for client in slow:
+        client.transport.stalled = True
+        flood(client, METADATA, 12, 60)
+        world.run()
+        assert world.broker.backlog.bytes <= 4 << 20
+        assert sum(len(c.transport.buffer) for c in slow if not c.closed) <= 5 << 20
+    closed = [client.closed for client in slow]
+    assert 0 < sum(closed) < 12
+    assert closed == sorted(closed, reverse=True), "the first to stop reading is the first to go"
+    assert len([r for r in caplog.records if r.name == "momus.connection"]) == sum(closed)
+    healthy = Client(world)
+    assert healthy.call(METADATA, 12).topics
+    for client in slow:
+        client.leave()
+    world.run()
+    assert world.broker.backlog.bytes == 0
+
+
+def test_unfinished_requests_give_way_to_others_when_all_of_them_hold_too_much():
+    world = World("os", queued_max_bytes=str(4 << 20))
+    halves = [Client(world) for _ in range(100)]
+    for client in halves:
+        client.send_bytes((60_000).to_bytes(4, "big") + bytes(59_000))
+        world.run()
+    assert world.broker.backlog.bytes <= 4 << 20
+    assert halves[0].closed
+    assert not halves[-1].closed
+    # one that is large alone still comes in
+    big = Client(world)
+    make_topic(big, "t")
+    answer = big.call(produce_request("t", 0, *[b"v" * 9_000] * 100), 9)
+    assert answer.responses[0].partition_responses[0].error_code == 0
+
+
+def test_heartbeats_behind_a_slow_reader_of_another_connection_are_answered(world):
+    slow = Client(world)
+    slow.transport.stalled = True
+    make_topic(Client(world), "wide", 1000)
+    flood(slow, METADATA, 12, 60)
+    world.run()
+    assert Client(world).call(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 4).error_code
+
+
+# -- records straight from files
+
+
+@pytest.fixture
+def filled(world):
+    producer = Client(world)
+    for n in range(6):
+        answer = producer.call(produce_request("t", 0, *[bytes([n]) * 9_000] * 100), 9)
+        assert answer.responses[0].partition_responses[0].error_code == 0
+    return world
+
+
+def test_large_fetch_leaves_in_chunks_as_the_client_reads(filled):
+    world, client = filled, Client(filled)
+    expected = fetch_bytes(client.call(fetch_request("t", 0, 0), 12))
+    assert len(expected) > 5 * 900_000
+    slow = Client(world)
+    slow.transport.stalled = True
+    slow.send(fetch_request("t", 0, 0), 12)
+    slow.send(METADATA, 12)
+    world.run()
+    assert slow.transport.most_buffered <= WRITE_BUFFER_BYTES + CHUNK_BYTES
+    for _ in range(1000):
+        slow.transport.read(50_000)
+        world.run()
+        assert slow.transport.most_buffered <= WRITE_BUFFER_BYTES + CHUNK_BYTES
+        if not slow.transport.buffer:
+            break
+    first, second = slow.replies()
+    assert fetch_bytes(first) == expected
+    assert second.topics
+
+
+def test_small_fetch_and_replies_around_it_stay_whole_and_in_order(filled):
+    client = Client(filled)
+    for _ in range(3):
+        client.send(commit_request("g", {0: 1}), 8)
+        client.send(fetch_request("t", 0, 0), 12)
+        client.send(METADATA, 12)
+    filled.run()
+    assert correlation_ids(client) == list(range(1, 10))
+    assert len(client.replies()) == 9
+
+
+def test_fetch_whose_topic_is_deleted_while_it_leaves_is_whole(filled):
+    from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
+
+    world, client = filled, Client(filled)
+    expected = fetch_bytes(client.call(fetch_request("t", 0, 0), 12))
+    slow = Client(world)
+    slow.transport.stalled = True
+    slow.send(fetch_request("t", 0, 0), 12)
+    world.run()
+    client.call(DeleteTopicsRequest(topics=[DeleteTopicState(name="t", topic_id=bytes(16))], timeout_ms=1), 6)
+    slow.transport.stalled = False
+    slow.transport.read()
+    world.run()
+    assert fetch_bytes(slow.replies()[0]) == expected
+
+
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), StorageError("the log ends too early")])
+@pytest.mark.parametrize("size", [1, 100])
+def test_records_that_cannot_be_read_cost_only_who_asked_for_them(filled, error, size, monkeypatch, caplog):
+    world, client, other = filled, Client(filled), Client(filled)
+    if size == 1:
+        client.call(produce_request("t", 1, b"small"), 9)
+
+    def broken(self, n: int, at: int) -> bytes:
+        raise error
+
+    monkeypatch.setattr(FileSlice, "pread", broken)
+    caplog.clear()
+    client.send(fetch_request("t", 1 if size == 1 else 0, 0), 12)
+    other.send(commit_request("g", {0: 5}), 8)
+    world.run()
+    assert client.closed
+    assert len(other.replies()) == 1
+    assert len([r for r in caplog.records if r.levelname in ("WARNING", "ERROR")]) == 1
+
+
+def test_parked_fetch_whose_records_cannot_be_read_does_not_end_the_turn_of_others(world, monkeypatch):
+    client, other = Client(world), Client(world)
+    client.send(fetch_request("t", 0, 0, max_wait_ms=60_000), 12)
+    world.run()
+
+    def broken(self, n: int, at: int) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(FileSlice, "pread", broken)
+    answer = other.call(produce_request("t", 0, b"v"), 9)
+    assert answer.responses[0].partition_responses[0].error_code == 0
+    assert client.closed
