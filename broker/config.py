@@ -74,6 +74,7 @@ class BrokerConfig:
     group_consumer_max_heartbeat_interval_ms: int
     group_consumer_assignment_interval_ms: int
     group_consumer_max_size: int
+    group_commit_fencing: str
     group_consumer_regex_refresh_interval_ms: int
     group_streams_session_timeout_ms: int
     group_streams_min_session_timeout_ms: int

@@ -27,6 +27,7 @@ REPLY_HEAD = Struct(">ii")
 BROKER: Final = "broker"  # handler(broker, ctx, request)
 GROUP: Final = "group"  # handler(shard of request.group_id, ctx, request)
 PRODUCE, FETCH, API_VERSIONS = 0, 1, 18
+MODERN_HEARTBEATS: Final = (68, 88)  # of consumer and streams groups
 SMALL_FETCH_BYTES = 1 << 16  # up to this size one write of it all is quicker than reading as the client takes it
 
 
@@ -176,7 +177,9 @@ class Router:
         try:
             if route.target == GROUP:
                 if not request.group_id:
-                    raise KafkaError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+                    is_modern = route.api_key in MODERN_HEARTBEATS
+                    code = ErrorCode.INVALID_REQUEST if is_modern else ErrorCode.INVALID_GROUP_ID
+                    raise KafkaError(code, "GroupId can't be empty.")
                 shard = broker.group_shard(request.group_id, ctx)
                 result = route.handler(shard.machine, ctx, request)
                 if result.response is PARKED:  # the same result may wake it

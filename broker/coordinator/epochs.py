@@ -124,7 +124,9 @@ def on_offset_commit_accepted(
     group: ClassicGroup | None, member_id: str, now_ms: int
 ) -> Sequence[tuple[Hashable, int | None]]:
     """The timers that an accepted OffsetCommit sets: the committing member is alive."""
-    if group is None or (group.state is not STABLE and group.state is not PREPARING_REBALANCE):
+    if group is None or group.group_type != "classic":
+        return ()
+    if group.state is not STABLE and group.state is not PREPARING_REBALANCE:
         return ()
     member = group.members[member_id]
     return ((member.session_timer, now_ms + member.session_timeout_ms),)

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 OFFSET_COMMIT_V0: Final = 0
 OFFSET_COMMIT: Final = 1
 GROUP_METADATA: Final = 2
+CONSUMER_GROUP_METADATA: Final = 3
+CONSUMER_GROUP_TYPES: Final = (3, 5, 6, 7, 8, 16)  # 4 is no longer written since Kafka 4.1, and not needed
+STREAMS_GROUP_METADATA: Final = 17
+STREAMS_GROUP_TYPES: Final = (17, 19, 20, 21, 22, 23)
 
 GROUP_METADATA_VERSION: Final = 3  # what Kafka writes; 4 would be flexible
 

@@ -3,18 +3,20 @@
 A record type maps to the method that replays it, a timer's first word to the function that handles it. Handlers read
 `groups` and `offsets`; what of a group they may change themselves is said in groups/classic.py.
 
-    groups    classic groups that have a record, or are getting one in this turn. A simple group (committed offsets, and
-              nobody ever joined) has no entry: it costs nothing but its offsets.
+    groups    groups of any kind that have a record, or are getting one in this turn. A simple group (committed offsets,
+              and nobody ever joined) has no entry: it costs nothing but its offsets.
     offsets   what is committed, by group, topic and partition.
     pending   the way to what transactions have not committed yet, by producer id.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Hashable, Iterable
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.coordinator import fencing
 from broker.coordinator.epochs import check_offset_commit, check_txn_offset_commit
 from broker.coordinator.groups.classic import EMPTY, STABLE, ClassicGroup
 from broker.coordinator.groups.expiry import expired_offsets
@@ -29,20 +31,34 @@ from broker.coordinator.groups.rebalance import (
 from broker.coordinator.offsets import Committed, OffsetTable
 from broker.coordinator.pending_offsets import PendingOffsets
 from broker.coordinator.records import (
+    CONSUMER_GROUP_METADATA,
+    CONSUMER_GROUP_TYPES,
     GROUP_METADATA,
     OFFSET_COMMIT,
     OFFSET_COMMIT_V0,
+    STREAMS_GROUP_METADATA,
+    STREAMS_GROUP_TYPES,
     group_tombstone,
     offset_tombstones,
 )
 from broker.coordinator.result import Context, Record, Result
 from protocol.codegen import codec
 from protocol.errors import ErrorCode
-from protocol.messages.coordinator_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitValue
+from protocol.messages.coordinator_records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitValue,
+    decode_record,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from broker.metadata import ClusterMetadata
+
+logger = logging.getLogger("momus.groups")
+
+CLASSIC: Final = ClassicGroup.group_type
 EXPIRY_TIMER: Final = ("offsets",)
 GROUPS_A_SLICE: Final = 1000  # looked at for expired offsets before the loop gets its turn: about 2 ms
 ZERO_ID: Final = bytes(16)
@@ -53,12 +69,14 @@ _SHORT = Struct(">h")
 class GroupShard:
     """The state machine of one shard; the runtime gives it records, requests and time."""
 
-    __slots__ = ("_expiring", "_replay", "config", "groups", "index", "offsets", "pending")
+    __slots__ = ("_broker", "_expiring", "_replay", "config", "delayed", "groups", "index", "offsets", "pending")
 
     def __init__(self, index: int, config: GroupConfig, broker: Any = None) -> None:
         self.index = index  # the partition of `__consumer_offsets`
         self.config = config
-        self.groups: dict[str, ClassicGroup] = {}
+        self._broker = broker
+        self.groups: dict[str, Any] = {}  # ClassicGroup, ConsumerGroup, StreamsGroup
+        self.delayed: set[tuple[str, str]] = set()  # streams groups' timers that hold a first assignment back; volatile
         self.offsets = OffsetTable()
         self.pending = PendingOffsets(self.offsets)
         self._expiring: list[str] = []  # the rest of a running expiry check
@@ -66,6 +84,8 @@ class GroupShard:
             OFFSET_COMMIT_V0: self._replay_offset,
             OFFSET_COMMIT: self._replay_offset,
             GROUP_METADATA: self._replay_group,
+            **dict.fromkeys(CONSUMER_GROUP_TYPES, self._replay_consumer),
+            **dict.fromkeys(STREAMS_GROUP_TYPES, self._replay_streams),
         }
 
     # -- queries -------------------------------------------------------------------------------------------------
@@ -78,13 +98,43 @@ class GroupShard:
         """All groups, simple ones included."""
         return [*self.groups, *(g for g in self.offsets.group_ids() if g not in self.groups)]
 
+    @property
+    def metadata(self) -> ClusterMetadata:
+        """The topics of the cluster."""
+        metadata: ClusterMetadata = self._broker.metadata
+        return metadata
+
+    def group_value(self, group_id: str, key: str) -> Any:
+        """A setting of a group: its own, or else the broker's."""
+        own = self.metadata.group_configs.get(group_id)
+        if own is None:
+            return getattr(self.config, "group_" + key.replace(".", "_"))
+        return self.metadata.group_value(group_id, key)
+
     def check_offset_commit(
-        self, group_id: str, api_version: int, generation_id: int, member_id: str, group_instance_id: str | None
+        self,
+        group_id: str,
+        api_version: int,
+        generation_id: int,
+        member_id: str,
+        group_instance_id: str | None,
+        partitions: fencing.Partitions | None = None,
     ) -> ErrorCode:
-        """epochs.check_offset_commit for a group of this shard."""
+        """Whether a group of this shard accepts an OffsetCommit: epochs.py for classic groups, fencing.py for others.
+
+        Without `partitions` the answer is not NONE where it depends on them.
+        """
         group = self.groups.get(group_id)
         if group is None and generation_id < 0:
             return ErrorCode.NONE
+        if group is not None and group.group_type != CLASSIC:
+            return fencing.check_commit(
+                self.config.group_commit_fencing,
+                api_version,
+                generation_id,
+                group.committer(member_id, partitions),
+                has_members=not group.is_empty,
+            )
         return check_offset_commit(
             group,
             api_version,
@@ -95,10 +145,24 @@ class GroupShard:
         )
 
     def check_txn_offset_commit(
-        self, group_id: str, generation_id: int, member_id: str, group_instance_id: str | None
+        self,
+        group_id: str,
+        generation_id: int,
+        member_id: str,
+        group_instance_id: str | None,
+        partitions: fencing.Partitions | None = None,
     ) -> ErrorCode:
-        """epochs.check_txn_offset_commit for a group of this shard."""
+        """Whether a group of this shard accepts a TxnOffsetCommit."""
         group = self.groups.get(group_id)
+        if group is not None and group.group_type != CLASSIC:
+            return fencing.check_txn_commit(
+                self.config.group_commit_fencing,
+                generation_id,
+                member_id,
+                group_instance_id,
+                group.committer(member_id, partitions),
+                has_members=not group.is_empty,
+            )
         return check_txn_offset_commit(
             group,
             generation_id,
@@ -106,6 +170,13 @@ class GroupShard:
             group_instance_id,
             has_offsets=group is None and self.offsets.has_group(group_id),
         )
+
+    def check_offset_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
+        """Whether a group of this shard answers an OffsetFetch; a classic group always does."""
+        group = self.groups.get(group_id)
+        if group is None or group.group_type == CLASSIC:
+            return ErrorCode.NONE
+        return fencing.check_fetch(member_id, member_epoch, group.committer(member_id))
 
     # -- what handlers do ----------------------------------------------------------------------------------------
 
@@ -117,9 +188,8 @@ class GroupShard:
     def delete_group_records(self, group_id: str) -> list[Record]:
         """What deletes a group with all its offsets."""
         records = offset_tombstones(group_id, self.offsets.all_partitions(group_id))
-        if group_id in self.groups:
-            records.append(group_tombstone(group_id))
-        return records
+        group = self.groups.get(group_id)
+        return records if group is None else records + group_tombstones(group)
 
     def forget_topics(self, topic_ids: Mapping[str, Collection[bytes]]) -> Result:
         """Topics are gone, and with them the offsets on them; those of another topic of the same name stay."""
@@ -145,6 +215,11 @@ class GroupShard:
         out = Outcome(ctx, self.config)
         out.set_timer(EXPIRY_TIMER, self.config.offsets_retention_check_interval_ms)
         for group in self.groups.values():
+            if group.group_type != CLASSIC:
+                for wrong in group.broken():
+                    logger.error("group %s as it was loaded: %s", group.group_id, wrong)
+                group.on_load(self, out)
+                continue
             for member in group.members.values():
                 out.set_timer(member.session_timer, member.session_timeout_ms)
             if len(group.members) > self.config.group_max_size:
@@ -160,7 +235,9 @@ class GroupShard:
         kind, group_id = name[:2]
         group = self.groups.get(group_id)
         if group is not None:
-            if kind == "session":
+            if group.group_type != CLASSIC:
+                group.on_timer(self, name, out)
+            elif kind == "session":
                 on_session_timer(group, name[2], out)
             elif kind == "join":
                 on_join_timer(group, out)
@@ -181,8 +258,8 @@ class GroupShard:
             group = self.groups.get(group_id)
             expired, is_all = expired_offsets(group, self.offsets, group_id, ctx.now_ms, retention_ms)
             out.records += offset_tombstones(group_id, expired)
-            if is_all and group is not None and group.state is EMPTY:
-                out.records.append(group_tombstone(group_id))
+            if is_all and group is not None and group.is_empty:
+                out.records += group_tombstones(group)
         del self._expiring[-GROUPS_A_SLICE:]
         more = bool(self._expiring)
         out.set_timer(EXPIRY_TIMER, 0 if more else self.config.offsets_retention_check_interval_ms)
@@ -212,16 +289,40 @@ class GroupShard:
 
     def _replay_group(self, key: bytes, value: bytes | None) -> None:
         group_id = codec(GroupMetadataKey, 0).decode(key, 2)[0].group
+        group = self.groups.get(group_id)
         if value is None:
-            group = self.groups.pop(group_id, None)
-            if group is not None:
+            if group is not None and group.group_type == CLASSIC:
+                del self.groups[group_id]
                 group.entomb()
             return
         record, _ = codec(GroupMetadataValue, _SHORT.unpack_from(value)[0]).decode(value, 2)
-        group = self.groups.get(group_id)
-        if group is None:
+        if group is None or group.group_type != CLASSIC:
             group = self.groups[group_id] = ClassicGroup(group_id)
         group.settle(record)
+
+    def _replay_consumer(self, key: bytes, value: bytes | None) -> None:
+        from broker.coordinator.groups.consumer import ConsumerGroup
+
+        self._replay_into(ConsumerGroup, CONSUMER_GROUP_METADATA, key, value)
+
+    def _replay_streams(self, key: bytes, value: bytes | None) -> None:
+        from broker.coordinator.groups.streams import StreamsGroup
+
+        self._replay_into(StreamsGroup, STREAMS_GROUP_METADATA, key, value)
+
+    def _replay_into(self, kind: Any, own_record: int, key: bytes, value: bytes | None) -> None:
+        """A record of a group of some kind; the tombstone of its own record ends the group."""
+        name, fact = decode_record(key, value)
+        group_id = name.group_id  # type: ignore[attr-defined]  # every key of these types has one
+        group = self.groups.get(group_id)
+        if group is None or group.group_type != kind.group_type:
+            if fact is None:
+                return
+            group = self.groups[group_id] = kind(group_id)
+        if fact is None and own_record == name.API_KEY:
+            del self.groups[group_id]
+        else:
+            group.replay(name, fact)
 
     def _replay_offset(self, key: bytes, value: bytes | None) -> None:
         group_id, topic, partition = offset_key(key)
@@ -239,9 +340,14 @@ class GroupShard:
         }
 
 
-def settled(groups: Iterable[ClassicGroup]) -> list[ClassicGroup]:
-    """The groups that are as their last record says."""
-    return [g for g in groups if g.state is EMPTY or g.state is STABLE]
+def settled(groups: Iterable[Any]) -> list[Any]:
+    """The groups that are as their last record says: all but the classic ones on their way."""
+    return [g for g in groups if g.group_type != CLASSIC or g.state is EMPTY or g.state is STABLE]
+
+
+def group_tombstones(group: Any) -> list[Record]:
+    """What deletes a group, but for its offsets."""
+    return [group_tombstone(group.group_id)] if group.group_type == CLASSIC else group.tombstones()
 
 
 def offset_key(key: bytes) -> tuple[str, str, int]:

@@ -54,6 +54,8 @@ def make_routes() -> list[Route]:
         Route(ApiKey.DESCRIBE_QUORUM, 0, 2, "quorum:describe_quorum"),
         Route(ApiKey.UPDATE_FEATURES, 0, 2, "cluster:update_features"),
         Route(ApiKey.DESCRIBE_CLUSTER, 0, 2, "metadata:describe_cluster"),
+        Route(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, "consumer_group:consumer_group_heartbeat", GROUP),
+        Route(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, "consumer_group:consumer_group_describe"),
         Route(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, "configs:list_config_resources"),
         Route(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, "txn_admin:describe_transactions"),
         Route(ApiKey.LIST_TRANSACTIONS, 0, 2, "txn_admin:list_transactions"),

@@ -5,7 +5,7 @@ DescribeGroups 0-6. 3 authorized operations; 4 instance ids; 6 GROUP_ID_NOT_FOUN
 ListGroups     0-5. 4 filter by state (KIP-518); 5 filter by type (KIP-848); both ignore case. A node lists its own.
 DeleteGroups   0-2. Only groups without members; their offsets go with them, in one batch a group.
 A group that has committed offsets and nothing else is listed and described as Empty, without protocol type.
-Absent         Groups of other types than classic: they come with their protocols.
+DescribeGroups knows classic groups only; the other types have describing APIs of their own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from broker.coordinator.groups.classic import DEAD, EMPTY, STABLE, ClassicGroup, State
+from broker.coordinator.groups.classic import DEAD, EMPTY, STABLE, ClassicGroup
 from broker.coordinator.result import Context, Record, Result
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.group_admin import (
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 NOT_FOUND_SINCE: Final = 6
 GROUP_OPERATIONS: Final = 3400  # READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS as Kafka's bit field
-CLASSIC: Final = "classic"
+CLASSIC: Final = ClassicGroup.group_type
 
 
 class GroupShards(Protocol):
@@ -64,7 +64,8 @@ def describe_groups(broker: GroupShards, ctx: Context, request: DescribeGroupsRe
 
 def _describe(shard: GroupShard, ctx: Context, group_id: str) -> DescribeGroupsResponseDescribedGroup:
     group = shard.groups.get(group_id)
-    if group is not None:
+    is_classic = group is None or group.group_type == CLASSIC
+    if group is not None and is_classic:
         return DescribeGroupsResponseDescribedGroup(
             group_id=group_id,
             group_state=group.state.value,
@@ -72,12 +73,12 @@ def _describe(shard: GroupShard, ctx: Context, group_id: str) -> DescribeGroupsR
             protocol_data=(group.protocol_name or "") if group.state is STABLE else "",
             members=_members(group),
         )
-    if shard.has_group(group_id):
+    if is_classic and shard.has_group(group_id):
         return DescribeGroupsResponseDescribedGroup(group_id=group_id, group_state=EMPTY.value)
     described = DescribeGroupsResponseDescribedGroup(group_id=group_id, group_state=DEAD.value)
     if ctx.api_version >= NOT_FOUND_SINCE:
         described.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-        described.error_message = f"Group {group_id} not found."
+        described.error_message = f"Group {group_id} {'not found' if is_classic else 'is not a classic group'}."
     return described
 
 
@@ -100,26 +101,27 @@ def list_groups(broker: GroupShards, ctx: Context, request: ListGroupsRequest) -
     """The groups that this node coordinates. Errors: COORDINATOR_LOAD_IN_PROGRESS."""
     states = {state.strip().lower() for state in request.states_filter}
     types = {type_.lower() for type_ in request.types_filter}
-    if types and CLASSIC not in types:
-        return Result(ListGroupsResponse())
     groups = [
         ListedGroup(
             group_id=group_id,
             protocol_type=protocol_type,
-            group_state=state.value,
-            group_type=CLASSIC,
+            group_state=state,
+            group_type=group_type,
         )
         for shard in broker.own_group_shards(ctx)
-        for group_id, protocol_type, state in _listed(shard.machine)
-        if not states or state.value.lower() in states
+        for group_id, protocol_type, state, group_type in _listed(shard.machine)
+        if (not states or state.lower() in states) and (not types or group_type in types)
     ]
     return Result(ListGroupsResponse(groups=groups))
 
 
-def _listed(shard: GroupShard) -> Iterator[tuple[str, str, State]]:
+def _listed(shard: GroupShard) -> Iterator[tuple[str, str, str, str]]:
     for group_id in shard.group_ids():
         group = shard.groups.get(group_id)
-        yield (group_id, "", EMPTY) if group is None else (group_id, group.protocol_type, group.state)
+        if group is None:
+            yield group_id, "", EMPTY.value, CLASSIC
+        else:
+            yield group_id, group.protocol_type, group.state.value, group.group_type
 
 
 def delete_groups(broker: GroupShards, ctx: Context, request: DeleteGroupsRequest) -> Result:
@@ -147,7 +149,7 @@ def _deletion(shard: Any, group_id: str) -> list[Record]:
     if not machine.has_group(group_id):
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
     if group is not None:
-        if group.state is not EMPTY:
+        if not group.is_empty:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
         for member_id in group.pending_joins:
             shard.set_timer(("session", group_id, member_id), None)

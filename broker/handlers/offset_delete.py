@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from broker.coordinator.groups.classic import EMPTY, ClassicGroup
 from broker.coordinator.records import offset_tombstones
 from broker.coordinator.result import Context, Result
 from protocol.errors import ErrorCode, KafkaError
@@ -49,7 +48,7 @@ def offset_delete(broker: OffsetDeleteView, ctx: Context, request: OffsetDeleteR
     group = machine.groups.get(group_id)
     if not machine.has_group(group_id):
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
-    if group is not None and group.state is not EMPTY and not group.uses_consumer_protocol():
+    if group is not None and not group.is_empty and not group.uses_consumer_protocol():
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
     topics, deleted = [], {}
     for asked in request.topics:
@@ -63,7 +62,7 @@ def offset_delete(broker: OffsetDeleteView, ctx: Context, request: OffsetDeleteR
 
 
 def _decide(
-    asked: OffsetDeleteRequestTopic, exists: int, group: ClassicGroup | None, offsets: OffsetTable, group_id: str
+    asked: OffsetDeleteRequestTopic, exists: int, group: Any, offsets: OffsetTable, group_id: str
 ) -> tuple[list[OffsetDeleteResponsePartition], list[int]]:
     """The answers for one topic, and the partitions with an offset to delete, committed or pending."""
     columns = offsets.topic(group_id, asked.name)

@@ -10,7 +10,7 @@ Any broker answers both (design 1) unless offsets.any.broker is false.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from broker.coordinator.commit_batch import offset_key_prefix
@@ -36,6 +36,7 @@ from protocol.messages.offsets import (
 
 if TYPE_CHECKING:
     from broker.broker import Broker
+    from broker.coordinator.fencing import Partitions
     from broker.coordinator.runtime import Shard
     from broker.metadata import Topic
 
@@ -72,12 +73,13 @@ def offset_commit(broker: Broker, ctx: Context, request: OffsetCommitRequest) ->
         return Result(response)
     try:
         shard = broker.group_shard(request.group_id, ctx, anywhere=broker.offsets_anywhere)
-        _check_group(broker, shard, ctx, request)
+        limit = broker.config.offset_metadata_max_bytes
+        _check_group(broker, shard, ctx, request, lambda: _checked(wanted, limit))
     except KafkaError as error:
         for _, _, answer in wanted:
             answer.error_code = error.code
         return Result(response)
-    records = _commit_records(ctx, request, wanted, broker.config.offset_metadata_max_bytes)
+    records = _commit_records(ctx, request, wanted, limit)
     if records and broker.config.offsets_provenance:
         generation = request.generation_id_or_member_epoch if ctx.api_version >= 1 else -1
         headers = provenance(request.member_id, request.group_instance_id, generation, ctx.client_id)
@@ -92,16 +94,24 @@ def _find_topic(broker: Broker, ctx: Context, asked: Any) -> Topic | None:
     return metadata.topics.get(asked.name)
 
 
-def _check_group(broker: Broker, shard: Shard, ctx: Context, request: OffsetCommitRequest) -> None:
+def _checked(wanted: Iterable[Any], metadata_limit: int) -> Iterator[tuple[str, bytes, int]]:
+    """The partitions whose assignment epoch counts: one that is refused by itself does not stop the others."""
+    for topic, partition, _ in wanted:
+        if _fits(partition.committed_metadata or "", metadata_limit):
+            yield topic.name, topic.topic_id, partition.partition_index
+
+
+def _fits(metadata: str, limit: int) -> bool:
+    return len(metadata) <= limit // 2 or utf16_length(metadata) <= limit
+
+
+def _check_group(
+    broker: Broker, shard: Shard, ctx: Context, request: OffsetCommitRequest, partitions: Partitions
+) -> None:
     group = shard.machine.groups.get(request.group_id)
     generation = request.generation_id_or_member_epoch if ctx.api_version >= 1 else -1
-    code = broker.check_offset_commit(
-        group,
-        ctx.api_version,
-        generation,
-        request.member_id,
-        request.group_instance_id,
-        has_offsets=group is None and shard.machine.offsets.has_group(request.group_id),
+    code = shard.machine.check_offset_commit(
+        request.group_id, ctx.api_version, generation, request.member_id, request.group_instance_id, partitions
     )
     if code != ErrorCode.NONE:
         raise KafkaError(code)
@@ -121,7 +131,7 @@ def _commit_records(
     prefix, prefix_topic = b"", None
     for topic, partition, answer in wanted:
         metadata = partition.committed_metadata or ""
-        if len(metadata) > metadata_limit // 2 and utf16_length(metadata) > metadata_limit:
+        if not _fits(metadata, metadata_limit):
             answer.error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             continue
         if topic is not prefix_topic:
@@ -212,6 +222,9 @@ def _fetch_group(broker: Broker, ctx: Context, asked: Any, request: OffsetFetchR
     answer = OffsetFetchResponseGroup(group_id=group_id)
     try:
         shard = broker.group_shard(group_id, ctx, anywhere=broker.offsets_anywhere)
+        code = shard.machine.check_offset_fetch(group_id, asked.member_id, asked.member_epoch)
+        if code != ErrorCode.NONE:
+            raise KafkaError(code)
     except KafkaError as error:
         answer.error_code = error.code
         return answer

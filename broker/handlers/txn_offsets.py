@@ -9,6 +9,7 @@ Behaviour  In this order: does the topic exist, is the offsets' partition part o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.coordinator.commit_batch import offset_key_prefix
@@ -103,6 +104,15 @@ def _refused(ctx: Context, response: TxnOffsetCommitResponse, wanted: Wanted, co
     return response
 
 
+def _checked(broker: Broker, wanted: Wanted) -> Iterator[tuple[str, bytes, int]]:
+    """The partitions whose assignment epoch counts: one that is refused by itself does not stop the others."""
+    limit, topics = broker.config.offset_metadata_max_bytes, broker.metadata.topics
+    for name, partition, _ in wanted:
+        if utf16_length(partition.committed_metadata or "") <= limit:
+            topic = topics.get(name)
+            yield name, topic.topic_id if topic is not None else b"", partition.partition_index
+
+
 def _append(broker: Broker, shard: Shard, ctx: Context, request: TxnOffsetCommitRequest, wanted: Wanted) -> ErrorCode:
     """Check the group, and append what it accepts; an offset with too much metadata does not stop the others."""
     try:
@@ -113,7 +123,11 @@ def _append(broker: Broker, shard: Shard, ctx: Context, request: TxnOffsetCommit
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     group_id = request.group_id
     code: ErrorCode = shard.machine.check_txn_offset_commit(
-        group_id, request.generation_id, request.member_id, request.group_instance_id
+        group_id,
+        request.generation_id,
+        request.member_id,
+        request.group_instance_id,
+        lambda: _checked(broker, wanted),
     )
     if code != ErrorCode.NONE:
         return code

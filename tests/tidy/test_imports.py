@@ -17,7 +17,7 @@ PACKAGES = ("protocol", "storage", "broker", "momus", "pipeline")
 ALLOWED = {
     "protocol": {"construct", "fastcrc", "cramjam"},
     "storage": {"protocol", "fastcrc", "cramjam"},
-    "broker": {"protocol", "storage", "fastcrc", "cramjam", "uvloop", "asyncio_dgram"},
+    "broker": {"protocol", "storage", "fastcrc", "cramjam", "uvloop", "asyncio_dgram", "re2"},
     "momus": {"click", "pytest", "protocol", "storage", "broker"},
     "pipeline": {"protocol", "pyspark", "pyarrow", "pandas"},
 }
@@ -150,7 +150,7 @@ def test_importing_momus_and_its_plugin_brings_nothing_of_the_broker():
 def test_serving_imports_only_what_it_needs():
     code = "import sys; from momus import launch; launch.use_packages(); import broker.server; print(*sys.modules)"
     found = subprocess.check_output([sys.executable, "-I", "-c", code], text=True, cwd=REPOSITORY).split()
-    late = {"asyncio_dgram", "click", "cramjam", "http", "json", "pydoc", "subprocess", "tempfile"}
+    late = {"asyncio_dgram", "click", "cramjam", "http", "json", "pydoc", "re2", "subprocess", "tempfile"}
     # Each of these costs milliseconds of a start that has 250. What asyncio brings is paid for anyway.
     asyncio_brings = subprocess.check_output(
         [sys.executable, "-I", "-c", "import sys, asyncio, uvloop; print(*sys.modules)"], text=True

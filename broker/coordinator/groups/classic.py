@@ -95,6 +95,8 @@ class ClassicGroup:
         "sync_timer",
     )
 
+    group_type: Final = "classic"
+
     def __init__(self, group_id: str, now_ms: int = -1) -> None:
         self.group_id = group_id
         self.state = EMPTY
@@ -120,6 +122,10 @@ class ClassicGroup:
         self._subscribed: frozenset[str] | bool | None = False  # False: not looked at yet
 
     # -- queries -------------------------------------------------------------------------------------------------
+
+    @property
+    def is_empty(self) -> bool:
+        return self.state is EMPTY
 
     def has_all_joined(self) -> bool:
         """Whether nobody is left to wait for."""

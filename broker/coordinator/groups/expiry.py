@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.coordinator.groups.classic import EMPTY, STABLE
+from broker.coordinator.groups.classic import EMPTY, STABLE, ClassicGroup
 
 if TYPE_CHECKING:
-    from broker.coordinator.groups.classic import ClassicGroup
     from broker.coordinator.offsets import OffsetTable, TopicOffsets
 
 NEVER = None
@@ -19,13 +18,14 @@ def retention_base_ms(group: ClassicGroup | None) -> int | None:
     | group                                                      | counted from                                       |
     |------------------------------------------------------------|----------------------------------------------------|
     | simple: offsets only, or no protocol type                  | the commit                                         |
+    | of another protocol than the classic one                   | the commit (only topics not subscribed)            |
     | with a protocol type, Empty                                | when it became Empty (if not known: the commit)    |
     | consumers whose subscriptions can be read, Stable          | the commit (only topics not subscribed any more)   |
     | else                                                       | never                                              |
 
     Source: KIP-211, KIP-496; Kafka's ClassicGroup.offsetExpirationCondition.
     """
-    if group is None or not group.protocol_type:
+    if group is None or not group.protocol_type or group.group_type != ClassicGroup.group_type:
         return -1
     if group.state is EMPTY:
         return group.current_state_timestamp_ms

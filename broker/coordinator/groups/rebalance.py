@@ -34,12 +34,18 @@ NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000  # as Kafka, where it cannot b
 
 
 class GroupConfig(Protocol):
-    """The broker settings that classic groups look at."""
+    """The broker settings that groups look at."""
 
     group_min_session_timeout_ms: int
     group_max_session_timeout_ms: int
     group_initial_rebalance_delay_ms: int
     group_max_size: int
+    group_commit_fencing: str
+    group_consumer_assignors: tuple[str, ...]
+    group_consumer_max_size: int
+    group_consumer_migration_policy: str
+    group_consumer_regex_refresh_interval_ms: int
+    group_streams_max_size: int
     offsets_retention_minutes: int
     offsets_retention_check_interval_ms: int
 

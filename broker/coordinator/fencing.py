@@ -1,0 +1,144 @@
+"""Who of a consumer or streams group may commit: KAFKA-19779, as pure functions with their truth tables.
+
+An assignment epoch belongs to a member and a partition: the epoch at which the partition came to the member. What the
+member may commit with an epoch that it has left behind follows from it: the partition was its own then, and still is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from protocol.errors import ErrorCode
+
+NOT_ASSIGNED: Final = 2**31 - 1  # the assignment epoch of a partition that is not the member's
+MEMBER_EPOCHS_SINCE: Final = 9  # OffsetCommit: before, the field held a generation
+
+ASSIGNMENT_EPOCH: Final = "assignment-epoch"
+ASSIGNMENT_EPOCH_EXACT: Final = "assignment-epoch-exact"
+REVOCATION_EPOCH: Final = "revocation-epoch"
+STRICT: Final = "strict"
+
+Partitions = Callable[[], Iterable[tuple[str, bytes, int]]]  # topic name, topic id, partition; asked for when needed
+
+NONE = ErrorCode.NONE
+
+
+def may_commit(
+    fencing: str,
+    client_epoch: int,
+    member_epoch: int,
+    assignment_epochs: Iterable[int] | None,
+    revocation_epoch: int = 0,
+) -> bool:
+    """Whether a member may commit some partitions, by one of four rules (`group.commit.fencing`).
+
+    C: the epoch in the request. E: the member epoch on the broker. A: the highest assignment epoch of the partitions,
+    NOT_ASSIGNED if one is not the member's. R: the epoch the member left when it last gave partitions back.
+
+    |                | assignment-epoch | assignment-epoch-exact | revocation-epoch | strict |
+    |----------------|------------------|------------------------|------------------|--------|
+    | C > E          | no               | no                     | no               | no     |
+    | C = E, A <= C  | yes              | yes                    | if R < C         | yes    |
+    | C = E, A > C   | yes              | no                     | if R < C         | yes    |
+    | C < E, A <= C  | yes              | yes                    | if R < C         | no     |
+    | C < E, A > C   | no               | no                     | if R < C         | no     |
+
+    The first column is what Apache Kafka does since 4.3: at the current epoch it does not look at the partitions. The
+    second is the rule A <= C <= E to the letter, the third an earlier design of it that knows one epoch a member, the
+    fourth what Kafka did before. `assignment_epochs` of None stands for partitions that cannot be looked at here: the
+    answer is then no wherever it would depend on them.
+    """
+    if client_epoch > member_epoch:
+        return False
+    if fencing == STRICT:
+        return client_epoch == member_epoch
+    if fencing == REVOCATION_EPOCH:
+        return revocation_epoch < client_epoch
+    if client_epoch == member_epoch and fencing == ASSIGNMENT_EPOCH:
+        return True
+    return assignment_epochs is not None and all(epoch <= client_epoch for epoch in assignment_epochs)
+
+
+class Committer:
+    """What a group knows of the member that commits."""
+
+    __slots__ = ("assignment_epochs", "is_classic", "member_epoch", "revocation_epoch")
+
+    def __init__(
+        self,
+        member_epoch: int,
+        assignment_epochs: Iterable[int] | None,
+        *,
+        is_classic: bool = False,
+        revocation_epoch: int = 0,
+    ) -> None:
+        self.member_epoch = member_epoch
+        self.assignment_epochs = assignment_epochs
+        self.is_classic = is_classic
+        self.revocation_epoch = revocation_epoch
+
+
+def check_commit(
+    fencing: str, api_version: int, client_epoch: int, member: Committer | None, *, has_members: bool
+) -> ErrorCode:
+    """Whether an OffsetCommit of a consumer or streams group is accepted; `member` is None when it is unknown.
+
+    | request                                      | result                                                       |
+    |----------------------------------------------|--------------------------------------------------------------|
+    | epoch < 0, group without members             | NONE: an administrator, or a client without group management |
+    | unknown member                               | UNKNOWN_MEMBER_ID (the instance id is not looked at)         |
+    | below v9, member not of the classic protocol | UNSUPPORTED_VERSION                                          |
+    | may_commit                                   | NONE                                                         |
+    | else                                         | STALE_MEMBER_EPOCH; ILLEGAL_GENERATION for classic members   |
+    """
+    if client_epoch < 0 and not has_members:
+        return NONE
+    if member is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if api_version < MEMBER_EPOCHS_SINCE and not member.is_classic:
+        return ErrorCode.UNSUPPORTED_VERSION
+    if may_commit(fencing, client_epoch, member.member_epoch, member.assignment_epochs, member.revocation_epoch):
+        return NONE
+    return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
+
+
+def check_txn_commit(
+    fencing: str,
+    client_epoch: int,
+    member_id: str,
+    group_instance_id: str | None,
+    member: Committer | None,
+    *,
+    has_members: bool,
+) -> ErrorCode:
+    """Whether a TxnOffsetCommit is accepted: as check_commit, in any version.
+
+    A producer that says nothing of the group (epoch -1, no member id, no instance id) may pass; who is refused for its
+    epoch is told ILLEGAL_GENERATION.
+    """
+    if client_epoch < 0 and not has_members:
+        return NONE
+    if client_epoch == -1 and not member_id and group_instance_id is None:
+        return NONE
+    code = check_commit(fencing, MEMBER_EPOCHS_SINCE, client_epoch, member, has_members=True)
+    return ErrorCode.ILLEGAL_GENERATION if code is ErrorCode.STALE_MEMBER_EPOCH else code
+
+
+def check_fetch(member_id: str | None, client_epoch: int, member: Committer | None) -> ErrorCode:
+    """Whether an OffsetFetch of a consumer or streams group is answered.
+
+    | member id | epoch  | member   | result                                                            |
+    |-----------|--------|----------|-------------------------------------------------------------------|
+    | null      | < 0    | any      | NONE                                                              |
+    | any       | any    | unknown  | UNKNOWN_MEMBER_ID                                                 |
+    | any       | its own| known    | NONE                                                              |
+    | any       | other  | known    | STALE_MEMBER_EPOCH; ILLEGAL_GENERATION for classic members        |
+    """
+    if member_id is None and client_epoch < 0:
+        return NONE
+    if member is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if client_epoch == member.member_epoch:
+        return NONE
+    return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH

@@ -1,0 +1,29 @@
+"""One number for the topics a group is about: when it changes, the group is assigned anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from fastcrc.crc64 import xz
+
+if TYPE_CHECKING:
+    from broker.metadata import ClusterMetadata
+
+
+def metadata_hash(names: Iterable[str], metadata: ClusterMetadata) -> int:
+    """Id, name, partition count and racks of every topic that exists; 0 for none.
+
+    Kafka takes XXH3 here. The number is compared with one made by the same broker only: after a move from one to the
+    other the groups are assigned once more.
+    """
+    topics = metadata.topics
+    parts = []
+    for name in sorted(names):
+        topic = topics.get(name)
+        if topic is not None:
+            parts.append(topic.topic_id + len(topic.partitions).to_bytes(4, "big") + name.encode() + b"\0")
+    if not parts:
+        return 0
+    number: int = xz(b"".join(parts) + (metadata.config.broker_rack or "").encode())
+    return number - (1 << 64) if number >> 63 else number

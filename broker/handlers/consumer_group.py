@@ -1,0 +1,183 @@
+"""ConsumerGroupHeartbeat and ConsumerGroupDescribe: the consumer group protocol of KIP-848.
+
+ConsumerGroupHeartbeat  0-1. A member joins (epoch 0), says what changed or just that it is alive, acknowledges what it
+                        gave back, leaves (-1), or leaves for a moment (-2, static members). 1 regular expressions;
+                        member ids are made by the client (KIP-1082). The steps are in groups/consumer_heartbeat.py.
+ConsumerGroupDescribe   0-1. Epochs, members, what they have and shall have. 1 tells members of the classic protocol.
+Absent                  Assignors of the client's side: KIP-848 speaks of them, no Kafka has them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from broker.coordinator.groups.consumer import ConsumerGroup
+from broker.coordinator.groups.consumer_heartbeat import heartbeat
+from broker.coordinator.groups.consumer_leave import leave
+from broker.coordinator.groups.consumer_member import (
+    JOINING_EPOCH,
+    LEAVING_EPOCH,
+    STATIC_LEAVING_EPOCH,
+    UNASSIGNED,
+    ConsumerMember,
+)
+from broker.coordinator.groups.rebalance import Outcome
+from broker.coordinator.result import Context, Result
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.consumer_group import (
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupDescribeResponseAssignment,
+    ConsumerGroupDescribeResponseDescribedGroup,
+    ConsumerGroupDescribeResponseMember,
+    ConsumerGroupDescribeResponseTopicPartitions,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from broker.coordinator.shard import GroupShard
+    from broker.metadata import ClusterMetadata
+    from protocol.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
+
+CLIENT_MADE_IDS_SINCE = 1
+GROUP_OPERATIONS = 3400  # READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS as Kafka's bit field
+
+
+def consumer_group_heartbeat(shard: GroupShard, ctx: Context, request: ConsumerGroupHeartbeatRequest) -> Result:
+    """One heartbeat of one member.
+
+    Shape:   records of what changed: member, group epoch, target assignment, current assignment; none for most.
+    Errors:  INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH,
+             FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID, GROUP_MAX_SIZE_REACHED, INVALID_REGULAR_EXPRESSION.
+    """
+    _check(request, ctx.api_version, shard.config.group_consumer_assignors)
+    out = Outcome(ctx, shard.config)
+    if request.member_epoch < 0:
+        response: Any = leave(shard, request, out)
+    else:
+        response = heartbeat(shard, ctx, request, out)
+    out.answer(ctx.token, response)
+    return out.result()
+
+
+def _check(request: ConsumerGroupHeartbeatRequest, api_version: int, assignors: Iterable[str]) -> None:
+    """What can be wrong with a heartbeat whatever the group. Errors: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR."""
+    epoch = request.member_epoch
+    if api_version >= CLIENT_MADE_IDS_SINCE or epoch > 0 or epoch == LEAVING_EPOCH:
+        _check_text(request.member_id, "MemberId")
+    _check_text(request.group_id, "GroupId")
+    _check_text(request.instance_id, "InstanceId")
+    _check_text(request.rack_id, "RackId")
+    if epoch == JOINING_EPOCH:
+        if request.rebalance_timeout_ms == -1:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "RebalanceTimeoutMs must be provided in first request.")
+        if request.topic_partitions is None or request.topic_partitions:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "TopicPartitions must be empty when (re-)joining.")
+        if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
+            )
+    elif epoch == STATIC_LEAVING_EPOCH and request.instance_id is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "InstanceId can't be null.")
+    elif epoch < STATIC_LEAVING_EPOCH:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "MemberEpoch is invalid.")
+    if request.server_assignor is not None and request.server_assignor not in assignors:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {request.server_assignor} is not supported. "
+            f"Supported assignors: {', '.join(assignors)}.",
+        )
+
+
+def _check_text(text: str | None, name: str) -> None:
+    if text is not None and not text.strip():
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} can't be empty.")
+
+
+class DescribeView(Protocol):
+    """The broker, as far as the describing handler sees it."""
+
+    config: Any
+
+    @property
+    def metadata(self) -> ClusterMetadata: ...
+    def group_shard(self, group_id: str, ctx: Context) -> Any: ...
+
+
+def consumer_group_describe(broker: DescribeView, ctx: Context, request: ConsumerGroupDescribeRequest) -> Result:
+    """Epochs and members of consumer groups.
+
+    Errors:  a group each: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND (also for groups of other types), NOT_COORDINATOR,
+             COORDINATOR_LOAD_IN_PROGRESS.
+    """
+    groups = []
+    for group_id in request.group_ids:
+        try:
+            described = _describe(broker, ctx, group_id)
+        except KafkaError as error:
+            described = ConsumerGroupDescribeResponseDescribedGroup(
+                group_id=group_id, error_code=error.code, error_message=error.message
+            )
+        else:
+            if request.include_authorized_operations:
+                described.authorized_operations = GROUP_OPERATIONS
+        groups.append(described)
+    return Result(ConsumerGroupDescribeResponse(groups=groups))
+
+
+def _describe(broker: DescribeView, ctx: Context, group_id: str) -> ConsumerGroupDescribeResponseDescribedGroup:
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+    shard: GroupShard = broker.group_shard(group_id, ctx).machine
+    group = shard.groups.get(group_id)
+    if not isinstance(group, ConsumerGroup):
+        known = group is not None or shard.has_group(group_id)
+        text = f"Group {group_id} is not a consumer group." if known else f"Group {group_id} not found."
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)
+    return ConsumerGroupDescribeResponseDescribedGroup(
+        group_id=group_id,
+        group_state=group.state.value,
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=group.preferred_assignor(shard.config.group_consumer_assignors[0]),
+        members=[_member(group, member, broker.metadata) for member in group.members.values()],
+    )
+
+
+def _member(
+    group: ConsumerGroup, member: ConsumerMember, metadata: ClusterMetadata
+) -> ConsumerGroupDescribeResponseMember:
+    said, current = member.said, member.current
+    has: dict[bytes, list[int]] = {}
+    for owned in (current.assigned, current.pending):
+        for topic_id, epochs in owned.items():
+            has.setdefault(topic_id, []).extend(epochs)
+    return ConsumerGroupDescribeResponseMember(
+        member_id=member.member_id,
+        instance_id=said.instance_id,
+        rack_id=said.rack_id,
+        member_epoch=current.member_epoch,
+        client_id=said.client_id,
+        client_host=said.client_host,
+        subscribed_topic_names=sorted(said.topic_names),
+        subscribed_topic_regex=said.topic_regex,
+        assignment=_assignment(has, metadata),
+        target_assignment=_assignment(group.target.get(member.member_id, UNASSIGNED), metadata),
+        member_type=0 if said.classic is not None else 1,
+    )
+
+
+def _assignment(
+    partitions: Mapping[bytes, Iterable[int]], metadata: ClusterMetadata
+) -> ConsumerGroupDescribeResponseAssignment:
+    """With names; topics that are gone are left out."""
+    return ConsumerGroupDescribeResponseAssignment(
+        topic_partitions=[
+            ConsumerGroupDescribeResponseTopicPartitions(
+                topic_id=topic_id, topic_name=metadata.topics_by_id[topic_id].name, partitions=sorted(indexes)
+            )
+            for topic_id, indexes in partitions.items()
+            if topic_id in metadata.topics_by_id
+        ]
+    )
