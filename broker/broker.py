@@ -22,6 +22,7 @@ from broker.journal import Durability, Journal
 from broker.listeners import Listener, Node
 from broker.maintenance import Maintenance
 from broker.metadata import ClusterMetadata, Topic
+from broker.metadata_image import shrink
 from broker.metrics import Metrics
 from broker.partitions import Partitions
 from broker.produce_path import ProducePath
@@ -107,6 +108,7 @@ class Broker:
         shard = self.metadata_shard
         shard.require()
         self.end_turn()
+        shrink(shard.log, self.directory.image, self.metadata, self.now_ms)
         self.group_shards = [self._group_shard(i) for i in range(self.metadata.internal_partitions())]
         self.directory.remove_orphans(self.metadata)
         self.partitions.start()
@@ -118,7 +120,11 @@ class Broker:
         return machine
 
     def _new_metadata(self) -> ClusterMetadata:
-        return ClusterMetadata(self.config, [node.node_id for node in self.nodes])
+        metadata = ClusterMetadata(self.config, [node.node_id for node in self.nodes])
+        for value in self.directory.image.values():
+            metadata.replay(None, value)
+        metadata.version = self.directory.image.offset  # as many records as the log has had so far
+        return metadata
 
     def _group_shard(self, index: int) -> Shard:
         def open_log() -> Log:

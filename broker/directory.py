@@ -8,9 +8,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from broker.metadata_image import MetadataImage, cut_before
 from storage import checkpoints
 from storage.errors import LockedError, StorageError
 from storage.log import Log, LogConfig
+from storage.recovery import remove_segment
 
 if TYPE_CHECKING:
     from broker.config import BrokerConfig
@@ -41,6 +43,7 @@ class DataDirectory:
         self._log_starts: dict[tuple[str, int], int] = {}
         self._changed: set[str] = set()  # checkpoints that are not on disk as they are here
         self.logs: dict[tuple[str, int], Log] = {}
+        self.image = MetadataImage(env.files, f"{path}/{METADATA_TOPIC}-0")
 
     @classmethod
     def open(cls, env: Env, path: str, config: BrokerConfig) -> DataDirectory:
@@ -89,8 +92,20 @@ class DataDirectory:
     # -- logs
 
     def open_metadata_log(self) -> Log:
-        """The log of the cluster's metadata."""
-        return self._open(METADATA_TOPIC, 0, LogConfig(segment_bytes=1 << 30, cleanup_policy=frozenset()))
+        """The log of the cluster's metadata, from its image on."""
+        config = LogConfig(segment_bytes=1 << 30, cleanup_policy=frozenset())
+        key = (METADATA_TOPIC, 0)
+        self.image.find()
+        self._log_starts[key] = self.image.offset
+        log = self._open(*key, config)
+        if log.end_offset < self.image.offset:  # cut by hand: all that is left of it is in the image
+            for segment in log.segments:
+                segment.file.close()
+                remove_segment(self.env.files, log.directory, segment.base_offset)
+            log = self._open(*key, config)
+        if log.size_bytes and log.end_offset == self.image.offset:  # a crash came between image and cut
+            cut_before(log, self.image.offset, self.env.clock.now_ms())
+        return log
 
     def open_log(self, metadata: ClusterMetadata, topic: Topic, index: int) -> Log:
         """The log of one partition; nothing is made on disk before its first batch."""

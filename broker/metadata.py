@@ -76,7 +76,7 @@ class ClusterMetadata:
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
         self.colliding: dict[str, list[str]] = {}  # names with '.' or '_' by their common key
-        self.used_topic_ids: set[bytes] = set()  # the deleted ones too
+        self.topics_made = 0  # so far, those that were deleted since included
         self.broker_configs: dict[str, dict[str, str]] = {}  # by node id; "" for all
         self.group_configs: dict[str, dict[str, str]] = {}
         self.clients = ClientSettings()
@@ -173,7 +173,7 @@ class ClusterMetadata:
         topic = Topic(record.name, record.topic_id)
         self.topics[topic.name] = topic
         self.topics_by_id[topic.topic_id] = topic
-        self.used_topic_ids.add(topic.topic_id)
+        self.topics_made += 1
         key = collision_key(topic.name)
         if key is not None:
             self.colliding.setdefault(key, []).append(topic.name)
@@ -267,6 +267,14 @@ class ClusterMetadata:
             yield encode_record(
                 ProducerIdsRecord(broker_id=self.node_ids[0], next_producer_id=self.reserved_producer_id), 0
             )
+
+    @property
+    def record_count(self) -> int:
+        """About how many records an image has."""
+        topics = sum(1 + len(topic.configs) + len(topic.partitions) for topic in self.topics.values())
+        configs = sum(len(table) for table in (*self.broker_configs.values(), *self.group_configs.values()))
+        clients = len(self.clients.credentials) + sum(len(quotas) for quotas in self.clients.quotas.values())
+        return topics + configs + clients + len(self.feature_levels) + 1
 
     def fingerprint(self) -> object:
         """Equal for two states that answer every request alike."""

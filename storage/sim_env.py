@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Final
 
-from storage.env import Buffer, Clock, Env, File, Rng, Syncable
+from storage.env import Buffer, Clock, Env, Rng, Syncable
 from storage.errors import LockedError
 
 ALL_KINDS: Final = ("write", "truncate", "sync", "replace", "rename", "remove", "mkdir", "sync_dir")

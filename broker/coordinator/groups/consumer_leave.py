@@ -141,7 +141,7 @@ def _resolve(shard: GroupShard, group: ConsumerGroup, out: Outcome) -> None:
         expressions = sorted({r for _, r in group.subscriptions if r})
         if not expressions:
             return
-        group.topics_made_seen = len(metadata.used_topic_ids)
+        group.topics_made_seen = metadata.topics_made
         group.resolving = regex.resolve(expressions, list(metadata.topics))
     try:
         next(group.resolving)

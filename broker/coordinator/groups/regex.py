@@ -90,7 +90,7 @@ def is_due(group: ConsumerGroup, draft: Draft, metadata: ClusterMetadata, now_ms
     return (
         last_ms is None
         or not wanted <= group.regexes.keys()
-        or group.topics_made_seen < len(metadata.used_topic_ids)
+        or group.topics_made_seen < metadata.topics_made
         or now_ms > last_ms + interval_ms
     )
 
