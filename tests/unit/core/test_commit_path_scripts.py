@@ -204,7 +204,7 @@ SCRIPTS: dict[str, list[Callable[[Pair], None]]] = {
         turn,
         commit(every(1, range(9))),
         turn,
-        send(CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="five", count=9)], timeout_ms=1), 3),
+        send(CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="five", count=9, assignments=None)], timeout_ms=1), 3),
         turn,
         commit(every(1, range(9))),
         turn,
