@@ -104,7 +104,10 @@ class Groups:
         rebuilt = again.fingerprints()
         for name, facts in live.items():
             if name.startswith("__consumer_offsets"):
-                assert rebuilt[name]["groups"] == facts["groups"]
+                for group_id, group_facts in facts["groups"].items():
+                    assert rebuilt[name]["groups"][group_id] == group_facts
+                machines = [w.broker.group_shards[int(name[19:])].machine for w in (self.world, again)]
+                assert set(machines[0].groups) == set(machines[1].groups)
                 assert rebuilt[name]["offsets"] == facts["offsets"]
 
     # -- offsets

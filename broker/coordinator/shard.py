@@ -244,6 +244,8 @@ class GroupShard:
             elif kind == "sync":
                 on_sync_timer(group, out)
         return out.result()
+            elif kind == "downgraded" and group.state is STABLE:
+                prepare_rebalance(group, out)
 
     def expire_offsets(self, ctx: Context) -> Result:
         """Tombstones for expired offsets, and for groups that are Empty and have none left.

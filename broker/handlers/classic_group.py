@@ -4,18 +4,18 @@ SyncGroup  0-5. 3 instance id; from 5 on protocol type and name are checked and 
            leader's own SyncGroup has brought the assignment into the log.
 Heartbeat  0-4. 3 instance id. Changes nothing but the member's session timer.
 LeaveGroup 0-5. 3 several members at once, also by instance id alone (KIP-345); 5 reason (KIP-800), not looked at.
-Absent     Consumer groups with classic members: they come with the consumer group protocol.
+Classic members of a consumer group: groups/classic_members.py.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.coordinator.epochs import check_member
 from broker.coordinator.groups.classic import (
     COMPLETING_REBALANCE,
+    CONSUMER_PROTOCOL_TYPE,
     DEAD,
-    EMPTY,
     PREPARING_REBALANCE,
     STABLE,
     ClassicGroup,
@@ -67,8 +67,13 @@ def sync_group(shard: GroupShard, ctx: Context, request: SyncGroupRequest) -> Re
     if api_version >= PROTOCOL_SINCE and (request.protocol_type is None or request.protocol_name is None):
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "protocol type and name are needed from version 5 on")
     group = shard.groups.get(request.group_id)
-    if group is None or group.state is EMPTY:
+    if group is None or group.is_empty:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+    if group.group_type != ClassicGroup.group_type:
+        out = Outcome(ctx, shard.config)
+        _check_consumer(group)
+        out.answer(ctx.token, _members().sync(shard, group, request, out))
+        return out.result()
     error = _check_sync(group, request)
     if error is not NONE:
         raise KafkaError(error)
@@ -128,6 +133,11 @@ def heartbeat(shard: GroupShard, ctx: Context, request: HeartbeatRequest) -> Res
     if group is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     member_id = request.member_id
+    if group.group_type != ClassicGroup.group_type:
+        out = Outcome(ctx, shard.config)
+        _check_consumer(group)
+        out.answer(ctx.token, _members().heartbeat(group, request, out))
+        return out.result()
     if group.state is DEAD:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     error = check_member(group, member_id, request.group_instance_id)
@@ -153,6 +163,10 @@ def leave_group(shard: GroupShard, ctx: Context, request: LeaveGroupRequest) -> 
     else:
         leaving = [(m.member_id, m.group_instance_id) for m in request.members]
     group = shard.groups.get(request.group_id)
+    if group is not None and group.group_type != ClassicGroup.group_type:
+        _check_consumer(group)
+        out.answer(ctx.token, _members().leave(shard, group, request, ctx.api_version, out))
+        return out.result()
     if group is None:
         errors = [ErrorCode.UNKNOWN_MEMBER_ID] * len(leaving)
     elif group.state is DEAD:
@@ -173,6 +187,18 @@ def leave_group(shard: GroupShard, ctx: Context, request: LeaveGroupRequest) -> 
         ]
         out.answer(ctx.token, LeaveGroupResponse(members=members))
     return out.result()
+
+
+def _members() -> Any:
+    """How classic members take part in a consumer group; imported when one does."""
+    from broker.coordinator.groups import classic_members
+
+    return classic_members
+
+
+def _check_consumer(group: Any) -> None:
+    if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group.group_id} has no members of the classic protocol.")
 
 
 def _leave(group: ClassicGroup, member_id: str, group_instance_id: str | None, out: Outcome) -> ErrorCode:

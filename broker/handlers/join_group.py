@@ -4,7 +4,7 @@ Versions   0-9. 1 adds the rebalance time-out (0 uses the session time-out); fro
            given one and has to come again with it (KIP-394); 5 static members (KIP-345); 7 protocol type, protocol name
            may be null (KIP-559); 8 reason (KIP-800), not looked at; 9 SkipAssignment (KIP-814).
 Behaviour  The answer comes when the group's rebalance is over: the request is parked until then. Refusals come at once.
-Absent     Consumer and streams groups under the same id: they come with the consumer group protocol.
+           Members of the classic protocol in a consumer group: groups/classic_members.py.
 
 How a member is taken:
     no member id   dynamic, from v4     MEMBER_ID_REQUIRED with an id; it is reserved for one session time-out
@@ -19,7 +19,7 @@ How a member is taken:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from broker.coordinator.epochs import check_member
 from broker.coordinator.groups.classic import (
@@ -74,6 +74,13 @@ def join_group(shard: GroupShard, ctx: Context, request: JoinGroupRequest) -> Re
         out.answer(ctx.token, join_refusal(ErrorCode.INVALID_SESSION_TIMEOUT, member_id))
         return out.result()
     group = shard.groups.get(request.group_id)
+    if group is not None and group.group_type != ClassicGroup.group_type:
+        if not group.is_empty:
+            out.answer(ctx.token, _join_other(shard, ctx, request, group, out))
+            return out.result()
+        if not member_id:  # an empty group of another type makes room
+            out.records += group.tombstones()
+        group = None
     if group is None:
         if member_id:
             out.answer(ctx.token, join_refusal(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
@@ -82,6 +89,20 @@ def join_group(shard: GroupShard, ctx: Context, request: JoinGroupRequest) -> Re
         out.records.append(empty_group_record(group, group.generation_id, ctx.now_ms))
     _join(group, ctx, request, out)
     return out.result()
+
+
+def _join_other(
+    shard: GroupShard, ctx: Context, request: JoinGroupRequest, group: Any, out: Outcome
+) -> JoinGroupResponse:
+    """A classic member joins a consumer group; nobody else can be joined so."""
+    from broker.coordinator.groups import classic_members
+    from broker.coordinator.groups.consumer import ConsumerGroup
+
+    if not isinstance(group, ConsumerGroup):
+        return join_refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    instance_id = request.group_instance_id
+    new_id = new_member_id(ctx, ctx.client_id if instance_id is None else instance_id)
+    return classic_members.join(shard, ctx, group, request, new_id, out)
 
 
 def _join(group: ClassicGroup, ctx: Context, request: JoinGroupRequest, out: Outcome) -> None:

@@ -80,10 +80,10 @@ def find(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Consu
 def fence(shard: GroupShard, group: ConsumerGroup, members: Sequence[ConsumerMember], out: Outcome) -> None:
     """Remove members and move the group epoch, or go back to a classic group when only such members are left."""
     if group.classic_members:
-        from broker.coordinator.groups import migration
+        from broker.coordinator.groups.migration import downgrade, goes_classic
 
-        if migration.goes_classic(shard, group, members):
-            migration.downgrade(shard, group, members, None, out)
+        if goes_classic(shard, group, members):
+            downgrade(shard, group, members, None, out)
             return
     gone = {member.member_id for member in members}
     counts = dict(group.subscriptions)

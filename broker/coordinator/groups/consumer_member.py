@@ -86,7 +86,16 @@ FRESH: Final = Current()
 class ConsumerMember:
     """A member; replay replaces its halves."""
 
-    __slots__ = ("current", "join_timer", "member_id", "rebalance_timer", "said", "session_timer", "sync_timer")
+    __slots__ = (
+        "current",
+        "is_asked",
+        "join_timer",
+        "member_id",
+        "rebalance_timer",
+        "said",
+        "session_timer",
+        "sync_timer",
+    )
 
     def __init__(self, group_id: str, member_id: str, said: Said = Said(), current: Current = FRESH) -> None:  # noqa: B008  # a value
         self.member_id = member_id
@@ -96,6 +105,7 @@ class ConsumerMember:
         self.rebalance_timer = ("rebalance", group_id, member_id)
         self.join_timer = ("rejoin", group_id, member_id)  # members of the classic protocol only
         self.sync_timer = ("resync", group_id, member_id)
+        self.is_asked = False  # volatile: it was told to rejoin, and its join timer runs
 
     @property
     def uses_classic_protocol(self) -> bool:

@@ -1,0 +1,96 @@
+"""What consumers of the classic protocol put into JoinGroup and SyncGroup, which the broker otherwise only hands on.
+
+    ConsumerProtocolSubscription  i16 version, [string] topics, nullable bytes user data, v1 owned [topic, [i32]],
+                                  v2 i32 generation, v3 nullable string rack
+    ConsumerProtocolAssignment    i16 version, [string topic, [i32] partitions], nullable bytes user data
+
+Fields are only ever added behind: a version to come is read as the newest known one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from struct import Struct
+from typing import Final, NamedTuple
+
+NEWEST: Final = 3
+_SHORT, _INT = Struct(">h"), Struct(">i")
+
+
+class Subscription(NamedTuple):
+    """What a consumer wants, and has."""
+
+    version: int
+    topics: frozenset[str]
+    owned: Mapping[str, tuple[int, ...]]
+    rack_id: str | None
+
+
+class _Reader:
+    """Reads fields one after the other. Errors: ValueError, when they do not fit."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def take(self, size: int) -> bytes:
+        start, self._at = self._at, self._at + size
+        if size < 0 or self._at > len(self._data):
+            raise ValueError(f"{size} bytes at {start} of {len(self._data)}")
+        return self._data[start : self._at]
+
+    def int16(self) -> int:
+        return int(_SHORT.unpack(self.take(2))[0])
+
+    def int32(self) -> int:
+        return int(_INT.unpack(self.take(4))[0])
+
+    def text(self) -> str | None:
+        size = self.int16()
+        return None if size < 0 else self.take(size).decode()
+
+    def data(self) -> bytes:
+        size = self.int32()
+        return b"" if size < 0 else self.take(size)
+
+    def partitions(self) -> dict[str, tuple[int, ...]]:
+        found: dict[str, tuple[int, ...]] = {}
+        for _ in range(self.int32()):
+            topic = self.text() or ""
+            count = self.int32()
+            data = self.take(4 * count) if count > 0 else b""
+            found[topic] = Struct(f">{max(count, 0)}i").unpack(data)
+        return found
+
+
+def read_subscription(data: bytes) -> Subscription:
+    """A subscription. Errors: ValueError."""
+    reader = _Reader(data)
+    version = min(reader.int16(), NEWEST)
+    if version < 0:
+        raise ValueError(f"version {version}")
+    topics = frozenset(reader.text() or "" for _ in range(reader.int32()))
+    reader.data()
+    owned = reader.partitions() if version >= 1 else {}
+    if version >= 2:
+        reader.int32()
+    return Subscription(version, topics, owned, reader.text() if version >= 3 else None)
+
+
+def read_assignment(data: bytes) -> tuple[dict[str, tuple[int, ...]], bytes]:
+    """Partitions by topic, and the user data. Errors: ValueError."""
+    reader = _Reader(data)
+    if reader.int16() < 0:
+        raise ValueError("version below 0")
+    partitions = reader.partitions()
+    return partitions, reader.data()
+
+
+def write_assignment(partitions: Mapping[str, tuple[int, ...]], version: int) -> bytes:
+    """An assignment without user data."""
+    parts = [_SHORT.pack(version), _INT.pack(len(partitions))]
+    for topic, indexes in partitions.items():
+        name = topic.encode()
+        parts.append(_SHORT.pack(len(name)) + name + Struct(f">i{len(indexes)}i").pack(len(indexes), *indexes))
+    parts.append(_INT.pack(-1))
+    return b"".join(parts)
