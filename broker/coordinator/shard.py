@@ -76,7 +76,7 @@ class GroupShard:
         self.config = config
         self._broker = broker
         self.groups: dict[str, Any] = {}  # ClassicGroup, ConsumerGroup, StreamsGroup
-        self.delayed: set[tuple[str, str]] = set()  # streams groups' timers that hold a first assignment back; volatile
+        self.delayed: set[tuple[Any, ...]] = set()  # streams groups' timers that hold a first assignment back; volatile
         self.offsets = OffsetTable()
         self.pending = PendingOffsets(self.offsets)
         self._expiring: list[str] = []  # the rest of a running expiry check
@@ -233,6 +233,7 @@ class GroupShard:
             return self.expire_offsets(ctx)
         out = Outcome(ctx, self.config)
         kind, group_id = name[:2]
+        self.delayed.discard(name)
         group = self.groups.get(group_id)
         if group is not None:
             if group.group_type != CLASSIC:
@@ -243,9 +244,9 @@ class GroupShard:
                 on_join_timer(group, out)
             elif kind == "sync":
                 on_sync_timer(group, out)
-        return out.result()
             elif kind == "downgraded" and group.state is STABLE:
                 prepare_rebalance(group, out)
+        return out.result()
 
     def expire_offsets(self, ctx: Context) -> Result:
         """Tombstones for expired offsets, and for groups that are Empty and have none left.
@@ -322,6 +323,7 @@ class GroupShard:
                 return
             group = self.groups[group_id] = kind(group_id)
         if fact is None and own_record == name.API_KEY:
+            self.delayed.discard(("delay", group_id))
             del self.groups[group_id]
         else:
             group.replay(name, fact)

@@ -60,4 +60,6 @@ def make_routes() -> list[Route]:
         Route(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, "txn_admin:describe_transactions"),
         Route(ApiKey.LIST_TRANSACTIONS, 0, 2, "txn_admin:list_transactions"),
         Route(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, "metadata:describe_topic_partitions"),
+        Route(ApiKey.STREAMS_GROUP_HEARTBEAT, 0, 0, "streams_group:streams_group_heartbeat"),
+        Route(ApiKey.STREAMS_GROUP_DESCRIBE, 0, 0, "streams_group:streams_group_describe"),
     ]

@@ -68,7 +68,6 @@ def on_timer(shard: GroupShard, group: StreamsGroup, name: tuple[Any, ...], out:
     """A timer of a group has run out."""
     kind = name[0]
     if kind == "delay":
-        shard.delayed.discard(name)
         _first_assignment(shard, group, out)
         return
     member = group.members.get(name[2])

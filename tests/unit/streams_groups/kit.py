@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
+from core_broker import Client, World, make_topic
+
 from broker.coordinator.groups.streams import StreamsGroup
 from protocol.messages.group_admin import ListGroupsRequest
 from protocol.messages.offsets import (
@@ -23,7 +25,6 @@ from protocol.messages.streams_group import (
     StreamsGroupHeartbeatRequestTopicInfo,
     StreamsGroupHeartbeatRequestTopology,
 )
-from tests.core_broker import Client, World, make_topic
 
 Tasks = dict[str, list[int]]
 
@@ -188,14 +189,19 @@ class StreamsWorld:
 
     def restart(self) -> None:
         """A new broker on the same disk is in the same state."""
-        before = self.world.fingerprints()
+        before = self.facts()
         self.world = self.world.crash()
         self.client = Client(self.world)
         for shard in self.world.broker.group_shards:
             shard.require()
-        after = self.world.fingerprints()
-        for name, state in before.items():
-            assert after[name] == state, name
+        assert self.facts() == before
+
+    def facts(self) -> dict[str, Any]:
+        """What the log says of the streams groups and of all offsets."""
+        machines = [shard.machine for shard in self.world.broker.group_shards]
+        groups = [group for machine in machines for group in machine.groups.values()]
+        found = {group.group_id: group.facts() for group in groups if isinstance(group, StreamsGroup)}
+        return {"groups": found, "offsets": [machine.offsets.fingerprint() for machine in machines]}
 
     def commit(
         self, partitions: dict[str, list[int]], epoch: int, member_id: str, group: str = "g", version: int = 9
