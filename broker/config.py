@@ -97,6 +97,7 @@ class BrokerConfig:
     transactional_id_expiration_ms: int
     producer_id_expiration_ms: int
     producer_id_expiration_check_interval_ms: int
+    producer_state: str
 
     fetch_max_bytes: int
     max_incremental_fetch_session_cache_slots: int

@@ -316,6 +316,8 @@ BROKER_ROWS: tuple[Row, ...] = (
      "Answer offset requests at any broker, the coordinator or not."),
     ("offsets.provenance", "BOOLEAN", "true", None, "",
      "Say in record headers who committed: member, instance, generation or epoch, client id."),
+    ("producer.state", "STRING", "latest", ("latest", "batches"), "",
+     "What is kept of an idempotent producer: its latest batch (KAFKA-12207), or as Kafka its last five."),
     ("queued.max.bytes", "LONG", "67108864", (1048576, None), "",
      "Bytes of unfinished requests and unread replies in all connections together."),
     ("queued.max.bytes.per.connection", "LONG", "1048576", (65536, None), "",

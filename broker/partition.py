@@ -7,41 +7,16 @@ only there, and no reader is shown a record at or above it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from struct import Struct
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from fastcrc.crc32 import iscsi as crc32c
-
-from broker.coordinator.producers import Producers, add_to_sequence
-from broker.producer_snapshots import ProducerSnapshots
-from broker.record_rules import (
-    NotOneBatchError,
-    TopicRules,
-    check_timestamps,
-    inflated,
-    invalid_record,
-    keys_refused,
-    not_a_batch,
-    one_batch,
-    timestamps_refused,
-)
-from broker.record_scan import Scan, scan_records
+from broker.coordinator.producers import STABLE, Producers, ProducerSnapshot, add_to_sequence
+from broker.incoming_batch import Buffer, stamp
+from broker.producer_files import ProducerFiles, replay_log
+from broker.record_rules import TopicRules
 from protocol.errors import ErrorCode, KafkaError
-from protocol.record_batch import (
-    CODEC_MASK,
-    CONTROL,
-    HEADER,
-    HEADER_BYTES,
-    LOG_APPEND_TIME,
-    LOG_OVERHEAD_BYTES,
-    MAGIC,
-    NO_TIMESTAMP,
-    TRANSACTIONAL,
-    BatchHeader,
-    assemble_batch,
-    control_type,
-    iter_records,
-)
+from protocol.record_batch import ABORT, COMMIT, HEADER, HEADER_BYTES, TRANSACTIONAL, control_batch
+from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -50,14 +25,8 @@ if TYPE_CHECKING:
     from broker.metadata import ClusterMetadata, Topic, TopicPartition
     from storage.log import Log
 
-Buffer = bytes | bytearray | memoryview
-
-ZSTD: Final = 4
-SNAPSHOT_EVERY_BYTES: Final = 64 * 1024 * 1024  # bounds what a start after a crash has to read again
-_MAX_INT64: Final = 2**63 - 1
-_PLACE: Final = Struct(">qii")  # base offset, length, leader epoch: what a leader stamps, and the CRC leaves out
-_PREFIX: Final = Struct(">qiibI")  # the same with magic and CRC
-_HEADER_TAIL: Final = Struct(">hiqqqhii")  # what the CRC covers of the header
+SNAPSHOT_EVERY_BYTES: Final = 16 * 1024 * 1024  # bounds what a start after a crash has to read again
+SNAPSHOT_BYTES_A_PRODUCER: Final = 400  # eight times what one takes of a snapshot: many make it rarer
 
 
 class Partition:
@@ -65,10 +34,13 @@ class Partition:
 
     __slots__ = (
         "_appended_at_snapshot",
+        "_files",
+        "_followed_offset",
         "_leader",
+        "_plain",
         "_producers",
         "_producers_before",
-        "_snapshots",
+        "_stable_seen",
         "appended_bytes",
         "closed",
         "high_watermark",
@@ -78,6 +50,7 @@ class Partition:
         "log",
         "metadata_version",
         "rules",
+        "stable_waiters",
         "topic",
         "waiters",
     )
@@ -90,13 +63,16 @@ class Partition:
         self._leader = -1
         self.high_watermark = log.end_offset
         self.waiters: dict[FetchWait, None] = {}  # parked fetches, in the order they came
+        self.stable_waiters: dict[FetchWait, None] = {}  # those that may read committed records only
+        self._stable_seen = -1  # the last stable offset when these last looked
         self.configure(topic, broker.metadata)
         self.appended_bytes = 0  # since this object was made
         self.closed = False
         self._producers: Producers | None = None
         self._producers_before: Producers | None = None  # as they were when a write failed
-        self._snapshots = ProducerSnapshots(broker.env.files, log.directory)
-        self._snapshots.remove_after(log.end_offset)  # of records that a crash took
+        self._plain = not log.end_offset  # no producer has written here: there is nothing to load
+        self._followed_offset = -1  # of a log that a shard writes: how far it was looked at
+        self._files = ProducerFiles(broker.env.files, log)
         self._appended_at_snapshot = 0
 
     def configure(self, topic: Topic, metadata: ClusterMetadata) -> None:
@@ -111,6 +87,7 @@ class Partition:
             lambda key: metadata.value(topic, key),
             producer_id_expiration_ms=config.producer_id_expiration_ms,
             max_inflated_bytes=config.decompression_max_bytes,
+            keeps_batches=config.producer_state == "batches",
         )
         if self._leader != self.info.leader:
             self._leader = self.info.leader
@@ -127,116 +104,72 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """Below it no transaction is open. Clients cannot open any yet, so it is the high watermark."""
-        return self.high_watermark
+        """Below it every transaction has ended, and its marker is durable."""
+        producers = self._producers
+        if producers is None:
+            if self._plain:
+                return self.high_watermark
+            producers = self.producers
+        if self._followed_offset >= 0:
+            self._follow(producers)
+        unstable = producers.unstable
+        if unstable >= self.high_watermark:
+            return self.high_watermark
+        return max(unstable, self.log.log_start_offset)
 
-    def aborted_transactions(self, from_offset: int, to_offset: int) -> list[tuple[int, int]]:
+    def aborted_transactions(self, from_offset: int, end_offset: int) -> list[tuple[int, int]]:
         """(producer id, first offset) of the aborted transactions that touch the range."""
-        return []
+        if self._producers is None or not self._producers.aborted:
+            return []
+        return self._producers.aborted.overlapping(from_offset, end_offset)
+
+    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether a producer has already written here in its present transaction."""
+        return not self._plain and self.producers.has_open_transaction(producer_id, producer_epoch)
+
+    def check_epoch(self, producer_id: int, producer_epoch: int) -> None:
+        """Errors: INVALID_PRODUCER_EPOCH: a later one of this producer has written here, or ended a transaction."""
+        if not self._plain:
+            self.producers.check_epoch(producer_id, producer_epoch)
 
     # ---------------------------------------------------------------- append
 
-    def append(self, batch: Buffer, now_ms: int, *, zstd_allowed: bool = True) -> tuple[int, int]:
+    def append(
+        self, batch: Buffer, now_ms: int, *, zstd_allowed: bool = True, begins_at_zero: bool = False
+    ) -> tuple[int, int]:
         """Validate one client's batch, give it its offset and buffer it in the log.
 
         Answers the base offset and the log append time (-1 on CreateTime topics); for a repeated batch of an idempotent
         producer those of the first one, with nothing written.
-        Errors:  in Kafka's order: INVALID_RECORD (not one batch of magic 2), UNSUPPORTED_COMPRESSION_TYPE,
-                 MESSAGE_TOO_LARGE, CORRUPT_MESSAGE (CRC), INVALID_RECORD (counts, control, keys), INVALID_TIMESTAMP,
-                 RECORD_LIST_TOO_LARGE, then those of Producers.decide.
-        Source:  Kafka's ProduceRequest.validateRecords, UnifiedLog.append, LogValidator.
+        Errors:  those of incoming_batch.stamp, then those of Producers.decide.
         """
-        size = len(batch)
-        if size < HEADER_BYTES:
-            raise not_a_batch(batch)
-        header = HEADER.unpack_from(batch)
-        base_offset, length, _, magic, crc, attributes, last_delta, base_timestamp, max_timestamp = header[:9]
-        producer_id, producer_epoch, base_sequence, count = header[9:]
-        if magic != MAGIC or length + LOG_OVERHEAD_BYTES != size:
-            return self.append(one_batch(batch), now_ms, zstd_allowed=zstd_allowed)
-        rules = self.rules
-        codec = attributes & CODEC_MASK
-        if codec >= ZSTD and (codec > ZSTD or not zstd_allowed):
-            raise NotOneBatchError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Compression type {codec} is not supported")
-        if base_offset:
-            raise invalid_record(f"The base offset of a produced batch must be 0, not {base_offset}")
-        if size > rules.max_message_bytes:
-            raise self._too_large(size)
-        view = memoryview(batch)
-        if crc32c(view[21:]) != crc:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"The batch's CRC is not the stored {crc:#010x}")
-        if count != last_delta + 1 or count <= 0:
-            raise invalid_record(f"The batch spans {last_delta + 1} offsets and declares {count} records")
-        if attributes & CONTROL:
-            raise invalid_record("Clients are not allowed to write control records")
-        if producer_id >= 0 and base_sequence < 0:
-            raise invalid_record(f"Sequence {base_sequence} is invalid with producer id {producer_id}")
-
-        records = view[HEADER_BYTES:]
-        if codec:
-            records = inflated(codec, records, rules.max_inflated_bytes)
-        scan = scan_records(records, count, keys_wanted=rules.keys_required)
-        if scan.without_key:
-            raise keys_refused(scan.without_key)
-        append_time = NO_TIMESTAMP
-        if rules.log_append_time:
-            if attributes & LOG_APPEND_TIME:
-                raise timestamps_refused([(i, "Producers may not set LogAppendTime") for i in range(count)])
-            largest = append_time = now_ms
-            stored = attributes | LOG_APPEND_TIME
-        elif attributes & LOG_APPEND_TIME:  # then the batch's time is that of every record; stored as CreateTime
-            check_timestamps(rules, records, count, max_timestamp, Scan(0, 0, []), now_ms)
-            largest = max_timestamp
-            stored = attributes & ~LOG_APPEND_TIME
-        else:
-            check_timestamps(rules, records, count, base_timestamp, scan, now_ms)
-            largest = min(max(base_timestamp + scan.max_timestamp_delta, NO_TIMESTAMP), _MAX_INT64)
-            stored = attributes
-
         log = self.log
         offset = log.end_offset
-        buffers: tuple[Buffer, ...]
-        if rules.codec is not None and rules.codec != codec:
-            stored = stored & ~CODEC_MASK | rules.codec
-            whole = assemble_batch(
-                bytes(records),
-                base_offset=offset,
-                leader_epoch=self.info.leader_epoch,
-                attributes=stored,
-                last_offset_delta=last_delta,
-                base_timestamp=base_timestamp,
-                max_timestamp=largest,
-                producer_id=producer_id,
-                producer_epoch=producer_epoch,
-                base_sequence=base_sequence,
-                record_count=count,
+        try:
+            buffers, size, attributes, last_delta, largest, append_time, producer_id, producer_epoch, base_sequence = (
+                stamp(batch, self.rules, offset, self.info.leader_epoch, now_ms, zstd_allowed, self)
             )
-            buffers = (whole,)
-            size = len(whole)
-            if size > rules.max_message_bytes:
-                raise self._too_large(size)
-        elif stored != attributes or largest != max_timestamp:
-            tail = _HEADER_TAIL.pack(stored, last_delta, base_timestamp, largest, *header[9:])
-            payload = view[HEADER_BYTES:]
-            crc = crc32c(payload, crc32c(tail))
-            buffers = (_PREFIX.pack(offset, length, self.info.leader_epoch, MAGIC, crc) + tail, payload)
-        else:
-            buffers = (_PLACE.pack(offset, length, self.info.leader_epoch), view[16:])
-        if size > rules.segment_bytes:
-            raise KafkaError(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"The batch has {size} bytes, a segment of {self} holds {rules.segment_bytes}",
+            if producer_id >= 0 and self._followed_offset < 0:
+                producers = self._producers or self.producers
+                transactional = bool(attributes & TRANSACTIONAL)
+                last_sequence = add_to_sequence(base_sequence, last_delta)
+                repeated = producers.decide(
+                    producer_id,
+                    producer_epoch,
+                    base_sequence,
+                    last_sequence,
+                    transactional=transactional,
+                    begins_at_zero=begins_at_zero and transactional,
+                )
+                if repeated is not None:
+                    return repeated.base_offset, repeated.timestamp_ms
+            log.append(
+                buffers, base_offset=offset, last_offset=offset + last_delta, max_timestamp_ms=largest, size=size
             )
-
-        if producer_id >= 0:
-            producers = self._producers or self.producers
-            transactional = bool(attributes & TRANSACTIONAL)
-            last_sequence = add_to_sequence(base_sequence, last_delta)
-            repeated = producers.decide(
-                producer_id, producer_epoch, base_sequence, last_sequence, transactional=transactional
-            )
-            if repeated is not None:
-                return repeated.base_offset, repeated.timestamp_ms
+        except (KafkaError, StorageError):
+            self.refused(batch)
+            raise
+        if producer_id >= 0 and self._followed_offset < 0:
             producers.replay(
                 producer_id,
                 producer_epoch,
@@ -247,13 +180,46 @@ class Partition:
                 largest,
                 transactional=transactional,
             )
-        log.append(buffers, base_offset=offset, last_offset=offset + last_delta, max_timestamp_ms=largest, size=size)
         self.appended_bytes += size
         return offset, append_time
 
-    def _too_large(self, size: int) -> KafkaError:
-        most = self.rules.max_message_bytes
-        return KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"The batch has {size} bytes, {self} takes up to {most}")
+    def refused(self, batch: Buffer) -> None:
+        """A batch did not get in: those of its producer that follow must not overtake it."""
+        if len(batch) >= HEADER_BYTES:
+            producer_id, producer_epoch, base_sequence = HEADER.unpack_from(batch)[9:12]
+            if producer_id >= 0 and base_sequence >= 0:
+                with suppress(KafkaError, OSError, StorageError):  # of a log that is out of use
+                    self.producers.refused(producer_id, producer_epoch, base_sequence)
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        commit: bool,
+        now_ms: int,
+        transaction_version: int,
+    ) -> None:
+        """End a producer's transaction here; without one, the marker is written all the same and changes nothing.
+
+        Errors:  INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED: see Producers.check_marker.
+        """
+        producers = self.producers
+        producers.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
+        log = self.log
+        offset = log.end_offset
+        batch = control_batch(
+            COMMIT if commit else ABORT,
+            base_offset=offset,
+            leader_epoch=self.info.leader_epoch,
+            timestamp_ms=now_ms,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            coordinator_epoch=coordinator_epoch,
+        )
+        log.append((batch,), base_offset=offset, last_offset=offset, max_timestamp_ms=now_ms, size=len(batch))
+        self.appended_bytes += len(batch)
+        producers.replay_marker(producer_id, producer_epoch, coordinator_epoch, now_ms, offset, commit=commit)
 
     # ---------------------------------------------------------------- durability
 
@@ -261,18 +227,39 @@ class Partition:
         """All below this offset survives a crash at the configured level: readers may see it."""
         if durable_offset > self.high_watermark:
             self.high_watermark = durable_offset
+            producers = self._producers
+            if producers is not None and producers.unstable != STABLE:
+                producers.settle(durable_offset)
             if self.waiters:
-                self.wake()
+                _poll(self.waiters)
+            if self.stable_waiters:
+                stable = self.last_stable_offset
+                if stable != self._stable_seen:
+                    self._stable_seen = stable
+                    _poll(self.stable_waiters)
+
+    def watch(self, wait: FetchWait, *, committed: bool) -> None:
+        """Have a fetch poll when there is more to read for it."""
+        if committed:
+            self._stable_seen = self.last_stable_offset
+            self.stable_waiters[wait] = None
+        else:
+            self.waiters[wait] = None
+
+    def unwatch(self, wait: FetchWait) -> None:
+        """It has been answered, or its client has gone."""
+        self.waiters.pop(wait, None)
+        self.stable_waiters.pop(wait, None)
 
     def wake(self) -> None:
-        """Have the parked fetches look again: there are new records, or no more partition."""
-        for wait in list(self.waiters):
-            wait.poll()
+        """Have all parked fetches look again: the partition has changed or gone."""
+        _poll(self.waiters)
+        _poll(self.stable_waiters)
 
     def reload(self) -> None:
         """A write has failed and the log was cut back: forget what the lost batches had changed."""
         self._producers, self._producers_before = None, self._producers or self._producers_before
-        self._snapshots.remove_after(self.log.end_offset)
+        self._files.remove_after(self.log.end_offset)
         self.high_watermark = min(self.high_watermark, self.log.end_offset)
         self.log.set_leader_epoch(self.info.leader_epoch)  # its start may have been cut off
         self.wake()
@@ -298,49 +285,69 @@ class Partition:
     @property
     def producers(self) -> Producers:
         """Loaded when first needed: many partitions never see an idempotent producer, and starting stays quick."""
-        if self._producers is None:
-            self._producers = self._load_producers()
+        producers = self._producers
+        if producers is None:
+            batches = self.rules.keeps_batches
+            producers = Producers(batches=batches) if self._plain else self._files.load(batches=batches)
+            producers.settle(self.high_watermark)
+            self._plain = False
             if self._producers_before is not None:
-                self._producers.recall(self._producers_before)
+                producers.recall(self._producers_before)
                 self._producers_before = None
-        return self._producers
-
-    def _load_producers(self) -> Producers:
-        producers = Producers()
-        log = self.log
-        latest = self._snapshots.latest(log.flushed_offset)
-        offset = log.log_start_offset
-        if latest is not None and latest[0] >= offset:
-            offset = latest[0]
-            producers.load(latest[1])
-        for header, batch in log.batches(offset):
-            replay_batch(producers, header, batch)
+            if self.journal.owner is not self:
+                self._followed_offset = self.log.flushed_offset
+            self._producers = producers
         return producers
 
+    def known_producers(self) -> Iterator[ProducerSnapshot]:
+        """What is known of each producer, by rising id."""
+        producers = self.producers
+        if self._followed_offset >= 0:
+            self._follow(producers)
+        return producers.snapshot()
+
+    def _follow(self, producers: Producers) -> None:
+        """Look at what a shard has appended to its log."""
+        if self._followed_offset < self.high_watermark:
+            replay_log(producers, self.log, self._followed_offset, self.high_watermark)
+            producers.settle(self.high_watermark)
+            self._followed_offset = self.high_watermark
+
     def take_snapshot(self) -> bool:
-        """Write the producers beside the log, if the log holds nothing that is not yet written and has grown."""
-        log = self.log
-        end = log.end_offset
-        if log.dirty or end == log.log_start_offset or end in self._snapshots.offsets:
-            return False
-        self._snapshots.write(end, self.producers.snapshot())
-        self._appended_at_snapshot = self.appended_bytes
-        return True
+        """Write what is known of producers beside the log; False: it was there, or cannot be written now."""
+        took = False
+        for _ in self._save():
+            took = True
+        return took
+
+    def _save(self) -> Iterator[None]:
+        producers = self.producers
+        appended_bytes = self.appended_bytes
+        for _ in self._files.save(producers):
+            yield
+            if self._producers is not producers:
+                return  # the log was cut back meanwhile
+        self._appended_at_snapshot = appended_bytes
 
     # ---------------------------------------------------------------- housekeeping
 
     def maintenance(self, now_ms: int) -> Iterator[None]:
         """Retention, expiry of producers and their snapshot, in slices of a few milliseconds."""
         if self.log.retain(now_ms, self.high_watermark):
-            self._snapshots.remove_before(self.log.log_start_offset)
+            self._files.remove_before(self.log.log_start_offset)
+            if self._producers is not None:
+                self._producers.aborted.drop_before(self.log.log_start_offset)
             yield
         if self.closed:
             return
         if self._producers is not None:
-            self._producers.expire(now_ms, self.rules.producer_id_expiration_ms)
-        if self.appended_bytes - self._appended_at_snapshot >= SNAPSHOT_EVERY_BYTES:
+            for _ in self._producers.expire(now_ms, self.rules.producer_id_expiration_ms):
+                yield
+        rows = 0 if self._producers is None else len(self._producers.table)
+        every = max(SNAPSHOT_EVERY_BYTES, SNAPSHOT_BYTES_A_PRODUCER * rows)
+        if self.appended_bytes - self._appended_at_snapshot >= every and not self.closed:
             yield
-            self.take_snapshot()
+            yield from self._save()
 
     def delete_records(self, offset: int) -> int:
         """Move the log start offset up to offset (-1: the high watermark); the new low watermark.
@@ -360,27 +367,11 @@ class Partition:
             )
         if offset > self.log.log_start_offset:
             self.log.delete_records_before(offset)
+            if self._producers is not None:
+                self._producers.aborted.drop_before(offset)
         return self.log.log_start_offset
 
 
-def replay_batch(producers: Producers, header: BatchHeader, batch: Buffer) -> None:
-    """Let one batch of the log change the producers."""
-    if header.producer_id < 0:
-        return
-    if header.attributes & CONTROL:
-        for record in iter_records(batch):
-            if record.key is not None and control_type(record.key) in (0, 1) and record.value is not None:
-                coordinator_epoch = int.from_bytes(record.value[2:6], "big", signed=True)
-                producers.replay_marker(header.producer_id, header.producer_epoch, coordinator_epoch, record.timestamp)
-        return
-    base_sequence = header.base_sequence
-    producers.replay(
-        header.producer_id,
-        header.producer_epoch,
-        base_sequence,
-        base_sequence if base_sequence < 0 else add_to_sequence(base_sequence, header.last_offset_delta),
-        header.base_offset,
-        header.last_offset,
-        header.max_timestamp,
-        transactional=bool(header.attributes & TRANSACTIONAL),
-    )
+def _poll(waiters: dict[FetchWait, None]) -> None:
+    for wait in list(waiters):
+        wait.poll()

@@ -45,6 +45,7 @@ class TopicRules:
     __slots__ = (
         "codec",
         "deletable",
+        "keeps_batches",
         "keys_required",
         "log_append_time",
         "max_inflated_bytes",
@@ -55,7 +56,14 @@ class TopicRules:
         "timestamp_before_max_ms",
     )
 
-    def __init__(self, value: Callable[[str], Any], *, producer_id_expiration_ms: int, max_inflated_bytes: int) -> None:
+    def __init__(
+        self,
+        value: Callable[[str], Any],
+        *,
+        producer_id_expiration_ms: int,
+        max_inflated_bytes: int,
+        keeps_batches: bool,
+    ) -> None:
         policies = value("cleanup.policy")
         self.max_message_bytes: int = value("max.message.bytes")
         self.segment_bytes: int = value("segment.bytes")
@@ -66,6 +74,7 @@ class TopicRules:
         self.timestamp_before_max_ms: int = value("message.timestamp.before.max.ms")
         self.timestamp_after_max_ms: int = value("message.timestamp.after.max.ms")
         self.producer_id_expiration_ms = producer_id_expiration_ms
+        self.keeps_batches = keeps_batches  # producer.state: the last five of each producer, or the latest one
         self.max_inflated_bytes = max_inflated_bytes  # beyond it MESSAGE_TOO_LARGE, and clients split their batch
 
 

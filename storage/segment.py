@@ -34,12 +34,13 @@ class FileSlice:
     while it is read, so a thousand slow readers do not hold a thousand of them.
     """
 
-    __slots__ = ("_file", "_size", "position")
+    __slots__ = ("_file", "_size", "end_offset", "position")
 
-    def __init__(self, file: File, position: int, size: int) -> None:
+    def __init__(self, file: File, position: int, size: int, end_offset: int) -> None:
         self._file = file
         self.position = position
         self._size = size
+        self.end_offset = end_offset  # that of the batch behind it
 
     def __len__(self) -> int:
         return self._size
@@ -298,7 +299,7 @@ class Segment:
         if len(self.hints) >= _MAX_HINTS:
             self.hints = {self.base_offset: 0}
         self.hints[end_offset] = end
-        return FileSlice(self.file, start, end - start)
+        return FileSlice(self.file, start, end - start, end_offset)
 
     def _last_boundary(self, start: int, wanted: int, min_one: bool) -> int:
         boundary = self.index.boundary_at_or_before(wanted)

@@ -57,6 +57,7 @@ def make_routes() -> list[Route]:
         Route(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, "consumer_group:consumer_group_heartbeat", GROUP),
         Route(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, "consumer_group:consumer_group_describe"),
         Route(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, "configs:list_config_resources"),
+        Route(ApiKey.DESCRIBE_PRODUCERS, 0, 0, "describe_producers:describe_producers"),
         Route(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, "txn_admin:describe_transactions"),
         Route(ApiKey.LIST_TRANSACTIONS, 0, 2, "txn_admin:list_transactions"),
         Route(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, "metadata:describe_topic_partitions"),

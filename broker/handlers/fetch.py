@@ -11,7 +11,6 @@ Absent:    followers (a log has one replica) and preferred read replicas.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from broker.coordinator.result import PARKED, _Parked
@@ -113,7 +112,7 @@ def sessions_of(broker: Broker) -> FetchSessions:
 class FetchWait:
     """One Fetch from its arrival to its answer; parked in between, if it has to wait.
 
-    While parked it is in the `waiters` of its partitions, in its connection's `fetch_waits`, and has a deadline.
+    While parked it is watched for by its partitions, in its connection's `fetch_waits`, and has a deadline.
     """
 
     __slots__ = (
@@ -176,7 +175,7 @@ class FetchWait:
         self._missing_bytes = self._min_bytes - size
         self._size_when_parked = sum(partition.log.size_bytes for partition, _ in self._watched)
         for partition, _ in self._watched:
-            partition.waiters[self] = None
+            partition.watch(self, committed=self._read_committed)
         self.parked = True
         ctx = self._ctx
         connection: Connection = ctx.connection
@@ -201,7 +200,7 @@ class FetchWait:
                 break
         if not fresh:
             return
-        if self._min_bytes > 1:  # reading costs: not before enough can have come
+        if self._min_bytes > 1 and not self._read_committed:  # reading costs: not before enough can have come
             logs_size = sum(partition.log.size_bytes for partition, _ in self._watched)
             if logs_size - self._size_when_parked < self._missing_bytes:
                 return
@@ -226,7 +225,7 @@ class FetchWait:
     def _unpark(self) -> None:
         self.parked = False
         for partition, _ in self._watched:
-            partition.waiters.pop(self, None)
+            partition.unwatch(self)
         self._watched = []
         self._ctx.connection.fetch_waits.pop(id(self), None)
 
@@ -285,10 +284,12 @@ class FetchWait:
         partition = found.partition
         if partition is None or found.records is None:
             return []
-        aborted: Iterable[tuple[int, int]] = partition.aborted_transactions(
-            found.wanted.fetch_offset, partition.last_stable_offset
-        )
-        return [AbortedTransaction(producer_id=pid, first_offset=offset) for pid, offset in aborted]
+        return [
+            AbortedTransaction(producer_id=producer_id, first_offset=offset)
+            for producer_id, offset in partition.aborted_transactions(
+                found.wanted.fetch_offset, found.records.end_offset
+            )
+        ]
 
     def _name_leader(
         self, answer: PartitionData, wanted: Wanted, endpoints: dict[int, FetchResponseNodeEndpoint]

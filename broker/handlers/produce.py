@@ -1,36 +1,47 @@
 """Produce: append record batches to the partitions their leader is asked for.
 
 Versions:  3-13 (0-2 are listed by ApiVersions for librdkafka's sake and refused).
-Behaviour: one batch of magic 2 a partition; what a batch must satisfy stands in Partition.append. The reply waits for
-           the journal of every partition it touched. acks: 0 gets no reply, and an error closes the connection; 1 and
-           -1 mean the same here, where a log has one replica.
+Behaviour: one batch of magic 2 a partition; what a batch must satisfy stands in incoming_batch.stamp and in
+           coordinator.producers. The reply waits for the journal of every partition it touched. acks: 0 gets no reply,
+           and an error closes the connection; 1 and -1 mean the same here, where a log has one replica.
+           Transactional batches whose partition has not got the transaction open go through txn_gate first; the others
+           of the request do not wait for them, or the next request would overtake them.
 Notes:     5 answers LogStartOffset; 7 allows zstd; 8 RecordErrors and ErrorMessage (KIP-467); 10 CurrentLeader and
-           NodeEndpoints (KIP-951); 13 topic ids instead of names (KIP-516).
-Absent:    transactional batches: no transactional id exists yet, so they get what Kafka gives for an unknown one.
+           NodeEndpoints (KIP-951); 12 adds partitions to transactions (KIP-890); 13 topic ids for names (KIP-516).
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.coordinator.result import PARKED, _Parked
+from broker.errors import lost_code
 from broker.record_rules import ZSTD_SINCE, NotOneBatchError, RecordsRefusedError, is_transactional
+from broker.txn_gate import PRODUCE_ADDS_SINCE
+from protocol.api import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.produce import (
     BatchIndexAndErrorMessage,
+    PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     ProduceResponseLeaderIdAndEpoch,
     ProduceResponseNodeEndpoint,
+    TopicProduceData,
     TopicProduceResponse,
 )
+from protocol.record_batch import HEADER, HEADER_BYTES
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.coordinator.result import Context
+    from broker.journal import Journal
     from broker.metadata import Topic
     from broker.partition import Partition
+    from broker.txn_gate import Refused
 
 LEADER_SINCE: Final = 10
 TOPIC_IDS_SINCE: Final = 13
@@ -52,61 +63,208 @@ _NO_START_OFFSET: Final = frozenset(
 )
 
 
-def produce(broker: Broker, ctx: Context, request: ProduceRequest) -> ProduceResponse | None:
+def produce(broker: Broker, ctx: Context, request: ProduceRequest) -> ProduceResponse | _Parked | None:
     """Append each batch or say why not, partition by partition; None when no reply is wanted.
 
     Errors:  TRANSACTIONAL_ID_AUTHORIZATION_FAILED: transactional records without a transactional id, the whole request.
+             INVALID_PRODUCER_ID_MAPPING: transactional records of two producers, the whole request.
              a partition: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUIRED_ACKS, INVALID_TOPIC_EXCEPTION
-             (internal), NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_ID_MAPPING (transactional), Partition.append's.
-    Source:  Kafka's KafkaApis.handleProduceRequest, ReplicaManager.appendToLocalLog.
+             (internal), NOT_LEADER_OR_FOLLOWER, txn_gate's, Partition.append's.
+    Source:  Kafka's KafkaApis.handleProduceRequest, ReplicaManager.handleProduceAppend.
     """
+    producer = None
     if request.transactional_id is None:
         _refuse_anonymous_transactions(ctx, request)
-    journals: list[Any] = []
-    endpoints: dict[int, ProduceResponseNodeEndpoint] = {}
-    failed = False
-    topics: list[TopicProduceResponse] = []
-    for topic_data in request.topic_data:
-        topic = find_topic(broker, ctx.api_version, topic_data.name, topic_data.topic_id)
-        partitions: list[PartitionProduceResponse] = []
-        for data in topic_data.partition_data:
-            partition: Partition | None = None
-            try:
-                partition = _writable(broker, ctx, request.acks, topic, data.index)
-                if data.records is None:
-                    raise KafkaError(ErrorCode.INVALID_RECORD, "There are no records")
-                if request.transactional_id is not None and is_transactional(data.records):
-                    raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-                zstd_allowed = ctx.api_version >= ZSTD_SINCE
-                offset, append_time = partition.append(data.records, ctx.now_ms, zstd_allowed=zstd_allowed)
-            except (KafkaError, StorageError) as refused:
-                error = refused if isinstance(refused, KafkaError) else KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
-                failed = True
-                answer = _refusal(data.index, error, partition)
-                if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and ctx.api_version >= LEADER_SINCE and topic:
-                    _name_leader(broker, ctx, answer, topic, endpoints)
-                partitions.append(answer)
-                continue
-            journal = partition.journal
-            if not journal.queued:
-                broker.touch(journal)
-            journals.append(journal)
-            partitions.append(
-                PartitionProduceResponse(
-                    index=data.index,
-                    base_offset=offset,
-                    log_append_time_ms=append_time,
-                    log_start_offset=partition.log.log_start_offset,
-                )
+    else:
+        producer = _producer_of(request)
+    return _Appending(broker, ctx, request, producer).run()
+
+
+class _Appending:
+    """One Produce from its arrival to its answer."""
+
+    __slots__ = (
+        "_appended",
+        "_broker",
+        "_ctx",
+        "_endpoints",
+        "_failed",
+        "_gated",
+        "_producer",
+        "_request",
+        "_response",
+    )
+
+    def __init__(self, broker: Broker, ctx: Context, request: ProduceRequest, producer: tuple[int, int] | None) -> None:
+        self._broker = broker
+        self._ctx = ctx
+        self._request = request
+        self._producer = producer  # of the transactional records, if there are any
+        self._appended: list[tuple[Journal, PartitionProduceResponse]] = []
+        self._endpoints: dict[int, ProduceResponseNodeEndpoint] = {}
+        self._failed = False
+        self._gated: list[tuple[TopicProduceData, PartitionProduceData, PartitionProduceResponse]] = []
+        self._response = ProduceResponse(responses=[])
+
+    def run(self) -> ProduceResponse | _Parked | None:
+        """Append what may be appended now; the rest when the gate lets it."""
+        for topic_data in self._request.topic_data:
+            row = TopicProduceResponse(name=topic_data.name, topic_id=topic_data.topic_id, partition_responses=[])
+            self._response.responses.append(row)
+            for data in topic_data.partition_data:
+                answer = PartitionProduceResponse(index=data.index)
+                row.partition_responses.append(answer)
+                self._append(topic_data, data, answer, gate=self._producer)
+        if self._gated:
+            assert self._producer is not None
+            assert self._request.transactional_id is not None
+            names = [(self._topic_name(topic_data), data.index) for topic_data, data, _ in self._gated]
+            refused = self._broker.transactions.before_produce(
+                self._ctx, self._request.transactional_id, *self._producer, names, self._later
             )
-        topics.append(
-            TopicProduceResponse(name=topic_data.name, topic_id=topic_data.topic_id, partition_responses=partitions)
-        )
-    if request.acks == 0:
-        ctx.close_connection = failed
-        return None
-    ctx.journals = journals
-    return ProduceResponse(responses=topics, node_endpoints=list(endpoints.values()))
+            if refused is None:
+                for journal, answer in self._appended:
+                    journal.then(partial(self._lost, answer))
+                return PARKED
+            self._pass_gate(refused)
+        return self._done()
+
+    def _append(
+        self,
+        topic_data: TopicProduceData,
+        data: PartitionProduceData,
+        answer: PartitionProduceResponse,
+        *,
+        gate: tuple[int, int] | None,
+    ) -> None:
+        """Append one batch and fill in its answer; or, if it has to pass the gate first, put it by."""
+        broker, ctx = self._broker, self._ctx
+        topic = find_topic(broker, ctx.api_version, topic_data.name, topic_data.topic_id)
+        partition: Partition | None = None
+        try:
+            partition = _writable(broker, ctx, self._request.acks, topic, data.index)
+            if data.records is None:
+                raise KafkaError(ErrorCode.INVALID_RECORD, "There are no records")
+            if gate is not None and is_transactional(data.records) and not partition.has_open_transaction(*gate):
+                partition.check_epoch(*gate)
+                self._gated.append((topic_data, data, answer))
+                return
+            answer.base_offset, answer.log_append_time_ms = partition.append(
+                data.records,
+                broker.now_ms,
+                zstd_allowed=ctx.api_version >= ZSTD_SINCE,
+                begins_at_zero=ctx.api_version >= PRODUCE_ADDS_SINCE,
+            )
+        except (KafkaError, StorageError) as refused:
+            error = refused if isinstance(refused, KafkaError) else KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+            self._refuse(answer, error, partition)
+            if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and ctx.api_version >= LEADER_SINCE and topic:
+                _name_leader(broker, ctx, answer, topic, self._endpoints)
+            return
+        answer.log_start_offset = partition.log.log_start_offset
+        journal = partition.journal
+        if not journal.queued:
+            broker.touch(journal)
+        self._appended.append((journal, answer))
+
+    def _refuse(self, answer: PartitionProduceResponse, error: KafkaError, partition: Partition | None) -> None:
+        self._failed = True
+        answer.error_code = error.code
+        answer.error_message = error.message
+        answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
+        if isinstance(error, RecordsRefusedError):
+            answer.record_errors = [
+                BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=message)
+                for at, message in error.errors
+            ]
+        told = error.code not in _NO_START_OFFSET and not isinstance(error, NotOneBatchError)
+        if partition is not None and told:
+            answer.log_start_offset = partition.log.log_start_offset
+
+    def _lost(self, answer: PartitionProduceResponse, durable: bool) -> None:
+        """What was appended while others waited at the gate is durable, or could not be written."""
+        if not durable:
+            self._refuse(answer, KafkaError(lost_code(ApiKey.PRODUCE)), None)
+
+    # ---------------------------------------------------------------- the gate
+
+    def _topic_name(self, topic_data: TopicProduceData) -> str:
+        topic = find_topic(self._broker, self._ctx.api_version, topic_data.name, topic_data.topic_id)
+        assert not isinstance(topic, KafkaError)
+        return topic.name
+
+    def _pass_gate(self, refused: Refused) -> None:
+        gated, self._gated = self._gated, []
+        for topic_data, data, answer in gated:
+            topic = find_topic(self._broker, self._ctx.api_version, topic_data.name, topic_data.topic_id)
+            code = ErrorCode.NONE if isinstance(topic, KafkaError) else refused.get((topic.name, data.index))
+            if code:
+                self._refuse_at_gate(topic, data, answer, code)
+            else:
+                self._append(topic_data, data, answer, gate=None)
+
+    def _refuse_at_gate(
+        self, topic: Any, data: PartitionProduceData, answer: PartitionProduceResponse, code: ErrorCode
+    ) -> None:
+        message = None
+        if code == ErrorCode.INVALID_TXN_STATE:
+            message = "The partition is not part of the transaction"
+        elif code == ErrorCode.NOT_ENOUGH_REPLICAS:
+            message = "Whether the partition is part of the transaction cannot be told now"
+        self._refuse(answer, KafkaError(code, message), None)
+        try:
+            self._broker.partition(topic, data.index).refused(data.records)
+        except KafkaError:  # it has moved, or its log is out of use
+            return
+
+    def _later(self, refused: Refused) -> None:
+        """The gate has opened, or stays shut: append, and answer when that is durable."""
+        broker = self._broker
+        token: Any = self._ctx.token
+        self._pass_gate(refused)
+        parked = broker.parked.get(token)
+        if parked is None:
+            return  # the client has gone; its records were promised to the transaction all the same
+        connection, slot = token
+        response, durability = self._done(), broker.durability
+        if response is not None:
+            broker.answer(None, token, response)
+            for journal in (*self._ctx.journals, broker.metadata_shard.journal):
+                if not durability.is_settled(journal):
+                    durability.hold(journal, (connection, slot, *parked.frame))
+        elif self._failed:
+            connection.refuse("Produce with acks=0 failed")
+        else:
+            del broker.parked[token]
+            connection.parked.discard(slot)
+            connection.fill(slot, b"")
+            durability.speaks(connection)
+
+    def _done(self) -> ProduceResponse | None:
+        if self._request.acks == 0:
+            self._ctx.close_connection = self._failed
+            return None
+        self._ctx.journals = [journal for journal, _ in self._appended]
+        self._response.node_endpoints = list(self._endpoints.values())
+        return self._response
+
+
+def _producer_of(request: ProduceRequest) -> tuple[int, int] | None:
+    """Producer id and epoch of the transactional records of a request."""
+    found: tuple[int, int] | None = None
+    for topic_data in request.topic_data:
+        for data in topic_data.partition_data:
+            if data.records is not None and len(data.records) >= HEADER_BYTES and is_transactional(data.records):
+                producer_id, producer_epoch = HEADER.unpack_from(data.records)[9:11]
+                if producer_id < 0:
+                    continue
+                if found is not None and found != (producer_id, producer_epoch):
+                    raise KafkaError(
+                        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+                        "Transactional records contained more than one producer ID",
+                    )
+                found = producer_id, producer_epoch
+    return found
 
 
 def find_topic(broker: Broker, api_version: int, name: str, topic_id: bytes) -> Topic | KafkaError:
@@ -147,26 +305,6 @@ def _refuse_anonymous_transactions(ctx: Context, request: ProduceRequest) -> Non
                     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
                     "Transactional records came without a transactional id",
                 )
-
-
-def _refusal(index: int, error: KafkaError, partition: Partition | None) -> PartitionProduceResponse:
-    record_errors: list[BatchIndexAndErrorMessage] = []
-    if isinstance(error, RecordsRefusedError):
-        record_errors = [
-            BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=message) for at, message in error.errors
-        ]
-    start_offset = -1
-    told = error.code not in _NO_START_OFFSET and not isinstance(error, NotOneBatchError)
-    if partition is not None and told:
-        start_offset = partition.log.log_start_offset
-    return PartitionProduceResponse(
-        index=index,
-        error_code=error.code,
-        base_offset=-1,
-        log_start_offset=start_offset,
-        record_errors=record_errors,
-        error_message=error.message,
-    )
 
 
 def _name_leader(

@@ -35,7 +35,7 @@ class Known(NamedTuple):
 class ProducerMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.path = DataPath()
+        self.path = DataPath(producer_state="batches")
         self.path.topic()
         self.epochs: dict[int, int] = {}
         self.known: dict[int, list[Known]] = {}
@@ -141,8 +141,8 @@ class ProducerMachine(RuleBasedStateMachine):
         """How many older batches are known depends on snapshots; the last one is, and none may be another one."""
         partition = self.path.partition(self.path.metadata.topics["t"], 0)
         for pid, known in self.known.items():
-            entry = partition.producers.entries[pid]
-            kept = [Known(b.base_sequence, b.last_sequence, b.base_offset) for b in entry.batches]
+            entry = partition.producers.table[pid]
+            kept = [Known(b.base_sequence, b.last_sequence, b.base_offset) for b in partition.producers.batches(pid)]
             assert kept
             assert kept == known[-len(kept) :]
             assert entry.producer_epoch == self.epochs[pid]

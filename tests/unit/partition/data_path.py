@@ -7,6 +7,7 @@ from typing import Any
 
 from broker.config import BrokerConfig
 from broker.coordinator.result import PARKED, Context
+from broker.fetch_session import FetchSessions
 from broker.handlers.delete_records import delete_records
 from broker.handlers.fetch import fetch
 from broker.handlers.list_offsets import list_offsets, offset_for_leader_epoch
@@ -14,6 +15,7 @@ from broker.handlers.produce import produce
 from broker.journal import Durability, Journal
 from broker.metadata import TOPIC, ClusterMetadata, Topic, TopicPartition, config_record, partition_record
 from broker.partition import Partition
+from protocol.errors import ErrorCode
 from protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -53,9 +55,43 @@ class FakeConnection:
 
     def __init__(self) -> None:
         self.fetch_waits: dict[int, Any] | None = None
+        self.parked: set[int] = set()
+        self.filled: list[tuple[int, Any]] = []
+        self.refusals: list[str] = []
+
+    def fill(self, slot: int, reply: Any) -> None:
+        self.filled.append((slot, reply))
+
+    def refuse(self, why: str) -> None:
+        self.refusals.append(why)
 
     def drain(self) -> None:
         """Nothing is sent."""
+
+
+class Gate:
+    """Stands where the transaction coordinator is asked: says `code` of every partition, or holds the request."""
+
+    def __init__(self) -> None:
+        self.code = ErrorCode.NONE
+        self.holds = False
+        self.asked: list[tuple[str, int, int, list[tuple[str, int]]]] = []
+        self.held: list[Any] = []
+
+    def before_produce(
+        self, ctx: Any, transactional_id: str, producer_id: int, epoch: int, partitions: Any, continue_: Any
+    ) -> Any:
+        self.asked.append((transactional_id, producer_id, epoch, list(partitions)))
+        if self.holds:
+            self.held.append(continue_)
+            return None
+        return dict.fromkeys(partitions, self.code) if self.code else {}
+
+    def open(self) -> None:
+        """Let those pass that are held, in the order they came."""
+        held, self.held = self.held, []
+        for continue_ in held:
+            continue_({})
 
 
 class DataPath:
@@ -65,18 +101,22 @@ class DataPath:
         self.env = env or sim_env()
         self.env.files.makedirs("data")
         self.env.files.sync_dir("")
+        self.settings = settings
         self.config = BrokerConfig.load({key.replace("_", "."): value for key, value in settings.items()})
         self.metadata = ClusterMetadata(self.config, [0, OTHER_NODE])
         self.nodes = [SimpleNamespace(node_id=0), SimpleNamespace(node_id=OTHER_NODE)]
         self.partitions: dict[tuple[bytes, int], Partition] = {}
         self.answers: list[tuple[Any, Any]] = []
         self.alarms: list[tuple[int, Any]] = []
+        self.fetch_sessions = FetchSessions(1000)
         self.refused: list[Any] = []
         self.slots = 0
         self.durability = Durability(
             fsync=False, start_sync=lambda logs: None, refuse=lambda held: self.refused.extend(held)
         )
         self.metadata_shard = SimpleNamespace(journal=SimpleNamespace(queued=False))
+        self.transactions = Gate()
+        self.parked: dict[Any, Any] = {}
         self.connection = FakeConnection()
         self.log_starts: dict[tuple[str, int], int] = {}
         self.directory = SimpleNamespace(
@@ -108,6 +148,7 @@ class DataPath:
         self.alarms.append((due_ms, call))
 
     def answer(self, shard: Any, token: Any, response: Any) -> None:
+        self.parked.pop(token, None)
         self.answers.append((token, response))
 
     # -- what tests use
@@ -160,7 +201,10 @@ class DataPath:
 
     def produce_request(self, request: ProduceRequest, ctx: Context) -> Any:
         response = produce(self, ctx, request)  # type: ignore[arg-type]
-        self.hold(ctx)
+        if response is PARKED:
+            self.parked[ctx.token] = SimpleNamespace(frame=(b"", 0, 0))
+        else:
+            self.hold(ctx)
         return response
 
     def produce(
@@ -186,7 +230,17 @@ class DataPath:
         response = self.produce_request(request, self.context(version, **ctx))
         if end_turn:
             self.end_turn()
-        return None if response is None else response.responses[0].partition_responses[0]
+        if response is None or response is PARKED:
+            return response
+        return response.responses[0].partition_responses[0]
+
+    def mark(self, pid: int, epoch: int, *, commit: bool, version: int = 2, coordinator: int = 0, **at: Any) -> None:
+        """Write the marker of a transaction into a partition."""
+        partition = self.partition(self.metadata.topics[at.pop("name", "t")], at.pop("index", 0))
+        partition.append_marker(pid, epoch, coordinator, commit, self.now_ms, version)
+        self.touch(partition.journal)
+        if at.pop("end_turn", True):
+            self.end_turn()
 
     def fetch_request(self, request: FetchRequest, version: int = 12, **ctx: Any) -> Any:
         for topic in (*request.topics, *request.forgotten_topics_data):  # as the wire would have it
@@ -257,7 +311,7 @@ class DataPath:
         if clean:
             for partition in self.partitions.values():
                 partition.close()
-        again = DataPath(sim_env(now_ms=self.now_ms, files=files or self.env.files))  # type: ignore[arg-type]
+        again = DataPath(sim_env(now_ms=self.now_ms, files=files or self.env.files), **self.settings)  # type: ignore[arg-type]
         for record in self.metadata.image_records():
             again.metadata.replay(None, record)
         return again

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from data_path import NOW_MS, DataPath, batch, values_of
+from fastcrc.crc32 import iscsi as crc32c
 
 from broker import partition as partition_module
 from broker.coordinator.producers import ProducerSnapshot
@@ -44,11 +45,12 @@ def test_clean_restart_remembers_the_last_batch_of_each_producer(path: DataPath)
     path = path.reopened()
     assert snapshots(path) == [3]
     assert path.produce(batch(b"a", pid=1, epoch=0, seq=2)).base_offset == 2
-    assert path.produce(batch(b"a", pid=1, epoch=0, seq=1)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert path.produce(batch(b"a", pid=1, epoch=0, seq=1)).error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
     assert path.produce(batch(b"a", pid=1, epoch=0, seq=3)).base_offset == 3
 
 
-def test_killed_broker_knows_all_five_batches_from_the_log(path: DataPath) -> None:
+def test_killed_broker_knows_all_five_batches_from_the_log() -> None:
+    path = DataPath(producer_state="batches")
     topic = path.topic()
     for seq in range(7):
         path.produce(batch(b"a", pid=1, epoch=0, seq=seq))
@@ -96,31 +98,38 @@ def test_snapshot_of_lost_records_is_deleted_before_others_take_their_place(path
     assert path.produce(batch(b"b", pid=1, epoch=0, seq=1)).base_offset == 2
 
 
-def test_damaged_snapshot_falls_back_to_the_one_before_or_the_log(path: DataPath) -> None:
+def test_damaged_snapshot_falls_back_to_the_one_before_or_the_log() -> None:
+    path = DataPath(producer_state="batches")
     topic = path.topic()
     for seq in range(3):
         path.produce(batch(b"a", pid=1, epoch=0, seq=seq))
         path.partition(topic, 0).take_snapshot()
     assert snapshots(path) == [2, 3]
-    before = path.partition(topic, 0).producers.fingerprint()[0][-1]
     newest = f"data/t-0/{3:020d}.snapshot"
     data = path.env.files.read_file(newest)
     for damaged in (b"", data[:20], data[:-1], data[:7] + b"\xff" + data[8:], data + b"\0"):
         path.env.files.write_file_atomic(newest, damaged)
         again = path.reopened(clean=False, files=path.env.files.crash())
-        kept = again.partition(again.metadata.topics["t"], 0).producers.fingerprint()[0][-1]
-        assert kept == before[-2:]
+        kept = again.partition(again.metadata.topics["t"], 0).producers.batches(1)
+        assert [entry.base_sequence for entry in kept] == [1, 2]
         assert snapshots(again) == [2]
 
 
 def test_snapshot_codec_keeps_every_field() -> None:
     producers = [
-        ProducerSnapshot(1, 2, 3, 4, 5, 6, 7, 8),
-        ProducerSnapshot(2**63 - 1, 32767, -1, -1, 0, -1, -1, -1),
+        ProducerSnapshot(1, 2, 3, 4, 5, 6, 7, 8, 9),
+        ProducerSnapshot(2**63 - 1, 32767, -1, -1, 0, -1, -1, -1, 2**31 - 1),
     ]
-    data = encode_snapshot(producers)
-    assert decode_snapshot(data) == producers
-    assert len(data) == 2 + 4 + 4 + 2 * 46
+    data = encode_snapshot(producers, 77)
+    assert decode_snapshot(data) == (producers, 77)
+    kafkas = 2 + 4 + 4 + 2 * 46
+    assert len(data) == kafkas + 2 * 4 + 8
+    whole = data[10:kafkas]
+    body = data[6:10] + whole
+    assert decode_snapshot(data[:2] + crc32c(body).to_bytes(4, "big") + body) == (
+        [producer._replace(written=0) for producer in producers],
+        -2,
+    )
     for wrong in (b"\0\2" + data[2:], data[:5], b""):
         with pytest.raises(ValueError, match=r"version|early"):
             decode_snapshot(wrong)
@@ -130,24 +139,27 @@ def test_partition_without_producers_never_loads_them(path: DataPath) -> None:
     topic = path.topic()
     path.produce(batch(b"a"))
     assert path.partition(topic, 0)._producers is None
-    assert path.fetch().high_watermark == 1
+    assert path.fetch().last_stable_offset == 1
     assert path.partition(topic, 0)._producers is None
 
 
 def test_transaction_of_an_older_broker_is_replayed(path: DataPath) -> None:
     topic = path.topic()
+    path.produce(batch(b"a"))
+    path = path.reopened()
     partition = path.partition(topic, 0)
     data = batch(b"a", pid=1, epoch=0, seq=0, attributes=TRANSACTIONAL)
     marker = control_batch(ABORT, timestamp_ms=NOW_MS, producer_id=1, producer_epoch=1, coordinator_epoch=9)
-    for offset, raw in enumerate((data, marker)):
+    for offset, raw in enumerate((data, marker), 1):
         whole = offset.to_bytes(8, "big") + raw[8:]
         header = BatchHeader.from_buffer(whole)
         partition.log.append(
             [whole], base_offset=offset, last_offset=offset, max_timestamp_ms=header.max_timestamp, size=len(whole)
         )
     partition.log.flush()
-    entry = partition.producers.entries[1]
-    assert (entry.producer_epoch, entry.coordinator_epoch, entry.txn_first_offset) == (1, 9, -1)
+    assert partition.producers.table[1][:1] + partition.producers.table[1][5:6] == (1, 9)
+    assert partition.producers.open == {}
+    assert partition.aborted_transactions(0, 3) == [(1, 1)]
 
 
 # ---------------------------------------------------------------- housekeeping
@@ -186,15 +198,16 @@ def test_idle_producers_are_forgotten(path: DataPath) -> None:
     path.advance(DAY_MS - 1)
     path.produce(batch(b"a", pid=2, epoch=0, seq=0, ts=path.now_ms))
     run(path)
-    assert sorted(path.partition(topic, 0).producers.entries) == [1, 2]
+    assert sorted(path.partition(topic, 0).producers.table) == [1, 2]
     path.advance(1)
     run(path)
-    assert sorted(path.partition(topic, 0).producers.entries) == [2]
+    assert sorted(path.partition(topic, 0).producers.table) == [2]
     assert path.produce(batch(b"a", pid=1, epoch=0, seq=77)).error_code == 0
 
 
 def test_snapshot_is_taken_after_enough_bytes(path: DataPath, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition_module, "SNAPSHOT_EVERY_BYTES", 300)
+    monkeypatch.setattr(partition_module, "SNAPSHOT_BYTES_A_PRODUCER", 1)
     path.topic()
     path.produce(batch(b"x" * 100, pid=1, epoch=0, seq=0))
     run(path)
@@ -220,9 +233,9 @@ def test_two_snapshots_are_kept() -> None:
     files.makedirs("data/t-0")
     kept = ProducerSnapshots(files, "data/t-0")
     for offset in (5, 9, 12, 20):
-        kept.write(offset, [])
+        kept.write(offset, encode_snapshot([]))
     assert kept.offsets == ProducerSnapshots(files, "data/t-0").offsets == [12, 20]
-    assert kept.latest(19) == (12, [])
+    assert kept.latest(19) == (12, ([], -1))
     assert kept.latest(11) is None
 
 

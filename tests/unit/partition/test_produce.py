@@ -166,6 +166,7 @@ def test_transactional_records_without_an_id_refuse_the_request(path: DataPath) 
 def test_transactional_records_of_an_unknown_id_have_no_mapping(path: DataPath) -> None:
     topic = path.topic()
     data = batch(b"v", pid=1, epoch=0, seq=0, attributes=TRANSACTIONAL)
+    path.transactions.code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
     answer = path.produce(data, transactional_id="tx")
     assert answer.error_code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert path.partition(topic, 0).log.end_offset == 0
@@ -220,7 +221,8 @@ def test_failed_write_takes_back_records_and_producers(path: DataPath) -> None:
     assert (retried.error_code, retried.base_offset) == (0, 1)
 
 
-def test_failed_write_does_not_forget_batches_that_a_snapshot_leaves_out(path: DataPath) -> None:
+def test_failed_write_does_not_forget_batches_that_a_snapshot_leaves_out() -> None:
+    path = DataPath(producer_state="batches")
     topic = path.topic()
     for seq in range(7):
         path.produce(batch(b"a", pid=1, epoch=0, seq=seq))
@@ -230,7 +232,16 @@ def test_failed_write_does_not_forget_batches_that_a_snapshot_leaves_out(path: D
     path.produce(batch(b"lost", pid=1, epoch=0, seq=7))
     path.env.files.heal()
     # five in flight were 3..7 at most, and 7 is not among the written
-    assert [b.base_sequence for b in partition.producers.entries[1].batches] == [3, 4, 5, 6]
+    assert [b.base_sequence for b in partition.producers.batches(1)] == [3, 4, 5, 6]
+
+
+def test_batches_behind_a_lost_first_one_wait_for_it(path: DataPath) -> None:
+    path.topic()
+    path.env.files.inject(1)
+    path.produce(batch(b"lost", pid=1, epoch=0, seq=5))
+    path.env.files.heal()
+    assert path.produce(batch(b"b", pid=1, epoch=0, seq=6)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert [path.produce(batch(b"b", pid=1, epoch=0, seq=seq)).base_offset for seq in (5, 6)] == [0, 1]
 
 
 def test_failed_first_write_leaves_an_empty_partition_that_works(path: DataPath) -> None:

@@ -1,20 +1,24 @@
-"""Idempotence, rule by rule, against the table in the module (Kafka's released rules)."""
+"""Idempotence, rule by rule, against the table in the module, in both modes of producer.state."""
 
 from __future__ import annotations
 
 import pytest
 
-from broker.coordinator.producers import MAX_SEQUENCE, Producers, add_to_sequence
+from broker.coordinator.producers import MAX_SEQUENCE, MOST_AWAITED, CachedBatch, Producers, add_to_sequence
 from protocol.errors import ErrorCode, KafkaError
 
 PID = 7
 OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+DUPLICATE = ErrorCode.DUPLICATE_SEQUENCE_NUMBER
 FENCED = ErrorCode.INVALID_PRODUCER_EPOCH
+APPEND, STORED = "append", "stored"
+
+MODES = pytest.mark.parametrize("batches", [False, True], ids=["latest", "batches"])
 
 
-def appended(*batches: tuple[int, int], epoch: int = 0) -> Producers:
+def appended(*batches: tuple[int, int], epoch: int = 0, mode: bool = False) -> Producers:
     """A producer that has appended batches (base sequence, records), one after the other from offset 100 on."""
-    producers = Producers()
+    producers = Producers(batches=mode)
     offset = 100
     for base, count in batches:
         producers.replay(
@@ -24,20 +28,175 @@ def appended(*batches: tuple[int, int], epoch: int = 0) -> Producers:
     return producers
 
 
+def written(first: int, last: int, mode: bool = False) -> Producers:
+    """A producer whose batches of one record reach from a sequence to another, perhaps over the wrap."""
+    return appended(*((add_to_sequence(first, i), 1) for i in range(((last - first) & MAX_SEQUENCE) + 1)), mode=mode)
+
+
+def outcome(producers: Producers, first: int, last: int, epoch: int = 0) -> object:
+    try:
+        found = producers.decide(PID, epoch, first, last)
+    except KafkaError as error:
+        return error.code
+    return APPEND if found is None else STORED
+
+
 def code(producers: Producers, epoch: int, first: int, last: int) -> ErrorCode | None:
     with pytest.raises(KafkaError) as refused:
         producers.decide(PID, epoch, first, last)
     return refused.value.code
 
 
+# KAFKA-12207's examples: what was written, what comes, and what each mode answers.
+@pytest.mark.parametrize(
+    ("have", "comes", "latest", "released"),
+    [
+        ((0, 0), (0, 0), STORED, STORED),
+        ((0, 0), (1, 1), APPEND, APPEND),
+        ((0, 0), (2, 2), OUT_OF_ORDER, OUT_OF_ORDER),
+        ((0, 999), (0, 0), DUPLICATE, OUT_OF_ORDER),
+        ((0, 1000), (0, 0), DUPLICATE, OUT_OF_ORDER),
+        ((0, 1001), (0, 0), OUT_OF_ORDER, OUT_OF_ORDER),
+        ((0, 1001), (1, 1), DUPLICATE, OUT_OF_ORDER),
+        ((0, 4), (0, 0), DUPLICATE, STORED),
+        ((MAX_SEQUENCE - 1001, MAX_SEQUENCE), (0, 0), APPEND, APPEND),
+        ((MAX_SEQUENCE - 1001, MAX_SEQUENCE), (2147482647, 2147482647), DUPLICATE, OUT_OF_ORDER),
+        ((MAX_SEQUENCE - 1001, MAX_SEQUENCE), (2147482646, 2147482646), OUT_OF_ORDER, OUT_OF_ORDER),
+        ((MAX_SEQUENCE, 0), (MAX_SEQUENCE, MAX_SEQUENCE), DUPLICATE, STORED),
+        ((2147483640, 5), (2147483640, 2147483640), DUPLICATE, OUT_OF_ORDER),
+        ((2147483140, 500), (2147483148, 2147483148), DUPLICATE, OUT_OF_ORDER),
+        ((2147483140, 500), (2147483147, 2147483147), OUT_OF_ORDER, OUT_OF_ORDER),
+        ((0, 10), (12, 12), OUT_OF_ORDER, OUT_OF_ORDER),
+        ((0, 10), (MAX_SEQUENCE, MAX_SEQUENCE), OUT_OF_ORDER, OUT_OF_ORDER),
+        ((0, 2000), (0, 1500), DUPLICATE, OUT_OF_ORDER),  # D(l) decides, and all of it was written
+    ],
+)
+def test_sequences_behind_the_last_one(
+    have: tuple[int, int], comes: tuple[int, int], latest: object, released: object
+) -> None:
+    assert outcome(written(*have), *comes) == latest
+    assert outcome(written(*have, mode=True), *comes) == released
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "latest", "released"),
+    [
+        (8, 10, STORED, STORED),
+        (9, 10, DUPLICATE, OUT_OF_ORDER),  # a part of the last batch
+        (8, 9, DUPLICATE, OUT_OF_ORDER),
+        (7, 10, DUPLICATE, OUT_OF_ORDER),
+        (8, 12, OUT_OF_ORDER, OUT_OF_ORDER),  # straddles its end
+        (12, 12, OUT_OF_ORDER, OUT_OF_ORDER),
+    ],
+)
+def test_sequences_that_cut_the_last_batch(first: int, last: int, latest: object, released: object) -> None:
+    assert outcome(appended((0, 8), (8, 3)), first, last) == latest
+    assert outcome(appended((0, 8), (8, 3), mode=True), first, last) == released
+
+
+@pytest.mark.parametrize(
+    ("comes", "latest"), [((399, 399), OUT_OF_ORDER), ((400, 400), STORED), ((300, 400), OUT_OF_ORDER)]
+)
+def test_what_was_never_written_is_no_duplicate(comes: tuple[int, int], latest: object) -> None:
+    assert outcome(appended((400, 1)), *comes) == latest  # a producer nobody knew began at 400
+
+
+def test_gap_in_the_log_ends_what_is_known_to_be_written() -> None:
+    producers = appended((0, 5), (7, 2), (9, 1))  # the cleaner took 5 and 6
+    assert outcome(producers, 7, 7) == DUPLICATE
+    assert outcome(producers, 6, 6) == OUT_OF_ORDER
+    assert outcome(producers, 6, 7) == OUT_OF_ORDER
+    assert outcome(producers, 0, 0) == OUT_OF_ORDER
+
+
+@MODES
 @pytest.mark.parametrize(("last", "first"), [(0, 1), (41, 42), (MAX_SEQUENCE, 0), (MAX_SEQUENCE - 1, MAX_SEQUENCE)])
-def test_sequence_that_follows_is_appended(last: int, first: int) -> None:
-    assert appended((last, 1)).decide(PID, 0, first, add_to_sequence(first, 3)) is None
+def test_sequence_that_follows_is_appended(last: int, first: int, batches: bool) -> None:
+    assert appended((last, 1), mode=batches).decide(PID, 0, first, add_to_sequence(first, 3)) is None
 
 
+@MODES
 @pytest.mark.parametrize(("last", "first"), [(0, 2), (10, 8), (10, 12), (5, 0), (5, MAX_SEQUENCE), (MAX_SEQUENCE, 1)])
-def test_sequence_that_does_not_follow_is_out_of_order(last: int, first: int) -> None:
-    assert code(appended((last, 1)), 0, first, first) == OUT_OF_ORDER
+def test_sequence_that_does_not_follow_is_out_of_order(last: int, first: int, batches: bool) -> None:
+    assert code(appended((last, 1), mode=batches), 0, first, first) == OUT_OF_ORDER
+
+
+# ---------------------------------------------------------------- producers that are not known yet
+
+
+def test_batches_behind_a_refused_first_one_wait_for_it() -> None:
+    producers = Producers()
+    producers.refused(PID, 0, 0)
+    assert outcome(producers, 1, 1) == OUT_OF_ORDER
+    producers.refused(PID, 0, 1)
+    assert outcome(producers, 2, 2) == OUT_OF_ORDER
+    assert outcome(producers, 1, 1) == OUT_OF_ORDER
+    assert outcome(producers, 0, 0) == APPEND
+    producers.replay(PID, 0, 0, 0, 50, 50, 1)
+    assert outcome(producers, 1, 1) == APPEND
+    assert outcome(producers, 2, 2) == OUT_OF_ORDER
+
+
+def test_an_earlier_batch_than_the_refused_one_may_come() -> None:
+    producers = Producers()
+    producers.refused(PID, 0, 5)
+    assert outcome(producers, 3, 3) == APPEND
+    producers.refused(PID, 0, 3)
+    assert outcome(producers, 5, 5) == OUT_OF_ORDER
+    producers.refused(PID, 0, MAX_SEQUENCE)  # over the wrap, too
+    assert outcome(producers, 3, 3) == OUT_OF_ORDER
+    assert outcome(producers, MAX_SEQUENCE, 2) == APPEND
+
+
+def test_a_new_epoch_does_not_wait_for_the_old_one() -> None:
+    producers = Producers()
+    producers.refused(PID, 0, 0)
+    assert outcome(producers, 4, 4, epoch=1) == APPEND
+    producers.refused(PID, 1, 0)
+    assert outcome(producers, 4, 4, epoch=1) == OUT_OF_ORDER
+    producers.refused(PID, 0, 0)
+    assert outcome(producers, 4, 4, epoch=1) == OUT_OF_ORDER
+
+
+def test_refusal_changes_nothing_for_a_known_producer() -> None:
+    producers = appended((0, 1))
+    producers.refused(PID, 0, 1)
+    assert outcome(producers, 2, 2) == OUT_OF_ORDER
+    assert outcome(producers, 1, 1) == APPEND
+
+
+def test_released_rule_waits_only_in_transactions() -> None:
+    producers = Producers(batches=True)
+    producers.refused(PID, 0, 0)
+    assert producers.decide(PID, 0, 1, 1) is None
+    with pytest.raises(KafkaError) as refused:
+        producers.decide(PID, 0, 1, 1, transactional=True)
+    assert refused.value.code == OUT_OF_ORDER
+
+
+def test_refused_producers_are_remembered_up_to_a_number() -> None:
+    producers = Producers()
+    for pid in range(MOST_AWAITED + 1):
+        producers.refused(pid, 0, 0)
+    assert producers.decide(0, 0, 1, 1) is None
+    with pytest.raises(KafkaError):
+        producers.decide(1, 0, 1, 1)
+
+
+def test_transaction_of_version_2_begins_at_zero() -> None:
+    producers = Producers()
+    assert producers.decide(PID, 0, 0, 3, transactional=True, begins_at_zero=True) is None
+    with pytest.raises(KafkaError) as refused:
+        producers.decide(PID, 0, 3, 3, transactional=True, begins_at_zero=True)
+    assert refused.value.code == OUT_OF_ORDER
+    assert appended((0, 3)).decide(PID, 0, 3, 3, transactional=True, begins_at_zero=True) is None
+
+
+def test_producer_that_lost_all_its_batches_begins_with_the_first_of_them() -> None:
+    before, after = appended((4, 2), (6, 1)), Producers()
+    after.recall(before)
+    assert outcome(after, 6, 6) == OUT_OF_ORDER
+    assert outcome(after, 4, 5) == APPEND
 
 
 def test_unknown_producer_may_begin_anywhere() -> None:
@@ -45,7 +204,7 @@ def test_unknown_producer_may_begin_anywhere() -> None:
 
 
 def test_repetition_of_any_of_five_cached_batches_answers_its_offset() -> None:
-    producers = appended(*((i * 2, 2) for i in range(5)))
+    producers = appended(*((i * 2, 2) for i in range(5)), mode=True)
     for i in range(5):
         found = producers.decide(PID, 0, i * 2, i * 2 + 1)
         assert found is not None
@@ -53,14 +212,9 @@ def test_repetition_of_any_of_five_cached_batches_answers_its_offset() -> None:
 
 
 def test_repetition_of_a_sixth_batch_is_out_of_order() -> None:
-    producers = appended(*((i, 1) for i in range(6)))
+    producers = appended(*((i, 1) for i in range(6)), mode=True)
     assert code(producers, 0, 0, 0) == OUT_OF_ORDER
     assert producers.decide(PID, 0, 1, 1) is not None
-
-
-@pytest.mark.parametrize(("first", "last"), [(9, 10), (8, 9), (8, 12)])
-def test_part_of_a_cached_batch_is_out_of_order(first: int, last: int) -> None:
-    assert code(appended((8, 3)), 0, first, last) == OUT_OF_ORDER
 
 
 def test_lower_epoch_is_fenced_even_for_a_repetition() -> None:
@@ -77,9 +231,9 @@ def test_higher_epoch_begins_at_zero() -> None:
 
 
 def test_higher_epoch_forgets_the_batches_of_the_lower() -> None:
-    producers = appended((0, 1), (1, 1), epoch=1)
+    producers = appended((0, 1), (1, 1), epoch=1, mode=True)
     producers.replay(PID, 2, 0, 0, 200, 200, 5)
-    assert producers.entries[PID].batches == [(0, 0, 200, 200, 5)]
+    assert producers.batches(PID) == [(0, 0, 200, 200, 5)]
     found = producers.decide(PID, 2, 0, 0)
     assert found is not None
     assert found.base_offset == 200
@@ -87,14 +241,14 @@ def test_higher_epoch_forgets_the_batches_of_the_lower() -> None:
 
 def test_batch_across_the_wrap_is_recognised() -> None:
     producers = appended((MAX_SEQUENCE - 1, 4))
-    assert producers.entries[PID].last_sequence == 1
+    assert producers.table[PID].last_sequence == 1
     assert producers.decide(PID, 0, MAX_SEQUENCE - 1, 1) is not None
     assert producers.decide(PID, 0, 2, 2) is None
 
 
 def test_after_a_marker_of_a_new_epoch_only_zero_follows() -> None:
     producers = appended((0, 5))
-    producers.replay_marker(PID, 1, coordinator_epoch=3, timestamp_ms=9)
+    producers.replay_marker(PID, 1, 3, 9, 105, commit=True)
     assert producers.decide(PID, 1, 0, 0) is None
     assert code(producers, 1, 5, 5) == OUT_OF_ORDER
 
@@ -105,7 +259,7 @@ def test_plain_records_during_an_open_transaction_are_refused() -> None:
     assert producers.first_open_offset() == 10
     assert code(producers, 0, 1, 1) == ErrorCode.INVALID_TXN_STATE
     assert producers.decide(PID, 0, 1, 1, transactional=True) is None
-    producers.replay_marker(PID, 0, 1, 2)
+    producers.replay_marker(PID, 0, 1, 2, 11, commit=True)
     assert producers.first_open_offset() is None
     assert producers.decide(PID, 0, 1, 1) is None
 
@@ -113,9 +267,9 @@ def test_plain_records_during_an_open_transaction_are_refused() -> None:
 def test_idle_producer_expires_but_not_in_a_transaction() -> None:
     producers = appended((0, 1))
     producers.replay(PID + 1, 0, 0, 0, 101, 101, 100, transactional=True)
-    assert producers.expire(100 + 999, 1000) == 0
-    assert producers.expire(100 + 1000, 1000) == 1
-    assert list(producers.entries) == [PID + 1]
+    assert sum(producers.expire(100 + 999, 1000)) == 0
+    assert sum(producers.expire(100 + 1000, 1000)) == 1
+    assert list(producers.table) == [PID + 1]
 
 
 def test_decide_changes_nothing() -> None:
@@ -127,13 +281,29 @@ def test_decide_changes_nothing() -> None:
     assert producers.fingerprint() == before
 
 
-def test_snapshot_keeps_the_last_batch_of_each_producer() -> None:
-    producers = appended((0, 3), (3, 4))
+@MODES
+def test_snapshot_keeps_the_last_batch_and_what_is_known_to_be_written(batches: bool) -> None:
+    producers = appended((0, 3), (3, 4), mode=batches)
     producers.replay(9, 4, MAX_SEQUENCE, 1, 300, 302, 7)
-    again = Producers()
+    again = Producers(batches=batches)
     again.load(producers.snapshot())
-    assert again.entries[PID].batches == producers.entries[PID].batches[-1:]
-    assert again.entries[9].batches == [(MAX_SEQUENCE, 1, 300, 302, 7)]
-    assert code(again, 0, 0, 2) == OUT_OF_ORDER
-    assert again.decide(PID, 0, 3, 6) is not None
-    assert again.decide(PID, 0, 7, 7) is None
+    assert again.batches(PID) == [CachedBatch(3, 6, 103, 106, 103)]
+    assert again.batches(9) == [(MAX_SEQUENCE, 1, 300, 302, 7)]
+    assert outcome(again, 0, 2) == (OUT_OF_ORDER if batches else DUPLICATE)
+    assert outcome(again, 3, 6) == STORED
+    assert outcome(again, 7, 7) == APPEND
+
+
+def test_snapshot_of_kafka_tells_of_one_batch() -> None:
+    producers = appended((0, 3), (3, 4))
+    again = Producers()
+    again.load(entry._replace(written=0) for entry in producers.snapshot())
+    assert outcome(again, 4, 6) == DUPLICATE
+    assert outcome(again, 2, 2) == OUT_OF_ORDER
+
+
+def test_snapshot_is_of_the_moment_it_was_asked_for() -> None:
+    producers = appended((0, 3))
+    snapshot = producers.snapshot()
+    producers.replay(PID, 0, 3, 3, 103, 103, 1, transactional=True)
+    assert [(entry.last_sequence, entry.txn_first_offset) for entry in snapshot] == [(2, -1)]

@@ -1,0 +1,65 @@
+"""DescribeProducers: what partitions know of the producers that have written to them (KIP-664).
+
+Versions:  0.
+Behaviour: `kafka-transactions.sh describe-producers` and `find-hanging` read it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.handlers.list_offsets import NO_EPOCH, readable
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.transaction_admin import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.coordinator.result import Context
+
+
+def describe_producers(broker: Broker, ctx: Context, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    """The producers of each partition, by rising id.
+
+    Errors:  a partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR.
+    Source:  Kafka's KafkaApis.handleDescribeProducersRequest, UnifiedLog.activeProducers.
+    """
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(
+                name=topic.name,
+                partitions=[_describe(broker, ctx, topic.name, index) for index in topic.partition_indexes],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _describe(broker: Broker, ctx: Context, name: str, index: int) -> PartitionResponse:
+    answer = PartitionResponse(partition_index=index)
+    try:
+        producers = readable(broker, ctx, name, index, NO_EPOCH).known_producers()
+    except KafkaError as error:
+        answer.error_code = error.code
+        answer.error_message = error.message
+    except (StorageError, OSError):
+        answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+    else:
+        answer.active_producers = [
+            ProducerState(
+                producer_id=producer.producer_id,
+                producer_epoch=producer.producer_epoch,
+                last_sequence=producer.last_sequence,
+                last_timestamp=producer.timestamp_ms,
+                coordinator_epoch=producer.coordinator_epoch,
+                current_txn_start_offset=producer.txn_first_offset,
+            )
+            for producer in producers
+        ]
+    return answer
