@@ -17,6 +17,7 @@ from momus import Broker
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 LIMIT_S = 30
+HANGS_AFTER_S = 10
 BIG_VALUE = bytes(range(256)) * 3600  # 921,600 bytes, under Kafka's default limit of 1,048,588
 
 # key, value, headers
@@ -40,6 +41,10 @@ def until(holds: Callable[[], object], why: str, limit_s: float = LIMIT_S) -> No
         time.sleep(0.02)
 
 
+class ClientHangsError(AssertionError):
+    """A client's poll does not return."""
+
+
 class Member(threading.Thread):
     """One consumer of a group in a thread of its own; a subclass polls, and says what it got."""
 
@@ -50,6 +55,7 @@ class Member(threading.Thread):
         self.received: list[bytes] = []
         self.failure: BaseException | None = None
         self.stopping = threading.Event()
+        self.polling_since: float | None = None  # kept by those whose poll is known to hang
 
     def consume(self) -> None:
         """Poll until `stopping`; keep `assigned` and `received` true; leave the group."""
@@ -62,19 +68,24 @@ class Member(threading.Thread):
             self.failure = failure
             self.assigned = frozenset()
 
+    def check(self) -> None:
+        """Raise what went wrong in the member's thread."""
+        if self.failure is not None:
+            raise self.failure
+        if self.polling_since is not None and time.monotonic() - self.polling_since > HANGS_AFTER_S:
+            raise ClientHangsError(f"{self.name}: no end of a poll")
+
     def leave(self) -> None:
         self.stopping.set()
         self.join(LIMIT_S)
         assert not self.is_alive(), "the member does not end"
-        if self.failure is not None:
-            raise self.failure
+        self.check()
 
 
 def share_evenly(members: list[Member], partitions: int) -> bool:
     """Whether the members own every partition once, and none more than its share."""
     for member in members:
-        if member.failure is not None:
-            raise member.failure
+        member.check()
     owned = Counter(partition for member in members for partition in member.assigned)
     fair = -(-partitions // len(members))
     return owned == Counter(range(partitions)) and all(0 < len(member.assigned) <= fair for member in members)
@@ -95,12 +106,17 @@ def play_group(
     everyone = list(members)
     sent: list[bytes] = []
 
+    def received() -> int:
+        for member in members:
+            member.check()
+        return sum(len(member.received) for member in everyone)
+
     def exchange(stage: str) -> None:
         for partition in range(partitions):
             values = [f"{stage}-{partition}-{number}".encode() for number in range(each)]
             send(partition, values)
             sent.extend(values)
-        until(lambda: sum(len(member.received) for member in everyone) >= len(sent), f"records of {stage}")
+        until(lambda: received() >= len(sent), f"records of {stage}")
         assert Counter(value for member in everyone for value in member.received) == Counter(sent)
 
     try:

@@ -6,7 +6,7 @@ import uuid
 from pathlib import Path
 
 import pytest
-from clientwork import until
+from clientwork import share_evenly, until
 from kafka import TopicPartition
 from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType, OffsetSpec, OffsetTimestamp
 from kafka.errors import (
@@ -21,7 +21,16 @@ from kafka.errors import (
     UnknownTopicOrPartitionError,
 )
 from kafka.structs import OffsetAndMetadata
-from kafka_python_kit import KafkaPythonMember, admin_of, committed_offsets, consumer_of, create, producer_of, read
+from kafka_python_kit import (
+    KafkaPythonMember,
+    admin_of,
+    committed_offsets,
+    consumer_of,
+    create,
+    producer_of,
+    read,
+    twice_if_it_hangs,
+)
 
 
 @pytest.fixture(scope="module")
@@ -154,11 +163,12 @@ def test_records_are_deleted_up_to_an_offset(admin, shared_broker, name):
     assert admin.delete_records({partition: -1})[partition]["low_watermark"] == 10
 
 
+@twice_if_it_hangs
 def test_running_group_is_listed_described_and_protected(admin, shared_broker, name):
     create(shared_broker, name, 2)
     member = KafkaPythonMember(shared_broker, name, name, client_id="me")
     member.start()
-    until(lambda: len(member.assigned) == 2, "the member owns the topic")
+    until(lambda: share_evenly([member], 2), "the member owns the topic")
     assert name in [group["group_id"] for group in admin.list_groups(states_filter=["stable"])]
     assert name not in [group["group_id"] for group in admin.list_groups(states_filter=["empty"])]
     described = admin.describe_groups([name])[name]

@@ -6,6 +6,7 @@ import threading
 
 from clientwork import LEDGER_PARTITIONS, commit_through_kills, until
 from kafka import TopicPartition
+from kafka.structs import OffsetAndMetadata
 from kafka_python_kit import committed_offsets, committer_of, consumer_of, create, producer_of, read
 
 
@@ -29,9 +30,12 @@ def test_group_goes_on_after_kill_9_exactly_where_it_was(broker_factory):
         consumer.subscribe(["t"])
         assert len(read(consumer, 12)) == 12
         consumer.commit()
+        generation_id = consumer.group_metadata().generation_id
         broker.kill()
         broker.start()
         assert [int(record.value) for record in read(consumer, 8)] == list(range(12, 20))
+        consumer.commit({TopicPartition("t", 0): OffsetAndMetadata(12, "", -1)})
+        assert consumer.group_metadata().generation_id == generation_id  # the group was loaded, not made anew
     with consumer_of(broker, group_id="g", group_instance_id="i") as consumer:
         consumer.subscribe(["t"])
         assert [int(record.value) for record in read(consumer, 8)] == list(range(12, 20))

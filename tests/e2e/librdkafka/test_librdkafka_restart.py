@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from clientwork import LEDGER_PARTITIONS, commit_through_kills
 from confluent_kafka import TopicPartition
 from librdkafka_kit import (
@@ -15,8 +16,9 @@ from librdkafka_kit import (
 )
 
 
-def test_commits_survive_kill_9_whole_and_none_is_invented(broker_factory, crash_rounds):
-    broker = broker_factory()
+@pytest.mark.parametrize("settings", [{}, {"flush": "fsync"}, {"brokers": 3}], ids=["os", "fsync", "three-brokers"])
+def test_commits_survive_kill_9_whole_and_none_is_invented(broker_factory, crash_rounds, settings):
+    broker = broker_factory(**settings)
     create(broker, "t", LEDGER_PARTITIONS)
     commit_through_kills(
         broker,
