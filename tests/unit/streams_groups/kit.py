@@ -77,6 +77,12 @@ def as_dict(task_ids: Any) -> Tasks | None:
     return None if task_ids is None else {t.subtopology_id: t.partitions for t in task_ids}
 
 
+def statuses(reply: Any) -> list[int]:
+    """What a reply that is no error says is wrong."""
+    assert reply.error_code == 0, reply.error_message
+    return [status.status_code for status in reply.status]
+
+
 STATELESS = topology(subtopology("0", "in"))
 
 

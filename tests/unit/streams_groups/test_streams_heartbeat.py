@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from core_broker import make_topic
 from unit.streams_groups.kit import (
     STATELESS,
     StreamsWorld,
     as_dict,
+    statuses,
     subtopology,
     tasks,
     topic_info,
@@ -18,7 +16,6 @@ from unit.streams_groups.kit import (
 
 from protocol.errors import ErrorCode
 from protocol.messages.streams_group import (
-    StreamsGroupHeartbeatRequestEndpoint,
     StreamsGroupHeartbeatRequestTaskOffset,
 )
 
@@ -30,11 +27,6 @@ BAD_TOPOLOGY = ErrorCode.STREAMS_INVALID_TOPOLOGY
 def world():
     with StreamsWorld({"in": 4}) as made:
         yield made
-
-
-def statuses(reply: Any) -> list[int]:
-    assert reply.error_code == 0, reply.error_message
-    return [status.status_code for status in reply.status]
 
 
 # -- the first member -------------------------------------------------------------------------------------------------
@@ -311,244 +303,3 @@ def test_member_that_gave_back_in_time_stays(world):
     a.ack()
     world.world.advance(9_000)
     assert sorted(world.group().members) == ["a", "b"]
-
-
-# -- standbys ---------------------------------------------------------------------------------------------------------
-
-STATEFUL = topology(subtopology("0", "in", changelogs=(topic_info("g-store-changelog"),)))
-
-
-def with_standbys(world: StreamsWorld, *members: Any) -> None:
-    for member in members:
-        member.join()
-    for _ in range(6):
-        for member in members:
-            member.ack()
-
-
-def test_standbys_are_on_the_other_process():
-    topics = {"in": 2, "g-store-changelog": 2}
-    with StreamsWorld(topics, group_streams_num_standby_replicas="1") as world:
-        a, b = world.member("a", shape=STATEFUL), world.member("b", shape=STATEFUL)
-        with_standbys(world, a, b)
-        assert (a.active, b.active) == ({"0": [0]}, {"0": [1]})
-        assert (a.standby, b.standby) == ({"0": [1]}, {"0": [0]})
-        assert world.describe().group_state == "Stable"
-
-
-def test_one_process_has_no_standbys():
-    topics = {"in": 2, "g-store-changelog": 2}
-    with StreamsWorld(topics, group_streams_num_standby_replicas="1") as world:
-        a, b = world.member("a", "p", shape=STATEFUL), world.member("b", "p", shape=STATEFUL)
-        with_standbys(world, a, b)
-        assert a.standby == b.standby == {}
-
-
-def test_standby_becomes_active_on_its_process_when_the_owner_goes():
-    topics = {"in": 2, "g-store-changelog": 2}
-    with StreamsWorld(topics, group_streams_num_standby_replicas="1") as world:
-        a, b = world.member("a", shape=STATEFUL), world.member("b", shape=STATEFUL)
-        with_standbys(world, a, b)
-        b.leave()
-        reply = a.beat()
-        assert (as_dict(reply.active_tasks), as_dict(reply.standby_tasks)) == ({"0": [0]}, {})
-        a.ack()  # the standby is given up: now its process may have the task as active
-        assert as_dict(a.ack().active_tasks) == {"0": [0, 1]}
-
-
-def test_standbys_have_no_assignment_epochs_in_the_log():
-    topics = {"in": 2, "g-store-changelog": 2}
-    with StreamsWorld(topics, group_streams_num_standby_replicas="1") as world:
-        a, b = world.member("a", shape=STATEFUL), world.member("b", shape=STATEFUL)
-        with_standbys(world, a, b)
-        current = world.group().members["a"].current
-        assert current.assigned.standby == {"0": frozenset({1})}
-        assert current.assignment_epoch("0", 1) is None
-        assert current.assignment_epoch("0", 0) == 2
-
-
-# -- what moves the group epoch ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"rack_id": "r"},
-        {"process_id": "other"},
-        {"rebalance_timeout_ms": 5},
-        {"user_endpoint": StreamsGroupHeartbeatRequestEndpoint(host="h", port=1)},
-        {"client_tags": []},
-    ],
-)
-def test_what_a_member_says_anew_moves_the_group_epoch(world, changes):
-    a = world.member("a")
-    a.join(client_tags=None)
-    before = world.group().group_epoch
-    a.beat(**changes)
-    moved = world.group().group_epoch - before
-    assert moved == (0 if "client_tags" in changes else 1), "no tags are what it had"
-    assert a.beat(**changes).error_code == 0
-    assert world.group().group_epoch == before + moved, "the second time it is nothing new"
-
-
-def test_new_partitions_of_a_source_bring_new_tasks(world):
-    from protocol.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic
-
-    a = world.member("a")
-    a.join()
-    more = CreatePartitionsTopic(name="in", count=6, assignments=None)
-    assert world.client.call(CreatePartitionsRequest(topics=[more], timeout_ms=1000), 3).results[0].error_code == 0
-    reply = a.beat()
-    assert (reply.member_epoch, as_dict(reply.active_tasks)) == (3, {"0": [0, 1, 2, 3, 4, 5]})
-
-
-def test_topics_of_others_change_nothing(world):
-    a = world.member("a")
-    a.join()
-    make_topic(world.client, "else", 3)
-    assert a.beat().member_epoch == 2
-    assert world.group().group_epoch == 2
-
-
-def test_standby_replicas_of_the_group_move_its_epoch():
-    from protocol.messages import configs
-
-    topics = {"in": 2, "g-store-changelog": 2}
-    with StreamsWorld(topics) as world:
-        a, b = world.member("a", shape=STATEFUL), world.member("b", shape=STATEFUL)
-        with_standbys(world, a, b)
-        assert a.standby == b.standby == {}
-        before = world.group().group_epoch
-        config = configs.IncrementalAlterConfigsRequestAlterableConfig(
-            name="streams.num.standby.replicas", config_operation=0, value="1"
-        )
-        resource = configs.IncrementalAlterConfigsRequestAlterConfigsResource(
-            resource_type=32, resource_name="g", configs=[config]
-        )
-        reply = world.client.call(configs.IncrementalAlterConfigsRequest(resources=[resource]), 1)
-        assert reply.responses[0].error_code == 0
-        a.beat()
-        assert world.group().group_epoch == before + 1
-        b.beat()
-        assert a.standby
-        assert b.standby
-
-
-# -- waiting for more members -----------------------------------------------------------------------------------------
-
-
-def test_first_assignment_waits_for_more_members():
-    with StreamsWorld({"in": 4}, group_streams_initial_rebalance_delay_ms="3000") as world:
-        a, b = world.member("a"), world.member("b")
-        reply = a.join()
-        assert (reply.member_epoch, as_dict(reply.active_tasks), statuses(reply)) == (1, {}, [5])
-        world.world.advance(2_000)
-        reply = b.join()
-        assert (reply.member_epoch, as_dict(reply.active_tasks), statuses(reply)) == (1, {}, [5])
-        world.world.advance(1_000)
-        assert world.group().assignment_epoch == 3
-        assert as_dict(a.beat().active_tasks) == {"0": [0, 2]}
-        assert as_dict(b.beat().active_tasks) == {"0": [1, 3]}
-        assert statuses(a.beat()) == []
-
-
-def test_group_deleted_while_it_waits_waits_anew():
-    from protocol.messages.group_admin import DeleteGroupsRequest
-
-    with StreamsWorld({"in": 4}, group_streams_initial_rebalance_delay_ms="3000") as world:
-        a = world.member("a")
-        a.join()
-        a.leave()
-        world.world.advance(2_000)
-        assert world.client.call(DeleteGroupsRequest(groups_names=["g"]), 2).results[0].error_code == 0
-        assert statuses(a.join()) == [5]
-        world.world.advance(2_000)
-        assert statuses(a.beat()) == [5]
-        world.world.advance(1_000)
-        assert statuses(a.beat()) == []
-
-
-def test_group_that_was_deleted_for_good_leaves_no_wait_behind():
-    from protocol.messages.group_admin import DeleteGroupsRequest
-
-    with StreamsWorld({"in": 4}, group_streams_initial_rebalance_delay_ms="3000") as world:
-        a = world.member("a")
-        a.join()
-        a.leave()
-        world.client.call(DeleteGroupsRequest(groups_names=["g"]), 2)
-        world.world.advance(3_000)
-        assert world.world.broker.shard_of_group("g").machine.delayed == set()
-
-
-def test_restart_ends_the_wait():
-    with StreamsWorld({"in": 4}, group_streams_initial_rebalance_delay_ms="3000") as world:
-        a = world.member("a")
-        a.join()
-        world.restart()
-        reply = a.beat()
-        assert (statuses(reply), as_dict(reply.active_tasks)) == ([], {"0": [0, 1, 2, 3]})
-
-
-def test_next_assignment_waits_for_the_interval():
-    with StreamsWorld({"in": 4}, group_streams_assignment_interval_ms="1000") as world:
-        a, b = world.member("a"), world.member("b")
-        assert statuses(a.join()) == [], "the first one is made at once"
-        reply = b.join()
-        assert (reply.member_epoch, as_dict(reply.active_tasks), statuses(reply)) == (2, {}, [5])
-        assert world.describe().group_state == "Assigning"
-        world.world.advance(1_000)
-        reply = b.beat()
-        assert (reply.member_epoch, statuses(reply)) == (3, [])
-
-
-# -- shutdown ---------------------------------------------------------------------------------------------------------
-
-
-def test_shutdown_is_told_to_everyone_until_the_group_is_empty(world):
-    a, b = world.member("a"), world.member("b")
-    a.join()
-    b.join()
-    assert statuses(a.beat(shutdown_application=True)) == [4]
-    assert statuses(b.beat()) == [4]
-    a.leave()
-    assert statuses(b.beat()) == [4]
-    b.leave()
-    assert statuses(a.join()) == []
-
-
-def test_member_that_leaves_may_ask_for_shutdown(world):
-    a, b = world.member("a"), world.member("b")
-    a.join()
-    b.join()
-    assert a.leave(shutdown_application=True).status == []
-    assert statuses(b.beat()) == [4]
-
-
-# -- endpoints --------------------------------------------------------------------------------------------------------
-
-
-def test_endpoints_are_told_whenever_the_member_knows_others(world):
-    a = world.member("a", endpoint=("host-a", 1))
-    b = world.member("b", endpoint=("host-b", 2))
-    reply = a.join()
-    assert reply.endpoint_information_epoch == 0, "the group was made by this very request"
-    assert [e.user_endpoint.host for e in reply.partitions_by_user_endpoint] == ["host-a"]
-    reply = a.beat()
-    assert (reply.endpoint_information_epoch, reply.partitions_by_user_endpoint) == (0, None)
-    reply = b.join()
-    assert reply.endpoint_information_epoch == 1
-    told = {e.user_endpoint.host: e for e in reply.partitions_by_user_endpoint}
-    assert [(p.topic, p.partitions) for p in told["host-a"].active_partitions] == [("in", [0, 1, 2, 3])]
-    assert told["host-b"].active_partitions == []
-    reply = a.beat()
-    assert reply.endpoint_information_epoch == 2
-    told = {e.user_endpoint.host: e for e in reply.partitions_by_user_endpoint}
-    assert [(p.topic, p.partitions) for p in told["host-a"].active_partitions] == [("in", [0, 1])]
-
-
-def test_member_without_endpoint_moves_no_endpoint_epoch(world):
-    a, b = world.member("a", endpoint=("host-a", 1)), world.member("b")
-    a.join()
-    reply = b.join()
-    assert reply.endpoint_information_epoch == 0
-    assert reply.partitions_by_user_endpoint is None
