@@ -325,7 +325,6 @@ def write_marker(
         shard.append_marker(producer_id, producer_epoch, coordinator_epoch, commit=commit, now_ms=broker.now_ms)
         return shard.journal
     partition = broker.partition(found, index)
-    append: Any = partition.append_marker  # type: ignore[attr-defined]
-    append(producer_id, producer_epoch, coordinator_epoch, commit, broker.now_ms, transaction_version)
+    partition.append_marker(producer_id, producer_epoch, coordinator_epoch, commit, broker.now_ms, transaction_version)
     broker.touch(partition.journal)
     return partition.journal
