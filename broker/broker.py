@@ -73,6 +73,7 @@ class Broker:
         self.connections: set[Connection] = set()
         self.parked: dict[Token, ParkedRequest] = {}
         self.background: deque[Iterator[None]] = deque()
+        self._hurried: Iterator[None] | None = None
         self._call_soon = call_soon
         self._turn_open = False
         self._alarms: list[tuple[int, int, Callable[[int, int], None]]] = []
@@ -350,6 +351,13 @@ class Broker:
         """Run the steps of a long job between turns."""
         self.background.append(steps)
 
+    def hurry(self, steps: Iterator[None]) -> None:
+        """A client waits for this job: it comes before all others."""
+        if steps is not self._hurried and steps in self.background:
+            self._hurried = steps
+            self.background.remove(steps)
+            self.background.appendleft(steps)
+
     def step_background(self) -> bool:
         """One step of the oldest job; False when there is none."""
         if not self.background:
@@ -357,7 +365,8 @@ class Broker:
         steps = self.background[0]
         try:
             next(steps)
-            self.background.rotate(-1)
+            if steps is not self._hurried and self.background[0] is steps:
+                self.background.rotate(-1)
         except StopIteration:
             self.background.remove(steps)
         except (KafkaError, OSError, StorageError) as error:

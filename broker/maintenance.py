@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("momus.maintenance")
 
+IMAGE_INTERVAL_MS = 2000  # between two looks at how much has come since the last images of the group shards
+
 FAILURES = (KafkaError, OSError, StorageError)
 
 
@@ -38,12 +40,20 @@ class Maintenance:
         broker.metadata_shard.when_reloaded.append(self._follow_metadata)
         self._follow_metadata()
         config = broker.config
-        interval_ms = config.log_flush_offset_checkpoint_interval_ms
-        if config.flush != "memory" and interval_ms:
-            self._every(interval_ms, "checkpoints", Checkpointing(broker).round)
+        if config.flush != "memory":
+            self._every(config.log_flush_offset_checkpoint_interval_ms, "checkpoints", Checkpointing(broker).round)
         self._every(config.log_retention_check_interval_ms, "retention", self._retain)
+        if config.flush != "memory":
+            self._every(IMAGE_INTERVAL_MS, "images", self._images)
         if config.log_cleaner_enable:
             self._every(config.log_cleaner_backoff_ms, "cleaning", self._clean)
+
+    def _images(self) -> Iterator[None]:
+        from broker.coordinator.imaging import is_due, take_image
+
+        for shard in self._broker.group_shards:
+            if is_due(shard):
+                yield from take_image(shard)
 
     def _every(self, interval_ms: int, name: str, job: object) -> None:
         broker = self._broker

@@ -7,6 +7,8 @@ A snapshot that is damaged, cut short or of another version is as good as none. 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from struct import Struct, error
 from typing import Final
 
@@ -18,6 +20,7 @@ SUFFIX: Final = ".momus-state"
 VERSION: Final = 1
 _MAGIC: Final = b"momusST1"
 _HEADER: Final = Struct(">8sIQI")
+_SLICE_BYTES: Final = 256 << 10  # written before others get their turn: well below a millisecond
 
 
 def path(directory: str, offset: int) -> str:
@@ -33,8 +36,39 @@ def offsets(files: Files, directory: str) -> list[int]:
 
 def write(files: Files, path: str, payload: Buffer, version: int = VERSION) -> None:
     """Durable: whole or not there at all."""
-    header = _HEADER.pack(_MAGIC, version, len(payload), crc32c(payload))
-    files.write_file_atomic(path, b"".join((header, payload)))
+    for _ in write_slowly(files, path, (payload,), version):
+        pass
+
+
+def write_slowly(files: Files, path: str, payload: Sequence[Buffer], version: int = VERSION) -> Iterator[None]:
+    """Write the parts of a payload in slices that hold nobody up; the sync runs beside the loop.
+
+    Durable: whole or not there at all, once the iterator is exhausted.
+    """
+    crc = length = 0
+    for part in payload:
+        crc = crc32c(part, crc)
+        length += len(part)
+    temporary = path + ".tmp"
+    with suppress(FileNotFoundError):
+        files.remove(temporary)
+    file = files.open_append(temporary)
+    slice_parts: list[Buffer] = [_HEADER.pack(_MAGIC, version, length, crc)]
+    size = 0
+    for part in payload:
+        slice_parts.append(part)
+        size += len(part)
+        if size >= _SLICE_BYTES:
+            file.append(slice_parts)
+            slice_parts, size = [], 0
+            yield
+    if slice_parts:
+        file.append(slice_parts)
+    synced = files.start_sync(file)
+    while not synced():
+        yield
+    file.close()
+    files.rename(temporary, path)
 
 
 def read(files: Files, path: str, version: int = VERSION) -> memoryview | None:

@@ -156,6 +156,19 @@ class TopicOffsets:
 
     # -- changing
 
+    def fill_one(self, partition: int, offset: int, epoch: int, time_ms: int) -> None:
+        """Empty columns get their only row."""
+        self._partitions = _range(partition, partition + 1)
+        self._offsets, self._epochs, self._times = offset, epoch, time_ms
+
+    def fill(self, partitions: array[int], offsets: array[int], epochs: array[int], times: array[int]) -> None:
+        """Empty columns get all their rows."""
+        n = len(partitions)
+        self._partitions = _as_range(partitions)
+        self._offsets = offsets if n > 1 else offsets[0]
+        self._epochs = epochs[0] if epochs.count(epochs[0]) == n else epochs
+        self._times = times[0] if times.count(times[0]) == n else times
+
     def put(self, partition: int, committed: Committed, record_offset: int | None = None) -> None:
         """Take over one commit. `record_offset`: of a transaction's, where a later commit may stand behind it.
 
@@ -228,6 +241,10 @@ class TopicOffsets:
         for column in (self._offsets, self._epochs, self._times):
             if not isinstance(column, int):
                 del column[at]
+        if len(self._partitions) == 1:  # one row needs no arrays
+            only = self.get(self._partitions[0])
+            assert only is not None
+            self._offsets, self._epochs, self._times = only[0], only.leader_epoch, only.commit_timestamp_ms
 
     def pend(self, partition: int, producer_id: int, pending: Pending) -> None:
         """A transaction has sent an offset."""

@@ -34,19 +34,27 @@ class OffsetTable:
         columns = self.topic(group_id, topic)
         if columns is not None:
             return columns
+        columns = TopicOffsets(self.label(topic, ZERO_ID))
+        self.adopt(group_id, columns)
+        return columns
+
+    def label(self, topic: str, topic_id: bytes) -> Label:
+        """The name and id that all columns of the topic share."""
         label = self._labels.get(topic)
         if label is None:
-            label = self._labels[topic] = Label(topic, ZERO_ID, {})
-        columns = TopicOffsets(label)
+            label = self._labels[topic] = Label(topic, topic_id, {})
+        return label.with_id(topic_id)
+
+    def adopt(self, group_id: str, columns: TopicOffsets) -> None:
+        """Take in columns of a topic that the group has none of."""
         self.shape += 1
         found = self._groups.get(group_id)
         if found is None:
             self._groups[group_id] = columns
         elif isinstance(found, TopicOffsets):
-            self._groups[group_id] = {found.label.name: found, topic: columns}
+            self._groups[group_id] = {found.label.name: found, columns.label.name: columns}
         else:
-            found[topic] = columns
-        return columns
+            found[columns.label.name] = columns
 
     def topics(self, group_id: str) -> Sequence[TopicOffsets]:
         """The columns of one group."""
@@ -111,6 +119,11 @@ class OffsetTable:
     def group_ids(self) -> Iterator[str]:
         """All groups with an offset, committed or pending."""
         return iter(self._groups)
+
+    @property
+    def group_count(self) -> int:
+        """How many groups there are."""
+        return len(self._groups)
 
     @property
     def size(self) -> int:

@@ -7,6 +7,8 @@ a repair that was itself cut short is found and done again, and one that is comp
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from fastcrc.crc32 import iscsi as crc32c
@@ -28,19 +30,35 @@ from storage.spans import Runs, span_of
 if TYPE_CHECKING:
     from broker.coordinator.offsets import OffsetTable
 
+LAST_OFFSET_TYPE = 1  # of a record's key
 RECORD_COST = 8  # a record that is looked at alone takes as long as so many of a commit that is read in columns
 
 
 class Replay:
     """One pass over a log."""
 
-    __slots__ = ("_cut_short", "_machine", "_runs", "_table")
+    __slots__ = ("_cut_short", "_runs", "kept", "machine", "table")
 
     def __init__(self, machine: Any) -> None:
-        self._machine = machine
-        self._table: OffsetTable | None = getattr(machine, "offsets", None)
+        self.machine = machine
+        self.table: OffsetTable | None = getattr(machine, "offsets", None)
+        self.kept: dict[bytes, int] = {}  # key of what is not an offset -> offset of its last record
         self._runs: Runs[LogRecord] = Runs()
         self._cut_short: dict[bytes, None] = {}  # keys of parts that nothing has set since
+
+    def image(self, payload: memoryview) -> Iterator[None]:
+        """Begin with an image. Errors: ValueError: it cannot be read; this Replay is of no use then."""
+        from broker.coordinator.snapshots import Reader
+
+        reader = Reader(payload)
+        assert self.table is not None
+        try:
+            for offset, key, value in reader.records():
+                self.kept[key] = offset
+                self.machine.replay(key, value, offset, -1)
+            yield from reader.offsets(self.table)
+        except (AssertionError, IndexError, KeyError, struct.error) as error:
+            raise ValueError(f"an image cannot be read: {error}") from error
 
     def batch(self, header: BatchHeader, batch: memoryview) -> int:
         """Apply one batch. Answers what it cost, in records of a commit.
@@ -50,12 +68,12 @@ class Replay:
         if crc32c(batch[ATTRIBUTES_POSITION:]) != header.crc:
             raise StorageError(f"the batch at offset {header.base_offset} has a wrong CRC")
         if (
-            self._table is not None
+            self.table is not None
             and not (self._runs.is_open or self._cut_short)
-            and replay_commit(self._table, header, batch)
+            and replay_commit(self.table, header, batch)
         ):
             return header.record_count + RECORD_COST
-        machine, runs = self._machine, self._runs
+        machine, runs = self.machine, self._runs
         for record in iter_records(batch):
             if header.is_control:
                 kind = control_type(record.key) if record.key is not None else -1
@@ -74,7 +92,10 @@ class Replay:
     def _apply(self, record: LogRecord, producer_id: int) -> None:
         if self._cut_short and producer_id < 0 and record.key is not None:
             self._cut_short.pop(record.key, None)
-        self._machine.replay(record.key, record.value, record.offset, producer_id)
+        key = record.key
+        if key is not None and key[1] > LAST_OFFSET_TYPE:
+            keep(self.kept, key, record.value, record.offset)
+        self.machine.replay(key, record.value, record.offset, producer_id)
 
     def _close(self) -> None:
         records, whole = self._runs.close()
@@ -87,8 +108,16 @@ class Replay:
     def repairs(self) -> list[Record]:
         """The log has ended: what is to be committed again."""
         self._close()
-        if self._table is None:
+        if self.table is None:
             return []
-        table = self._table
+        table = self.table
         found = (record_of(table, key) for key in self._cut_short)
         return [record for record in found if record is not None]
+
+
+def keep(kept: dict[bytes, int], key: bytes, value: bytes | None, offset: int) -> None:
+    """Note where the record of a key lies, as long as there is one."""
+    if value is None:
+        kept.pop(key, None)
+    else:
+        kept[key] = offset

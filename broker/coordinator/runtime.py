@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from broker.coordinator.replay import Replay
+from broker.coordinator.replay import LAST_OFFSET_TYPE, Replay, keep
 from broker.coordinator.result import Context, Record, Result, Token
 from broker.coordinator.spans import are_offsets, span_batches
 from broker.journal import Journal
@@ -65,6 +65,9 @@ class Host(Protocol):
     def in_background(self, steps: Iterator[None]) -> None:
         """Run the steps between turns."""
 
+    def hurry(self, steps: Iterator[None]) -> None:
+        """Run these steps before those of others."""
+
 
 class Shard:
     """The runtime of a state machine over a log.
@@ -95,9 +98,12 @@ class Shard:
         self.machine: Any = make_machine()
         self.deadlines: dict[Hashable, int] = {}
         self._alarms: dict[Hashable, int] = {}
+        self._loading: Iterator[None] | None = None
         self._loads = 0  # begun so far: an older one that still runs in the background gives up
         self.parked: set[Token] = set()
         self.cleanable_from = 0
+        self.image_offset = 0  # where the last image of the state was taken
+        self.kept: dict[bytes, int] = {}  # key of what is not an offset -> offset of its last record
 
     def __str__(self) -> str:
         return self.name
@@ -122,6 +128,8 @@ class Shard:
                 self.log.reopen(self.journal.durable_offset)
             self._load()
             return
+        assert self._loading is not None
+        self._host.hurry(self._loading)
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.name} is being loaded")
 
     def _load(self) -> None:
@@ -131,7 +139,8 @@ class Shard:
                 pass
             return
         self.state = LOADING
-        self._host.in_background(self._replay_log(self._loads))
+        self._loading = self._replay_log(self._loads)
+        self._host.in_background(self._loading)
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.name} is being loaded")
 
     def open(self) -> None:
@@ -141,10 +150,15 @@ class Shard:
             self.journal = Journal(self, is_shard=True)
 
     def _replay_log(self, load: int) -> Iterator[None]:
-        machine, cost = self._make_machine(), 0
-        replay = Replay(machine)
+        replay, cost = Replay(self._make_machine()), 0
         try:
-            for header, batch in self.log.batches(self.log.log_start_offset):
+            start = yield from self._load_image(replay)
+            if load != self._loads:
+                return
+            if start is None:
+                replay, start = Replay(self._make_machine()), self.log.log_start_offset
+            self.image_offset = start
+            for header, batch in self.log.batches(start):
                 if header.base_offset >= self.journal.durable_offset:  # could not be cut off
                     break
                 cost += replay.batch(header, batch)
@@ -158,11 +172,29 @@ class Shard:
             if load == self._loads:
                 self.state = UNLOADED  # the next one who needs it tries again
             raise
-        self.machine = machine
+        self.machine, self.kept = replay.machine, replay.kept
         if self.log.broken:
             self.state = CLOSED
         else:
             self._begin(repairs)
+
+    def _load_image(self, replay: Replay) -> Generator[None, None, int | None]:
+        """Begin with an image of the state, if there is one. Answers the offset to go on from."""
+        if replay.table is None or self.log.size_bytes <= self.load_at_once_bytes:
+            return None
+        from broker.coordinator.imaging import newest_image, remove_image
+
+        found = newest_image(self.log, self.journal.durable_offset)
+        if found is None:
+            return None
+        offset, payload = found
+        try:
+            yield from replay.image(payload)
+        except ValueError as error:
+            logger.warning("%s: %s", self.name, error)
+            remove_image(self.log, offset)
+            return None
+        return offset
 
     def _begin(self, repairs: Sequence[Record] = ()) -> None:
         self.state = READY
@@ -171,6 +203,10 @@ class Shard:
             self.append(repairs)
         self.cleanable_from = self.log.end_offset  # once durable: the cleaner may not come before the repairs
         self.apply(self.machine.on_load(self._host.internal_context()))
+
+    def in_background(self, steps: Iterator[None]) -> None:
+        """Run the steps between turns."""
+        self._host.in_background(steps)
 
     @property
     def may_be_cleaned(self) -> bool:
@@ -245,7 +281,10 @@ class Shard:
             self._append_span(records, now_ms)
         replay = self.machine.replay
         for offset, record in enumerate(records, base):
-            replay(record[0], record[1], offset, producer_id)
+            key = record[0]
+            if key is not None and key[1] > LAST_OFFSET_TYPE:
+                keep(self.kept, key, record[1], offset)
+            replay(key, record[1], offset, producer_id)
 
     def append_marker(
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, *, commit: bool, now_ms: int

@@ -1,0 +1,136 @@
+"""Columns of offsets behave as a dict, whatever form their cells take; the log's fast reader as the slow one."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.coordinator.columns import Committed, Pending
+from broker.coordinator.commit_batch import CommitBatch
+from broker.coordinator.offset_replay import replay_commit
+from broker.coordinator.offsets import OffsetTable
+from broker.coordinator.replay import Replay
+from protocol.record_batch import BatchHeader, build_batch, iter_records
+
+IDS = [bytes(16), bytes([1] * 16), bytes([2] * 16)]
+INT32, INT64 = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
+PARTITIONS = st.integers(0, 12)
+COMMITTED = st.builds(
+    Committed,
+    INT64,
+    st.just(-1) | INT32,
+    st.sampled_from(["", "", "m"]),
+    st.integers(0, 3),
+    st.sampled_from([-1, -1, 5]),
+    st.sampled_from(IDS),
+)
+
+
+@st.composite
+def runs(draw):
+    if draw(st.booleans()):
+        start = draw(PARTITIONS)
+        partitions = list(range(start, start + draw(st.integers(1, 6))))
+    else:
+        partitions = draw(st.lists(PARTITIONS, min_size=1, max_size=5, unique=True))
+    n = len(partitions)
+    epochs = draw(st.lists(INT32, min_size=n, max_size=n) | st.just([7] * n))
+    return partitions, draw(st.lists(INT64, min_size=n, max_size=n)), epochs, draw(st.integers(0, 3))
+
+
+STEPS = st.lists(
+    st.tuples(st.just("put"), PARTITIONS, COMMITTED)
+    | st.tuples(st.just("remove"), PARTITIONS, st.none())
+    | st.tuples(st.just("run"), runs(), st.sampled_from(IDS[1:])),
+    max_size=25,
+)
+
+
+@given(STEPS)
+def test_columns_hold_what_a_dict_would(steps):
+    columns = OffsetTable().topic_or_new("g", "t")
+    model: dict[int, Committed] = {}
+    for kind, where, what in steps:
+        seen = columns.mark()
+        if kind == "put":
+            columns.put(where, what)
+            model[where] = what
+        elif kind == "remove":
+            columns.remove(where)
+            model.pop(where, None)
+        else:
+            partitions, offsets, epochs, time_ms = where
+            dense = partitions == list(range(partitions[0], partitions[0] + len(partitions)))
+            columns.put_run(tuple(partitions), tuple(offsets), tuple(epochs), time_ms, what, dense=dense)
+            for partition, offset, epoch in zip(partitions, offsets, epochs, strict=True):
+                model[partition] = Committed(offset, epoch, "", time_ms, -1, what)
+        assert columns.seen is not seen
+        assert columns.partitions() == sorted(model)
+        assert columns.live == len(model)
+        assert {p: columns.get(p) for p in range(-1, 20)} == {p: model.get(p) for p in range(-1, 20)}
+        if model:
+            assert columns.oldest_ms <= min(c.commit_timestamp_ms for c in model.values())
+        assert bool(columns.expire) == any(c.expire_timestamp_ms >= 0 for c in model.values())
+
+
+def test_pending_offsets_keep_columns_alive_and_go():
+    table = OffsetTable()
+    columns = table.topic_or_new("g", "t")
+    columns.pend(3, 9, Pending(Committed(5), 0))
+    table.drop_empty("g", "t", columns)
+    assert table.has_pending("g")
+    assert columns.unpend(3, 9).committed == Committed(5)
+    assert columns.unpend(3, 9) is None
+    table.drop_empty("g", "t", columns)
+    assert not table.has_group("g")
+
+
+class Machine:
+    """Replays single records; what is under test must not need it."""
+
+    def __init__(self):
+        self.offsets = OffsetTable()
+        self.records = 0
+
+    def replay(self, key, value, offset, producer_id=-1):
+        self.records += 1
+
+
+@given(runs(), st.sampled_from(IDS), st.sampled_from(["g", "ünï-😀", "x" * 300]), st.sampled_from([b"\0", b"\2\2c\2d"]))
+def test_batch_of_a_commit_is_read_back_in_columns(run, topic_id, group_id, headers):
+    partitions, offsets, epochs, now_ms = run
+    batch = CommitBatch(group_id, "topic", topic_id, partitions, headers).build(5, 1, now_ms, offsets, epochs)
+    machine = Machine()
+    Replay(machine).batch(BatchHeader.from_buffer(batch), memoryview(batch))
+    assert machine.records == 0
+    assert machine.offsets.fingerprint() == {
+        (group_id, "topic", p): Committed(offset, epoch, "", now_ms, -1, topic_id)
+        for p, offset, epoch in zip(partitions, offsets, epochs, strict=True)
+    }
+
+
+@given(st.data())
+def test_batch_that_differs_anywhere_is_left_to_the_general_reader(data):
+    """Change one byte of the records: either it is another commit of the same shape, read right, or it is not taken."""
+    from broker.coordinator.shard import committed_value, offset_key
+
+    n = data.draw(st.integers(1, 4))
+    batch = bytearray(CommitBatch("group", "topic", IDS[1], range(n), b"\2\2c\2d").build(0, 0, 9, range(n), [3] * n))
+    headers = batch.index(b"\2\2c\2d")  # not read again: the CRC stands for them
+    at = data.draw(st.integers(61, headers - 1) | st.integers(headers + 5, max(headers + 5, len(batch) - 1)))
+    if at >= len(batch):
+        return
+    batch[at] ^= data.draw(st.integers(1, 255))
+    table = OffsetTable()
+    try:
+        taken = replay_commit(table, BatchHeader.from_buffer(batch), memoryview(batch))
+    except UnicodeDecodeError:
+        return
+    if taken:
+        expected = {offset_key(r.key): committed_value(r.value) for r in iter_records(bytes(batch))}
+        assert table.fingerprint() == expected
+
+
+def test_commit_with_metadata_is_left_to_the_general_reader():
+    batch = build_batch([(b"\0\1\0\1g\0\1t\0\0\0\0", b"\0\4" + bytes(12) + b"\2m" + bytes(9))], timestamp_ms=1)
+    assert not replay_commit(OffsetTable(), BatchHeader.from_buffer(batch), memoryview(batch))
