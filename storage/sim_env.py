@@ -112,22 +112,24 @@ class MemoryFiles:
         self._faults.clear()
 
     def crash(self, *, lose_unsynced: bool = False) -> MemoryFiles:
-        """The disk as the next process finds it: after kill -9, or (lose_unsynced) after a power cut."""
+        """The disk as the next process finds it: after kill -9, or (lose_unsynced) after a power cut.
+
+        A process that dies takes nothing along, and syncs nothing: what only the page cache held, it holds still.
+        """
         after = MemoryFiles()
-        names = self._durable if lose_unsynced else self._names
         copies: dict[int, Inode] = {}
+
+        def copied(inode: Inode | None) -> Inode | None:
+            if inode is not None and id(inode) not in copies:
+                data = bytes(inode.data[: inode.synced_bytes]) if lose_unsynced else bytes(inode.data)
+                copies[id(inode)] = Inode(data, inode.synced_bytes)
+            return None if inode is None else copies[id(inode)]
+
+        names = self._durable if lose_unsynced else self._names
         for directory in _reachable(names):
-            entries: dict[str, Inode | None] = {}
-            for name, inode in names[directory].items():
-                if inode is None:
-                    entries[name] = None
-                    continue
-                keep = inode.synced_bytes if lose_unsynced else len(inode.data)
-                if id(inode) not in copies:
-                    copies[id(inode)] = Inode(bytes(inode.data[:keep]), keep)
-                entries[name] = copies[id(inode)]
-            after._names[directory] = entries
-            after._durable[directory] = dict(entries)
+            after._names[directory] = {name: copied(inode) for name, inode in names[directory].items()}
+            kept = self._durable.get(directory, {})
+            after._durable[directory] = {name: copied(inode) for name, inode in kept.items()}
         return after
 
     def _operation(self, kind: str) -> int | None:
