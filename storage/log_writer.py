@@ -173,6 +173,8 @@ class LogWriter:
         target = self.flushed_offset
         if target <= self.synced_offset:
             return self.synced_offset
+        if not self._names_synced and self.topic_id is not None:  # before the data, or nobody could tell whose they are
+            checkpoints.write_partition_metadata(self.env.files, self.directory, self.topic_id, sync=True)
         segments = list(self.segments)
         first = max(0, bisect_right(segments, self.synced_offset, key=base_offset_of) - 1)
         for segment in segments[first:]:  # upwards: no crash may keep a later one without an earlier one

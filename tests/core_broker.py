@@ -194,12 +194,14 @@ class World:
         self.ready: deque[Callable[[], None]] = deque()
         self.syncs: deque[list[Log]] = deque()
         self.clients: list[Client] = []
+        self._synced: deque[bool] = deque()
         self.auto_sync = True
+        self.quick_sync = False  # the disk syncs at once what it is told to, and only the news of it takes its time
         config = BrokerConfig.load({**{k.replace("_", "."): v for k, v in self.settings.items()}, "flush": flush})
         nodes = make_nodes(config, "127.0.0.1:9092", brokers)
         directory = DataDirectory.open(self.env, DATA, config)
         self.broker = Broker(
-            self.env, config, directory, nodes, call_soon=self.ready.append, start_sync=self.syncs.append
+            self.env, config, directory, nodes, call_soon=self.ready.append, start_sync=self._start_sync
         )
         if not shortcuts:
             self.broker.commit = self.broker.offset_fetch = lambda *_: None  # type: ignore[assignment,method-assign]
@@ -232,15 +234,23 @@ class World:
             self.ready.popleft()()
         return n > 0
 
+    def _start_sync(self, logs: list[Log]) -> None:
+        self.syncs.append(logs)
+        self._synced.append(self.quick_sync)
+        if self.quick_sync:
+            for log in logs:
+                log.sync()
+
     def sync(self, *, fail: bool = False) -> None:
         """The oldest sync job ends; `fail`: the disk says no to all of it."""
-        logs = self.syncs.popleft()
+        logs, is_synced = self.syncs.popleft(), self._synced.popleft()
         failed: dict[Log, Exception] = {}
         for log in logs:
             try:
                 if fail:
                     raise OSError(5, "Input/output error")
-                log.sync()
+                if not is_synced:
+                    log.sync()
             except Exception as error:
                 failed[log] = error
         self.broker.sync_done(failed)

@@ -430,3 +430,41 @@ def test_connection_that_saw_nothing_unsynced_is_not_held_back():
     world.sync()
     world.run()
     assert len(other.replies()) == len(client.replies()) == 1
+
+
+def test_files_of_a_deleted_topic_stay_until_its_deletion_is_synced():
+    world, client = ready_world("fsync")
+    assert produced(client.call(produce_request("t", 0, b"kept"), 9)) == 0
+    make_topic(client, "gone")
+    assert produced(client.call(produce_request("gone", 0, b"kept"), 9)) == 0
+    manual(world).quick_sync = True
+    wanted = CreatableTopic(name="u", num_partitions=1, replication_factor=1)
+    client.send(CreateTopicsRequest(topics=[wanted], timeout_ms=1), 7)
+    world.run()  # its sync runs
+    client.send(DeleteTopicsRequest(topics=[DeleteTopicState(name="gone", topic_id=bytes(16))], timeout_ms=1), 6)
+    world.run()  # written, and waits for the next sync
+    world.quick_sync = False
+    world.sync()
+    world.run()
+    again = world.crash(lose_unsynced=True)
+    assert b"kept" in fetch_bytes(Client(again).call(fetch_request("gone", 0, 0), 12))
+    world.auto_sync = True
+    world.run()
+    assert not world.files.exists("/data/gone-0")
+
+
+@pytest.mark.parametrize("flush", ["os", "fsync"])
+def test_topic_whose_deletion_fails_is_there_as_before(flush):
+    world, client = ready_world(flush)
+    assert produced(client.call(produce_request("t", 0, b"kept"), 9)) == 0
+    world.files.inject(1)
+    wanted = DeleteTopicState(name="t", topic_id=bytes(16))
+    answer = client.call(DeleteTopicsRequest(topics=[wanted], timeout_ms=1), 6)
+    assert answer.responses[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert b"kept" in fetch_bytes(client.call(fetch_request("t", 0, 0), 12))
+    assert produced(client.call(produce_request("t", 1, b"other"), 9)) == 0, "a partition that had not been opened"
+    assert codes(client.call(commit_request("g", {0: 5}), 8)) == {0}
+
+
+def produced(answer) -> int:
+    return answer.responses[0].partition_responses[0].error_code
