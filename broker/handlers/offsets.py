@@ -17,6 +17,7 @@ from broker.coordinator.commit_batch import offset_key_prefix
 from broker.coordinator.offsets import TopicOffsets
 from broker.coordinator.provenance import provenance
 from broker.coordinator.result import Context, Record, Result
+from broker.handlers.expected_offsets import refuse_conflicts
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.coordinator_records import OffsetCommitValue, encode_record
 from protocol.messages.offsets import (
@@ -78,6 +79,8 @@ def offset_commit(broker: Broker, ctx: Context, request: OffsetCommitRequest) ->
     except KafkaError as error:
         for _, _, answer in wanted:
             answer.error_code = error.code
+        return Result(response)
+    if refuse_conflicts(shard.machine.offsets, request.group_id, wanted):
         return Result(response)
     records = _commit_records(ctx, request, wanted, limit)
     if records and broker.config.offsets_provenance:
