@@ -337,10 +337,10 @@ class Broker:
         return self._alarms[0][0] if self._alarms else None
 
     def ring(self) -> None:
-        """Do what has become due."""
+        """Do what has become due; what sets itself due again on the way, as long jobs do, waits for the next turn."""
         self.begin_turn()
-        now_ms = self.now_ms
-        while self._alarms and self._alarms[0][0] <= now_ms:
+        now_ms, newest = self.now_ms, self._alarm_number
+        while self._alarms and self._alarms[0][0] <= now_ms and self._alarms[0][1] <= newest:
             due_ms, _, call = heapq.heappop(self._alarms)
             try:
                 call(due_ms, now_ms)

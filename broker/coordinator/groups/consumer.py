@@ -80,6 +80,7 @@ class ConsumerGroup:
         "metadata_hash",
         "metadata_seen",
         "owners",
+        "regex_members",
         "regexes",
         "resolving",
         "static_members",
@@ -106,6 +107,7 @@ class ConsumerGroup:
         self.subscriptions: dict[Subscription, int] = {}  # -> members
         self.assignors: dict[str, int] = {}  # preferred by so many members
         self.classic_members = 0
+        self.regex_members: dict[str, int] = {}  # expression -> members
         self.owners: dict[bytes, dict[int, str]] = {}  # topic id -> partition -> who has it, or still has it
         # volatile
         self.metadata_seen: tuple[Any, int] | None = None  # the cluster metadata that metadata_hash was checked for
@@ -172,7 +174,7 @@ class ConsumerGroup:
 
     def members_with_regex(self, regex: str) -> int:
         """How many members subscribe by an expression."""
-        return sum(count for (_, r), count in self.subscriptions.items() if r == regex)
+        return self.regex_members.get(regex, 0)
 
     def committer(self, member_id: str | None, partitions: Partitions | None = None) -> Committer | None:
         """What decides over the commits of a member (see fencing.py). The partitions are looked at if they matter."""
@@ -300,6 +302,8 @@ class ConsumerGroup:
     def _count_said(self, member: ConsumerMember, by: int) -> None:
         said = member.said
         _count(self.subscriptions, said.subscription, by)
+        if said.topic_regex:
+            _count(self.regex_members, said.topic_regex, by)
         if said.server_assignor is not None:
             _count(self.assignors, said.server_assignor, by)
         if said.classic is not None:

@@ -232,10 +232,10 @@ class Step:
 
     def _refresh_expressions(self) -> None:
         group, shard = self.group, self.shard
+        if not group.regex_members and not self.said.topic_regex:
+            return
         interval_ms = shard.config.group_consumer_regex_refresh_interval_ms
-        if any(r for _, r in self.draft.subscriptions) and regex.is_due(
-            group, self.draft, shard.metadata, self.out.now_ms, interval_ms
-        ):
+        if regex.is_due(group, self.draft, shard.metadata, self.out.now_ms, interval_ms):
             self.out.set_timer(("regex", group.group_id), 0)
 
     # -- 3

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from broker.coordinator.groups.consumer import ConsumerGroup
     from broker.metadata import ClusterMetadata
 
-PAIRS_AT_ONCE: Final = 60_000  # members plus partitions, or pairs of member and topic where they differ: about 30 ms
+WORK_AT_ONCE: Final = 20_000  # members plus partitions that are assigned inside a request: about 15 ms
+MIXED_WORK_AT_ONCE: Final = 3_000  # ... where members want different topics, with each topic a member wants: 10 ms
 
 
 class Pending:
@@ -119,9 +120,9 @@ def is_due(group: ConsumerGroup, group_epoch: int, interval_ms: int, now_ms: int
 def is_large(spec: Spec) -> bool:
     """Whether computing it takes longer than the loop may be kept."""
     work = len(spec.members) + sum(spec.topics.values())
-    if spec.wants is not None:
-        work += sum(map(len, spec.wants.values()))
-    return work > PAIRS_AT_ONCE
+    if spec.wants is None:
+        return work > WORK_AT_ONCE
+    return work + sum(map(len, spec.wants.values())) > MIXED_WORK_AT_ONCE
 
 
 def begin(spec: Spec, name: str, epoch: int) -> Pending:

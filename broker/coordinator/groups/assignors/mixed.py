@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from heapq import heapify, heappop, heappush, heapreplace
+from itertools import chain, repeat
 from typing import Final
 
 from broker.coordinator.groups.assignors import Changes, Spec, Steps
 from broker.coordinator.groups.consumer_member import Assignment
 
 ROUNDS: Final = 16
-WORK_A_SLICE: Final = 20_000
+WORK_A_SLICE: Final = 5_000
 
 
 class _Table:
@@ -66,6 +67,7 @@ class _Table:
 def assign_mixed(spec: Spec) -> Steps:
     """As even as can be, with as little moved as can be."""
     table = _Table(spec)
+    yield
     table.keep(spec)
     yield
     subscribers, topics = table.subscribers, spec.topics
@@ -73,7 +75,7 @@ def assign_mixed(spec: Spec) -> Steps:
     yield from _deal(table, ordered)
     shared = [topic_id for topic_id in ordered if len(subscribers[topic_id]) > 1]
     unmoved, work = 0, 0
-    for topic_id in shared * ROUNDS if len(shared) < WORK_A_SLICE else shared:
+    for topic_id in chain.from_iterable(repeat(shared, ROUNDS)):
         unmoved = 0 if _balance(table, topic_id) else unmoved + 1
         if unmoved >= len(shared):
             break
