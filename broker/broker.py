@@ -69,6 +69,7 @@ class Broker:
         self.now_ms = env.clock.now_ms()
         self.request_limit = config.socket_request_max_bytes
         self.backlog = Backlog(config.queued_max_bytes)  # of all connections
+        self.connection_limit = 2**31  # what the process has descriptors for; the server knows
         self.backlog_limit = config.queued_max_bytes_per_connection  # of replies that wait on one
         self.connections: set[Connection] = set()
         self.parked: dict[Token, ParkedRequest] = {}
@@ -306,6 +307,9 @@ class Broker:
         if len(self.connections) > self.config.max_connections:
             self.metrics.connections_refused += 1
             connection.refuse(f"more than max.connections={self.config.max_connections} are open")
+        elif len(self.connections) > self.connection_limit:
+            self.metrics.connections_refused += 1
+            connection.refuse(f"{self.connection_limit} are open, and descriptors for no more (ulimit -n)")
 
     def disconnected(self, connection: Connection) -> None:
         """A client has gone: nothing waits for it any more."""

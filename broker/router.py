@@ -118,7 +118,11 @@ class Router:
             self._answer_unknown_version(connection, route, correlation_id)
             return
         if route.request is None:
-            route.load()
+            try:
+                route.load()
+            except (ImportError, OSError) as error:  # out of descriptors, say
+                connection.refuse(f"API {api_key} cannot be served now: {error}")
+                return
         try:
             request, ctx = self._decode(connection, route, data, position, stop, api_version)
         except MalformedError as error:

@@ -25,6 +25,8 @@ logger = logging.getLogger("momus.server")
 STEP_BREAK_S = 0.001  # between two steps of a background job, so that clients come first
 IDLE_SWEEP_S = 5.0
 SYNC_THREADS = 4
+MOST_DESCRIPTORS = 65_536  # asked of the system
+RESERVED_DESCRIPTORS = 64  # beside clients and segments: listeners, the loop, checkpoints, modules imported late
 
 
 class Server:
@@ -171,6 +173,7 @@ async def _serve(options: dict[str, Any]) -> int:
     nodes = make_nodes(config, options["listen"], options["brokers"])
     directory = DataDirectory.open(options["env"], options["data_dir"], config)
     server = Server(options["env"], config, directory, nodes)
+    server.broker.connection_limit = min(server.broker.connection_limit, options["connection_limit"])
     for number in (signal.SIGTERM, signal.SIGINT):
         try:
             server.loop.add_signal_handler(number, server.stopping.set)
@@ -189,6 +192,23 @@ async def _serve(options: dict[str, Any]) -> int:
     await server.stopping.wait()
     await server.stop()
     return 0
+
+
+def allow_descriptors() -> int:
+    """Open as many files as the system lets us; how many that is. Windows has no such limit for sockets."""
+    try:
+        import resource
+    except ImportError:
+        return MOST_DESCRIPTORS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (OSError, ValueError):  # macOS names a limit that it does not allow
+            return soft
+        return wanted
+    return min(soft, MOST_DESCRIPTORS) if soft != resource.RLIM_INFINITY else MOST_DESCRIPTORS
 
 
 def serve(
@@ -212,9 +232,12 @@ def serve(
         return 2
     if config.unknown:
         logger.warning("settings that momus does not know, kept but without effect: %s", ", ".join(config.unknown))
-    from storage.env import system_env
+    from storage.env import MAX_OPEN_FILES, system_env
+    from storage.errors import StorageError
 
-    env = system_env()
+    descriptors = allow_descriptors()
+    open_files = min(MAX_OPEN_FILES, descriptors // 4)
+    env = system_env(open_files)
     if flush == "memory":
         from storage.sim_env import MemoryFiles
 
@@ -224,6 +247,7 @@ def serve(
     options = {
         "brokers": brokers,
         "config": config,
+        "connection_limit": descriptors - open_files - RESERVED_DESCRIPTORS,
         "data_dir": data_dir,
         "env": env,
         "listen": listen,
@@ -237,7 +261,7 @@ def serve(
         run = uvloop.run
     try:
         code: int = run(_serve(options))
-    except (OSError, DirectoryError, ConfigError) as error:
+    except (OSError, DirectoryError, StorageError, ConfigError) as error:
         sys.stderr.write(f"momus: {error}\n")
         return 2 if isinstance(error, ConfigError) else 1
     return code
