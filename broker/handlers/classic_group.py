@@ -163,11 +163,10 @@ def leave_group(shard: GroupShard, ctx: Context, request: LeaveGroupRequest) -> 
     else:
         leaving = [(m.member_id, m.group_instance_id) for m in request.members]
     group = shard.groups.get(request.group_id)
-    if group is not None and group.group_type != ClassicGroup.group_type:
-        _check_consumer(group)
+    if group is not None and group.group_type == "consumer":
         out.answer(ctx.token, _members().leave(shard, group, request, ctx.api_version, out))
         return out.result()
-    if group is None:
+    if group is None or group.group_type != ClassicGroup.group_type:
         errors = [ErrorCode.UNKNOWN_MEMBER_ID] * len(leaving)
     elif group.state is DEAD:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)

@@ -114,6 +114,8 @@ def _check(request: StreamsGroupHeartbeatRequest) -> None:
 
 
 def _check_topic_names(topology: StreamsGroupHeartbeatRequestTopology) -> None:
+    if len({s.subtopology_id for s in topology.subtopologies}) < len(topology.subtopologies):
+        raise _bad_topology("Two subtopologies have the same id.")
     names = dict.fromkeys(
         name
         for s in topology.subtopologies

@@ -99,6 +99,7 @@ def test_heartbeat_after_a_restart_goes_on_where_it_was(world):
         ({"topology": topology(subtopology("0", "in", sinks=("__transaction_state",)))}, BAD_TOPOLOGY),
         ({"topology": topology(subtopology("0", "in", changelogs=(topic_info("a b"),)))}, BAD_TOPOLOGY),
         ({"topology": topology(subtopology("0", "in", repartition=(topic_info("."),)))}, BAD_TOPOLOGY),
+        ({"topology": topology(subtopology("0", "in"), subtopology("0", "in"))}, BAD_TOPOLOGY),
     ],
 )
 def test_join_that_is_wrong_in_itself_is_refused(world, changes, code):
