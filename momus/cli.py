@@ -11,7 +11,7 @@ import sys
 
 import click
 
-from momus import __version__, commands
+from momus import __version__, commands, offset_commands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -152,7 +152,8 @@ def repair(data_dir: str, logs: tuple[str, ...]) -> None:
         lock.release()
 
 
-for command in (commands.topic, commands.group, commands.health):
+offset_commands.storage.add_command(repair)
+for command in (commands.topic, commands.group, commands.health, offset_commands.offsets, offset_commands.storage):
     cli.add_command(command)
 
 

@@ -10,7 +10,7 @@ import base64
 import struct
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
 from momus.wire import Connection
 from protocol.errors import ErrorCode
@@ -59,7 +59,7 @@ class Client:
         assert failure is not None
         raise failure
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -213,7 +213,7 @@ class Client:
             "offsets": self._group_offsets(coordinator, group_id),
         }
 
-    def _group_offsets(self, coordinator: int, group_id: str) -> list[Row]:
+    def _fetch_offsets(self, coordinator: int, group_id: str) -> Any:
         from protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
 
         # Version 10 names topics by id only; 9 still says the name.
@@ -223,6 +223,10 @@ class Client:
         answer = self._call(coordinator, request, version_limit=9)
         fetched = answer.groups[0] if answer.groups else answer
         _check(f"offsets of group {group_id}", fetched.error_code)
+        return fetched
+
+    def _group_offsets(self, coordinator: int, group_id: str) -> list[Row]:
+        fetched = self._fetch_offsets(coordinator, group_id)
         names = [t.name for t in fetched.topics]
         known = {t.name: t for t in self.cluster(names).topics} if names else {}
         rows = []

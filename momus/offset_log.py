@@ -1,0 +1,129 @@
+"""What `__consumer_offsets` says: who set which offset when, and what is committed in the end.
+
+Read from a broker by Fetch, or from the files of a data directory that no broker uses; nothing is changed there. Like
+momus.client it may only be imported in our own process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from broker.coordinator.offset_replay import offset_key
+from broker.coordinator.offsets import OffsetTable
+from broker.coordinator.pending_offsets import PendingOffsets
+from broker.coordinator.provenance import CLIENT, GENERATION, INSTANCE, MEMBER
+from broker.coordinator.replay import LAST_OFFSET_TYPE, Replay
+from broker.coordinator.shard import committed_value
+from protocol.record_batch import BatchHeader, iter_records
+
+if TYPE_CHECKING:
+    from momus.offset_client import OffsetClient
+
+Row = dict[str, Any]
+Batches = Iterable[tuple[BatchHeader, memoryview]]
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+def logs_of_directory(data_dir: str) -> Iterator[tuple[int, Batches]]:
+    """(partition, batches) of every partition that a data directory holds."""
+    from storage.check import read_only_batches
+    from storage.env import system_env
+
+    files = system_env().files
+    for name in sorted(os.listdir(data_dir)):
+        topic, _, index = name.rpartition("-")
+        if topic == OFFSETS_TOPIC and index.isdigit():
+            yield int(index), read_only_batches(files, os.path.join(data_dir, name))
+
+
+def logs_of_broker(client: OffsetClient) -> Iterator[tuple[int, Batches]]:
+    """(partition, batches) of every partition that has something in it."""
+    for index, leader in sorted(client.leaders(OFFSETS_TOPIC).items()):
+        yield index, client.batches(OFFSETS_TOPIC, index, leader)
+
+
+class Offsets:
+    """A state machine that knows of offsets alone."""
+
+    def __init__(self) -> None:
+        self.offsets = OffsetTable()
+        self.pending = PendingOffsets(self.offsets)
+
+    def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int = -1) -> None:
+        """Apply one record."""
+        if key is None or int.from_bytes(key[:2], "big") > LAST_OFFSET_TYPE:
+            return
+        place = offset_key(key)
+        if value is None:
+            self.offsets.remove(*place)
+        elif producer_id >= 0:
+            self.pending.put(producer_id, *place, committed_value(value), offset)
+        else:
+            self.offsets.put(*place, committed_value(value))
+
+    def replay_marker(self, producer_id: int, producer_epoch: int, *, commit: bool) -> None:
+        """A transaction has ended."""
+        self.pending.end(producer_id, commit=commit)
+
+
+def committed(batches: Batches) -> list[Row]:
+    """What a log says in the end: a row for every committed offset."""
+    machine = Offsets()
+    replay = Replay(machine)
+    for header, batch in batches:
+        replay.batch(header, batch)
+    replay.repairs()
+    return [
+        {
+            "group": group,
+            "topic": topic,
+            "partition": partition,
+            "offset": found.offset,
+            "leader_epoch": found.leader_epoch,
+            "metadata": found.metadata,
+            "time_ms": found.commit_timestamp_ms,
+        }
+        for (group, topic, partition), found in machine.offsets.fingerprint().items()
+    ]
+
+
+def history(partition: int, batches: Batches) -> Iterator[Row]:
+    """Every offset record a log still holds, in order; one of a transaction counts from its marker on."""
+    for header, batch in batches:
+        if header.is_control:
+            continue
+        who: Row = {}
+        for n, record in enumerate(iter_records(batch)):
+            if n == 0:
+                who = _provenance(dict(record.headers))
+            if record.key is None or int.from_bytes(record.key[:2], "big") > LAST_OFFSET_TYPE:
+                continue
+            group, topic, index = offset_key(record.key)
+            found = None if record.value is None else committed_value(record.value)
+            yield {
+                "time_ms": record.timestamp if found is None else found.commit_timestamp_ms,
+                "group": group,
+                "topic": topic,
+                "partition": index,
+                "offset": None if found is None else found.offset,
+                "metadata": None if found is None else found.metadata or None,
+                **who,
+                "producer_id": header.producer_id if header.producer_id >= 0 else None,
+                "log": f"{partition}:{record.offset}",
+            }
+
+
+def _provenance(headers: dict[str, bytes | None]) -> Row:
+    generation = headers.get(GENERATION)
+    return {
+        "member": _text(headers.get(MEMBER)),
+        "instance": _text(headers.get(INSTANCE)),
+        "generation": int.from_bytes(generation, "big") if generation is not None else None,
+        "client": _text(headers.get(CLIENT)),
+    }
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode("utf-8", "replace")

@@ -1,0 +1,91 @@
+"""`momus offsets` and `momus storage` against a running broker and against the files of one that has stopped."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from momus.optimistic import NONE, commit_if
+
+
+def momus(*arguments: str, code: int = 0, stdin: str | None = None) -> str:
+    command = [sys.executable, "-m", "momus", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, input=stdin)
+    assert done.returncode == code, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def filled(broker_factory, tmp_path):
+    """A broker with some offsets in a directory of its own."""
+    broker = broker_factory(data_dir=tmp_path)
+    at = broker.bootstrap_servers
+    momus("topic", "create", "t", "-p", "3", "-b", at)
+    commit_if(at, "g", {("t", 0): (5, NONE), ("t", 1): (6, NONE)})
+    commit_if(at, "g", {("t", 0): (7, 5)})
+    commit_if(at, "other", {("t", 2): (1, NONE)})
+    return broker
+
+
+SHOWN = [("g", "t", 0, 7), ("g", "t", 1, 6), ("other", "t", 2, 1)]
+SET = [("g", 0, 5), ("g", 1, 6), ("g", 0, 7), ("other", 2, 1)]
+
+
+def shown(*where: str) -> list[tuple[str, str, int, int]]:
+    rows = json.loads(momus("offsets", "show", "--json", *where))
+    return [(row["group"], row["topic"], row["partition"], row["offset"]) for row in rows]
+
+
+def told(*where: str) -> list[dict]:
+    return [json.loads(line) for line in momus("offsets", "history", "--json", *where).splitlines()]
+
+
+def test_offsets_are_the_same_from_the_broker_and_from_its_files(filled, tmp_path):
+    online, offline = ("-b", filled.bootstrap_servers), ("-d", str(tmp_path))
+    assert shown(*online) == SHOWN
+    exported = momus("offsets", "export", *online)
+    history = told(*online)
+    filled.stop()
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert shown(*offline) == SHOWN
+    assert shown("-g", "other", *offline) == SHOWN[2:]
+    assert momus("offsets", "export", *offline) == exported
+    assert told(*offline) == history
+    assert sorted((row["group"], row["partition"], row["offset"]) for row in history) == sorted(SET)
+    assert {row["client"] for row in history} == {"momus"}
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_history_names_topic_and_partition_wanted(filled):
+    at = ("-b", filled.bootstrap_servers)
+    assert [row["offset"] for row in told("-g", "g", "-t", "t", "-p", "0", *at)] == [5, 7]
+    assert told("-t", "none", *at) == []
+    assert "CLIENT" in momus("offsets", "history", *at)
+
+
+def test_exported_offsets_are_imported_elsewhere(filled, broker_factory, tmp_path):
+    exported = momus("offsets", "export", "-b", filled.bootstrap_servers)
+    other = broker_factory().bootstrap_servers
+    momus("offsets", "import", "-b", other, stdin=exported, code=1)
+    momus("topic", "create", "t", "-p", "3", "-b", other)
+    momus("offsets", "import", "-b", other, stdin=exported)
+    assert shown("-b", other) == SHOWN
+    momus("offsets", "import", "-b", other, stdin="nonsense", code=2)
+
+
+def test_storage_check_finds_what_is_damaged_and_repair_cuts_it(filled, tmp_path):
+    filled.stop()
+    assert all(not row["damage"] for row in json.loads(momus("storage", "check", "--json", "-d", str(tmp_path))))
+    log = max(tmp_path.glob("__consumer_offsets-*/*.log"), key=lambda path: path.stat().st_size)
+    data = bytearray(log.read_bytes())
+    data[-1] ^= 1
+    log.write_bytes(data)
+    name = log.parent.name
+    (row,) = json.loads(momus("storage", "check", "--json", "-d", str(tmp_path), name, code=1))
+    assert "wrong CRC" in row["damage"][0]
+    assert "gave up" in momus("storage", "repair", "-d", str(tmp_path), name)
+    momus("storage", "check", "-d", str(tmp_path), name)
+    momus("storage", "check", "-d", str(tmp_path), "nothing-0", code=2)
