@@ -32,10 +32,9 @@ def logs_of_directory(data_dir: str) -> Iterator[tuple[int, Batches]]:
     from storage.env import system_env
 
     files = system_env().files
-    for name in sorted(os.listdir(data_dir)):
-        topic, _, index = name.rpartition("-")
-        if topic == OFFSETS_TOPIC and index.isdigit():
-            yield int(index), read_only_batches(files, os.path.join(data_dir, name))
+    names = [name.rpartition("-") for name in os.listdir(data_dir)]
+    for index in sorted(int(index) for topic, _, index in names if topic == OFFSETS_TOPIC and index.isdigit()):
+        yield index, read_only_batches(files, os.path.join(data_dir, f"{OFFSETS_TOPIC}-{index}"))
 
 
 def logs_of_broker(client: OffsetClient) -> Iterator[tuple[int, Batches]]:
@@ -62,6 +61,9 @@ class Offsets:
             self.pending.put(producer_id, *place, committed_value(value), offset)
         else:
             self.offsets.put(*place, committed_value(value))
+
+    def replay_sender(self, producer_id: int, key: bytes, headers: object) -> None:
+        """Who sends a transaction's offsets is of no interest here."""
 
     def replay_marker(self, producer_id: int, producer_epoch: int, *, commit: bool) -> None:
         """A transaction has ended."""
