@@ -32,16 +32,11 @@ RECORDS: list[tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]]
 ]
 
 
-class InVainError(AssertionError):
-    """What a client was to do did not happen in time."""
-
-
 def until(holds: Callable[[], object], why: str, limit_s: float = LIMIT_S) -> None:
     """Wait until `holds()` is true; clients decide for themselves when they act."""
     end = time.monotonic() + limit_s
     while not holds():
-        if time.monotonic() > end:
-            raise InVainError(f"waited {limit_s} s in vain: {why}")
+        assert time.monotonic() < end, f"waited {limit_s} s in vain: {why}"
         time.sleep(0.02)
 
 

@@ -29,7 +29,6 @@ from kafka_python_kit import (
     create,
     producer_of,
     read,
-    twice_if_it_hangs,
 )
 
 
@@ -163,7 +162,6 @@ def test_records_are_deleted_up_to_an_offset(admin, shared_broker, name):
     assert admin.delete_records({partition: -1})[partition]["low_watermark"] == 10
 
 
-@twice_if_it_hangs
 def test_running_group_is_listed_described_and_protected(admin, shared_broker, name):
     create(shared_broker, name, 2)
     member = KafkaPythonMember(shared_broker, name, name, client_id="me")

@@ -7,7 +7,7 @@ import threading
 from clientwork import LEDGER_PARTITIONS, commit_through_kills, until
 from kafka import TopicPartition
 from kafka.structs import OffsetAndMetadata
-from kafka_python_kit import committed_offsets, committer_of, consumer_of, create, producer_of, read
+from kafka_python_kit import committed_offsets, committer_of, consumer_of, create, producer_of, read, seen_by
 
 
 def test_commits_survive_kill_9_whole_and_none_is_invented(broker_factory, crash_rounds):
@@ -28,6 +28,7 @@ def test_group_goes_on_after_kill_9_exactly_where_it_was(broker_factory):
             producer.send("t", b"%d" % number).get(10)
     with consumer_of(broker, group_id="g", max_poll_records=12, group_instance_id="i") as consumer:
         consumer.subscribe(["t"])
+        seen_by(consumer, "t")
         assert len(read(consumer, 12)) == 12
         consumer.commit()
         generation_id = consumer.group_metadata().generation_id
@@ -38,6 +39,7 @@ def test_group_goes_on_after_kill_9_exactly_where_it_was(broker_factory):
         assert consumer.group_metadata().generation_id == generation_id  # the group was loaded, not made anew
     with consumer_of(broker, group_id="g", group_instance_id="i") as consumer:
         consumer.subscribe(["t"])
+        seen_by(consumer, "t")
         assert [int(record.value) for record in read(consumer, 8)] == list(range(12, 20))
 
 
