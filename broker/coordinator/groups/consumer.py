@@ -74,6 +74,7 @@ class ConsumerGroup:
         "assignment_timestamp_ms",
         "assignors",
         "classic_members",
+        "found_broken",
         "group_epoch",
         "group_id",
         "members",
@@ -114,6 +115,7 @@ class ConsumerGroup:
         self.topics_made_seen = -1  # how many topics had ever been made when the expressions were last resolved
         self.resolving: Iterator[object] | None = None  # the expressions are being resolved
         self.assigning: Any = None  # a target that is being computed in the background
+        self.found_broken = False  # as it was loaded; served all the same
 
     # -- queries -------------------------------------------------------------------------------------------------
 
