@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import weakref
 from collections.abc import Mapping
 from typing import IO
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 START_LIMIT_S = 30.0
 STOP_LIMIT_S = 10.0
+PORT_LIMIT_S = 5.0  # how long a restart waits for its own port
+PORT_TAKEN = "attempting to bind on address"
 
 # client -> (key of the address list, how that client spells its settings)
 _CLIENT_KEYS = {
@@ -106,20 +109,22 @@ class Broker:
                 "statsd": self.statsd,
             },
         }
-        with open(self._log_path(), "ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", launch.__file__, json.dumps(options)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-            )
-        self._owner_pid = os.getpid()
-        line = _first_line(self._process, START_LIMIT_S)
-        if not line.startswith("momus ready "):
-            if self._process.poll() is None:
-                self._process.kill()
-            code = self._process.wait()
+        port_limit_s = time.monotonic() + PORT_LIMIT_S
+        while not (line := self._launch(options)).startswith("momus ready "):
+            process = self._process
+            assert process is not None
+            if process.poll() is None:
+                process.kill()
+            code = process.wait()
             self._release()
+            if (
+                self._addresses
+                and PORT_TAKEN in self.log.rstrip().rpartition("\n")[2]
+                and time.monotonic() < port_limit_s
+            ):
+                # A client that calls a port nobody listens on may be given that very port as its own end.
+                time.sleep(0.05)
+                continue
             why = f"said nothing for {START_LIMIT_S:.0f} s" if code < 0 else f"ended with exit code {code}"
             raise BrokerError(f"the broker {why}\n{self.log}".rstrip())
         self._addresses = line.removeprefix("momus ready ").strip().split(",")
@@ -238,6 +243,18 @@ class Broker:
     def _log_path(self) -> str:
         assert self._temporary is not None
         return os.path.join(self._temporary, "broker.log")
+
+    def _launch(self, options: dict[str, object]) -> str:
+        """Start the subprocess and wait for its first line."""
+        with open(self._log_path(), "ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", launch.__file__, json.dumps(options)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
+        self._owner_pid = os.getpid()
+        return _first_line(self._process, START_LIMIT_S)
 
     def _release(self) -> None:
         """Close our ends of the pipes of a process that has ended."""

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -76,6 +77,17 @@ def test_broker_started_again_has_its_address_and_its_data(broker, end):
     getattr(broker, end)()
     assert not broker.running
     assert not reachable(address)
+    broker.start()
+    assert broker.bootstrap_servers == address
+    assert reachable(address)
+
+
+def test_broker_started_again_waits_for_its_port(broker):
+    address = broker.bootstrap_servers
+    broker.kill()
+    host, port = address.rsplit(":", 1)
+    taken = socket.create_server((host, int(port)))  # as the other end of some connection may have it for a moment
+    threading.Timer(1, taken.close).start()
     broker.start()
     assert broker.bootstrap_servers == address
     assert reachable(address)
