@@ -75,7 +75,7 @@ class Broker:
         self.parked: dict[Token, ParkedRequest] = {}
         self.background: deque[Iterator[None]] = deque()
         self._hurried: Iterator[None] | None = None
-        self._call_soon = call_soon
+        self.call_soon = call_soon  # in the next turn of the loop
         self._turn_open = False
         self._alarms: list[tuple[int, int, Callable[[int, int], None]]] = []
         self._alarm_number = 0
@@ -228,7 +228,7 @@ class Broker:
         if not self._turn_open:
             self._turn_open = True
             self.now_ms = self.env.clock.now_ms()
-            self._call_soon(self.end_turn)
+            self.call_soon(self.end_turn)
             if self.metrics.timer is not None:
                 self.metrics.timer.begin()
         return self.now_ms

@@ -23,6 +23,7 @@ Reply: TypeAlias = "bytes | list[bytes | FileSlice] | None"
 CHUNK_BYTES = 1 << 20  # what is read of a segment at once for a slow or large fetch
 WRITE_BUFFER_BYTES = 1 << 19  # unsent bytes after which a client counts as slow
 BACKLOG_SLOTS = 4096  # replies not sent yet after which a connection's requests wait
+SLICE_MS = 5  # of work for one connection, before others get their turn
 PARKED_BYTES = 4096  # what a request takes that waits for something
 SMALL_BYTES = 4096  # what a connection may hold without being counted
 
@@ -57,6 +58,7 @@ class Connection:
         "partial",
         "parts",
         "parts_size",
+        "resuming",
         "sessions",
         "stream",
         "streamed",
@@ -79,6 +81,7 @@ class Connection:
         self.base = 0  # the slot of out[0]
         self.unsent = 0  # bytes of replies that wait in out
         self.halted = False  # nothing is read from the client until it has read
+        self.resuming = False  # will look at it in the next turn
         self.weight = 0  # of what it holds, as the backlog knows it
         self.barred = False  # has seen what is not synced yet: only `release` sends
         self.partial = b""  # an incomplete frame's first bytes, or whole frames that wait
@@ -137,8 +140,15 @@ class Connection:
         self.halted = True
         self.transport.pause_reading()
 
+    def _resume_soon(self) -> None:
+        """Go on when the others have had their turn."""
+        if not self.resuming:
+            self.resuming = True
+            self.broker.call_soon(self._resume)
+
     def _resume(self) -> None:
         """Ask the client for more, unless too much waits for it."""
+        self.resuming = False
         behind = self.unsent > self.broker.backlog_limit or len(self.out) > BACKLOG_SLOTS
         if not (self.stuffed or self.stream or self.closed or behind):
             self.halted = False
@@ -183,6 +193,9 @@ class Connection:
         broker = self.broker
         commit, offset_fetch, dispatch, out = broker.commit, broker.offset_fetch, broker.dispatch, self.out
         counts, limit = broker.metrics.counts, broker.request_limit
+        monotonic_ms = broker.env.clock.monotonic_ms
+        stop_ms = monotonic_ms() + SLICE_MS
+        is_long = False
         position, end = 0, len(data)
         unpack = FRAME_HEAD.unpack_from
         while end - position >= 12:
@@ -212,12 +225,16 @@ class Connection:
                 dispatch(self, data, position, stop, api_key, api_version, correlation_id)
                 if self.closed:
                     return
-                if self.unsent > broker.backlog_limit or len(out) > BACKLOG_SLOTS:
+                is_long = monotonic_ms() >= stop_ms
+                if is_long or self.unsent > broker.backlog_limit or len(out) > BACKLOG_SLOTS:
                     position = stop
                     break
             position = stop
         if position < end:
             self._keep(data, position, end)
+            if is_long:
+                self._halt()
+                self._resume_soon()
         if out:
             broker.durability.speaks(self)
             if self.unsent > broker.backlog_limit or len(out) > BACKLOG_SLOTS:
@@ -312,7 +329,7 @@ class Connection:
         else:
             self.unsent = sum(size_of(reply) for reply in out)
         if self.halted:
-            self._resume()
+            self._resume_soon()
         if self.weight:
             self._weigh()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from core_broker import Client, World, make_topic, split_frames
+from core_broker import Client, World, frame, make_topic, split_frames
 from core_requests import commit_request, fetch_bytes, fetch_request, produce_request
 
 from broker.connection import BACKLOG_SLOTS, CHUNK_BYTES, PARKED_BYTES, WRITE_BUFFER_BYTES
@@ -340,3 +340,28 @@ def test_parked_fetch_whose_records_cannot_be_read_does_not_end_the_turn_of_othe
     answer = other.call(produce_request("t", 0, b"v"), 9)
     assert answer.responses[0].partition_responses[0].error_code == 0
     assert client.closed
+
+
+def test_long_work_for_one_client_is_cut_into_slices_between_which_others_are_answered(world, monkeypatch):
+    monkeypatch.setattr(world.clock, "monotonic_ms", iter(range(1_000_000)).__next__)  # a request takes a millisecond
+    greedy, modest = Client(world), Client(world)
+    flood(greedy, METADATA, 12, 1)
+    world.run()
+    greedy.connection.data_received(b"".join(frame(METADATA, 12, n) for n in range(2, 102)))
+    modest.send(METADATA, 12)
+    world.turn()
+    assert len(correlation_ids(modest)) == 1
+    assert 1 < len(correlation_ids(greedy)) < 20
+    world.run()
+    assert correlation_ids(greedy) == list(range(1, 102))
+
+
+def test_slices_of_a_client_whose_replies_cannot_leave_are_bounded_all_the_same(world, monkeypatch):
+    monkeypatch.setattr(world.clock, "monotonic_ms", iter(range(1_000_000)).__next__)
+    client, producer = Client(world), Client(world)
+    client.send(fetch_request("t", 0, 0, max_wait_ms=600_000), 12)
+    flood(client, METADATA, 12, 200)
+    world.run()
+    assert correlation_ids(client) == []
+    producer.call(produce_request("t", 0, b"v"), 9)
+    assert correlation_ids(client) == list(range(1, 202))
