@@ -8,8 +8,8 @@
               3. to the least loaded process; when no process is left there are fewer standbys
 
 The share of a member is the tasks by the members, rounded up; when a member has its share, that of the others follows
-from what is left. Where members or processes are even the one named first has it, so that the result depends on
-nothing but its arguments.
+from what is left. Of processes with the same load the one with the idlest member comes first; where all is even the one
+named first, so that the result depends on nothing but its arguments. (Kafka leaves it to the order of a heap.)
 Source: KIP-1071; Kafka's StickyTaskAssignor.
 """
 
@@ -92,7 +92,7 @@ class Assignor:
         self.assigned: dict[str, tuple[list[Task], list[Task]]] = {m: ([], []) for m in self.count}
         self.owner: dict[Task, str] = {}
         self.copies: dict[Task, list[str]] = {}
-        self.loads: list[tuple[float, int, Process]] = []  # a heap of processes, old entries too
+        self.loads: list[tuple[float, int, int, Process]] = []  # a heap of (load, fewest tasks of a member, number)
         for member_id in self.count:
             process_id, tasks = members[member_id]
             process = self.processes.setdefault(process_id, Process(len(self.processes)))
@@ -104,7 +104,7 @@ class Assignor:
                 self.owner[task] = member_id
             for task in each_task(tasks.standby):
                 self.copies.setdefault(task, []).append(member_id)
-        self.loads = [(0.0, p.number, p) for p in self.processes.values()]  # all the same: a heap
+        self.loads = [(0.0, 0, p.number, p) for p in self.processes.values()]  # all the same: a heap
 
     def run(self) -> dict[str, Tasks]:
         """Assign everything."""
@@ -171,7 +171,8 @@ class Assignor:
         self.count[member_id] = count = self.count[member_id] + 1
         self.assigned[member_id][0 if is_active else 1].append(task)
         heapq.heappush(process.counts, (count, self.index[member_id]))
-        heapq.heappush(self.loads, (process.load, process.number, process))
+        fewest = self.count[self._least_loaded_member(process)]
+        heapq.heappush(self.loads, (process.load, fewest, process.number, process))
         if is_active:
             self.active_share.note(count)
         self.share.note(count)
@@ -183,7 +184,7 @@ class Assignor:
         passed, found = [], None
         while self.loads and found is None:
             entry = heapq.heappop(self.loads)
-            load, _, process = entry
+            load, _, _, process = entry
             if load != process.load:
                 continue  # an old entry; a newer one of the process follows
             passed.append(entry)
