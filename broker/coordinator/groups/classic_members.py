@@ -174,6 +174,7 @@ def heartbeat(group: ConsumerGroup, request: HeartbeatRequest, out: Outcome) -> 
     state = member.current.state
     if (
         member.current.member_epoch < group.assignment_epoch
+        or _nobody_assigns(group)
         or state == UNREVOKED_PARTITIONS
         or (state == UNRELEASED_PARTITIONS and not _waits(group, member))
     ):
@@ -187,6 +188,14 @@ def _ask_to_rejoin(member: ConsumerMember, out: Outcome) -> ErrorCode:
         member.is_asked = True
         out.set_timer(member.join_timer, member.said.rebalance_timeout_ms)
     return ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def _nobody_assigns(group: ConsumerGroup) -> bool:
+    """Whether a new target is due and only members of the classic protocol are left to have it computed, by rejoining.
+
+    In Kafka they are not told, and the partitions of who left stay nobody's until somebody else joins.
+    """
+    return group.assignment_epoch < group.group_epoch and group.classic_members == len(group.members)
 
 
 def _waits(group: ConsumerGroup, member: ConsumerMember) -> bool:
