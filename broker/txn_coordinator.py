@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker import txn_gate
 from broker.coordinator.placement import shard_index
-from broker.coordinator.result import Context, Token
+from broker.coordinator.result import Context, Record, Token
 from broker.coordinator.runtime import READY, UNLOADED, Shard
 from broker.coordinator.transaction import PREPARE_COMMIT, Transaction
 from broker.coordinator.transaction_rules import NeedsProducerIdError, complete, fence
-from broker.coordinator.transactions import TransactionShard
+from broker.coordinator.transactions import TransactionShard, group_record
 from broker.features import finalized, supported
 from broker.metadata_plans import ensure_internal_topic
 from broker.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -124,18 +124,30 @@ class TransactionCoordinator:
 
     # -- changes
 
-    def change(self, shard: Shard, transaction: Transaction, now_ms: int) -> None:
-        """Append a transaction's next state."""
+    def change(self, shard: Shard, transaction: Transaction, now_ms: int, groups: Sequence[Record] = ()) -> None:
+        """Append a transaction's next state; with it, in one batch, records of the groups in it."""
         machine: TransactionShard = shard.machine
-        shard.append((machine.record(transaction, 1 if self.version else 0),), now_ms)
+        shard.append((machine.record(transaction, 1 if self.version else 0), *groups), now_ms)
         shard.set_timer(*machine.timer(transaction))
 
     def end(self, shard: Shard, prepared: Transaction, now_ms: int, token: Token = None) -> None:
         """Append Prepare*, and see the transaction through to its end; `token` is the EndTxn to answer then."""
-        self.change(shard, prepared, now_ms)
+        self.change(shard, prepared, now_ms, self._groups_in(shard, prepared))
         if token is not None:
             shard.parked.add(token)
         self._start(shard, prepared, token)
+
+    def _groups_in(self, shard: Shard, prepared: Transaction) -> list[Record]:
+        """Whose offsets are part of a transaction that ends, as long as the groups' shards know it."""
+        # as it was: with the epoch that the producer knows
+        transaction: Transaction = shard.machine.transactions[prepared.transactional_id]
+        records: list[Record] = []
+        for index in prepared.partitions.get(OFFSETS_TOPIC, ()):
+            groups = self.broker.group_shards[index]
+            if groups.state is READY:
+                for group_id, sender, topics in groups.machine.pending.groups(transaction.producer_id):
+                    records.append(group_record(transaction, group_id, sender, topics))
+        return records
 
     def abort(self, index: int, transaction: Transaction) -> None:
         """A transaction has timed out: end it with an epoch that its producer does not know."""

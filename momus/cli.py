@@ -11,7 +11,7 @@ import sys
 
 import click
 
-from momus import __version__, commands, offset_commands
+from momus import __version__, commands, offset_commands, txn_commands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -153,7 +153,14 @@ def repair(data_dir: str, logs: tuple[str, ...]) -> None:
 
 
 offset_commands.storage.add_command(repair)
-for command in (commands.topic, commands.group, commands.health, offset_commands.offsets, offset_commands.storage):
+for command in (
+    commands.topic,
+    commands.group,
+    commands.health,
+    offset_commands.offsets,
+    offset_commands.storage,
+    txn_commands.txn,
+):
     cli.add_command(command)
 
 

@@ -279,13 +279,13 @@ class Client:
         _check(f"settings of topic {topic}", result.error_code, result.error_message)
         return {c.name: c.value for c in result.configs if c.config_source == DYNAMIC_TOPIC_CONFIG}
 
-    def _coordinator(self, group_id: str) -> int:
+    def _coordinator(self, key: str, key_type: int = 0) -> int:
         from protocol.messages.cluster import FindCoordinatorRequest
 
-        request = FindCoordinatorRequest(key=group_id, key_type=0, coordinator_keys=[group_id])
+        request = FindCoordinatorRequest(key=key, key_type=key_type, coordinator_keys=[key])
         answer = self._call(None, request)
         found = answer.coordinators[0] if answer.coordinators else answer
-        _check(f"coordinator of group {group_id}", found.error_code, found.error_message)
+        _check(f"coordinator of {'transaction' if key_type else 'group'} {key}", found.error_code, found.error_message)
         self._nodes[found.node_id] = (found.host, found.port)
         return int(found.node_id)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from core_broker import Client, World
 
 from protocol.messages.cluster import FindCoordinatorRequest
+from protocol.messages.coordinator_records import TransactionLogValue, decode_transaction_record
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.offsets import (
     OffsetFetchRequest,
@@ -223,15 +224,20 @@ def markers_of(world: World, topic: str = "t", index: int = 0) -> list[tuple[int
     ]
 
 
+def transaction_values(records: Iterable[Any]) -> Iterator[tuple[str, TransactionLogValue | None]]:
+    """Transactional id and value of the records that hold a transaction's state; there are others."""
+    for record in records:
+        if record.key[:2] == b"\0\0":
+            key, value = decode_transaction_record(record.key, record.value)
+            yield key.transactional_id, value
+
+
 def states_in_log(world: World, name: str = "tx") -> list[int]:
     """The state in each record of a transactional id, in order."""
-    from protocol.messages.coordinator_records import decode_transaction_record
-
     log = world.broker.transactions.shard(name).log
-    found = []
-    for _, batch in log.batches(log.log_start_offset):
-        for record in iter_records(batch):
-            key, value = decode_transaction_record(record.key, record.value)
-            if key.transactional_id == name and value is not None:
-                found.append(value.transaction_status)
-    return found
+    return [
+        value.transaction_status
+        for _, batch in log.batches(log.log_start_offset)
+        for key, value in transaction_values(iter_records(batch))
+        if key == name and value is not None
+    ]

@@ -5,17 +5,20 @@ The values lie in OffsetTable's columns, where a later commit finds them; this i
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from broker.coordinator.offsets import Committed, OffsetTable, Pending
 
 
 class PendingOffsets:
     """What each producer has pending in one shard; replay only."""
 
-    __slots__ = ("_places", "_table")
+    __slots__ = ("_places", "_senders", "_table")
 
     def __init__(self, table: OffsetTable) -> None:
         self._table = table
         self._places: dict[int, dict[tuple[str, str], set[int]]] = {}  # producer id -> group and topic -> partitions
+        self._senders: dict[int, dict[str, dict[str, bytes]]] = {}  # producer id -> group -> coordinator.provenance
 
     def put(
         self, producer_id: int, group_id: str, topic: str, partition: int, committed: Committed, record_offset: int
@@ -25,8 +28,22 @@ class PendingOffsets:
         columns.pend(partition, producer_id, Pending(committed, record_offset))
         self._places.setdefault(producer_id, {}).setdefault((group_id, topic), set()).add(partition)
 
+    def sent_by(self, producer_id: int, group_id: str, headers: Iterable[tuple[str, bytes | None]]) -> None:
+        """Replay of a record's headers: who sent the producer's offsets for a group."""
+        self._senders.setdefault(producer_id, {})[group_id] = {name: value or b"" for name, value in headers}
+
+    def groups(self, producer_id: int) -> Iterator[tuple[str, dict[str, bytes], dict[str, list[int]]]]:
+        """Each group that a producer has offsets pending in: its id, who sent them, and topic -> partitions."""
+        found: dict[str, dict[str, list[int]]] = {}
+        for (group_id, topic), partitions in self._places.get(producer_id, {}).items():
+            found.setdefault(group_id, {})[topic] = sorted(partitions)
+        senders = self._senders.get(producer_id, {})
+        for group_id, topics in found.items():
+            yield group_id, senders.get(group_id, {}), topics
+
     def end(self, producer_id: int, *, commit: bool) -> None:
         """Replay of a marker: all of the producer's offsets become committed at once, or go."""
+        self._senders.pop(producer_id, None)
         for (group_id, topic), partitions in self._places.pop(producer_id, {}).items():
             columns = self._table.topic(group_id, topic)
             if columns is None:
@@ -41,10 +58,6 @@ class PendingOffsets:
     def producer_ids(self) -> list[int]:
         """The producers with something pending."""
         return list(self._places)
-
-    def places(self, producer_id: int) -> dict[tuple[str, str], set[int]]:
-        """Group and topic -> partitions where a producer has something pending."""
-        return self._places.get(producer_id, {})
 
     def fingerprint(self) -> dict[tuple[int, str, str, int], tuple[int, Committed | None]]:
         """Everything in it, to compare a replayed shard with a live one."""

@@ -7,7 +7,8 @@
 | generation | generation or member epoch, int32         | negative: outside of a group  |
 | client     | client id of the request's header, UTF-8  | null or empty                 |
 
-Kafka's tools show headers and its brokers ignore them; nothing here is read when a log is replayed.
+Kafka's tools show headers and its brokers ignore them. Of what is replayed only the coordinator of a transaction asks
+for them: whose offsets are these?
 """
 
 from __future__ import annotations

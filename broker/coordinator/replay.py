@@ -93,6 +93,8 @@ class Replay:
         if self._cut_short and producer_id < 0 and record.key is not None:
             self._cut_short.pop(record.key, None)
         key = record.key
+        if producer_id >= 0 and record.headers and key is not None:
+            self.machine.replay_sender(producer_id, key, record.headers)
         if key is not None and key[1] > LAST_OFFSET_TYPE:
             keep(self.kept, key, record.value, record.offset)
         self.machine.replay(key, record.value, record.offset, producer_id)

@@ -285,6 +285,8 @@ class Shard:
             if key is not None and key[1] > LAST_OFFSET_TYPE:
                 keep(self.kept, key, record[1], offset)
             replay(key, record[1], offset, producer_id)
+        if producer_id >= 0 and len(records[0]) == 3:
+            self.machine.replay_sender(producer_id, records[0][0], records[0][2])
 
     def append_marker(
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, *, commit: bool, now_ms: int

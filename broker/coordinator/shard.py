@@ -286,6 +286,10 @@ class GroupShard:
         if replay is not None:
             replay(key, value)
 
+    def replay_sender(self, producer_id: int, key: bytes, headers: Iterable[tuple[str, bytes | None]]) -> None:
+        """Take note of who sent the offsets of a transaction: the headers of the first record of a batch."""
+        self.pending.sent_by(producer_id, offset_key(key)[0], headers)
+
     def replay_marker(self, producer_id: int, producer_epoch: int, *, commit: bool) -> None:
         """A transaction has ended: its offsets become the group's, or go."""
         self.pending.end(producer_id, commit=commit)

@@ -1,5 +1,8 @@
 """One slice of the transaction coordinator: the transactional ids of one partition of `__transaction_state`.
 
+    transactions  the state of each id.
+    groups        whose offsets were part of the last transactions of an id, each group's as its record has it.
+
 Handlers ask transaction_rules what may be done, hand the outcome to `record`, and append what that answers; replaying
 it is what changes `transactions`. What needs other logs than this one, markers and producer ids, is the host's to do
 (broker.txn_coordinator).
@@ -7,10 +10,11 @@ it is what changes `transactions`. What needs other logs than this one, markers 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from struct import Struct
 from typing import Any, Final, Protocol
 
+from broker.coordinator.provenance import CLIENT, GENERATION, INSTANCE, MEMBER
 from broker.coordinator.result import Context, Record, Result
 from broker.coordinator.transaction import (
     AT_REST,
@@ -21,9 +25,13 @@ from broker.coordinator.transaction import (
     Transaction,
     decode_transaction,
 )
+from protocol.codegen import codec
+from protocol.messages.coordinator_records import encode_record
+from protocol.messages.own_records import TransactionGroupKey, TransactionGroupTopic, TransactionGroupValue
 
 EXPIRY_TIMER: Final = ("expiry",)  # any other timer is a transactional id whose transaction is Ongoing
 TRANSACTION_LOG: Final = 0  # the record type
+TRANSACTION_GROUP: Final = TransactionGroupKey.API_KEY
 IDS_A_SLICE: Final = 2000  # looked at for expiry before the loop gets its turn: about 1 ms
 _SHORT: Final = Struct(">h")
 
@@ -50,12 +58,13 @@ class TransactionHost(Protocol):
 class TransactionShard:
     """The state machine of one shard."""
 
-    __slots__ = ("_expiring", "_host", "_made", "config", "index", "transactions")
+    __slots__ = ("_expiring", "_host", "_made", "config", "groups", "index", "transactions")
 
     def __init__(self, index: int, config: TransactionConfig, host: TransactionHost) -> None:
         self.index = index  # the partition of `__transaction_state`
         self.config = config
         self.transactions: dict[str, Transaction] = {}
+        self.groups: dict[str, dict[str, bytes]] = {}  # by transactional id and group
         self._host = host
         self._expiring: list[str] = []  # the rest of a running expiry check
         self._made: tuple[bytes, Transaction] | None = None
@@ -108,6 +117,7 @@ class TransactionShard:
             transaction = self.transactions.get(name)
             if transaction is not None and transaction.state in AT_REST and transaction.updated_ms <= before_ms:
                 records.append((transaction.key, None))
+                records += [(group_key(name, group_id), None) for group_id in self.groups.get(name, ())]
         del self._expiring[-IDS_A_SLICE:]
         again = (EXPIRY_TIMER, ctx.now_ms) if self._expiring else self._next_check(ctx)
         return Result(records=records, timers=[again])
@@ -117,7 +127,12 @@ class TransactionShard:
     def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int = -1) -> None:
         """Apply one record; types that this broker does not know are passed over, as Kafka does."""
         made, self._made = self._made, None
-        if key is None or _SHORT.unpack_from(key)[0] != TRANSACTION_LOG:
+        if key is None:
+            return
+        kind = _SHORT.unpack_from(key)[0]
+        if kind == TRANSACTION_GROUP:
+            self._replay_group(key, value)
+        if kind != TRANSACTION_LOG:
             return
         if value is None:
             self.transactions.pop(key[4:].decode(), None)
@@ -130,6 +145,16 @@ class TransactionShard:
             transaction = decode_transaction(key, value)
         self.transactions[transaction.transactional_id] = transaction
 
+    def _replay_group(self, key: bytes, value: bytes | None) -> None:
+        named, _ = codec(TransactionGroupKey, 0).decode(key, 2)
+        if value is not None:
+            self.groups.setdefault(named.transactional_id, {})[named.group_id] = value
+            return
+        groups = self.groups.get(named.transactional_id, {})
+        groups.pop(named.group_id, None)
+        if not groups:
+            self.groups.pop(named.transactional_id, None)
+
     def replay_marker(self, producer_id: int, producer_epoch: int, *, commit: bool) -> None:
         """No transaction writes to this log."""
 
@@ -140,4 +165,30 @@ class TransactionShard:
 
     def fingerprint(self) -> dict[str, Any]:
         """What the log says, to compare a replayed shard with a live one."""
-        return {name: transaction.facts() for name, transaction in self.transactions.items()}
+        return {
+            "transactions": {name: transaction.facts() for name, transaction in self.transactions.items()},
+            "groups": self.groups,
+        }
+
+
+def group_key(transactional_id: str, group_id: str) -> bytes:
+    """The key of the record of a group in a transaction."""
+    key = TransactionGroupKey(transactional_id=transactional_id, group_id=group_id)
+    return _SHORT.pack(TRANSACTION_GROUP) + codec(TransactionGroupKey, 0).encode(key)
+
+
+def group_record(
+    transaction: Transaction, group_id: str, sender: Mapping[str, bytes], topics: Mapping[str, Sequence[int]]
+) -> Record:
+    """Whose offsets are part of a transaction: what the member said of itself, and the partitions."""
+    instance, client = sender.get(INSTANCE), sender.get(CLIENT)
+    value = TransactionGroupValue(
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.producer_epoch,
+        generation_id_or_member_epoch=int.from_bytes(sender.get(GENERATION, b"\xff"), "big", signed=True),
+        member_id=sender.get(MEMBER, b"").decode(),
+        group_instance_id=None if instance is None else instance.decode(),
+        client_id=None if client is None else client.decode(),
+        topics=[TransactionGroupTopic(topic=topic, partitions=list(indexes)) for topic, indexes in topics.items()],
+    )
+    return group_key(transaction.transactional_id, group_id), encode_record(value, 0)

@@ -11,7 +11,7 @@ import itertools
 
 import pytest
 from core_broker import Client, SimulatedCrash, World, make_topic
-from txn_kit import ABORT, COMMIT, Producer, committed, fetched, markers_of, states_in_log, visible
+from txn_kit import ABORT, COMMIT, Producer, committed, fetched, markers_of, states_in_log, transaction_values, visible
 
 from broker.coordinator.transaction import (
     COMPLETE_ABORT,
@@ -21,7 +21,7 @@ from broker.coordinator.transaction import (
     PREPARE_ABORT,
     PREPARE_COMMIT,
 )
-from protocol.messages.coordinator_records import TransactionLogValue, decode_transaction_record
+from protocol.messages.coordinator_records import TransactionLogValue
 from protocol.record_batch import iter_batches, iter_records
 from storage.sim_env import MemoryFiles
 
@@ -170,8 +170,8 @@ def last_state(files: MemoryFiles) -> int | None:
         if path.startswith("/data/__transaction_state-0/") and path.endswith(".log"):
             data = bytes(inode.data)
             for position, header in iter_batches(data):
-                for record in iter_records(data[position : position + header.size]):
-                    state = decode_transaction_record(record.key, record.value)[1].transaction_status
+                for _, value in transaction_values(iter_records(data[position : position + header.size])):
+                    state = value.transaction_status
     return state
 
 
@@ -181,10 +181,7 @@ def values_in_log(world: World) -> list[TransactionLogValue]:
     for shard in world.broker.transactions.shards:
         shard.require()
         for _, batch in shard.log.batches(0):
-            for record in iter_records(batch):
-                value = decode_transaction_record(record.key, record.value)[1]
-                assert value is not None
-                found.append(value)
+            found += [value for _, value in transaction_values(iter_records(batch))]
     return found
 
 

@@ -130,7 +130,7 @@ def test_replayed_shard_is_the_live_one():
 def test_tombstone_forgets_the_id_and_unknown_records_are_passed_over():
     live = shard()
     live.replay(*live.record(transaction(), 1), 0)
-    live.replay(b"\x03\xe8" + b"\x00\x02tx", b"\x00\x00", 1)
+    live.replay(b"\x03\xe9" + b"\x00\x02tx", b"\x00\x00", 1)
     live.replay(None, b"?", 2)
     assert list(live.transactions) == ["tx"]
     live.replay(transaction_key("tx"), None, 3)
