@@ -322,7 +322,7 @@ BROKER_ROWS: tuple[Row, ...] = (
      "Bytes of unfinished requests and unread replies in all connections together."),
     ("queued.max.bytes.per.connection", "LONG", "1048576", (65536, None), "",
      "Bytes of replies that may wait in one connection before no more requests are read from it."),
-    ("decompression.max.bytes", "LONG", "134217728", (1048576, None), "",
-     "Bytes a compressed batch may inflate to."),
+    ("decompression.max.bytes", "LONG", "33554432", (1048576, None), "",
+     "Bytes a compressed batch may inflate to; clients split what is larger."),
 )
 # fmt: on

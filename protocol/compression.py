@@ -158,6 +158,7 @@ def _inflate_frames(codec: int, data: Buffer, limit: int) -> memoryview:
                 raise _corrupt(CODEC_NAMES[codec], str(error)) from None
         if size >= limit:
             raise _too_large(limit)
+        del out  # before the larger one is made
         size = min(limit, size * 4)
 
 
