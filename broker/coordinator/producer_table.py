@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -114,6 +114,18 @@ class ProducerTable:
             coordinator_epoch,
             written,
         )
+
+    def fill(self, rows: Sequence[tuple[int, tuple[int, ...]]]) -> None:
+        """Set the rows of an empty table, given by rising id."""
+        leaves = []
+        for start in range(0, len(rows), LEAF_ROWS):
+            part = rows[start : start + LEAF_ROWS]
+            ids = array("q", [producer_id for producer_id, _ in part])
+            leaves.append(_Leaf(ids, bytearray().join([_ROW.pack(*row) for _, row in part])))
+        if leaves:
+            self._leaves = leaves
+            self._firsts = [self._firsts[0], *(leaf.producer_ids[0] for leaf in leaves[1:])]
+            self._size = len(rows)
 
     def _insert(self, producer_id: int) -> None:
         """Make a row, still without content."""

@@ -312,14 +312,15 @@ class Producers:
 
     def load(self, snapshot: Iterable[ProducerSnapshot]) -> None:
         """Start from a snapshot; what was appended after it is replayed on top."""
-        put = self.table.put
+        rows: list[tuple[int, tuple[int, ...]]] = []
         open_: list[tuple[int, int]] = []
         for producer_id, epoch, last, offset, delta, timestamp_ms, coordinator_epoch, first, written in snapshot:
-            if offset >= 0:
-                written = max(written, delta + 1)  # a snapshot of Kafka's tells of one batch
-            put(producer_id, epoch, last, offset, delta, timestamp_ms, coordinator_epoch, written)
+            if offset >= 0 and written <= delta:
+                written = delta + 1  # a snapshot of Kafka's tells of one batch
+            rows.append((producer_id, (epoch, last, offset, delta, timestamp_ms, coordinator_epoch, written)))
             if first >= 0:
                 open_.append((first, producer_id))
+        self.table.fill(sorted(rows))
         self.open = {producer_id: first for first, producer_id in sorted(open_)}
         self.settle(0)
 
