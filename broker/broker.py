@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("momus.broker")
 
+CLOSE_BUDGET_MS = 1000  # who says SIGTERM waits two seconds before he says SIGKILL
+
 
 class Broker:
     """All state of one process, whichever virtual broker is asked.
@@ -141,8 +143,9 @@ class Broker:
     def close(self) -> None:
         """Flush and close every log, and say so on disk: the next start need not look for damage."""
         self.end_turn()
-        self.partitions.close()
-        self.directory.close()
+        begin_ms = self.env.clock.monotonic_ms()
+        self.partitions.close(begin_ms + CLOSE_BUDGET_MS // 2)
+        self.directory.close(begin_ms + CLOSE_BUDGET_MS)
 
     def start_maintenance(self) -> None:
         """Begin the rounds of housekeeping."""
@@ -302,6 +305,7 @@ class Broker:
 
     def connected(self, connection: Connection) -> None:
         """A client has come; one too many is turned away."""
+        connection.last_active_ms = self.env.clock.now_ms()
         self.connections.add(connection)
         self.metrics.connections_accepted += 1
         if len(self.connections) > self.config.max_connections:

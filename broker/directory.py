@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("momus.directory")
 
 METADATA_TOPIC = "__cluster_metadata"
-CLOSE_BUDGET_MS = 1000  # for syncs at the end: who says SIGTERM waits two seconds before he says SIGKILL
 
 
 class DirectoryError(Exception):
@@ -109,9 +108,19 @@ class DataDirectory:
 
     def open_log(self, metadata: ClusterMetadata, topic: Topic, index: int) -> Log:
         """The log of one partition; nothing is made on disk before its first batch."""
+        self._remove_other(topic, index)
         log = self._open(topic.name, index, log_config(metadata, topic), topic.topic_id)
         log.set_leader_epoch(topic.partitions[index].leader_epoch)
         return log
+
+    def _remove_other(self, topic: Topic, index: int) -> None:
+        """Remove what a crash has left there of an older topic of the same name."""
+        path = f"{self.path}/{topic.name}-{index}"
+        topic_id = checkpoints.read_partition_metadata(self.env.files, path)
+        if topic_id not in (None, topic.topic_id):
+            logger.info("removing %s: its topic is gone", path)
+            self.delete(topic.name, index)
+            self.write_checkpoints()
 
     def _open(self, name: str, index: int, config: LogConfig, topic_id: bytes | None = None) -> Log:
         key = (name, index)
@@ -192,33 +201,40 @@ class DataDirectory:
                 self._changed.discard(name)
 
     def remove_orphans(self, metadata: ClusterMetadata) -> None:
-        """Remove what is left of topics that were deleted just before a crash."""
+        """Remove what is left of topics that were deleted just before a crash.
+
+        Whether a directory under the name of a topic is that topic's is seen when it is opened: there may be 10,000.
+        """
         files = self.env.files
         for name in files.listdir(self.path):
-            topic, dash, index = name.rpartition("-")
+            topic_name, dash, index = name.rpartition("-")
             if not dash or not (index.isdigit() or index == "delete"):
+                continue
+            topic = metadata.topics.get(topic_name)
+            if topic is not None and index.isdigit() and int(index) < len(topic.partitions):
                 continue
             topic_id = checkpoints.read_partition_metadata(files, f"{self.path}/{name}")
             if index == "delete" or (topic_id is not None and topic_id not in metadata.topics_by_id):
                 logger.info("removing %s: its topic is gone", name)
                 files.remove_tree(f"{self.path}/{name}")
                 if index.isdigit():
-                    self.forget(topic, int(index))
+                    self.forget(topic_name, int(index))
         self.write_checkpoints()
 
-    def close(self) -> None:
+    def close(self, deadline_ms: int) -> None:
         """Sync and close every log, and say from where the next start has to look.
 
-        Durable: all of it, when the mark of a clean shutdown is written; what a slow disk leaves over is scanned again.
+        Durable: all of it, when the mark of a clean shutdown is written; what is left over at the deadline (of the
+                 monotonic clock) is only written, and scanned at the next start.
         """
         clock, whole = self.env.clock, True
-        deadline_ms = clock.monotonic_ms() + CLOSE_BUDGET_MS
         for key, log in self.logs.items():
+            in_time = clock.monotonic_ms() < deadline_ms
             try:
-                if not log.broken and clock.monotonic_ms() < deadline_ms:
+                if in_time and not log.broken:
                     log.flush()
                     log.sync()
-                log.close(clean=True)
+                log.close(clean=in_time or log.dirty)
             except (OSError, StorageError) as error:
                 logger.error("%s-%d was not closed well: %s", *key, error)
             whole = whole and not log.broken and log.synced_offset == log.end_offset

@@ -82,10 +82,11 @@ class Partitions:
         """The partitions that have been asked for since the start."""
         return list(self._open.values())
 
-    def close(self) -> None:
-        """Close all of them, their logs too."""
+    def close(self, deadline_ms: int) -> None:
+        """Close all of them, their logs too; at the deadline (of the monotonic clock) the rest without ceremony."""
+        clock = self._broker.env.clock
         for partition in self._open.values():
-            partition.close()
+            partition.close(clean=clock.monotonic_ms() < deadline_ms)
 
     def _topic_changed(self, event: str, topic: Topic, moved: int) -> None:
         """Follow a change of metadata; what cannot be undone waits until the change is durable."""

@@ -183,7 +183,7 @@ class Log(LogWriter):
         """Save indexes and epochs, so that a start after a crash scans only from the returned offset on."""
         if self.segments and self.epochs.dirty:
             self.epochs.save(self.env.files, self.directory)
-        if self._active is not None and self._active.size and not self._active.pending:
+        if self._active is not None and self._active.index_is_news:
             self._active.save_index()
         return self.synced_offset
 

@@ -228,6 +228,14 @@ class Segment:
         if position - self.indexed_position > interval_bytes:
             self.add_index_entry(header.last_offset, position)
 
+    @property
+    def index_is_news(self) -> bool:
+        """Whether saving the index would tell the next start anything: an empty one is made anew in any case."""
+        index = self._index
+        if index is None or self.pending or not self.size:
+            return False
+        return bool(index.offsets) or self.files.exists(self.stem + INDEX_SUFFIX)
+
     def save_index(self, *, final: bool = False) -> None:
         """Write both index files; final adds the time entry that closes a segment, as Kafka does."""
         index = self.index

@@ -183,3 +183,39 @@ def test_recovery_point_behind_the_end_of_a_log_cut_by_hand_is_lowered():
     after = world.again(files)
     assert log_of(after).end_offset == 4
     assert recovery_points(after)["t", 0] == 4
+
+
+def test_topic_made_again_has_nothing_of_what_a_crash_left_under_its_name():
+    world, client = filled()
+    world.advance(MINUTE_MS)
+    world.files.inject(1, kinds={"rename", "remove"}, forever=True)
+    delete_topic(client)
+    make_topic(client)
+    after = world.crash()
+    assert after.files.exists(f"{DATA}/t-0"), "nothing was left"
+    assert log_of(after).end_offset == 0
+    assert not after.files.exists(f"{DATA}/t-0")
+    assert ("t", 0) not in recovery_points(after)
+    produce(Client(after), 1)
+    assert log_of(after.crash()).end_offset == 1
+
+
+def test_stop_without_time_leaves_out_indexes_and_not_a_record():
+    world, _ = filled()
+    world.broker.end_turn()
+    world.broker.partitions.close(0)
+    world.broker.directory.close(0)
+    assert not world.files.exists(f"{DATA}/t-0/{0:020d}.index")
+    after = world.again(world.files.crash())
+    assert not after.broker.directory.was_clean
+    assert log_of(after).end_offset == 5
+
+
+def test_small_log_is_closed_without_indexes():
+    world = World()
+    client = Client(world)
+    make_topic(client)
+    assert client.call(produce_request("t", 0, b"v"), 9).responses[0].partition_responses[0].error_code == 0
+    after = world.restart()
+    assert not after.files.exists(f"{DATA}/t-0/{0:020d}.index")
+    assert log_of(after).end_offset == 1
