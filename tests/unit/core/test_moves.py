@@ -16,6 +16,7 @@ from protocol.messages.quorum import (
     DescribeQuorumRequestTopicData,
 )
 from protocol.messages.reassign import AlterPartitionReassignmentsRequest, ReassignablePartition, ReassignableTopic
+from protocol.messages.transactions import InitProducerIdRequest
 
 NOT_LEADER, NOT_COORDINATOR = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR
 OFFSETS = "__consumer_offsets"
@@ -157,3 +158,21 @@ def test_quorum_of_anything_else_is_unknown(name, index, version):
 def describe_quorum(name: str, index: int) -> DescribeQuorumRequest:
     partitions = [DescribeQuorumRequestPartitionData(partition_index=index)]
     return DescribeQuorumRequest(topics=[DescribeQuorumRequestTopicData(topic_name=name, partitions=partitions)])
+
+
+@pytest.mark.parametrize("flush", FLUSHES)
+def test_moved_transaction_shard_keeps_its_producers(flush):
+    world, first, second = two_brokers(flush, transaction_state_log_num_partitions="1")
+    ask = FindCoordinatorRequest(key_type=1, coordinator_keys=["x"])
+    there = first.call(ask, 6).coordinators[0].node_id
+    old, new = (first, second) if there == 1 else (second, first)
+    begin = InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=60_000)
+    made = old.call(begin, 4)
+    assert made.error_code == 0
+    move(old, "__transaction_state", 0, 3 - there)
+    assert old.call(begin, 4).error_code == NOT_COORDINATOR
+    assert first.call(ask, 6).coordinators[0].node_id == 3 - there
+    again = new.call(begin, 4)
+    assert (again.error_code, again.producer_id, again.producer_epoch) == (0, made.producer_id, made.producer_epoch + 1)
+    epoch = world.broker.metadata.topics["__transaction_state"].leader_epoch(0)
+    assert world.broker.transactions.shards[0].log.leader_epoch == epoch
