@@ -24,12 +24,14 @@ from broker.coordinator.transaction import (
     PREPARE_ABORT,
     PREPARE_COMMIT,
 )
+from protocol.codegen import codec
 from protocol.errors import ErrorCode
 from protocol.messages.cluster import (
     ApiVersionsRequest,
     FeatureUpdateKey,
     UpdateFeaturesRequest,
 )
+from protocol.messages.own_records import TransactionGroupValue
 from protocol.messages.transaction_admin import DescribeTransactionsRequest, ListTransactionsRequest
 from protocol.messages.transactions import (
     AddPartitionsToTxnRequest,
@@ -493,3 +495,64 @@ def test_feature_level_of_the_settings_is_kept_over_restarts():
     again = world.crash()
     assert again.broker.transactions.version == 1
     assert again.restart(feature_transaction_version="2").broker.transactions.version == 2
+
+
+# -- whose offsets they were
+
+
+def groups_of(world, name="tx"):
+    return world.broker.transactions.shard(name).machine.groups.get(name, {})
+
+
+def decoded(value):
+    return codec(TransactionGroupValue, 0).decode(value, 2)[0]
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_groups_of_a_transaction_are_kept_with_its_decision(world, client, commit):
+    producer = Producer(client)
+    producer.init()
+    producer.send_offsets({0: 1, 2: 3}, "g")
+    producer.send_offsets({1: 1}, "h", version=5, generation_id=-1, member_id="", group_instance_id=None)
+    assert groups_of(world) == {}
+    producer.end(commit=commit)
+    kept = {group: decoded(value) for group, value in groups_of(world).items()}
+    assert {g: (v.producer_id, v.producer_epoch, v.client_id) for g, v in kept.items()} == {
+        "g": (producer.id, 0, "client"),
+        "h": (producer.id, 0, "client"),
+    }
+    assert {g: [(t.topic, t.partitions) for t in v.topics] for g, v in kept.items()} == {
+        "g": [("t", [0, 2])],
+        "h": [("t", [1])],
+    }
+    before = groups_of(world)
+    producer.send_offsets({1: 9}, "g")
+    producer.end()
+    assert decoded(groups_of(world)["g"]).topics[0].partitions == [1]
+    assert groups_of(world)["h"] == before["h"]
+    assert states_in_log(world).count(PREPARE_COMMIT if commit else PREPARE_ABORT) == (2 if commit else 1)
+
+
+def test_groups_of_a_transaction_are_known_after_a_crash_before_its_end():
+    world = World("os")
+    client = Client(world)
+    make_topic(client, "t", 3)
+    producer = Producer(client)
+    producer.init(timeout_ms=10_000)
+    producer.send_offsets({0: 1}, "g")
+    again = world.crash()
+    again.advance(10_001)
+    (value,) = groups_of(again).values()
+    assert (decoded(value).client_id, decoded(value).topics[0].partitions) == ("client", [0])
+    third = again.crash()
+    assert groups_of(third) == groups_of(again)
+
+
+def test_groups_go_with_the_id(client):
+    producer = Producer(client)
+    producer.init()
+    producer.send_offsets({0: 1})
+    producer.end()
+    client.world.advance(WEEK_MS + 3_600_000)
+    assert state_of(client).error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    assert groups_of(client.world) == {}
