@@ -1,0 +1,153 @@
+"""What committed offsets cost: `python -m benchmarks.offsets [growth] [memory] [--entries N] [--flush fsync]`.
+
+growth   one commit in flight on 1, 16, 100 and 1000 connections, each of its own group: no step may fall below 0.8 of
+         the best before it
+memory   resident bytes an entry at 100, 10 and 1 partitions a group; then kill -9, and the time from the process's
+         start to the first right OffsetFetch
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import islice
+from pathlib import Path
+
+from benchmarks.load import COMMIT_V, FETCHOFF_V, Load, arguments
+from benchmarks.peers import Running, free_port, momus_command, running
+from benchmarks.wire import connect, frame, parse
+from protocol.messages.offsets import OffsetCommitRequest
+
+CONNECTIONS = (1, 16, 100, 1000)
+PARTITIONS = (100, 10, 1)
+LEAST_RATIO = 0.8
+REQUESTS_AT_ONCE = 64
+
+
+def growth(peer: str, flush: str, seconds: float) -> bool:
+    """Throughput as connections grow; whether it never falls by more than a fifth."""
+    print(f"\n| connections | {peer} --flush {flush} | of the best before | p50 | p99 |\n|---|---|---|---|---|")
+    best, good = 0.0, True
+    for connections in CONNECTIONS:
+        with running(peer, flush) as broker:
+            command = [sys.executable, "-m", "benchmarks.load", "commit", broker.address, "--conns", str(connections)]
+            done = subprocess.run([*command, "--seconds", str(seconds)], capture_output=True, text=True, check=True)
+        figures = json.loads(done.stdout.splitlines()[-1])
+        ratio = figures["ops_per_s"] / best if best else 1.0
+        best = max(best, figures["ops_per_s"])
+        good = good and ratio >= LEAST_RATIO
+        print(
+            f"| {connections} | {figures['ops_per_s']:,.0f}/s | {ratio:.2f} | {figures['p50_us']:,.0f} us"
+            f" | {figures['p99_us']:,.0f} us |",
+            flush=True,
+        )
+    return good
+
+
+async def fill(address: str, entries: int, partitions: int) -> tuple[str, int]:
+    """Commit so many entries, each group once; the last group, and the offset that its last partition has then."""
+    load = Load(arguments(["commit", address, "--partitions", str(partitions)]))
+    await load.open()
+    wire = load.wires[0]
+    groups = entries // partitions
+    left = iter(range(groups))
+    accepted: list[bytes] = []  # the replies are all the same
+
+    def more(count: int) -> bytes:
+        numbers = list(islice(left, count))
+        numbers += numbers[-1:] * (count - len(numbers))  # as many as are asked for, or none
+        return b"".join(frame(load._commit(f"load-{n}", n), COMMIT_V) for n in numbers)
+
+    def look(reply: memoryview) -> None:
+        if not accepted:
+            answer = parse(OffsetCommitRequest.API_KEY, COMMIT_V, reply[4:])
+            if not any(p.error_code for t in answer.topics for p in t.partitions):
+                accepted.append(bytes(reply[4:]))
+        if not accepted or reply[4:] != accepted[0]:
+            raise SystemExit("a commit was refused")
+
+    await load._coordinators()
+    await wire.run(REQUESTS_AT_ONCE, more, look)
+    wire.transport.close()
+    return f"load-{groups - 1}", groups - 1
+
+
+async def wait_for(address: str, group: str, offset: int, partitions: int) -> None:
+    """Ask until the group's offset is told."""
+    load = Load(arguments(["commit", address, "--partitions", str(partitions)]))
+    while True:
+        try:
+            wire = await connect(address)
+            answer = (await wire.ask(load._fetch_offsets(group), FETCHOFF_V)).groups[0]
+            wire.transport.close()
+            if not answer.error_code and answer.topics[0].partitions[-1].committed_offset == offset:
+                return
+        except (ConnectionError, OSError):
+            pass
+        await asyncio.sleep(0.005)
+
+
+def memory_and_start(entries: int, flush: str) -> None:
+    """Fill, weigh, kill, start again."""
+    print("\n| partitions a group | bytes an entry | start to the first right answer | disk |\n|---|---|---|---|")
+    for partitions in PARTITIONS:
+        directory = Path(tempfile.mkdtemp(prefix="bench-offsets-"))
+        try:
+            port = free_port()
+            command = momus_command(port, directory / "data", flush)
+            process = _start(command, port)
+            broker = Running(f"127.0.0.1:{port}", process)
+            asyncio.run(fill(broker.address, 1000, partitions))
+            before = broker.rss_mb()
+            group, offset = asyncio.run(fill(broker.address, entries, partitions))
+            grown = (broker.rss_mb() - before) * 1e6 / entries
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            disk = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+            begin = time.perf_counter()
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            asyncio.run(wait_for(broker.address, group, offset, partitions))
+            seconds = time.perf_counter() - begin
+            process.terminate()
+            process.wait()
+            print(f"| {partitions} | {grown:.0f} | {seconds:.2f} s | {disk / 1e6:.0f} MB |", flush=True)
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def _start(command: list[str], port: int) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while True:
+        with socket.socket() as probe:
+            if not probe.connect_ex(("127.0.0.1", port)):
+                return process
+        time.sleep(0.02)
+
+
+def main() -> None:
+    """Print tables in Markdown; exit 1 when throughput collapses."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.offsets", description=__doc__)
+    parser.add_argument("what", nargs="*", help="growth, memory; both if none is named")
+    parser.add_argument("--peer", default="momus", help="for growth: momus, kfake, kfake-sync, kafka")
+    parser.add_argument("--entries", type=int, default=1_000_000)
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--flush", default="os", choices=("memory", "os", "fsync"))
+    options = parser.parse_args()
+    good = True
+    if not options.what or "growth" in options.what:
+        good = growth(options.peer, options.flush, options.seconds)
+    if not options.what or "memory" in options.what:
+        memory_and_start(options.entries, options.flush)
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()
