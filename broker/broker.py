@@ -230,6 +230,7 @@ class Broker:
         """Something has come in: read the clock once for the turn, and see to it that the turn ends."""
         if not self._turn_open:
             self._turn_open = True
+            self.backlog.turn_bytes = 0
             self.now_ms = self.env.clock.now_ms()
             self.call_soon(self.end_turn)
             if self.metrics.timer is not None:

@@ -21,10 +21,11 @@ SIZE = Struct(">i")
 Reply: TypeAlias = "bytes | list[bytes | FileSlice] | None"
 
 CHUNK_BYTES = 1 << 20  # what is read of a segment at once for a slow or large fetch
-WRITE_BUFFER_BYTES = 1 << 19  # unsent bytes after which a client counts as slow
+PRESSED_BYTES = 1 << 16  # the same, and what one turn may answer, while slow clients hold much memory
+WRITE_BUFFER_BYTES = 1 << 15  # bytes that the system does not take any more, after which a client counts as slow
 BACKLOG_SLOTS = 4096  # replies not sent yet after which a connection's requests wait
 SLICE_MS = 5  # of work for one connection, before others get their turn
-PARKED_BYTES = 4096  # what a request takes that waits for something
+PARKED_BYTES = 8192  # what a request takes that waits for something
 SMALL_BYTES = 4096  # what a connection may hold without being counted
 
 
@@ -115,7 +116,7 @@ class Connection:
         self.partial = b""
         self.parts.clear()
         self.stream.clear()
-        self.broker.backlog.weigh(self, 0, progress=True)
+        self.broker.backlog.weigh(self, 0, 0, progress=True)
         self.broker.disconnected(self)
 
     def eof_received(self) -> bool:
@@ -155,16 +156,16 @@ class Connection:
             self.transport.resume_reading()
             self._go_on()
 
-    def _weigh(self, *, progress: bool = True) -> None:
-        """Tell the backlog how much memory the client's slowness takes."""
-        size = len(self.partial) + self.parts_size + self.unsent
+    def _weigh(self, unsent: int = -1, *, progress: bool = True) -> None:
+        """Tell the backlog how much memory the client's slowness takes; `unsent`: but for what this turn answers."""
+        size = len(self.partial) + self.parts_size + (self.unsent if unsent < 0 else unsent)
         if self.stuffed:
             size += self.transport.get_write_buffer_size()
         if size <= SMALL_BYTES:
             size = 0
         if (size or self.weight) and not self.closed:
             self.weight = size
-            self.broker.backlog.weigh(self, size, progress=progress)
+            self.broker.backlog.weigh(self, size, self.broker.now_ms, progress=progress)
 
     def data_received(self, data: bytes) -> None:
         """Cut frames and hand them on."""
@@ -193,6 +194,8 @@ class Connection:
         broker = self.broker
         commit, offset_fetch, dispatch, out = broker.commit, broker.offset_fetch, broker.dispatch, self.out
         counts, limit = broker.metrics.counts, broker.request_limit
+        most = PRESSED_BYTES if broker.backlog.is_pressed else broker.backlog_limit
+        unsent = self.unsent
         monotonic_ms = broker.env.clock.monotonic_ms
         stop_ms = monotonic_ms() + SLICE_MS
         is_long = False
@@ -211,7 +214,7 @@ class Connection:
                 reply = offset_fetch(self, data, position, stop, correlation_id)
                 if reply is not None:  # a small question may have a large answer
                     self.unsent += len(reply)
-                    if self.unsent > broker.backlog_limit:
+                    if self.unsent > most:
                         counts[api_key] += 1
                         out.append(reply)
                         position = stop
@@ -226,7 +229,7 @@ class Connection:
                 if self.closed:
                     return
                 is_long = monotonic_ms() >= stop_ms
-                if is_long or self.unsent > broker.backlog_limit or len(out) > BACKLOG_SLOTS:
+                if is_long or self.unsent > most or len(out) > BACKLOG_SLOTS:
                     position = stop
                     break
             position = stop
@@ -237,9 +240,10 @@ class Connection:
                 self._resume_soon()
         if out:
             broker.durability.speaks(self)
-            if self.unsent > broker.backlog_limit or len(out) > BACKLOG_SLOTS:
+            if self.unsent > most or len(out) > BACKLOG_SLOTS:
                 self._halt()
-        self._weigh()
+            broker.backlog.turn_bytes += self.unsent - unsent
+        self._weigh(unsent)
 
     def _keep(self, data: bytes, position: int, end: int) -> None:
         """Keep what is not a whole frame, or may not be worked on yet."""
@@ -293,8 +297,6 @@ class Connection:
         if not self.closed:
             self.out[slot - self.base] = reply
             self.unsent += size_of(reply)
-            if self.unsent > SMALL_BYTES:
-                self._weigh(progress=False)
 
     def drain(self) -> None:
         """Send all replies that are ready and in order."""
@@ -310,6 +312,7 @@ class Connection:
         if ready < len(out) or None in out:
             ready = next((i for i in range(min(ready, len(out))) if out[i] is None), ready)
             if not ready:
+                self._weigh(progress=False)
                 return
         sent = out[:ready]
         del out[:ready]
@@ -330,7 +333,7 @@ class Connection:
             self.unsent = sum(size_of(reply) for reply in out)
         if self.halted:
             self._resume_soon()
-        if self.weight:
+        if self.weight or self.unsent > SMALL_BYTES:
             self._weigh()
 
     def _send_parts(self, replies: Sequence[Reply]) -> None:
@@ -353,7 +356,9 @@ class Connection:
                 done += 1
             else:
                 try:
-                    chunk = part.pread(CHUNK_BYTES, self.streamed)
+                    chunk = part.pread(
+                        PRESSED_BYTES if self.broker.backlog.is_pressed else CHUNK_BYTES, self.streamed
+                    )
                 except (OSError, StorageError) as error:  # half of the reply may have left: there is no other way
                     self.refuse(f"the records it asked for cannot be read: {error}")
                     break
