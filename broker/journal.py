@@ -44,6 +44,7 @@ class Journal:
         "log",
         "owner",
         "queued",
+        "sync_offset",
         "syncing",
         "written",
     )
@@ -57,6 +58,7 @@ class Journal:
         self.syncing: list[Held] = []  # waiting for the job that runs
         self.queued = False  # in the turn's list of journals to flush
         self.durable_offset = self.log.end_offset  # below it nothing can be taken back
+        self.sync_offset = self.durable_offset  # how far the job that runs was asked to sync
         self.failed_in_sync = False  # was cut back while a sync of it was under way
         self.gone = False  # its log has been deleted
         self._steps: deque[tuple[int, Callable[[bool], None]]] = deque()
@@ -105,6 +107,7 @@ class Durability:
         self._dirty: list[Journal] = []
         self._connections: set[Connection] = set()  # have replies to send or to hold
         self._syncing: list[Journal] = []
+        self._job_runs = False  # a job may be without logs, and only order replies
         self._sync_connections: list[tuple[Connection, int]] = []
         self._next: dict[Journal, None] = {}
         self._next_connections: dict[Connection, int] = {}
@@ -177,6 +180,15 @@ class Durability:
             journal.held.clear()
             journal.settle(journal.log.flushed_offset)
 
+    def write_now(self, journal: Journal) -> bool:
+        """Write a log before the turn ends, where that makes it durable (not at `fsync`); False: it was thrown away.
+
+        For what goes on in other logs within the same request. A log need not be touched for it.
+        """
+        end_offset = journal.log.end_offset
+        self._flush(journal)
+        return journal.durable_offset >= end_offset
+
     def settle_now(self, journal: Journal) -> None:
         """Make all of a log durable within the turn: for what is rare, and has to know the log's end.
 
@@ -192,7 +204,8 @@ class Durability:
             except (OSError, StorageError) as error:
                 self._failed(journal, error)
             else:
-                journal.settle(journal.log.synced_offset)
+                # the sync may have reached further; but the replies to that wait for the next job, and may yet be refused
+                journal.settle(min(journal.log.synced_offset, journal.sync_offset))
         if failures != self.failures:
             raise StorageError(f"{journal.log.directory} could not be written")
 
@@ -220,16 +233,19 @@ class Durability:
         self._refuse_held(journal)
 
     def _sync_next(self) -> None:
-        if self._syncing or not (self._next or self._next_connections):
+        if self._job_runs or not (self._next or self._next_connections):
             return
+        self._job_runs = True
         self._syncing, self._next = list(self._next), {}
         self._sync_connections, self._next_connections = list(self._next_connections.items()), {}
         for journal in self._syncing:
             journal.syncing, journal.written = journal.written, []
+            journal.sync_offset = journal.log.flushed_offset
         self._start_sync([journal.log for journal in self._syncing])
 
     def sync_done(self, failed: dict[Log, Exception]) -> None:
         """The syncs of a job have ended; `failed` names the logs whose sync did not succeed."""
+        self._job_runs = False
         syncing, self._syncing = self._syncing, []
         released, self._sync_connections = self._sync_connections, []
         for journal in syncing:
@@ -243,7 +259,8 @@ class Durability:
                 self._failed(journal, error)
             else:
                 journal.syncing = []
-                journal.settle(journal.log.synced_offset)
+                # the sync may have reached further; but the replies to that wait for the next job, and may yet be refused
+                journal.settle(min(journal.log.synced_offset, journal.sync_offset))
         for connection, slot in released:
             # one that has spoken in the open turn may have seen what is not even written: its bar stays
             if connection not in self._next_connections and connection not in self._connections:
@@ -259,4 +276,4 @@ class Durability:
     @property
     def idle(self) -> bool:
         """Whether nothing waits to be written or synced."""
-        return not (self._dirty or self._next or self._syncing)
+        return not (self._dirty or self._next or self._job_runs)

@@ -20,7 +20,7 @@ from broker import txn_gate
 from broker.coordinator.placement import shard_index
 from broker.coordinator.result import Context, Record, Token
 from broker.coordinator.runtime import READY, UNLOADED, Shard
-from broker.coordinator.transaction import PREPARE_COMMIT, Transaction
+from broker.coordinator.transaction import ONGOING, PREPARE_COMMIT, Transaction
 from broker.coordinator.transaction_rules import NeedsProducerIdError, complete, fence
 from broker.coordinator.transactions import TransactionShard, group_record
 from broker.features import finalized, supported
@@ -124,18 +124,49 @@ class TransactionCoordinator:
 
     # -- changes
 
-    def change(self, shard: Shard, transaction: Transaction, now_ms: int, groups: Sequence[Record] = ()) -> None:
-        """Append a transaction's next state; with it, in one batch, records of the groups in it."""
-        machine: TransactionShard = shard.machine
-        shard.append((machine.record(transaction, 1 if self.version else 0), *groups), now_ms)
-        shard.set_timer(*machine.timer(transaction))
+    def change(self, shard: Shard, transaction: Transaction, now_ms: int) -> None:
+        """Append a transaction's next state."""
+        self._append(shard, transaction, now_ms)
+        self.broker.touch(shard.journal)
 
-    def end(self, shard: Shard, prepared: Transaction, now_ms: int, token: Token = None) -> None:
-        """Append Prepare*, and see the transaction through to its end; `token` is the EndTxn to answer then."""
-        self.change(shard, prepared, now_ms, self._groups_in(shard, prepared))
-        if token is not None:
+    def change_now(self, shard: Shard, transaction: Transaction, now_ms: int) -> bool:
+        """The same where a write makes it durable (not at `fsync`): and it is, or False: it was thrown away."""
+        self._append(shard, transaction, now_ms)
+        return self.broker.durability.write_now(shard.journal)
+
+    def _append(self, shard: Shard, transaction: Transaction, now_ms: int) -> None:
+        machine: TransactionShard = shard.machine
+        log = shard.log
+        offset = log.end_offset
+        batch = transaction.batch(1 if self.version else 0, offset, log.leader_epoch, now_ms)
+        log.append((batch,), base_offset=offset, last_offset=offset, max_timestamp_ms=now_ms, size=len(batch))
+        machine.take(transaction)
+        if transaction.state is ONGOING:
+            shard.set_timer(*machine.timer(transaction))
+        else:
+            shard.deadlines.pop(transaction.transactional_id, None)
+
+    def end(self, shard: Shard, prepared: Transaction, now_ms: int, token: Token = None) -> Transaction | None:
+        """Append Prepare*, and see the transaction through to its end.
+
+        Answers what it came to when that is durable already; None: `token`, an EndTxn, is answered then.
+        Errors:  NOT_COORDINATOR: the decision could not be written.
+        """
+        groups = self._groups_in(shard, prepared)
+        if groups:
+            machine: TransactionShard = shard.machine
+            shard.append((machine.record(prepared, 1 if self.version else 0), *groups), now_ms)
+            shard.deadlines.pop(prepared.transactional_id, None)
+        else:
+            self.change(shard, prepared, now_ms)
+        ending = self._ending[prepared.transactional_id] = Ending(self, shard, prepared)
+        self.when_durable(shard.journal, ending.send)
+        if ending.lost:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{shard} could not be written")
+        if ending.result is None and token is not None:
+            ending.token = token
             shard.parked.add(token)
-        self._start(shard, prepared, token)
+        return ending.result
 
     def _groups_in(self, shard: Shard, prepared: Transaction) -> list[Record]:
         """Whose offsets are part of a transaction that ends, as long as the groups' shards know it."""
@@ -177,22 +208,22 @@ class TransactionCoordinator:
         self.when_durable(shard.journal, lambda durable: then(producer_id) if durable else failed())
 
     def when_durable(self, journal: Journal, step: Callable[[bool], None]) -> None:
-        """Journal.then, or at once when all of the log is durable already."""
+        """Journal.then; at once when all of the log is durable, or can be made so by a write."""
         if journal.durable_offset >= journal.log.end_offset:
             step(True)
-        else:
+        elif self.broker.fsync:
             journal.then(step)
+        else:
+            step(self.broker.durability.write_now(journal))
 
     # -- endings
 
     def resume(self, index: int, prepared: Sequence[Transaction]) -> None:
         """A shard was loaded, and these had been decided: markers are sent, perhaps a second time."""
+        shard = self.shards[index]
         for transaction in prepared:
-            self._start(self.shards[index], transaction, None)
-
-    def _start(self, shard: Shard, prepared: Transaction, token: Token) -> None:
-        ending = self._ending[prepared.transactional_id] = Ending(self, shard, prepared, token)
-        self.when_durable(shard.journal, ending.send)
+            ending = self._ending[transaction.transactional_id] = Ending(self, shard, transaction)
+            self.when_durable(shard.journal, ending.send)
 
     def ended(self, ending: Ending) -> None:
         """Every partition has its marker: say so in the log, and answer the EndTxn that waits for it."""
@@ -201,9 +232,16 @@ class TransactionCoordinator:
             return
         del self._ending[prepared.transactional_id]
         if shard.state is not READY or shard.machine.transactions.get(prepared.transactional_id) is not prepared:
+            ending.lost = True
             return  # thrown away meanwhile: when it is loaded again, markers are sent again
         done = complete(prepared, self.broker.now_ms)
-        self.change(shard, done, self.broker.now_ms)
+        if self.broker.fsync or ending.token is not None:
+            self.change(shard, done, self.broker.now_ms)
+        elif not self.change_now(shard, done, self.broker.now_ms):
+            ending.lost = True
+            return
+        else:
+            ending.result = done
         if ending.token is not None:
             shard.parked.discard(ending.token)
             response = EndTxnResponse(producer_id=done.producer_id, producer_epoch=done.producer_epoch)
@@ -254,20 +292,21 @@ class TransactionCoordinator:
 class Ending:
     """One transaction on its way from Prepare* to Complete*."""
 
-    __slots__ = ("coordinator", "left", "shard", "token", "transaction")
+    __slots__ = ("coordinator", "left", "lost", "result", "shard", "token", "transaction")
 
-    def __init__(
-        self, coordinator: TransactionCoordinator, shard: Shard, transaction: Transaction, token: Token
-    ) -> None:
+    def __init__(self, coordinator: TransactionCoordinator, shard: Shard, transaction: Transaction) -> None:
         self.coordinator = coordinator
         self.shard = shard
         self.transaction = transaction
-        self.token = token
+        self.token: Token = None  # the EndTxn that waits
+        self.result: Transaction | None = None  # Complete*, when it was durable before anybody had to wait
+        self.lost = False  # what was decided, or that it is done, could not be written
         self.left: set[TopicIndex] = set()  # partitions without a durable marker
 
     def send(self, durable: bool) -> None:
         """Prepare* is durable, or it was thrown away: then whoever waits has been told to ask again."""
         if not durable:
+            self.lost = True
             return
         partitions = self.transaction.partitions
         self.left = {(topic, index) for topic, indexes in partitions.items() for index in indexes}
@@ -299,7 +338,9 @@ class Ending:
             if journal is None:
                 self.marked(topic, index, durable=True)
             else:
-                journal.then(lambda durable: self.marked(topic, index, durable=durable))
+                if coordinator.broker.fsync:
+                    coordinator.broker.touch(journal)
+                coordinator.when_durable(journal, lambda durable: self.marked(topic, index, durable=durable))
 
     def later(self, topic: str, index: int) -> None:
         """Try again after a while."""
@@ -327,7 +368,10 @@ def write_marker(
     commit: bool,
     transaction_version: int,
 ) -> Journal | None:
-    """Append a marker to a partition, be it data or offsets; None: no such partition."""
+    """Append a marker to a partition, be it data or offsets, and leave it to the caller to have it written.
+
+    None: no such partition.
+    """
     found = broker.metadata.topics.get(topic)
     if found is None or not 0 <= index < len(found.partitions):
         return None
@@ -338,5 +382,4 @@ def write_marker(
         return shard.journal
     partition = broker.partition(found, index)
     partition.append_marker(producer_id, producer_epoch, coordinator_epoch, commit, broker.now_ms, transaction_version)
-    broker.touch(partition.journal)
     return partition.journal

@@ -119,14 +119,22 @@ def _ask(
     transaction = shard.machine.transactions.get(transactional_id)
     if adds:
         made = add_partitions(transaction, producer_id, producer_epoch, partitions, ctx.now_ms, 2)
-        if made is not None:
+        if made is not None and transactions.broker.fsync:
             transactions.change(shard, made, ctx.now_ms)
+        elif made is not None:
+            if not transactions.change_now(shard, made, ctx.now_ms):
+                raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return ()
     else:
         missing = verify_partitions(transaction, producer_id, producer_epoch, partitions)
         if missing:
             return missing
     journal = shard.journal
     if journal.durable_offset >= journal.log.end_offset:
+        return ()
+    if not transactions.broker.fsync:
+        if not transactions.broker.durability.write_now(journal):
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return ()
     journal.then(step)
     return None

@@ -18,8 +18,11 @@ from enum import IntEnum
 from struct import Struct
 from typing import Final
 
+from fastcrc.crc32 import iscsi as crc32c
+
 from protocol.codegen import codec
 from protocol.messages.coordinator_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
+from protocol.record import varint
 
 
 class State(IntEnum):
@@ -70,6 +73,11 @@ _SHORT: Final = Struct(">h")
 _HEAD: Final = Struct(">hqhib")  # version, producer id, its epoch, timeout, state
 _TIMES: Final = Struct(">qq")
 _INT: Final = Struct(">i")
+# a batch with one record: what comes before the CRC and with it, and what it covers
+_BATCH_HEAD: Final = Struct(">qiibI")
+_BATCH_BODY: Final = Struct(">hiqqqhii")
+_MAGIC: Final = 2
+_UNCOUNTED_BYTES: Final = 9  # of the length: leader epoch, magic and CRC
 # two or three tags behind the times: previous and next producer id, the client's transaction version
 _PREVIOUS: Final = Struct(">BBBq")
 _PREVIOUS_CLIENT: Final = Struct(">BBBqBBh")
@@ -84,6 +92,7 @@ class Transaction:
     """
 
     __slots__ = (
+        "_named",
         "_wire",
         "client_version",
         "key",
@@ -100,9 +109,12 @@ class Transaction:
         "updated_ms",
     )
 
-    def __init__(self, transactional_id: str, producer_id: int, timeout_ms: int, key: bytes = b"") -> None:
+    def __init__(
+        self, transactional_id: str, producer_id: int, timeout_ms: int, key: bytes = b"", named: bytes = b""
+    ) -> None:
         self.transactional_id = transactional_id
         self.key = key or transaction_key(transactional_id)
+        self._named = named or b"\0\0\0" + varint(len(self.key)) + self.key  # a record up to its value
         self.producer_id = producer_id
         self.previous_producer_id = NO_PRODUCER  # the one before the last change of anything
         self.next_producer_id = NO_PRODUCER  # takes over when the transaction that exhausted the epochs is complete
@@ -118,7 +130,7 @@ class Transaction:
 
     def next(self, state: State, now_ms: int) -> Transaction:
         """This transaction in its next state, else unchanged; for the caller to fill in."""
-        made = Transaction(self.transactional_id, self.producer_id, self.timeout_ms, self.key)
+        made = Transaction(self.transactional_id, self.producer_id, self.timeout_ms, self.key, self._named)
         made.previous_producer_id = self.producer_id
         made.next_producer_id = self.next_producer_id
         made.producer_epoch = self.producer_epoch
@@ -180,6 +192,15 @@ class Transaction:
                 return head + wire + times + _PREVIOUS_CLIENT.pack(2, 0, 8, previous, 2, 2, client)
             return head + wire + times + _PREVIOUS.pack(1, 0, 8, previous)
         return _SHORT.pack(1) + codec(TransactionLogValue, 1).encode(self._message())
+
+    def batch(self, version: int, base_offset: int, leader_epoch: int, now_ms: int) -> bytes:
+        """Its record as a batch of its own, as protocol.record_batch.build_batch would make it."""
+        value = self.encode(version)
+        size = len(value)
+        record = self._named + varint(size) + value + b"\0"
+        body = _BATCH_BODY.pack(0, 0, now_ms, now_ms, -1, -1, -1, 1) + varint(len(record)) + record
+        head = _BATCH_HEAD.pack(base_offset, len(body) + _UNCOUNTED_BYTES, leader_epoch, _MAGIC, crc32c(body))
+        return head + body
 
     def _message(self) -> TransactionLogValue:
         return TransactionLogValue(

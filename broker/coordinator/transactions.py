@@ -77,6 +77,12 @@ class TransactionShard:
         self._made = value, transaction
         return transaction.key, value
 
+    def take(self, transaction: Transaction) -> None:
+        """What replaying its record would do."""
+        before = self.transactions.get(transaction.transactional_id)
+        assert before is None or before.state in FOLLOWS[transaction.state], (before.state, transaction.state)
+        self.transactions[transaction.transactional_id] = transaction
+
     # -- timers
 
     def timer(self, transaction: Transaction) -> tuple[Hashable, int | None]:
@@ -138,12 +144,10 @@ class TransactionShard:
             self.transactions.pop(key[4:].decode(), None)
             return
         if made is not None and made[0] is value:
-            transaction = made[1]
-            before = self.transactions.get(transaction.transactional_id)
-            assert before is None or before.state in FOLLOWS[transaction.state], (before.state, transaction.state)
+            self.take(made[1])
         else:
             transaction = decode_transaction(key, value)
-        self.transactions[transaction.transactional_id] = transaction
+            self.transactions[transaction.transactional_id] = transaction
 
     def _replay_group(self, key: bytes, value: bytes | None) -> None:
         named, _ = codec(TransactionGroupKey, 0).decode(key, 2)

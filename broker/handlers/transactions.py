@@ -286,5 +286,7 @@ def _end(broker: Broker, ctx: Context, shard: Shard, transaction: Transaction | 
     if made is None:  # it was ended so before
         assert transaction is not None
         return EndTxnResponse(producer_id=transaction.producer_id, producer_epoch=transaction.producer_epoch)
-    broker.transactions.end(shard, made, broker.now_ms, ctx.token)
-    return PARKED
+    done = broker.transactions.end(shard, made, broker.now_ms, ctx.token)
+    if done is None:
+        return PARKED
+    return EndTxnResponse(producer_id=done.producer_id, producer_epoch=done.producer_epoch)

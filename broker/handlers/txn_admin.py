@@ -167,5 +167,7 @@ def _mark(
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if loading else error.code
     except (OSError, StorageError):
         return ErrorCode.KAFKA_STORAGE_ERROR
+    assert journal is not None
+    broker.touch(journal)
     journals.append(journal)
     return ErrorCode.NONE
