@@ -26,6 +26,7 @@ WRITE_BUFFER_BYTES = 1 << 15  # bytes that the system does not take any more, af
 BACKLOG_SLOTS = 4096  # replies not sent yet after which a connection's requests wait
 SLICE_MS = 5  # of work for one connection, before others get their turn
 PARKED_BYTES = 8192  # what a request takes that waits for something
+TURN_BYTES = 2 << 20  # sent to one client from segment files before others get their turn
 SMALL_BYTES = 4096  # what a connection may hold without being counted
 
 
@@ -133,7 +134,6 @@ class Connection:
         """The client has caught up."""
         self.stuffed = False
         if not self.closed:
-            self._pump()
             self._resume()
             self._weigh()
 
@@ -150,6 +150,8 @@ class Connection:
     def _resume(self) -> None:
         """Ask the client for more, unless too much waits for it."""
         self.resuming = False
+        if self.stream and not self.stuffed and not self.closed:
+            self._pump()
         behind = self.unsent > self.broker.backlog_limit or len(self.out) > BACKLOG_SLOTS
         if not (self.stuffed or self.stream or self.closed or behind):
             self.halted = False
@@ -346,10 +348,17 @@ class Connection:
         self._pump()
 
     def _pump(self) -> None:
-        """Write from the stream until the transport has enough; a large slice goes in chunks, as the client reads."""
+        """Write from the stream until the transport has enough; a large slice goes in chunks, as the client reads.
+
+        A client that reads as fast as we write gets the rest after the others' turn; one that has gone gets nothing.
+        """
         stream = self.stream
-        done = 0
-        while done < len(stream) and not self.stuffed and not self.closed:
+        done = sent = 0
+        while done < len(stream) and not self.stuffed and not self.closed and not self.transport.is_closing():
+            if sent >= TURN_BYTES:
+                self._halt()
+                self._resume_soon()
+                break
             part = stream[done]
             if isinstance(part, bytes):
                 chunk = part
@@ -366,8 +375,9 @@ class Connection:
                 if self.streamed == len(part):
                     self.streamed = 0
                     done += 1
-            self.broker.metrics.bytes_out += len(chunk)
+            sent += len(chunk)
             self.transport.write(chunk)
+        self.broker.metrics.bytes_out += sent
         del stream[:done]
 
 

@@ -6,7 +6,7 @@ import pytest
 from core_broker import Client, World, frame, make_topic, split_frames
 from core_requests import commit_request, fetch_bytes, fetch_request, produce_request
 
-from broker.connection import BACKLOG_SLOTS, CHUNK_BYTES, PARKED_BYTES, WRITE_BUFFER_BYTES
+from broker.connection import BACKLOG_SLOTS, CHUNK_BYTES, PARKED_BYTES, TURN_BYTES, WRITE_BUFFER_BYTES
 from protocol.messages.classic_group import HeartbeatRequest
 from protocol.messages.cluster import MetadataRequest
 from protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
@@ -419,3 +419,27 @@ def test_slices_of_a_client_whose_replies_cannot_leave_are_bounded_all_the_same(
     assert correlation_ids(client) == []
     producer.call(produce_request("t", 0, b"v"), 9)
     assert correlation_ids(client) == list(range(1, 202))
+
+
+def test_client_that_reads_large_replies_as_fast_as_it_can_lets_others_have_their_turn(filled):
+    world, greedy, modest = filled, Client(filled), Client(filled)
+    greedy.connection.data_received(b"".join(frame(fetch_request("t", 0, 0), 12, n) for n in range(5)))  # 27 MB in all
+    modest.send(METADATA, 12)
+    world.turn()
+    assert len(correlation_ids(modest)) == 1
+    assert len(greedy.transport.received) <= TURN_BYTES + CHUNK_BYTES
+    world.run()
+    assert correlation_ids(greedy) == [0, 1, 2, 3, 4]
+
+
+def test_nothing_is_read_for_a_client_that_has_gone(filled, monkeypatch):
+    world, client = filled, Client(filled)
+    client.transport.stalled = True
+    client.connection.data_received(b"".join(frame(fetch_request("t", 0, 0), 12, n) for n in range(5)))
+    monkeypatch.setattr(client.transport, "write", lambda data: client.transport.abort())  # the write finds out
+    reads = []
+    original = FileSlice.pread
+    monkeypatch.setattr(FileSlice, "pread", lambda self, n, at: reads.append(n) or original(self, n, at))
+    world.run()
+    assert len(reads) <= 1
+    assert client.connection not in world.broker.connections
