@@ -104,6 +104,8 @@ def _gunzip(data: Buffer, limit: int) -> bytes:
             parts.append(part)
             left -= len(part)
             if left <= 0:
+                del part  # an error keeps the locals of its frames until it is collected
+                parts.clear()
                 raise _too_large(limit)
             if not inflate.eof:
                 raise _corrupt("gzip", "ends too early")
@@ -156,9 +158,9 @@ def _inflate_frames(codec: int, data: Buffer, limit: int) -> memoryview:
         except (cramjam.DecompressionError, ValueError) as error:
             if _TOO_SMALL not in str(error):
                 raise _corrupt(CODEC_NAMES[codec], str(error)) from None
+        del out  # before the larger one is made, and not to be kept by the error
         if size >= limit:
             raise _too_large(limit)
-        del out  # before the larger one is made
         size = min(limit, size * 4)
 
 
