@@ -1,0 +1,101 @@
+"""confluent-kafka members of a consumer group (KIP-848), each in a thread of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clientwork import LIMIT_S, Member
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from momus import Broker
+
+# Heartbeats every 100 ms instead of every 5 s: the members' part of a rebalance takes no longer than the broker's.
+PROMPT_GROUPS = {"group.consumer.heartbeat.interval.ms": 100, "group.consumer.session.timeout.ms": 6_000}
+
+
+def create(broker: Broker, topic: str, partitions: int) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+    for future in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
+        future.result(LIMIT_S)
+
+
+def consumer_of(broker: Broker, group: str, **settings: Any) -> Consumer:
+    basics = {
+        "bootstrap.servers": broker.bootstrap_servers,
+        "group.id": group,
+        "group.protocol": "consumer",
+        "enable.auto.commit": False,
+        "auto.offset.reset": "earliest",
+        "log_level": 0,
+    }
+    return Consumer(basics | {key.replace("_", "."): value for key, value in settings.items()})
+
+
+class CommittingMember(Member):
+    """Commits every record as soon as it has it."""
+
+    def __init__(self, broker: Broker, topic: str, group: str, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.broker, self.topic, self.group = broker, topic, group
+
+    def consume(self) -> None:
+        consumer = consumer_of(self.broker, self.group, **self.settings)
+        try:
+            consumer.subscribe([self.topic])
+            while not self.stopping.is_set():
+                message = consumer.poll(0.05)
+                self.assigned = frozenset(p.partition for p in consumer.assignment())
+                if message is None:
+                    continue
+                if message.error() is not None:
+                    raise KafkaException(message.error())
+                consumer.commit(message, asynchronous=False)
+                self.received.append(message.value())
+        finally:
+            consumer.close()
+        self.assigned = frozenset()
+
+
+class TransactionalMember(Member):
+    """Commits the offsets of all it owns in a transaction of its own, over and over; `refused` says how often not."""
+
+    def __init__(self, broker: Broker, topic: str, group: str, name: str, pause_s: float = 0.01) -> None:
+        super().__init__()
+        self.broker, self.topic, self.group, self.name_, self.pause_s = broker, topic, group, name, pause_s
+        self.committed = 0
+        self.refused = 0
+
+    def consume(self) -> None:
+        consumer = consumer_of(self.broker, self.group)
+        producer = Producer(
+            {
+                "bootstrap.servers": self.broker.bootstrap_servers,
+                "transactional.id": self.name_,
+                "log_level": 0,
+            }
+        )
+        producer.init_transactions(LIMIT_S)
+        try:
+            consumer.subscribe([self.topic])
+            while not self.stopping.is_set():
+                consumer.poll(self.pause_s)
+                owned = consumer.assignment()
+                self.assigned = frozenset(p.partition for p in owned)
+                if owned:
+                    self._commit(consumer, producer, [TopicPartition(self.topic, p.partition, 1) for p in owned])
+        finally:
+            consumer.close()
+        self.assigned = frozenset()
+
+    def _commit(self, consumer: Consumer, producer: Producer, offsets: list[TopicPartition]) -> None:
+        producer.begin_transaction()
+        try:
+            producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), LIMIT_S)
+            producer.commit_transaction(LIMIT_S)
+            self.committed += 1
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.ILLEGAL_GENERATION:
+                raise
+            self.refused += 1
+            producer.abort_transaction(LIMIT_S)
