@@ -60,7 +60,7 @@ class Server:
                 await self._listen(node, listener)
             addresses.append(f"{node.main.host}:{node.main.port}")
         self._after_turn()
-        self.loop.call_later(IDLE_SWEEP_S, self._sweep)
+        self._sweep()
         self.broker.start_maintenance()
         self._step_soon()
         return addresses
@@ -151,7 +151,8 @@ class Server:
         if limit_ms > 0:
             for connection in list(broker.connections):
                 if now_ms - connection.last_active_ms > limit_ms and not connection.out:
-                    connection.transport.close()
+                    # one that does not read would keep a close waiting for ever
+                    (connection.transport.abort if connection.stuffed else connection.transport.close)()
         self.loop.call_later(min(IDLE_SWEEP_S, max(limit_ms, 100) / 2000), self._sweep)
 
     async def stop(self) -> None:

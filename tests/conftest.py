@@ -30,6 +30,7 @@ JAVA = REPOSITORY / "tests" / "e2e" / "java"
 def pytest_addoption(parser: pytest.Parser) -> None:
     options = parser.getgroup("momus' own tests")
     options.addoption("--crash-rounds", type=int, default=3, help="kill -9 so many times in each crash test")
+    options.addoption("--fuzz-seconds", type=float, default=2.0, help="how long each fuzz test goes on")
     options.addoption("--require-java", action="store_true", help="fail, not skip, where java or mvn is absent")
 
 

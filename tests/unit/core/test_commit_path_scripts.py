@@ -77,6 +77,11 @@ def make_five(pair: Pair, partitions: int) -> None:
     pair.ids["five"] = pair.worlds[0].broker.metadata.topics["five"].topic_id
 
 
+def grow_five(pair: Pair) -> None:
+    wanted = CreatePartitionsTopic(name="five", count=9, assignments=None)
+    pair.send(0, frame(CreatePartitionsRequest(topics=[wanted], timeout_ms=1), 3))
+
+
 def fail_next_write(pair: Pair) -> None:
     pair.each(lambda world: world.files.inject(1))
 
@@ -204,7 +209,7 @@ SCRIPTS: dict[str, list[Callable[[Pair], None]]] = {
         turn,
         commit(every(1, range(9))),
         turn,
-        send(CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="five", count=9, assignments=None)], timeout_ms=1), 3),
+        grow_five,
         turn,
         commit(every(1, range(9))),
         turn,
