@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from broker.backlog import Backlog
 from broker.commit_path import Answer, CommitPath, FetchPath
 from broker.connection import PARKED_BYTES
+from broker.consume_path import ConsumePath
 from broker.coordinator.epochs import check_offset_commit, on_offset_commit_accepted
 from broker.coordinator.placement import shard_index
 from broker.coordinator.result import Context, Token
@@ -98,7 +99,7 @@ class Broker:
         self.has_partition, self.partition_size = partitions.has, partitions.size
         self.group_shards: list[Shard] = []
         self._transactions: TransactionCoordinator | None = None
-        self.dispatch = self.router.dispatch
+        self.dispatch = ConsumePath(self).dispatch
         self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots)
         commit_path, fetch_path = CommitPath(self), FetchPath(self)
         self.produce = ProducePath(self).produce

@@ -46,6 +46,7 @@ class Connection:
         "closed",
         "commit_heads",
         "fetch_answers",
+        "fetch_questions",
         "fetch_waits",
         "halted",
         "head_lengths",
@@ -61,7 +62,6 @@ class Connection:
         "parts",
         "parts_size",
         "resuming",
-        "sessions",
         "stream",
         "streamed",
         "stuffed",
@@ -97,9 +97,9 @@ class Connection:
         self.commit_heads: dict[bytes, Any] | None = None
         self.head_lengths: dict[int, int] = {}  # size of a commit's frame -> of its head
         self.fetch_answers: dict[bytes, Any] | None = None
+        self.fetch_questions: dict[int, list[Any]] | None = None  # by the size of their frames (consume_path)
         self.fetch_waits: dict[int, Any] | None = None
         self.parked: set[int] = set()  # slots of requests that wait in the broker
-        self.sessions: Any = None
 
     # -- the transport's side
 
@@ -365,9 +365,7 @@ class Connection:
                 done += 1
             else:
                 try:
-                    chunk = part.pread(
-                        PRESSED_BYTES if self.broker.backlog.is_pressed else CHUNK_BYTES, self.streamed
-                    )
+                    chunk = part.pread(PRESSED_BYTES if self.broker.backlog.is_pressed else CHUNK_BYTES, self.streamed)
                 except (OSError, StorageError) as error:  # half of the reply may have left: there is no other way
                     self.refuse(f"the records it asked for cannot be read: {error}")
                     break

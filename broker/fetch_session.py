@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from broker.partition import Partition
     from storage.env import Rng
 
 NO_SESSION: Final = 0
@@ -39,6 +40,7 @@ class Wanted:
         "log_start_offset",
         "partition",
         "partition_max_bytes",
+        "source",
         "topic",
         "topic_id",
     )
@@ -62,6 +64,7 @@ class Wanted:
         self.last_fetched_epoch = last_fetched_epoch
         self.high_watermark = -1
         self.log_start_offset = -1
+        self.source: Partition | None = None  # what the shortcut has found and checked
 
     def update(self, new: Wanted) -> None:
         """The client reads on elsewhere; what it was told stays."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from broker.coordinator.producers import STABLE, Producers, ProducerSnapshot, add_to_sequence
 from broker.incoming_batch import Buffer, stamp
@@ -20,13 +20,19 @@ from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.broker import Broker
-    from broker.handlers.fetch import FetchWait
     from broker.journal import Journal
     from broker.metadata import ClusterMetadata, Topic, TopicPartition
     from storage.log import Log
 
 SNAPSHOT_EVERY_BYTES: Final = 16 * 1024 * 1024  # bounds what a start after a crash has to read again
 SNAPSHOT_BYTES_A_PRODUCER: Final = 400  # eight times what one takes of a snapshot: many make it rarer
+
+
+class Waiter(Protocol):
+    """A fetch that waits for records."""
+
+    def poll(self) -> None:
+        """Look again: there may be more, or the partition is gone."""
 
 
 class Partition:
@@ -62,8 +68,8 @@ class Partition:
         self.log = log
         self._leader = -1
         self.high_watermark = log.end_offset
-        self.waiters: dict[FetchWait, None] = {}  # parked fetches, in the order they came
-        self.stable_waiters: dict[FetchWait, None] = {}  # those that may read committed records only
+        self.waiters: dict[Waiter, None] = {}  # parked fetches, in the order they came
+        self.stable_waiters: dict[Waiter, None] = {}  # those that may read committed records only
         self._stable_seen = -1  # the last stable offset when these last looked
         self.configure(topic, broker.metadata)
         self.appended_bytes = 0  # since this object was made
@@ -238,7 +244,7 @@ class Partition:
                     self._stable_seen = stable
                     _poll(self.stable_waiters)
 
-    def watch(self, wait: FetchWait, *, committed: bool) -> None:
+    def watch(self, wait: Waiter, *, committed: bool) -> None:
         """Have a fetch poll when there is more to read for it."""
         if committed:
             self._stable_seen = self.last_stable_offset
@@ -246,7 +252,7 @@ class Partition:
         else:
             self.waiters[wait] = None
 
-    def unwatch(self, wait: FetchWait) -> None:
+    def unwatch(self, wait: Waiter) -> None:
         """It has been answered, or its client has gone."""
         self.waiters.pop(wait, None)
         self.stable_waiters.pop(wait, None)
@@ -372,6 +378,6 @@ class Partition:
         return self.log.log_start_offset
 
 
-def _poll(waiters: dict[FetchWait, None]) -> None:
+def _poll(waiters: dict[Waiter, None]) -> None:
     for wait in list(waiters):
         wait.poll()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("momus.router")
 
 REPLY_HEAD = Struct(">ii")
+_FRAME_HEAD: Final = Struct(">ihhi")  # size, api key, api version, correlation id
 BROKER: Final = "broker"  # handler(broker, ctx, request)
 GROUP: Final = "group"  # handler(shard of request.group_id, ctx, request)
 PRODUCE, FETCH, API_VERSIONS = 0, 1, 18
@@ -129,9 +130,38 @@ class Router:
             connection.refuse(f"a {route.request.__name__} v{api_version} that cannot be read: {error}")
             return
         slot = connection.next_slot
-        ctx.token = (connection, slot)
         connection.out.append(None)
         self._broker.metrics.counts[api_key] += 1
+        self._serve(connection, slot, route, request, ctx, api_version, correlation_id, data, position, stop)
+
+    def again(
+        self, connection: Connection, slot: int, data: bytes, position: int, stop: int, edit: Callable[[Any], None]
+    ) -> None:
+        """Serve a frame whose slot a shortcut has taken and cannot fill; `edit` may change the request before."""
+        _, api_key, api_version, correlation_id = _FRAME_HEAD.unpack_from(data, position)
+        route = self.routes[api_key]
+        if route.request is None:
+            route.load()
+        request, ctx = self._decode(connection, route, data, position, stop, api_version)
+        edit(request)
+        self._broker.begin_turn()
+        self._serve(connection, slot, route, request, ctx, api_version, correlation_id, data, position, stop)
+
+    def _serve(
+        self,
+        connection: Connection,
+        slot: int,
+        route: Route,
+        request: Any,
+        ctx: Context,
+        api_version: int,
+        correlation_id: int,
+        data: bytes,
+        position: int,
+        stop: int,
+    ) -> None:
+        api_key = route.api_key
+        ctx.token = (connection, slot)
         parked = ParkedRequest(route, api_version, correlation_id, data, position, stop)
         response = self._handle(route, ctx, request, parked)
         if ctx.close_connection:

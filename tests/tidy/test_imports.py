@@ -37,10 +37,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "broker.transaction_index",
         "broker.maintenance",
     ),
-    ("broker.txn_gate", "broker.txn_coordinator"),
-    ("broker.router", "broker.connection", "broker.commit_path"),
+    ("broker.txn_gate",),
+    ("broker.router", "broker.connection", "broker.commit_path", "broker.txn_path", "broker.txn_coordinator"),
     ("broker.handlers",),  # the router is handed its table of handlers and knows none of them
-    ("broker.produce_path", "broker.supported"),
+    ("broker.produce_path", "broker.consume_path", "broker.fetch_reply", "broker.supported"),
     ("broker.broker", "broker.directory"),
     ("broker.control", "broker.gauges", "broker.statsd"),
     ("broker.server",),

@@ -1,0 +1,268 @@
+"""The shortcut of Fetch is a shortcut: the same bytes from a broker that has it and from one that has not.
+
+Random consumers with and without sessions, over plain and transactional records, lost writes, deleted topics, moved log
+starts and time-outs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from core_broker import Client, World, frame, make_topic
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocol.codegen import codec
+from protocol.header import decode_response_header
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
+from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
+from protocol.record_batch import TRANSACTIONAL, build_batch
+from storage.env import Rng
+
+VERSIONS = [4, 7, 9, 11, 12, 13, 16, 18]
+TOPICS = {"a": 2, "b": 1, "long.name-of_a_topic" * 6: 1}
+PLACES = [(name, index) for name, count in TOPICS.items() for index in range(count)]
+
+
+class Consumer:
+    """One connection, on both brokers; what it asks changes little from one Fetch to the next."""
+
+    def __init__(self, version: int, places: list[tuple[str, int]], *, session: bool, **limits: int) -> None:
+        self.version = version
+        self.places = places
+        self.limits = limits
+        self.wants_session = session and version >= 7
+        self.session_id, self.epoch = 0, 0 if self.wants_session else -1
+        self.offsets = dict.fromkeys(places, 0)
+        self.changed = list(places)
+        self.asked = 0
+
+    def request(self, ids: dict[str, bytes], forgets: bool) -> FetchRequest:
+        named = self.changed if self.session_id else self.places
+        topics: dict[str, FetchTopic] = {}
+        for name, index in named:
+            topic = topics.setdefault(name, FetchTopic(topic=name, topic_id=ids[name], partitions=[]))
+            topic.partitions.append(
+                FetchPartition(partition=index, fetch_offset=self.offsets[name, index], partition_max_bytes=200)
+            )
+        request = FetchRequest(
+            session_id=self.session_id, session_epoch=self.epoch, topics=list(topics.values()), **self.limits
+        )
+        if forgets and self.session_id:
+            name, index = self.places[0]
+            request.forgotten_topics_data = [ForgottenTopic(topic=name, topic_id=ids[name], partitions=[index])]
+        self.changed = []
+        return request
+
+    def take(self, response: FetchResponse, names: dict[bytes, str]) -> None:
+        """Move on behind what came."""
+        if self.wants_session and self.version >= 7:
+            self.session_id = response.session_id
+            self.epoch = self.epoch + 1 if self.session_id and not response.error_code else 0
+            if not self.session_id or response.error_code:
+                self.session_id, self.changed = 0, list(self.places)
+        for topic in response.responses:
+            for part in topic.partitions:
+                place = (topic.topic or names.get(topic.topic_id, "?"), part.partition_index)
+                data = bytes(part.records or b"")
+                if data and place in self.offsets:
+                    while len(data) >= 61:
+                        base, length = int.from_bytes(data[:8], "big"), int.from_bytes(data[8:12], "big")
+                        self.offsets[place] = base + int.from_bytes(data[23:27], "big") + 1
+                        data = data[12 + length :]
+                    if place not in self.changed:
+                        self.changed.append(place)
+
+
+class Pair:
+    """Two brokers and the same consumers on both."""
+
+    def __init__(self, flush: str, consumers: list[Consumer]) -> None:
+        self.worlds = [World(flush), World(flush)]
+        self.worlds[1].broker.dispatch = self.worlds[1].broker.router.dispatch  # type: ignore[method-assign]
+        self.consumers = consumers
+        self.clients = [[Client(world) for _ in consumers] for world in self.worlds]
+        self.ids: dict[str, bytes] = {}
+        for world in self.worlds:
+            admin = Client(world)
+            self.ids |= {name: make_topic(admin, name, count) for name, count in TOPICS.items()}
+            world.env.rng = world.broker.env.rng = Rng(7)
+        self.read = [0] * len(consumers)
+        self.epochs: dict[int, int] = {}
+
+    def fetch(self, which: int, *, forgets: bool = False) -> None:
+        consumer = self.consumers[which]
+        data = frame(consumer.request(self.ids, forgets), consumer.version)
+        consumer.asked += 1
+        for clients in self.clients:
+            clients[which].send_bytes(data)
+
+    def append(self, place: tuple[str, int], pid: int, count: int) -> None:
+        for world in self.worlds:
+            topic = world.broker.metadata.topics.get(place[0])
+            if topic is None:
+                return
+            partition = world.broker.partition(topic, place[1])
+            world.broker.begin_turn()
+            epoch = self.epochs.setdefault(pid, 0) if pid >= 0 else -1
+            row = partition.producers.table.get(pid) if pid >= 0 else None
+            sequence = row[1] + 1 if row is not None and row[0] == epoch else 0
+            batch = build_batch(
+                [(None, b"x" * 40)] * count,
+                leader_epoch=-1,
+                timestamp_ms=world.clock.now_ms(),
+                producer_id=pid,
+                producer_epoch=epoch,
+                base_sequence=sequence if pid >= 0 else -1,
+                attributes=TRANSACTIONAL if pid >= 0 else 0,
+            )
+            partition.append(batch, world.clock.now_ms())
+            world.broker.touch(partition.journal)
+
+    def end(self, place: tuple[str, int], pid: int, commit: bool) -> None:
+        self.epochs[pid] = self.epochs.get(pid, 0) + 1
+        for world in self.worlds:
+            topic = world.broker.metadata.topics.get(place[0])
+            for name, index in PLACES:  # a producer has one epoch everywhere
+                topic = world.broker.metadata.topics.get(name)
+                if topic is not None:
+                    partition = world.broker.partition(topic, index)
+                    world.broker.begin_turn()
+                    partition.append_marker(pid, self.epochs[pid], 0, commit, world.clock.now_ms(), 2)
+                    world.broker.touch(partition.journal)
+
+    def check(self) -> None:
+        for world in self.worlds:
+            world.run()
+        for which, consumer in enumerate(self.consumers):
+            fast, general = (clients[which] for clients in self.clients)
+            assert fast.closed == general.closed
+            assert fast.transport.received == general.transport.received
+            data = bytes(fast.transport.received[self.read[which] :])
+            while data:
+                size = int.from_bytes(data[:4], "big")
+                body, data = data[4 : 4 + size], data[4 + size :]
+                assert len(body) == size
+                self.read[which] += 4 + size
+                _, at = decode_response_header(body, 1, consumer.version)
+                response, end = codec(FetchResponse, consumer.version).decode(body, at)
+                assert end == size
+                consumer.asked -= 1
+                consumer.take(response, {topic_id: name for name, topic_id in self.ids.items()})
+
+
+CONSUMERS = st.builds(
+    Consumer,
+    st.sampled_from(VERSIONS),
+    st.lists(st.sampled_from(PLACES), min_size=1, max_size=3, unique=True),
+    session=st.booleans(),
+    max_wait_ms=st.sampled_from([0, 100, 500]),
+    min_bytes=st.sampled_from([0, 1, 1, 1, 150]),
+    max_bytes=st.sampled_from([1, 250, 1 << 20]),
+    isolation_level=st.integers(0, 1),
+)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("fetch"), st.integers(0, 2)),
+        st.tuples(st.just("fetch"), st.integers(0, 2)),
+        st.tuples(st.just("append"), st.sampled_from(PLACES), st.sampled_from([-1, -1, 1, 2]), st.integers(1, 3)),
+        st.tuples(st.just("append"), st.sampled_from(PLACES), st.just(-1), st.just(1)),
+        st.tuples(st.just("end"), st.sampled_from(PLACES), st.sampled_from([1, 2]), st.booleans()),
+        st.tuples(st.just("check")),
+        st.tuples(st.just("check")),
+        st.tuples(st.just("time"), st.sampled_from([50, 120, 600])),
+        st.tuples(st.just("seek"), st.integers(0, 2), st.integers(0, 6)),
+        st.tuples(st.sampled_from(["twice", "forget", "wrong epoch"]), st.integers(0, 2)),
+        st.tuples(st.sampled_from(["fail", "delete topic", "make topic", "delete records"])),
+    ),
+    max_size=60,
+)
+
+
+@pytest.mark.parametrize("flush", ["os", "fsync"])
+def test_shortcut_and_general_handler_answer_the_same(flush: str) -> None:
+    @settings(max_examples=150, deadline=None)
+    @given(consumers=st.lists(CONSUMERS, min_size=3, max_size=3), steps=STEPS)
+    def run(consumers: list[Consumer], steps: list[tuple[Any, ...]]) -> None:
+        pair = Pair(flush, consumers)
+        for step, *more in steps:
+            perform(pair, step, more)
+        pair.check()
+        for world in pair.worlds:
+            world.advance(1000)
+        pair.check()
+        assert all(consumer.asked == 0 for consumer in consumers)
+
+    run()
+
+
+def perform(pair: Pair, step: str, more: list[Any]) -> None:
+    if step == "fetch":
+        pair.check()
+        pair.fetch(more[0])
+    elif step == "twice":  # a second question while the first is parked
+        pair.fetch(more[0])
+        pair.fetch(more[0])
+    elif step == "forget":
+        pair.check()
+        pair.fetch(more[0], forgets=True)
+    elif step == "wrong epoch":
+        pair.consumers[more[0]].epoch += 1
+    elif step == "seek":
+        consumer = pair.consumers[more[0]]
+        consumer.offsets[consumer.places[0]] = more[1]
+        consumer.changed = [consumer.places[0]]
+    elif step == "append":
+        pair.append(*more)
+    elif step == "end":
+        pair.end(*more)
+    elif step == "time":
+        for world in pair.worlds:
+            world.advance(more[0])
+    elif step == "fail":
+        pair.check()
+        for world in pair.worlds:
+            world.files.inject(1)
+        pair.append(PLACES[0], -1, 1)
+        pair.check()
+        for world in pair.worlds:
+            world.files.heal()
+    elif step == "delete topic":
+        for world in pair.worlds:
+            wanted = DeleteTopicState(name="b", topic_id=bytes(16))
+            Client(world).call(DeleteTopicsRequest(topics=[wanted], timeout_ms=1), 6)
+    elif step == "make topic":
+        for world in pair.worlds:
+            if "b" not in world.broker.metadata.topics:
+                pair.ids["b"] = make_topic(Client(world), "b", 1)
+    elif step == "delete records":
+        for world in pair.worlds:
+            partition = world.broker.partition(world.broker.metadata.topics["a"], 0)
+            partition.delete_records(min(2, partition.high_watermark))
+    else:
+        pair.check()
+
+
+@pytest.mark.parametrize("version", VERSIONS[1:])
+@pytest.mark.parametrize("session", [False, True])
+def test_shortcut_is_taken_by_consumers(version: int, session: bool) -> None:
+    """Or the comparison above compares nothing."""
+    consumer = Consumer(version, [("a", 0), ("a", 1)], session=session, max_wait_ms=500, min_bytes=1, max_bytes=1 << 20)
+    pair = Pair("os", [consumer])
+    taken = []
+    original = pair.worlds[0].broker.router.dispatch
+
+    def counted(*args: Any) -> None:
+        taken.append(args)
+        original(*args)
+
+    path: Any = pair.worlds[0].broker.dispatch.__self__  # type: ignore[attr-defined]
+    path.dispatch_general = counted
+    for _ in range(12):
+        pair.fetch(0)
+        pair.check()
+        pair.append(("a", 0), -1, 1)
+        pair.check()
+    assert consumer.offsets["a", 0] == 12
+    assert len(taken) <= 3  # the first of its kind: in full, in a session, in a session with an offset
