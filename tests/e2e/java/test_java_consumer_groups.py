@@ -1,4 +1,4 @@
-"""Java members of the consumer protocol (KIP-848): five over sixty partitions restart one by one, with a look at each."""
+"""Java members of the consumer protocol (KIP-848): five over sixty partitions restart one by one, seen by a tool."""
 
 from __future__ import annotations
 
