@@ -204,8 +204,8 @@ class Durability:
             except (OSError, StorageError) as error:
                 self._failed(journal, error)
             else:
-                # the sync may have reached further; but the replies to that wait for the next job, and may yet be refused
-                journal.settle(min(journal.log.synced_offset, journal.sync_offset))
+                journal.settle(journal.log.synced_offset)
+                journal.syncing, journal.written, journal.held = [], [], []  # all durable: no failure refuses them
         if failures != self.failures:
             raise StorageError(f"{journal.log.directory} could not be written")
 
@@ -259,7 +259,7 @@ class Durability:
                 self._failed(journal, error)
             else:
                 journal.syncing = []
-                # the sync may have reached further; but the replies to that wait for the next job, and may yet be refused
+                # the sync may have reached further; but replies to that wait for the next job, and may yet be refused
                 journal.settle(min(journal.log.synced_offset, journal.sync_offset))
         for connection, slot in released:
             # one that has spoken in the open turn may have seen what is not even written: its bar stays
