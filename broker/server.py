@@ -49,6 +49,7 @@ class Server:
         self._alarm: asyncio.TimerHandle | None = None
         self._stepping = False
         self._sync_pool: ThreadPoolExecutor | None = None
+        self._closing = False
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> list[str]:
@@ -113,7 +114,9 @@ class Server:
         self._step_soon()
 
     def _sync(self, logs: list[Log]) -> None:
-        """Sync some logs beside the loop; a job that fails names its logs."""
+        """Sync some logs beside the loop; a job that fails names its logs. While stopping, closing a log syncs it."""
+        if self._closing:
+            return
         if not logs:
             self.loop.call_soon(self.broker.sync_done, {})
             return
@@ -164,6 +167,7 @@ class Server:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for connection in list(self.broker.connections):
             connection.transport.close()
+        self._closing = True
         if self._sync_pool is not None:
             self._sync_pool.shutdown(wait=True)
         self.broker.close()
