@@ -245,10 +245,10 @@ class Durability:
 
     def sync_done(self, failed: dict[Log, Exception]) -> None:
         """The syncs of a job have ended; `failed` names the logs whose sync did not succeed."""
-        self._job_runs = False
-        syncing, self._syncing = self._syncing, []
+        syncing = self._syncing  # each leaves it when its turn comes: steps behind one log may look at the next
         released, self._sync_connections = self._sync_connections, []
-        for journal in syncing:
+        while syncing:
+            journal = syncing.pop(0)
             error = failed.get(journal.log)
             if journal.gone:
                 continue
@@ -260,7 +260,8 @@ class Durability:
             else:
                 journal.syncing = []
                 # the sync may have reached further; but replies to that wait for the next job, and may yet be refused
-                journal.settle(min(journal.log.synced_offset, journal.sync_offset))
+                journal.settle(max(journal.durable_offset, min(journal.log.synced_offset, journal.sync_offset)))
+        self._job_runs = False
         for connection, slot in released:
             # one that has spoken in the open turn may have seen what is not even written: its bar stays
             if connection not in self._next_connections and connection not in self._connections:
