@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker import txn_gate
 from broker.coordinator.placement import shard_index
-from broker.coordinator.result import Context, Record, Token
+from broker.coordinator.result import Context, Token
 from broker.coordinator.runtime import READY, UNLOADED, Shard
 from broker.coordinator.transaction import ONGOING, PREPARE_COMMIT, Transaction
 from broker.coordinator.transaction_rules import NeedsProducerIdError, complete, fence
-from broker.coordinator.transactions import TransactionShard, group_record
+from broker.coordinator.transactions import TransactionShard
 from broker.features import finalized, supported
 from broker.metadata_plans import ensure_internal_topic
 from broker.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from broker.txn_path import TxnPath
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.transactions import EndTxnResponse
 from storage.errors import StorageError
@@ -49,6 +50,7 @@ class TransactionCoordinator:
         self.shards: list[Shard] = []
         self._ending: dict[str, Ending] = {}  # by transactional id
         self._version = (-1, 0)
+        broker.dispatch = TxnPath(self, broker.dispatch).dispatch
 
     # -- shards
 
@@ -134,13 +136,18 @@ class TransactionCoordinator:
         self._append(shard, transaction, now_ms)
         return self.broker.durability.write_now(shard.journal)
 
-    def _append(self, shard: Shard, transaction: Transaction, now_ms: int) -> None:
+    def _append(
+        self, shard: Shard, transaction: Transaction, now_ms: int, groups: Sequence[tuple[str, bytes, bytes]] = ()
+    ) -> None:
+        """`groups`: id, key and value of what stands behind it."""
         machine: TransactionShard = shard.machine
         log = shard.log
-        offset = log.end_offset
-        batch = transaction.batch(1 if self.version else 0, offset, log.leader_epoch, now_ms)
-        log.append((batch,), base_offset=offset, last_offset=offset, max_timestamp_ms=now_ms, size=len(batch))
-        machine.take(transaction)
+        base = log.end_offset
+        more = [(key, value) for _, key, value in groups]
+        batch = transaction.batch(1 if self.version else 0, base, log.leader_epoch, now_ms, more)
+        last = base + len(more)
+        log.append((batch,), base_offset=base, last_offset=last, max_timestamp_ms=now_ms, size=len(batch))
+        machine.take(transaction, [(group_id, value) for group_id, _, value in groups])
         if transaction.state is ONGOING:
             shard.set_timer(*machine.timer(transaction))
         else:
@@ -152,14 +159,10 @@ class TransactionCoordinator:
         Answers what it came to when that is durable already; None: `token`, an EndTxn, is answered then.
         Errors:  NOT_COORDINATOR: the decision could not be written.
         """
-        groups = self._groups_in(shard, prepared)
-        if groups:
-            machine: TransactionShard = shard.machine
-            shard.append((machine.record(prepared, 1 if self.version else 0), *groups), now_ms)
-            shard.deadlines.pop(prepared.transactional_id, None)
-        else:
-            self.change(shard, prepared, now_ms)
+        self._append(shard, prepared, now_ms, self._groups_in(shard, prepared))
         ending = self._ending[prepared.transactional_id] = Ending(self, shard, prepared)
+        if self.broker.fsync:
+            self.broker.touch(shard.journal)
         self.when_durable(shard.journal, ending.send)
         if ending.lost:
             raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{shard} could not be written")
@@ -168,17 +171,17 @@ class TransactionCoordinator:
             shard.parked.add(token)
         return ending.result
 
-    def _groups_in(self, shard: Shard, prepared: Transaction) -> list[Record]:
+    def _groups_in(self, shard: Shard, prepared: Transaction) -> list[tuple[str, bytes, bytes]]:
         """Whose offsets are part of a transaction that ends, as long as the groups' shards know it."""
-        # as it was: with the epoch that the producer knows
-        transaction: Transaction = shard.machine.transactions[prepared.transactional_id]
-        records: list[Record] = []
+        machine: TransactionShard = shard.machine
+        transaction = machine.transactions[prepared.transactional_id]  # as it was: with the epoch the producer knows
+        found = []
         for index in prepared.partitions.get(OFFSETS_TOPIC, ()):
             groups = self.broker.group_shards[index]
             if groups.state is READY:
                 for group_id, sender, topics in groups.machine.pending.groups(transaction.producer_id):
-                    records.append(group_record(transaction, group_id, sender, topics))
-        return records
+                    found.append((group_id, *machine.group_record(transaction, group_id, sender, topics)))
+        return found
 
     def abort(self, index: int, transaction: Transaction) -> None:
         """A transaction has timed out: end it with an epoch that its producer does not know."""
@@ -309,48 +312,58 @@ class Ending:
             self.lost = True
             return
         partitions = self.transaction.partitions
-        self.left = {(topic, index) for topic, indexes in partitions.items() for index in indexes}
-        if not self.left:
-            self.coordinator.ended(self)
-            return
+        left = self.left = {(topic, index) for topic, indexes in partitions.items() for index in indexes}
         for topic, indexes in partitions.items():
             for index in indexes:
-                self.mark(topic, index)
+                if self._mark(topic, index):
+                    left.discard((topic, index))
+        if not left:
+            self.coordinator.ended(self)
 
-    def mark(self, topic: str, index: int) -> None:
-        """Append the marker of one partition; again later, when its disk is full or its shard not loaded."""
+    def _mark(self, topic: str, index: int) -> bool:
+        """Append the marker of one partition; whether nothing more has to be waited for there.
+
+        Again later, when its disk is full or its shard not loaded.
+        """
         coordinator = self.coordinator
-        if not coordinator.is_current(self):
-            return
+        broker = coordinator.broker
         try:
             journal = coordinator.append_marker(self.transaction, self.shard.log.leader_epoch, topic, index)
         except KafkaError as error:
             if error.code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED):
                 # the partition knows a newer epoch: what this one had open there has ended
                 logger.warning("%s-%d refuses the marker of %r: %s", topic, index, self.transaction.key, error.message)
-                self.marked(topic, index, durable=True)
-            else:
-                self.later(topic, index)
+                return True
+            self._later(topic, index)
+            return False
         except (OSError, StorageError) as error:
             logger.error("%s-%d cannot take the marker of %r: %s", topic, index, self.transaction.key, error)
-            self.later(topic, index)
-        else:
-            if journal is None:
-                self.marked(topic, index, durable=True)
-            else:
-                if coordinator.broker.fsync:
-                    coordinator.broker.touch(journal)
-                coordinator.when_durable(journal, lambda durable: self.marked(topic, index, durable=durable))
+            self._later(topic, index)
+            return False
+        if journal is None:
+            return True
+        if broker.fsync:
+            broker.touch(journal)
+            journal.then(lambda durable: self.marked(topic, index, durable=durable))
+            return False
+        if broker.durability.write_now(journal):
+            return True
+        self._later(topic, index)
+        return False
 
-    def later(self, topic: str, index: int) -> None:
+    def _later(self, topic: str, index: int) -> None:
         """Try again after a while."""
         broker = self.coordinator.broker
-        broker.at(broker.now_ms + RETRY_MS, lambda due_ms, now_ms: self.mark(topic, index))
+        broker.at(broker.now_ms + RETRY_MS, lambda due_ms, now_ms: self._again(topic, index))
+
+    def _again(self, topic: str, index: int) -> None:
+        if self.coordinator.is_current(self) and self._mark(topic, index):
+            self.marked(topic, index, durable=True)
 
     def marked(self, topic: str, index: int, *, durable: bool) -> None:
         """The marker of one partition is durable, or was thrown away."""
         if not durable:
-            self.later(topic, index)
+            self._later(topic, index)
             return
         self.left.discard((topic, index))
         if not self.left:

@@ -67,7 +67,7 @@ def before_produce(
         continue_({} if durable else dict.fromkeys(partitions, ErrorCode.NOT_ENOUGH_REPLICAS))
 
     try:
-        refused = _ask(transactions, ctx, transactional_id, producer_id, producer_epoch, grouped, adds, step)
+        refused = ask(transactions, ctx.now_ms, transactional_id, producer_id, producer_epoch, grouped, adds, step)
     except KafkaError as error:
         return dict.fromkeys(partitions, _produce_code(error.code, version))
     if refused:
@@ -95,7 +95,7 @@ def before_offsets(
 
     grouped: Partitions = {place[0]: (place[1],)}
     try:
-        refused = _ask(transactions, ctx, transactional_id, producer_id, producer_epoch, grouped, adds, step)
+        refused = ask(transactions, ctx.now_ms, transactional_id, producer_id, producer_epoch, grouped, adds, step)
     except KafkaError as error:
         return ErrorCode.INVALID_PRODUCER_EPOCH if error.code == ErrorCode.PRODUCER_FENCED else error.code
     if refused:
@@ -104,9 +104,9 @@ def before_offsets(
     return None if refused is None else ErrorCode.NONE
 
 
-def _ask(
+def ask(
     transactions: TransactionCoordinator,
-    ctx: Context,
+    now_ms: int,
     transactional_id: str,
     producer_id: int,
     producer_epoch: int,
@@ -118,11 +118,11 @@ def _ask(
     shard = transactions.shard(transactional_id)
     transaction = shard.machine.transactions.get(transactional_id)
     if adds:
-        made = add_partitions(transaction, producer_id, producer_epoch, partitions, ctx.now_ms, 2)
+        made = add_partitions(transaction, producer_id, producer_epoch, partitions, now_ms, 2)
         if made is not None and transactions.broker.fsync:
-            transactions.change(shard, made, ctx.now_ms)
+            transactions.change(shard, made, now_ms)
         elif made is not None:
-            if not transactions.change_now(shard, made, ctx.now_ms):
+            if not transactions.change_now(shard, made, now_ms):
                 raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return ()
     else:

@@ -7,6 +7,8 @@ from struct import Struct
 
 from fastcrc import crc32
 
+from protocol.record_batch import TRANSACTIONAL
+
 crc32c = crc32.iscsi
 BATCH_HEAD = Struct(">qiiBI")  # base offset, length, leader epoch, magic, crc
 ZERO_ID = bytes(16)
@@ -67,6 +69,23 @@ class CommitBatch:
         self._args = args
         self._n = n
         self._end = 8 + 5 * n
+
+    def build_transactional(
+        self,
+        base_offset: int,
+        leader_epoch: int,
+        now_ms: int,
+        offsets: Sequence[int],
+        epochs: Sequence[int],
+        producer_id: int,
+        producer_epoch: int,
+    ) -> bytes:
+        """The same as a part of a producer's transaction."""
+        args = self._args
+        args[0] = TRANSACTIONAL
+        args[4] = producer_id
+        args[5] = producer_epoch
+        return self.build(base_offset, leader_epoch, now_ms, offsets, epochs)
 
     def build(
         self, base_offset: int, leader_epoch: int, now_ms: int, offsets: Sequence[int], epochs: Sequence[int]

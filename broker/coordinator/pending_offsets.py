@@ -5,7 +5,7 @@ The values lie in OffsetTable's columns, where a later commit finds them; this i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from broker.coordinator.offsets import Committed, OffsetTable, Pending
 
@@ -27,6 +27,25 @@ class PendingOffsets:
         columns = self._table.topic_or_new(group_id, topic)
         columns.pend(partition, producer_id, Pending(committed, record_offset))
         self._places.setdefault(producer_id, {}).setdefault((group_id, topic), set()).add(partition)
+
+    def put_run(
+        self,
+        producer_id: int,
+        group_id: str,
+        topic: str,
+        partitions: Sequence[int],
+        offsets: Sequence[int],
+        leader_epochs: Sequence[int],
+        commit_timestamp_ms: int,
+        record_offset: int,
+    ) -> None:
+        """What replaying a batch without metadata would do; `record_offset`: of its first record."""
+        columns = self._table.topic_or_new(group_id, topic)
+        for index, offset, epoch in zip(partitions, offsets, leader_epochs, strict=True):
+            committed = Committed(offset, epoch, "", commit_timestamp_ms)
+            columns.pend(index, producer_id, Pending(committed, record_offset))
+            record_offset += 1
+        self._places.setdefault(producer_id, {}).setdefault((group_id, topic), set()).update(partitions)
 
     def sent_by(self, producer_id: int, group_id: str, headers: Iterable[tuple[str, bytes | None]]) -> None:
         """Replay of a record's headers: who sent the producer's offsets for a group."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 
 def java_string_hash(text: str) -> int:
     """String.hashCode of Java over UTF-16 code units, as a signed 32-bit number."""
@@ -16,6 +18,7 @@ def java_string_hash(text: str) -> int:
     return h - 0x100000000 if h & 0x80000000 else h
 
 
+@lru_cache(maxsize=10_000)
 def shard_index(key: str, shards: int) -> int:
     """The partition of `__consumer_offsets` (or `__transaction_state`) that owns a key.
 

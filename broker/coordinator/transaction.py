@@ -14,6 +14,7 @@ the next one, and the record of it replaces the old one at replay.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from struct import Struct
 from typing import Final
@@ -193,12 +194,22 @@ class Transaction:
             return head + wire + times + _PREVIOUS.pack(1, 0, 8, previous)
         return _SHORT.pack(1) + codec(TransactionLogValue, 1).encode(self._message())
 
-    def batch(self, version: int, base_offset: int, leader_epoch: int, now_ms: int) -> bytes:
-        """Its record as a batch of its own, as protocol.record_batch.build_batch would make it."""
+    def batch(
+        self,
+        version: int,
+        base_offset: int,
+        leader_epoch: int,
+        now_ms: int,
+        more: Sequence[tuple[bytes, bytes]] = (),
+    ) -> bytes:
+        """Its record, and more behind it, as a batch: as protocol.record_batch.build_batch would make it."""
         value = self.encode(version)
-        size = len(value)
-        record = self._named + varint(size) + value + b"\0"
-        body = _BATCH_BODY.pack(0, 0, now_ms, now_ms, -1, -1, -1, 1) + varint(len(record)) + record
+        record = self._named + varint(len(value)) + value + b"\0"
+        count = 1 + len(more)
+        body = _BATCH_BODY.pack(0, count - 1, now_ms, now_ms, -1, -1, -1, count) + varint(len(record)) + record
+        for delta, (key, value) in enumerate(more, 1):
+            record = b"\0\0" + varint(delta) + varint(len(key)) + key + varint(len(value)) + value + b"\0"
+            body += varint(len(record)) + record
         head = _BATCH_HEAD.pack(base_offset, len(body) + _UNCOUNTED_BYTES, leader_epoch, _MAGIC, crc32c(body))
         return head + body
 

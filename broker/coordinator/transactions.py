@@ -3,14 +3,14 @@
     transactions  the state of each id.
     groups        whose offsets were part of the last transactions of an id, each group's as its record has it.
 
-Handlers ask transaction_rules what may be done, hand the outcome to `record`, and append what that answers; replaying
-it is what changes `transactions`. What needs other logs than this one, markers and producer ids, is the host's to do
-(broker.txn_coordinator).
+Handlers ask transaction_rules what may be done, and append the outcome; what replaying it would do, `take` does live,
+for its record need not be decoded to be known. What needs other logs than this one, markers and producer ids, is the
+host's to do (broker.txn_coordinator).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from struct import Struct
 from typing import Any, Final, Protocol
 
@@ -34,6 +34,8 @@ TRANSACTION_LOG: Final = 0  # the record type
 TRANSACTION_GROUP: Final = TransactionGroupKey.API_KEY
 IDS_A_SLICE: Final = 2000  # looked at for expiry before the loop gets its turn: about 1 ms
 _SHORT: Final = Struct(">h")
+_PRODUCER: Final = Struct(">hqh")  # the beginning of a group's value: version, producer id, epoch
+_PRODUCER_END: Final = _PRODUCER.size
 
 
 class TransactionConfig(Protocol):
@@ -58,7 +60,7 @@ class TransactionHost(Protocol):
 class TransactionShard:
     """The state machine of one shard."""
 
-    __slots__ = ("_expiring", "_host", "_made", "config", "groups", "index", "transactions")
+    __slots__ = ("_expiring", "_forms", "_host", "config", "groups", "index", "transactions")
 
     def __init__(self, index: int, config: TransactionConfig, host: TransactionHost) -> None:
         self.index = index  # the partition of `__transaction_state`
@@ -67,18 +69,27 @@ class TransactionShard:
         self.groups: dict[str, dict[str, bytes]] = {}  # by transactional id and group
         self._host = host
         self._expiring: list[str] = []  # the rest of a running expiry check
-        self._made: tuple[bytes, Transaction] | None = None
+        # by transactional id and group: what the last record of the group was made from, its key, and its value but
+        # for what changes with every transaction
+        self._forms: dict[tuple[str, str], tuple[object, object, bytes, bytes]] = {}
 
     # -- what handlers do
 
-    def record(self, transaction: Transaction, version: int) -> Record:
-        """The record that makes this the state of its id; replayed live, it need not be decoded again."""
-        value = transaction.encode(version)
-        self._made = value, transaction
-        return transaction.key, value
+    def group_record(
+        self, transaction: Transaction, group_id: str, sender: Mapping[str, bytes], topics: Mapping[str, Sequence[int]]
+    ) -> tuple[bytes, bytes]:
+        """Whose offsets are part of a transaction: what the member said of itself, and the partitions."""
+        name = transaction.transactional_id, group_id
+        form = self._forms.get(name)
+        if form is None or form[0] != sender or form[1] != topics:
+            value = encode_record(group_value(sender, topics), 0)
+            form = self._forms[name] = sender, topics, group_key(*name), value[_PRODUCER_END:]
+        return form[2], _PRODUCER.pack(0, transaction.producer_id, transaction.producer_epoch) + form[3]
 
-    def take(self, transaction: Transaction) -> None:
-        """What replaying its record would do."""
+    def take(self, transaction: Transaction, groups: Iterable[tuple[str, bytes]] = ()) -> None:
+        """What replaying its record would do, and those of groups (id, value) behind it."""
+        for group_id, value in groups:
+            self.groups.setdefault(transaction.transactional_id, {})[group_id] = value
         before = self.transactions.get(transaction.transactional_id)
         assert before is None or before.state in FOLLOWS[transaction.state], (before.state, transaction.state)
         self.transactions[transaction.transactional_id] = transaction
@@ -132,7 +143,6 @@ class TransactionShard:
 
     def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int = -1) -> None:
         """Apply one record; types that this broker does not know are passed over, as Kafka does."""
-        made, self._made = self._made, None
         if key is None:
             return
         kind = _SHORT.unpack_from(key)[0]
@@ -143,11 +153,8 @@ class TransactionShard:
         if value is None:
             self.transactions.pop(key[4:].decode(), None)
             return
-        if made is not None and made[0] is value:
-            self.take(made[1])
-        else:
-            transaction = decode_transaction(key, value)
-            self.transactions[transaction.transactional_id] = transaction
+        transaction = decode_transaction(key, value)
+        self.transactions[transaction.transactional_id] = transaction
 
     def _replay_group(self, key: bytes, value: bytes | None) -> None:
         named, _ = codec(TransactionGroupKey, 0).decode(key, 2)
@@ -156,6 +163,7 @@ class TransactionShard:
             return
         groups = self.groups.get(named.transactional_id, {})
         groups.pop(named.group_id, None)
+        self._forms.pop((named.transactional_id, named.group_id), None)
         if not groups:
             self.groups.pop(named.transactional_id, None)
 
@@ -181,18 +189,13 @@ def group_key(transactional_id: str, group_id: str) -> bytes:
     return _SHORT.pack(TRANSACTION_GROUP) + codec(TransactionGroupKey, 0).encode(key)
 
 
-def group_record(
-    transaction: Transaction, group_id: str, sender: Mapping[str, bytes], topics: Mapping[str, Sequence[int]]
-) -> Record:
-    """Whose offsets are part of a transaction: what the member said of itself, and the partitions."""
+def group_value(sender: Mapping[str, bytes], topics: Mapping[str, Sequence[int]]) -> TransactionGroupValue:
+    """The record of a group, but for the producer."""
     instance, client = sender.get(INSTANCE), sender.get(CLIENT)
-    value = TransactionGroupValue(
-        producer_id=transaction.producer_id,
-        producer_epoch=transaction.producer_epoch,
+    return TransactionGroupValue(
         generation_id_or_member_epoch=int.from_bytes(sender.get(GENERATION, b"\xff"), "big", signed=True),
         member_id=sender.get(MEMBER, b"").decode(),
         group_instance_id=None if instance is None else instance.decode(),
         client_id=None if client is None else client.decode(),
         topics=[TransactionGroupTopic(topic=topic, partitions=list(indexes)) for topic, indexes in topics.items()],
     )
-    return group_key(transaction.transactional_id, group_id), encode_record(value, 0)

@@ -38,7 +38,14 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "broker.maintenance",
     ),
     ("broker.txn_gate",),
-    ("broker.router", "broker.connection", "broker.commit_path", "broker.txn_path", "broker.txn_coordinator"),
+    (
+        "broker.router",
+        "broker.connection",
+        "broker.commit_path",
+        "broker.txn_path",
+        "broker.txn_offsets_path",
+        "broker.txn_coordinator",
+    ),
     ("broker.handlers",),  # the router is handed its table of handlers and knows none of them
     ("broker.produce_path", "broker.consume_path", "broker.fetch_reply", "broker.supported"),
     ("broker.broker", "broker.directory"),

@@ -178,8 +178,9 @@ def test_lost_record_of_the_coordinator_refuses_what_waited_for_it(client):
     producer = producer_of(client)
     world = client.world
     if world.flush == "os":
-        world.files.inject(1, kinds=("write",))
+        world.files.inject(1, kinds=("write",), forever=True)
         assert producer.produce(b"a") == ErrorCode.NOT_ENOUGH_REPLICAS
+        world.files.heal()
     else:
         world.auto_sync = False
         client.send(producer.produce_request(b"a"), 12)
