@@ -77,7 +77,9 @@ class LogMachine(RuleBasedStateMachine):
     @rule(lose=st.booleans(), clean=st.booleans(), torn=st.integers(0, 120))
     def restart(self, lose, clean, torn):
         end, synced, state = self.log.end_offset, self.log.synced_offset, live(self.log)
-        if clean:
+        if clean:  # as a data directory does before it says so
+            self.log.flush()
+            self.log.sync()
             self.log.close()
             self.env = sim_env(files=self.env.files.crash())
         else:
