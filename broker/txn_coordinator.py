@@ -143,11 +143,10 @@ class TransactionCoordinator:
         machine: TransactionShard = shard.machine
         log = shard.log
         base = log.end_offset
-        more = [(key, value) for _, key, value in groups]
-        batch = transaction.batch(1 if self.version else 0, base, log.leader_epoch, now_ms, more)
-        last = base + len(more)
+        batch = transaction.batch(1 if self.version else 0, base, log.leader_epoch, now_ms, groups)
+        last = base + len(groups)
         log.append((batch,), base_offset=base, last_offset=last, max_timestamp_ms=now_ms, size=len(batch))
-        machine.take(transaction, [(group_id, value) for group_id, _, value in groups])
+        machine.take(transaction, groups)
         if transaction.state is ONGOING:
             shard.set_timer(*machine.timer(transaction))
         else:

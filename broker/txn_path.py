@@ -1,4 +1,4 @@
-"""The fast way of Produce, TxnOffsetCommit and EndTxn of a transactional producer, read and answered without messages.
+"""The fast way of what a transactional producer asks: Produce, TxnOffsetCommit, EndTxn and the rest, without messages.
 
 A producer says the same again and again: what was learnt of its last request is kept by the bytes that repeat.
 Shortcuts of the general handlers, which are asked whenever anything is out of the ordinary or is to be refused; nothing
@@ -18,9 +18,10 @@ from broker.coordinator.transaction_rules import end_transaction, end_transactio
 from broker.record_rules import is_transactional
 from broker.request_bytes import SHORT_TEXT, header_end, keep, short_text
 from broker.router import ParkedRequest
+from broker.txn_add_path import VERSION, AddPath
 from broker.txn_gate import ask
 from broker.txn_offsets_path import OffsetsPath, nobody_waits, settled_topic
-from protocol.errors import KafkaError
+from protocol.errors import KafkaError, MalformedError
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from broker.txn_coordinator import TransactionCoordinator
 
 PRODUCE: Final = 0
+ADD_PARTITIONS: Final = 24
+ADD_OFFSETS: Final = 25
 END_TXN: Final = 26
 TXN_OFFSET_COMMIT: Final = 28
 LEAST_BYTES: Final = 28
@@ -68,6 +71,7 @@ class TxnPath:
         self._ends: dict[bytes, tuple[Shard, str]] = {}
         self._places: dict[bytes, ProducePlace] = {}
         self._offsets = OffsetsPath(transactions)
+        self._adds = AddPath(transactions)
 
     def dispatch(
         self,
@@ -91,11 +95,15 @@ class TxnPath:
                     served = 3 <= api_version <= 5 and self._offsets.commit(
                         connection, data, position, stop, api_version, correlation_id
                     )
+                elif api_key in (ADD_PARTITIONS, ADD_OFFSETS):
+                    served = api_version == VERSION and self._adds.add(
+                        connection, data, position, stop, api_key, correlation_id
+                    )
                 elif api_key == PRODUCE:
                     served = 9 <= api_version <= 12 and self._produce(
                         connection, data, position, stop, api_version, correlation_id
                     )
-            except (KafkaError, StorageError, IndexError, UnicodeDecodeError, struct_error):
+            except (KafkaError, MalformedError, StorageError, IndexError, UnicodeDecodeError, struct_error):
                 pass  # refused, or not what it looks like: the general handler has the words for it
             if served:
                 self._broker.metrics.counts[api_key] += 1

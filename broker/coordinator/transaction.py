@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
+from functools import lru_cache
 from struct import Struct
 from typing import Final
 
@@ -73,7 +74,6 @@ NEVER_MS: Final = 2**31 - 1  # a timeout that means there is none (two-phase com
 _SHORT: Final = Struct(">h")
 _HEAD: Final = Struct(">hqhib")  # version, producer id, its epoch, timeout, state
 _TIMES: Final = Struct(">qq")
-_INT: Final = Struct(">i")
 # a batch with one record: what comes before the CRC and with it, and what it covers
 _BATCH_HEAD: Final = Struct(">qiibI")
 _BATCH_BODY: Final = Struct(">hiqqqhii")
@@ -200,14 +200,14 @@ class Transaction:
         base_offset: int,
         leader_epoch: int,
         now_ms: int,
-        more: Sequence[tuple[bytes, bytes]] = (),
+        groups: Sequence[tuple[str, bytes, bytes]] = (),
     ) -> bytes:
-        """Its record, and more behind it, as a batch: as protocol.record_batch.build_batch would make it."""
+        """Its record, and those of groups (id, key, value) behind it, as protocol.record_batch would make the batch."""
         value = self.encode(version)
         record = self._named + varint(len(value)) + value + b"\0"
-        count = 1 + len(more)
+        count = 1 + len(groups)
         body = _BATCH_BODY.pack(0, count - 1, now_ms, now_ms, -1, -1, -1, count) + varint(len(record)) + record
-        for delta, (key, value) in enumerate(more, 1):
+        for delta, (_, key, value) in enumerate(groups, 1):
             record = b"\0\0" + varint(delta) + varint(len(key)) + key + varint(len(value)) + value + b"\0"
             body += varint(len(record)) + record
         head = _BATCH_HEAD.pack(base_offset, len(body) + _UNCOUNTED_BYTES, leader_epoch, _MAGIC, crc32c(body))
@@ -268,13 +268,15 @@ def decode_transaction(key: bytes, value: bytes) -> Transaction:
 
 
 def _wire_partitions(partitions: Partitions) -> bytes:
-    parts = [_uvarint(len(partitions) + 1)]
-    for topic, indexes in partitions.items():
-        name = topic.encode()
-        count = len(indexes)
-        numbers = _INT.pack(indexes[0]) if count == 1 else Struct(f">{count}i").pack(*indexes)
-        parts += (_uvarint(len(name) + 1), name, _uvarint(count + 1), numbers, b"\x00")
-    return b"".join(parts)
+    return _uvarint(len(partitions) + 1) + b"".join(map(_wire_topic, partitions.items()))
+
+
+@lru_cache(maxsize=1000)  # producers write to the same partitions in every transaction
+def _wire_topic(place: tuple[str, tuple[int, ...]]) -> bytes:
+    topic, indexes = place
+    name, count = topic.encode(), len(indexes)
+    numbers = Struct(f">{count}i").pack(*indexes)
+    return b"".join((_uvarint(len(name) + 1), name, _uvarint(count + 1), numbers, b"\x00"))
 
 
 def _uvarint(value: int) -> bytes:

@@ -86,9 +86,9 @@ class TransactionShard:
             form = self._forms[name] = sender, topics, group_key(*name), value[_PRODUCER_END:]
         return form[2], _PRODUCER.pack(0, transaction.producer_id, transaction.producer_epoch) + form[3]
 
-    def take(self, transaction: Transaction, groups: Iterable[tuple[str, bytes]] = ()) -> None:
-        """What replaying its record would do, and those of groups (id, value) behind it."""
-        for group_id, value in groups:
+    def take(self, transaction: Transaction, groups: Iterable[tuple[str, bytes, bytes]] = ()) -> None:
+        """What replaying its record would do, and those of groups (id, key, value) behind it."""
+        for group_id, _, value in groups:
             self.groups.setdefault(transaction.transactional_id, {})[group_id] = value
         before = self.transactions.get(transaction.transactional_id)
         assert before is None or before.state in FOLLOWS[transaction.state], (before.state, transaction.state)

@@ -43,6 +43,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "broker.connection",
         "broker.commit_path",
         "broker.txn_path",
+        "broker.txn_add_path",
         "broker.txn_offsets_path",
         "broker.txn_coordinator",
     ),

@@ -23,6 +23,7 @@ from protocol.messages.coordinator_records import (
     TransactionLogValue,
     decode_transaction_record,
 )
+from protocol.record_batch import build_batch
 
 DAY_MS = 86_400_000
 NOW = 1_700_000_000_000
@@ -202,3 +203,16 @@ def test_expiry_goes_through_many_ids_in_slices():
         slices += 1
     assert slices == 3
     assert result.timers == [(EXPIRY_TIMER, NOW + 8 * DAY_MS + 3_600_000)]
+
+
+@pytest.mark.parametrize("groups", [0, 1, 3, 100])
+def test_batch_is_what_record_batch_would_make(groups):
+    made = transaction(partitions=MANY)
+    more = [(str(n), b"key-%d" % n, b"v" * n) for n in range(groups)]
+    expected = build_batch(
+        [(made.key, made.encode(1)), *((key, value) for _, key, value in more)],
+        base_offset=77,
+        leader_epoch=3,
+        timestamp_ms=NOW,
+    )
+    assert made.batch(1, 77, 3, NOW, more) == expected
