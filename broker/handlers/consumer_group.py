@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from broker.metadata import ClusterMetadata
     from protocol.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
 
+CONSUMER = ConsumerGroup.group_type
 CLIENT_MADE_IDS_SINCE = 1
 GROUP_OPERATIONS = 3400  # READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS as Kafka's bit field
 
@@ -47,9 +48,11 @@ def consumer_group_heartbeat(shard: GroupShard, ctx: Context, request: ConsumerG
     """One heartbeat of one member.
 
     Shape:   records of what changed: member, group epoch, target assignment, current assignment; none for most.
-    Errors:  INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH,
-             FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID, GROUP_MAX_SIZE_REACHED, INVALID_REGULAR_EXPRESSION.
+    Errors:  UNSUPPORTED_VERSION (consumer groups are switched off), INVALID_REQUEST, UNSUPPORTED_ASSIGNOR,
+             GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID,
+             GROUP_MAX_SIZE_REACHED, INVALID_REGULAR_EXPRESSION.
     """
+    _check_enabled(shard.metadata, shard.config)
     _check(request, ctx.api_version, shard.config.group_consumer_assignors)
     out = Outcome(ctx, shard.config)
     if request.member_epoch < 0:
@@ -58,6 +61,12 @@ def consumer_group_heartbeat(shard: GroupShard, ctx: Context, request: ConsumerG
         response = heartbeat(shard, ctx, request, out)
     out.answer(ctx.token, response)
     return out.result()
+
+
+def _check_enabled(metadata: ClusterMetadata, config: Any) -> None:
+    level = metadata.feature_levels.get("group.version", 1)  # 1 is in force until another one is recorded
+    if level < 1 or CONSUMER not in config.group_coordinator_rebalance_protocols:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "consumer groups are switched off")
 
 
 def _check(request: ConsumerGroupHeartbeatRequest, api_version: int, assignors: Iterable[str]) -> None:
@@ -108,9 +117,10 @@ class DescribeView(Protocol):
 def consumer_group_describe(broker: DescribeView, ctx: Context, request: ConsumerGroupDescribeRequest) -> Result:
     """Epochs and members of consumer groups.
 
-    Errors:  a group each: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND (also for groups of other types), NOT_COORDINATOR,
-             COORDINATOR_LOAD_IN_PROGRESS.
+    Errors:  UNSUPPORTED_VERSION; a group each: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND (also for groups of other types),
+             NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
     """
+    _check_enabled(broker.metadata, broker.config)
     groups = []
     for group_id in request.group_ids:
         try:

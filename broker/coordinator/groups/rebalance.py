@@ -41,6 +41,7 @@ class GroupConfig(Protocol):
     group_initial_rebalance_delay_ms: int
     group_max_size: int
     group_commit_fencing: str
+    group_coordinator_rebalance_protocols: tuple[str, ...]
     group_consumer_assignors: tuple[str, ...]
     group_consumer_max_size: int
     group_consumer_migration_policy: str
