@@ -42,7 +42,8 @@ class CommittingMember(Member):
     def consume(self) -> None:
         consumer = consumer_of(self.broker, self.group, **self.settings)
         try:
-            consumer.subscribe([self.topic])
+            # with a callback partitions are given back inside poll, so never between a record and its commit
+            consumer.subscribe([self.topic], on_revoke=lambda consumer, partitions: None)
             while not self.stopping.is_set():
                 message = consumer.poll(0.05)
                 self.assigned = frozenset(p.partition for p in consumer.assignment())
