@@ -1,0 +1,151 @@
+"""A data directory that Apache Kafka wrote is one that momus reads: topics, records, transactions, offsets."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from clientwork import until
+from confluent_kafka import Consumer, KafkaException, Producer, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+pytestmark = pytest.mark.xdist_group("java")
+
+PARTITIONS = 3
+PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+controller.listener.names=CONTROLLER
+log.dirs={logs}
+offsets.topic.num.partitions=3
+offsets.topic.replication.factor=1
+transaction.state.log.num.partitions=3
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def apache_kafka(libs: str, directory: Path) -> Iterator[str]:
+    """One KRaft node on a directory of its own, stopped in good order."""
+    port = free_port()
+    properties = directory / "server.properties"
+    properties.write_text(PROPERTIES.format(port=port, controller=free_port(), logs=directory / "logs"))
+    java = ["java", "-Xmx256m", "-cp", libs]
+    tool = ["kafka.tools.StorageTool", "format", "-t", "momusmomusmomusmomusAA", "-c", str(properties)]
+    subprocess.run([*java, *tool], check=True, capture_output=True, timeout=60)
+    with open(directory / "broker.log", "wb") as log:
+        process = subprocess.Popen([*java, "kafka.Kafka", str(properties)], stdout=log, stderr=log)
+        try:
+            yield f"127.0.0.1:{port}"
+            process.terminate()
+            process.wait(60)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def topic_is_made(admin: AdminClient) -> bool:
+    try:
+        config = {"retention.ms": "123456789"}
+        admin.create_topics([NewTopic("orders", PARTITIONS, 1, config=config)], request_timeout=5)["orders"].result()
+    except KafkaException as error:
+        return "TOPIC_ALREADY_EXISTS" in str(error)
+    return True
+
+
+def is_committed(consumer: Consumer, offsets: list[TopicPartition]) -> bool:
+    try:
+        consumer.commit(offsets=offsets, asynchronous=False)
+    except KafkaException:  # the coordinator is still being made
+        return False
+    return True
+
+
+def fill(address: str) -> None:
+    """What a small application leaves behind: a transaction is still open at the end."""
+    admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
+    until(lambda: topic_is_made(admin), "Apache Kafka makes a topic", 60)
+    plain = Producer({"bootstrap.servers": address, "enable.idempotence": True, "log_level": 0})
+    for n in range(30):
+        plain.produce("orders", value=b"%d" % n, partition=n % PARTITIONS, headers=[("h", b"x")])
+    assert plain.flush(30) == 0
+    consumer = Consumer({"bootstrap.servers": address, "group.id": "g", "enable.auto.commit": False, "log_level": 0})
+    offsets = [TopicPartition("orders", p, 5 + p, metadata=f"m{p}") for p in range(PARTITIONS)]
+    until(lambda: is_committed(consumer, offsets), "Apache Kafka's coordinator takes offsets", 60)
+    consumer.close()
+    writer = Producer({"bootstrap.servers": address, "transactional.id": "tx", "log_level": 0})
+    writer.init_transactions(60)
+    for value, end in ((b"committed", writer.commit_transaction), (b"aborted", writer.abort_transaction)):
+        writer.begin_transaction()
+        writer.produce("orders", value, partition=0)
+        writer.flush(30)
+        end(30)
+    writer.begin_transaction()
+    writer.produce("orders", b"open", partition=1)
+    writer.flush(30)
+
+
+def read(address: str, isolation: str, partition: int) -> list[bytes]:
+    """All records of a partition from the first one on."""
+    settings = {"bootstrap.servers": address, "group.id": "reader", "isolation.level": isolation, "log_level": 0}
+    consumer = Consumer({**settings, "enable.partition.eof": True, "auto.offset.reset": "earliest"})
+    consumer.assign([TopicPartition("orders", partition, 0)])
+    values = []
+    while True:
+        message = consumer.poll(20)
+        assert message is not None
+        if message.error() is not None:
+            assert message.error().name() == "_PARTITION_EOF"
+            consumer.close()
+            return values
+        values.append(message.value())
+
+
+def test_directory_of_apache_kafka_is_served(kafka_libs, broker_factory, tmp_path):
+    with apache_kafka(kafka_libs, tmp_path) as address:
+        fill(address)
+    data = tmp_path / "data"
+    shutil.copytree(tmp_path / "logs", data)
+    at = broker_factory(data_dir=data).bootstrap_servers
+    admin = AdminClient({"bootstrap.servers": at, "log_level": 0})
+
+    topic = admin.describe_topics(TopicCollection(["orders"]))["orders"].result()
+    assert len(topic.partitions) == PARTITIONS
+    written = (data / "orders-0" / "partition.metadata").read_text()
+    topic_id = str(topic.topic_id).replace("+", "-").replace("/", "_")  # the client writes plain base64
+    assert f"topic_id: {topic_id}" in written
+    resource = ConfigResource(ResourceType.TOPIC, "orders")
+    assert admin.describe_configs([resource])[resource].result()["retention.ms"].value == "123456789"
+
+    consumer = Consumer({"bootstrap.servers": at, "group.id": "g", "log_level": 0})
+    found = consumer.committed([TopicPartition("orders", p) for p in range(PARTITIONS)], timeout=20)
+    assert [(each.offset, each.metadata) for each in found] == [(5 + p, f"m{p}") for p in range(PARTITIONS)]
+    consumer.close()
+
+    numbers = [[b"%d" % n for n in range(p, 30, PARTITIONS)] for p in range(PARTITIONS)]
+    assert read(at, "read_uncommitted", 0) == [*numbers[0], b"committed", b"aborted"]
+    assert read(at, "read_committed", 0) == [*numbers[0], b"committed"]
+    assert read(at, "read_uncommitted", 1) == [*numbers[1], b"open"]
+    assert read(at, "read_committed", 1) == numbers[1]
+    assert read(at, "read_committed", 2) == numbers[2]
+
+    successor = Producer({"bootstrap.servers": at, "transactional.id": "tx", "log_level": 0})
+    successor.init_transactions(30)  # ends what its predecessor had begun under Apache Kafka
+    successor.begin_transaction()
+    successor.produce("orders", b"after", partition=1)
+    successor.commit_transaction(30)
+    assert read(at, "read_committed", 1) == [*numbers[1], b"after"]
