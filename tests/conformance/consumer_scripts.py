@@ -61,6 +61,7 @@ KINDS = (
     *("classic beat", "classic beat", "classic leave", "classic commit"),
 )
 
+NOT_READY = (14, 15, 16)
 Step = list[Any]  # kind, member, number
 Call = Callable[[Any, int], Any]
 
@@ -330,8 +331,11 @@ class Socket:
 def record(address: str, count: int) -> None:
     call = Socket(address)
     make_topics(call)
-    call(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)  # makes the offsets topic
-    time.sleep(5)
+    for n in range(200):  # makes the offsets topic, and waits until all of its partitions are there
+        group_id = f"ready-{n}"
+        call(FindCoordinatorRequest(key_type=0, coordinator_keys=[group_id]), 4)
+        while call(ConsumerGroupDescribeRequest(group_ids=[group_id]), 1).groups[0].error_code in NOT_READY:
+            pass
     recorded = []
     for seed in range(count):
         script = random_script(seed)
