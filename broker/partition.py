@@ -113,7 +113,7 @@ class Partition:
         """Below it every transaction has ended, and its marker is durable."""
         producers = self._producers
         if producers is None:
-            if self._plain:
+            if self._plain and self.journal.owner is self:
                 return self.high_watermark
             producers = self.producers
         if self._followed_offset >= 0:
@@ -275,7 +275,7 @@ class Partition:
         if not self.closed:
             self.closed = True
             self.wake()
-            if clean:
+            if clean and self.journal.owner is self:
                 self.take_snapshot()
             self.log.close(clean=clean)
 
@@ -294,7 +294,8 @@ class Partition:
         producers = self._producers
         if producers is None:
             batches = self.rules.keeps_batches
-            producers = Producers(batches=batches) if self._plain else self._files.load(batches=batches)
+            plain = self._plain and self.journal.owner is self
+            producers = Producers(batches=batches) if plain else self._files.load(batches=batches)
             producers.settle(self.high_watermark)
             self._plain = False
             if self._producers_before is not None:
