@@ -368,6 +368,11 @@ class Broker:
             self.background.remove(steps)
             self.background.appendleft(steps)
 
+    @property
+    def is_hurried(self) -> bool:
+        """Whether clients wait for the next step."""
+        return bool(self.background) and self.background[0] is self._hurried
+
     def step_background(self) -> bool:
         """One step of the oldest job; False when there is none."""
         if not self.background:

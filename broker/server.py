@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("momus.server")
 
 STEP_BREAK_S = 0.001  # between two steps of a background job, so that clients come first
+BUSY_BREAK_S = 0.006  # the same while they do: a step takes 1 to 3 ms
 IDLE_SWEEP_S = 5.0
 SYNC_THREADS = 4
 MOST_DESCRIPTORS = 65_536  # asked of the system
@@ -48,6 +49,7 @@ class Server:
         self._servers: list[asyncio.Server] = []
         self._alarm: asyncio.TimerHandle | None = None
         self._stepping = False
+        self._requests = 0  # that had come when the last one was over
         self._sync_pool: ThreadPoolExecutor | None = None
         self._closing = False
         self._tasks: list[asyncio.Task[None]] = []
@@ -105,7 +107,13 @@ class Server:
     def _step_soon(self) -> None:
         if self.broker.background and not self._stepping:
             self._stepping = True
-            self.loop.call_later(STEP_BREAK_S, self._step)
+            requests = sum(self.broker.metrics.counts)
+            is_busy, self._requests = requests != self._requests, requests
+            # while clients are served, housekeeping takes a part of the time; when they wait for it, all there is
+            if self.broker.is_hurried:
+                self.loop.call_soon(self._step)
+            else:
+                self.loop.call_later(BUSY_BREAK_S if is_busy else STEP_BREAK_S, self._step)
 
     def _step(self) -> None:
         self._stepping = False
