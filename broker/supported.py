@@ -30,8 +30,16 @@ BEYOND = """
 * **Defaults made for tests**: no initial rebalance delay, one replica. `--set KEY=VALUE` or
   `--config server.properties` gives Kafka's.
 
+* **Whose offsets a transaction carried** (the first draft of KIP-447) is kept beside it, in a record of type 1000 that
+  Kafka's tools skip, and shown by `momus txn describe`.
+* **`feature.NAME=LEVEL`** as a setting does what UpdateFeatures does, and is kept.
+
 ## Different from Kafka
 
+* EndTxn answers when the transaction is complete; Kafka answers when it is decided, and the producer's next transaction
+  may have to wait (CONCURRENT_TRANSACTIONS).
+* A transaction that lasts too long is aborted when its time is over, not at the next look
+  (`transaction.abort.timed.out.transaction.cleanup.interval.ms` has no effect).
 * One process: replicas are numbers. A virtual broker leads partitions, and acks=all means one log. A reassignment is
   done when it is answered.
 * Client quotas and SCRAM credentials are kept and told, but nobody is slowed down and nobody has to log in.
@@ -41,6 +49,8 @@ BEYOND = """
 
 | API | why |
 |---|---|
+| KIP-447's draft client API (a group id in the producer, assignments in InitProducerId) | it never got wire fields |
+| Two-phase commit (KIP-939, InitProducerId v6) | not final in Kafka 4.3 |
 | ACLs, delegation tokens | there is no authorizer: whoever reaches the port may do all |
 | Share groups (KIP-932) | another kind of queue; offsets and transactions come first |
 | Telemetry (71, 72) | clients send what nobody here reads |
