@@ -36,7 +36,8 @@ def offset_key_prefix(group_id: str, topic: str) -> bytes:
 class CommitBatch:
     """Builds batches for commits by one group on the same partitions of one topic, without metadata.
 
-    Shape: `headers` (an encoded header section) on the first record; record i has OffsetCommitKey v1 of partitions[i] and OffsetCommitValue v4 (offset, leader epoch, "", commit
+    Shape: `headers` (an encoded header section) on the first record; record i has OffsetCommitKey v1 of
+    partitions[i] and OffsetCommitValue v4 (offset, leader epoch, "", commit
     timestamp, topic id), Kafka's own schemas.
     """
 
