@@ -11,9 +11,8 @@ from random import Random
 class FaultProxy:
     """Forwards connections to a broker until a random number of bytes has passed in one of the directions."""
 
-    def __init__(self, target: str, seed: int, *, least_bytes: int, most_bytes: int) -> None:
-        host, port = target.rsplit(":", 1)
-        self._target = host, int(port)
+    def __init__(self, seed: int, *, least_bytes: int, most_bytes: int) -> None:
+        self.target = ""  # host:port of the broker, which may have to know our address first
         self._rng = Random(seed)
         self._bytes = least_bytes, most_bytes
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -29,12 +28,17 @@ class FaultProxy:
         for each in (self._listener, *self._sockets):
             _close(each)
 
+    def calm(self) -> None:
+        """Cut no connection that is made from now on."""
+        self._bytes = 1 << 60, 1 << 60
+
     def _accept(self) -> None:
         while True:
             try:
                 client, _ = self._listener.accept()
-                broker = socket.create_connection(self._target)
-            except OSError:
+                host, port = self.target.rsplit(":", 1)
+                broker = socket.create_connection((host, int(port)))
+            except (OSError, ValueError):
                 return
             self._sockets |= {client, broker}
             for source, sink in ((client, broker), (broker, client)):

@@ -94,7 +94,8 @@ def test_all_records_are_there_once_and_in_order(broker: Broker, first_sequence:
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
     producer_id = call(address, request, 1).producer_id
     producer = RawProducer(producer_id, "t", BATCHES, Random(5), first_sequence=first_sequence)
-    with FaultProxy(address, 7, least_bytes=200, most_bytes=60_000) as proxy:
+    with FaultProxy(7, least_bytes=200, most_bytes=60_000) as proxy:
+        proxy.target = address
         while not producer.done:
             try:
                 produce(producer, proxy.address)

@@ -1,0 +1,77 @@
+"""librdkafka's idempotent producer, at its own limit of five requests in flight, over connections that are cut."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import ExitStack
+
+import pytest
+from clientwork import LIMIT_S
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from fault_proxy import FaultProxy
+
+RECORDS = 20_000
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """Starts a broker that tells clients another address than its own; its own."""
+    with ExitStack() as ends:
+
+        def start(advertised, state):
+            settings = {
+                "listeners": "PLAINTEXT://127.0.0.1:0",
+                "advertised.listeners": f"PLAINTEXT://{advertised}",
+                "producer.state": state,
+            }
+            words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+            command = [sys.executable, "-m", "momus", "serve", "-d", str(tmp_path), *words]
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            ends.callback(process.communicate)
+            ends.callback(process.terminate)
+            return process.stdout.readline().split()[2]
+
+        yield start
+
+
+@pytest.mark.parametrize("state", ["latest", "batches"])
+def test_all_records_are_there_once_and_in_order(serve, name, state):
+    with FaultProxy(3, least_bytes=5_000, most_bytes=60_000) as proxy:
+        host, port = proxy.address
+        proxy.target = serve(f"{host}:{port}", state)
+        direct = {"bootstrap.servers": f"{host}:{port}", "log_level": 0}
+        admin = AdminClient(direct)
+        admin.create_topics([NewTopic(name, 1, 1)])[name].result(LIMIT_S)
+        failed = []
+        producer = Producer(
+            {
+                **direct,
+                "enable.idempotence": True,
+                "max.in.flight.requests.per.connection": 5,
+                "linger.ms": 1,
+                "batch.num.messages": 50,
+                "reconnect.backoff.ms": 1,
+                "reconnect.backoff.max.ms": 20,
+                "retry.backoff.ms": 5,
+                "message.timeout.ms": 60_000,
+            }
+        )
+        for number in range(RECORDS):
+            producer.produce(name, b"%0100d" % number, on_delivery=lambda error, _: error and failed.append(error))
+            producer.poll(0)
+        assert producer.flush(90) == 0
+        assert failed == []
+        cuts = proxy.cuts
+        proxy.calm()
+        consumer = Consumer({**direct, "group.id": name, "auto.offset.reset": "earliest", "check.crcs": True})
+        consumer.assign([TopicPartition(name, 0, 0)])
+        values = []
+        while len(values) < RECORDS:
+            values += [message.value() for message in consumer.consume(1000, LIMIT_S) if not message.error()]
+        _, end = consumer.get_watermark_offsets(TopicPartition(name, 0), LIMIT_S)
+        consumer.close()
+    assert cuts > 5
+    assert values == [b"%0100d" % number for number in range(RECORDS)]
+    assert end == RECORDS
