@@ -216,6 +216,7 @@ class Router:
                     raise KafkaError(code, "GroupId can't be empty.")
                 shard = broker.group_shard(request.group_id, ctx)
                 result = route.handler(shard.machine, ctx, request)
+                ctx.shard = None if result.appends else shard
                 if result.response is PARKED:  # the same result may wake it
                     broker.park(ctx.token, parked, shard)
                 shard.apply(result, ctx.now_ms)
@@ -249,6 +250,9 @@ class Router:
             metadata = self._broker.metadata_shard.journal
             if not durability.is_settled(metadata):  # the topic itself may not be durable yet
                 durability.hold(metadata, held)
+        elif ctx.shard is not None:  # it has seen its group and the metadata, and waits for nobody else
+            durability.hold(ctx.shard.journal, held)
+            durability.hold(self._broker.metadata_shard.journal, held)
         else:
             for journal in (*ctx.journals, *durability.unsettled_shards()):
                 durability.hold(journal, held)

@@ -82,6 +82,7 @@ def offset_commit(broker: Broker, ctx: Context, request: OffsetCommitRequest) ->
         return Result(response)
     if refuse_conflicts(shard.machine.offsets, request.group_id, wanted):
         return Result(response)
+    ctx.shard = shard
     records = _commit_records(ctx, request, wanted, limit)
     if records and broker.config.offsets_provenance:
         generation = request.generation_id_or_member_epoch if ctx.api_version >= 1 else -1

@@ -443,3 +443,60 @@ def test_nothing_is_read_for_a_client_that_has_gone(filled, monkeypatch):
     world.run()
     assert len(reads) <= 1
     assert client.connection not in world.broker.connections
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_one_read_full_of_requests_is_worked_on_only_as_far_as_its_replies_may_wait(kept):
+    world = World("os", queued_max_bytes_per_connection=str(1 << 16))
+    client = Client(world)
+    make_topic(client, "wide", 100)
+    request, version, size = METADATA, 12, 4_500
+    if kept:
+        request, version, size = ALL, 8, 4_500
+        client.call(commit_request("g", {p: p for p in range(4)}, "wide", metadata="m" * 1000), 8)
+        client.call(ALL, 8)
+        client.call(ALL, 8)
+    client.connection.data_received(b"".join(frame(request, version, n) for n in range(2000)))
+    assert 0 < client.connection.unsent <= (1 << 16) + size
+    assert client.connection.partial
+    before = len(client.transport.received)
+    world.run()
+    found = split_frames(bytes(client.transport.received[before:]))
+    assert [int.from_bytes(body[:4], "big") for body in found] == list(range(2000))
+
+
+def test_replies_behind_a_parked_request_count_among_what_slow_clients_hold(world):
+    make_topic(Client(world), "wide", 1000)
+    client = Client(world)
+    client.send(fetch_request("t", 0, 0, max_wait_ms=600_000), 12)
+    flood(client, METADATA, 12, 10)
+    world.run()
+    assert client.connection.unsent > 100_000
+    assert world.broker.backlog.bytes >= client.connection.unsent
+    client.leave()
+    world.run()
+    assert world.broker.backlog.bytes == 0
+
+
+def test_one_large_request_alone_may_hold_more_than_the_limit():
+    world = World("os", queued_max_bytes=str(1 << 20))
+    client = Client(world)
+    make_topic(client, "t")
+    client.send(produce_request("t", 0, *[b"v" * 9_000] * 400), 9)  # 3.6 MB: too large for the topic, not to come in
+    world.advance(5000)
+    assert len(client.replies()) == 1
+    assert not client.closed
+
+
+def test_whoever_makes_progress_stays_before_whoever_does_not():
+    world = World("os", queued_max_bytes=str(1 << 20))
+    busy, silent, last = Client(world), Client(world), Client(world)
+    head = (900_000).to_bytes(4, "big")
+    busy.send_bytes(head + bytes(100_000))
+    silent.send_bytes(head + bytes(600_000))
+    for _ in range(3):
+        world.advance(500)
+        busy.send_bytes(bytes(100_000))
+    last.send_bytes(head + bytes(200_000))
+    world.run()
+    assert [client.closed for client in (busy, silent, last)] == [False, True, False]

@@ -262,11 +262,8 @@ class Proxy:
         return getattr(self._target, name)
 
 
-@pytest.mark.parametrize("flush", ["os", "fsync"])
-@pytest.mark.parametrize("lose_unsynced", [False, True])
+@pytest.mark.parametrize(("flush", "lose_unsynced"), [("os", False), ("fsync", False), ("fsync", True)])
 def test_failed_write_after_a_restart_takes_nothing_of_before_back(flush, lose_unsynced):
-    if lose_unsynced and flush == "os":
-        pytest.skip("os does not promise anything about power cuts")
     world, client = ready_world(flush)
     assert client.call(produce_request("t", 0, b"v"), 9).responses[0].partition_responses[0].error_code == 0
     world = world.crash(lose_unsynced=lose_unsynced)
