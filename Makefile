@@ -8,7 +8,7 @@ LISTEN ?= 127.0.0.1:9092
 DATA ?= ./data
 CRASH_ROUNDS ?= 200
 
-.PHONY: serve test lint pytest test-java bench crash e2e-java clean
+.PHONY: serve test lint pytest test-java test-pipeline pipeline-demo bench crash e2e-java clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
@@ -21,11 +21,20 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 
 pytest: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not java" $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not java and not spark" $(ARGS)
 
 # The same broker under Apache Kafka's own clients and console tools, fetched by Maven on the first run.
 test-java e2e-java: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m java --require-java $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "java and not spark" --require-java $(ARGS)
+
+# The pipeline: its types, then its tests in one Spark, one after the other. Java comes by pip where there is none.
+test-pipeline: $(VENV)/.spark-dev
+	$(BIN)/mypy -p pipeline
+	$(BIN)/python -m pytest tests/pipeline -m spark --require-spark $(ARGS)
+
+# Everything from nothing: a broker, clients that misbehave, every job, and one HTML page of what was found.
+pipeline-demo: $(VENV)/.spark
+	$(BIN)/python -m pipeline.demo $(ARGS)
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks $(ARGS)
@@ -49,6 +58,16 @@ $(VENV)/.core: pyproject.toml | $(VENV)/pyvenv.cfg
 $(VENV)/.dev: pyproject.toml | $(VENV)/pyvenv.cfg
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -e '.[dev]'
 	@touch $@ $(VENV)/.core
+
+# Where no Java of 17 or newer is found, pip brings one.
+$(VENV)/.spark: pyproject.toml | $(VENV)/pyvenv.cfg
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -e '.[spark,demo]'
+	$(BIN)/python -m pipeline.java >/dev/null 2>&1 || \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -e '.[jdk]'
+	@touch $@ $(VENV)/.core
+
+$(VENV)/.spark-dev: pyproject.toml | $(VENV)/.dev $(VENV)/.spark
+	@touch $@
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/e2e/java/target

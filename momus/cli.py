@@ -11,7 +11,7 @@ import sys
 
 import click
 
-from momus import __version__, commands, offset_commands, txn_commands
+from momus import __version__, commands, offset_commands, pipeline_commands, txn_commands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,6 +57,11 @@ def cli() -> None:
     show_default=True,
 )
 @click.option("--statsd", metavar="HOST:PORT", help="Send DogStatsD metrics there over UDP.")
+@click.option(
+    "--retain-for",
+    metavar="GROUP",
+    help="Retention and the cleaner wait until this group, the archive, has committed past what they would remove.",
+)
 def serve(
     listen: str | None,
     data_dir: str | None,
@@ -66,6 +71,7 @@ def serve(
     assignments: tuple[str, ...],
     log_level: str,
     statsd: str | None,
+    retain_for: str | None,
 ) -> None:
     """Run a broker until SIGTERM or SIGINT.
 
@@ -81,6 +87,8 @@ def serve(
         settings.update(parse_assignments(assignments))
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--set") from None
+    if retain_for is not None:
+        settings["archive.retain.group"] = retain_for
     if listen is None and "listeners" not in settings:
         listen = DEFAULT_LISTEN
     for option, address in (("--listen", listen), ("--statsd", statsd)):
@@ -160,6 +168,7 @@ for command in (
     offset_commands.offsets,
     offset_commands.storage,
     txn_commands.txn,
+    pipeline_commands.pipeline,
 ):
     cli.add_command(command)
 

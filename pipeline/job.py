@@ -1,0 +1,109 @@
+"""The one way into every job: `momus pipeline JOB ...` and `spark-submit pipeline/job.py JOB ...` both come here.
+
+A job is a module of pipeline.jobs with `add_arguments(parser)`, `run(spark, args) -> exit code`, and, where its needs
+are not the usual ones, `NEEDS_KAFKA = True` (the connector's jars) or `NEEDS_INPUT = False`. Exit codes: 0 good,
+1 failed or a check that found something, 2 bad usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+
+if __name__ == "__main__":
+    # spark-submit puts this very folder on the path; the packages are one above, or came by --py-files.
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+
+from pipeline.errors import PipelineError
+
+# job -> what `momus pipeline --help` says of it
+JOBS = {
+    "archive": "copy the logs into Parquet, ahead of the cleaner",
+    "offsets": "history of committed offsets; what stood at a time; what changed between two",
+    "lag": "lag of every group and partition over time",
+    "audit": "did exactly-once hold? each finding with the log position that proves it",
+    "compaction": "live and dead bytes a segment, and what a cleaning would win",
+    "migrate": "copy topics and group offsets into a Kafka cluster, and prove it",
+    "bridge": "commit a streaming query's progress as a consumer group",
+    "report": "one HTML page of all of it",
+}
+EXTRA_ABSENT = "the pipeline needs its extra: pip install 'momus[spark]'"
+_EXTRA = ("pyspark", "pyarrow", "numpy")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the job that argv names; returns the exit code."""
+    if not argv or argv[0] in ("-h", "--help"):
+        print(usage())  # noqa: T201 - help is what was asked for
+        return 0 if argv else 2
+    name, *words = argv
+    if name not in JOBS:
+        return _fail(f"no job {name!r}: one of {', '.join(JOBS)}", 2)
+    absent = [package for package in _EXTRA if find_spec(package) is None]
+    if absent:
+        if "-h" in words or "--help" in words:
+            print(f"{usage()}\n\n{EXTRA_ABSENT}")  # noqa: T201
+            return 0
+        return _fail(f"{EXTRA_ABSENT} ({', '.join(absent)} not found)", 1)
+    try:
+        return run_job(name, words)
+    except PipelineError as error:
+        return _fail(str(error), 1)
+
+
+def run_job(name: str, words: Sequence[str]) -> int:
+    """Run one job in a session made for it."""
+    job = import_module(f"pipeline.jobs.{name}")
+    parser = job_parser(name, job)
+    args = parser.parse_args(words)
+    if args.input is None and getattr(job, "NEEDS_INPUT", True):
+        parser.error("--input is missing: a data directory, an archive, or either at an address of pyarrow.fs")
+    conf = dict(pair.split("=", 1) for pair in args.conf)
+    from pipeline.session import session
+
+    spark = session(
+        f"momus {name}", master=args.master, kafka=job.NEEDS_KAFKA, delta=args.format == "delta", conf=conf
+    )
+    try:
+        return int(job.run(spark, args))
+    finally:
+        spark.stop()
+
+
+def job_parser(name: str, job: ModuleType) -> argparse.ArgumentParser:
+    """The command line of one job: what all share, then its own."""
+    parser = argparse.ArgumentParser(prog=f"momus pipeline {name}", description=JOBS[name])
+    parser.add_argument("--input", metavar="PATH", help="data directory, archive, or an address of pyarrow.fs")
+    parser.add_argument("--output", metavar="PATH", help="where the result goes; without it, standard output")
+    parser.add_argument("--format", choices=("parquet", "delta"), default="parquet", help="of what is written")
+    parser.add_argument("--master", help="Spark master; without it local[*], or what spark-submit was given")
+    parser.add_argument("--conf", metavar="KEY=VALUE", action="append", default=[], type=_pair, help="a Spark setting")
+    job.add_arguments(parser)
+    return parser
+
+
+def usage() -> str:
+    """The jobs, one a line."""
+    width = max(map(len, JOBS))
+    lines = [f"  {name:<{width}}  {what}" for name, what in JOBS.items()]
+    return "\n".join(["usage: momus pipeline JOB [--input PATH] ...", "", *lines, "", "momus pipeline JOB --help"])
+
+
+def _pair(text: str) -> str:
+    if "=" not in text:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    return text
+
+
+def _fail(text: str, code: int) -> int:
+    print(f"momus pipeline: {text}", file=sys.stderr)  # noqa: T201
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,106 @@
+"""Builds the SparkSession of every job and test, in one place.
+
+Two ways lead here. In a process of its own (`momus pipeline`, tests) the JVM is started from here, so that Java, memory
+and jars are ours to choose. Under spark-submit the JVM runs already with what the command line asked for: nothing that
+was given there is touched.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline import jars
+from pipeline.java import java_home
+
+if TYPE_CHECKING:
+    from pyspark import SparkConf
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).resolve().parent.parent
+DEFAULT_MASTER = "local[*]"
+DRIVER_MEMORY = "2g"
+
+
+def session(
+    app: str,
+    *,
+    master: str | None = None,
+    kafka: bool = False,
+    delta: bool = False,
+    conf: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """The session of this process, with the data source `momus` registered.
+
+    kafka adds the connector's jars, delta those of Delta Lake; conf beats every setting made here.
+    """
+    from pyspark import SparkConf
+    from pyspark.sql import SparkSession
+
+    if not _submitted():
+        _prepare_process()
+    settings = SparkConf()
+    settings.setAppName(app)
+    if master is not None or not settings.contains("spark.master"):
+        settings.setMaster(master or DEFAULT_MASTER)
+    for key, value in _defaults(settings, kafka=kafka, delta=delta).items():
+        settings.setIfMissing(key, value)
+    for key, value in (conf or {}).items():
+        settings.set(key, value)
+    spark = SparkSession.builder.config(conf=settings).getOrCreate()
+    if _submitted():
+        spark.sparkContext.setLogLevel("ERROR")
+    _register(spark)
+    return spark
+
+
+def _submitted() -> bool:
+    """Whether spark-submit started this process: its JVM is up already."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _prepare_process() -> None:
+    """What the JVM and the Python workers inherit from this process."""
+    os.environ["JAVA_HOME"] = str(java_home())
+    # Without these, workers run whatever python3 PATH holds, and Spark asks the resolver for its own host name.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # Another Spark's home would be started instead of the one that pip installed.
+    os.environ.pop("SPARK_HOME", None)
+
+
+def _defaults(settings: SparkConf, *, kafka: bool, delta: bool) -> dict[str, str]:
+    made = {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.showConsoleProgress": "false",
+        # A streaming query's Python runner is asked for every micro-batch; Arrow is what the source yields.
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+    }
+    if settings.get("spark.master", "").startswith("local"):
+        # Workers on this machine import the pipeline from where it lies; a cluster's get it by --py-files.
+        inherited = os.environ.get("PYTHONPATH")
+        path = os.pathsep.join([str(ROOT), *([inherited] if inherited else [])])
+        made["spark.executorEnv.PYTHONPATH"] = path
+        made["spark.ui.enabled"] = "false"
+        made["spark.sql.shuffle.partitions"] = "4"
+        if not _submitted():
+            made["spark.driver.memory"] = DRIVER_MEMORY
+    if not _submitted():
+        quiet = ROOT / "pipeline" / "log4j2.properties"
+        made["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile=file:{quiet}"
+        wanted = [*(jars.KAFKA if kafka else ()), *(jars.DELTA if delta else ())]
+        if wanted:
+            made["spark.jars"] = ",".join(map(str, jars.fetch(wanted, java_home())))
+    if delta:
+        made["spark.sql.extensions"] = "io.delta.sql.DeltaSparkSessionExtension"
+        made["spark.sql.catalog.spark_catalog"] = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+    return made
+
+
+def _register(spark: SparkSession) -> None:
+    from pipeline.source import register
+
+    register(spark)

@@ -1,0 +1,40 @@
+"""What the pipeline's tests share: one Spark for all of them, with the Kafka connector, and brokers to read from."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from momus import Broker
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ABSENT = [name for name in ("pyspark", "pyarrow", "numpy") if importlib.util.find_spec(name) is None]
+# These modules import pyspark; `--require-spark` (tests/conftest.py) turns its absence into a failure.
+collect_ignore_glob = ["*/test_*.py", "test_*.py"] if ABSENT else []
+
+# Tests of momus' own brokers: no wait for further members, and a silent one is given up in a second.
+PROMPT = {"group.initial.rebalance.delay.ms": 0, "group.min.session.timeout.ms": 1000}
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The one session: two cores, 2 GB, the Kafka connector and Delta on board."""
+    from pipeline.session import session
+
+    conf = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "2g"}
+    made = session("tests", master="local[2]", kafka=True, delta=True, conf=conf)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def momus_broker() -> Iterator[Broker]:
+    """A broker in a subprocess, with nothing in it; it must have nothing to complain about in the end."""
+    with Broker(config=PROMPT) as broker:
+        yield broker
+        assert broker.log == ""
