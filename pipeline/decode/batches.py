@@ -1,0 +1,169 @@
+"""Walks the record batches of a segment: chunks of whole batches, every CRC checked, bounded by log offsets.
+
+The bounds are offsets and not byte positions, because the cleaner rewrites files. A batch is within `first <= end`
+by its last offset, which cleaning does not change; so every batch falls into exactly one of neighbouring ranges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final, Protocol
+
+from crc32c import crc32c
+
+from protocol.record_batch import ATTRIBUTES_POSITION, HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC
+
+CHUNK_BYTES: Final = 4 << 20
+EVERYTHING: Final = (1 << 63) - 1
+_HEAD: Final = Struct(">qi4xBIhi")  # base offset, length, magic, CRC, attributes, last offset delta
+
+
+class CorruptSegmentError(ValueError):
+    """Bytes in the middle of a log that are no record batch."""
+
+
+class File(Protocol):
+    """What is needed of pyarrow's file."""
+
+    def read_at(self, nbytes: int, offset: int) -> bytes: ...
+
+    def size(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Which file it is: the first columns of every row."""
+
+    log: str
+    segment: int
+
+    @property
+    def topic(self) -> str:
+        return self.log.rpartition("-")[0]
+
+    @property
+    def partition(self) -> int:
+        return int(self.log.rpartition("-")[2])
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some bytes of a file, and where in them the batches begin that are wanted."""
+
+    source: Source
+    position: int  # of data[0] in the file
+    data: bytes
+    starts: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What to read of a segment: batches whose last offset is in [first, end)."""
+
+    first: int = 0
+    end: int = EVERYTHING
+    position: int = 0  # where a batch at or below `first` may begin; checked before it is believed
+    is_tail: bool = True  # the log ends in this file: bytes behind the last whole batch are a write in flight
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Where the walk of one buffer got to."""
+
+    at: int = 0  # behind the last batch that was whole
+    next_offset: int = -1  # behind it as well
+    needs: int = 0  # bytes that the next batch has, if the buffer ends within it
+    is_past_end: bool = False
+    damage: str = ""
+
+
+def chunks(file: File, source: Source, bounds: Bounds, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Chunk]:
+    """The wanted batches in file order; raises CorruptSegmentError where the file is damaged in the middle."""
+    for data, position, starts, _ in _walked(file, source, bounds, chunk_bytes):
+        if starts:
+            yield Chunk(source, position, data, starts)
+
+
+def ends(file: File, source: Source, bounds: Bounds, chunk_bytes: int = CHUNK_BYTES) -> Iterator[tuple[int, int]]:
+    """(position, offset) behind each chunk's last whole batch: where a tail ends, and where it may be cut."""
+    for _, position, _, walk in _walked(file, source, bounds, chunk_bytes):
+        if walk.next_offset >= 0:
+            yield position + walk.at, walk.next_offset
+
+
+def _walked(
+    file: File, source: Source, bounds: Bounds, chunk_bytes: int
+) -> Iterator[tuple[bytes, int, list[int], _Walk]]:
+    size = file.size()
+    position = bounds.position if _begins_batch(file, size, bounds) else 0
+    wanted = chunk_bytes
+    while position < size:
+        data = file.read_at(min(wanted, size - position), position)
+        starts: list[int] = []
+        walk = _walk(data, bounds, starts)
+        if walk.at or walk.is_past_end:
+            yield data, position, starts, walk
+        if walk.is_past_end:
+            return
+        rest = size - position - walk.at
+        if walk.damage:
+            if bounds.is_tail and not _begins_batch(file, size, bounds, position + walk.at + walk.needs):
+                return
+            raise CorruptSegmentError(
+                f"{source.log}, segment {source.segment}: {walk.damage} at position {position + walk.at}"
+            )
+        if not rest or (walk.needs or HEADER_BYTES) > rest:
+            if rest and not bounds.is_tail:
+                raise CorruptSegmentError(
+                    f"{source.log}, segment {source.segment}: a batch is cut short at position {position + walk.at}"
+                )
+            return
+        position += walk.at
+        wanted = max(chunk_bytes, walk.needs)
+
+
+def _walk(data: bytes, bounds: Bounds, starts: list[int]) -> _Walk:
+    """Find the batches of one buffer; `starts` is filled with those in bounds."""
+    walk = _Walk()
+    first, end = bounds.first, bounds.end
+    unpack, view, total = _HEAD.unpack_from, memoryview(data), len(data)
+    at, last = 0, -1
+    while at + HEADER_BYTES <= total:
+        base, length, magic, crc, _, delta = unpack(data, at)
+        after = at + length + LOG_OVERHEAD_BYTES
+        if magic != MAGIC or length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
+            walk.damage = "no record batch of version 2"
+            break
+        if after > total:
+            walk.needs = after - at
+            break
+        if crc32c(view[at + ATTRIBUTES_POSITION : after]) != crc:
+            walk.damage, walk.needs = "a batch with a wrong CRC", after - at
+            break
+        if base + delta >= end:
+            walk.is_past_end = True
+            break
+        last = base + delta
+        if last >= first:
+            starts.append(at)
+        at = after
+    walk.at = at
+    walk.next_offset = last + 1 if last >= 0 else -1
+    return walk
+
+
+def _begins_batch(file: File, size: int, bounds: Bounds, position: int | None = None) -> bool:
+    """Whether a whole batch begins there; for `bounds.position`: one that is not behind the first offset wanted."""
+    at = bounds.position if position is None else position
+    if at + HEADER_BYTES > size:
+        return position is None and at == size
+    head = file.read_at(HEADER_BYTES, at)
+    base, length, magic, crc, _, _ = _HEAD.unpack_from(head)
+    if magic != MAGIC or not HEADER_BYTES - LOG_OVERHEAD_BYTES <= length <= size - at - LOG_OVERHEAD_BYTES:
+        return False
+    if position is None and base > bounds.first:
+        return False
+    body = file.read_at(length + LOG_OVERHEAD_BYTES - ATTRIBUTES_POSITION, at + ATTRIBUTES_POSITION)
+    return bool(crc32c(body) == crc)

@@ -1,0 +1,147 @@
+"""Keys and values of the coordinators' logs that are decoded one by one: everything but committed offsets, as JSON.
+
+Names are Kafka's own, bytes base64, ids as Kafka prints them.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from protocol.codegen import codec
+from protocol.declare import Message
+from protocol.errors import KafkaError, MalformedError
+from protocol.messages.coordinator_records import TransactionLogKey, TransactionLogValue, record_types
+from protocol.messages.own_records import OWN_RECORDS, TransactionGroupKey, TransactionGroupValue
+from protocol.wire import Array, Bytes, Uuid, WireType
+
+LEGACY_COMMIT: Final = 0
+COMMIT: Final = 1
+TRANSACTION: Final = 0
+TXN_STATES: Final = (
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "Dead",
+    "PrepareEpochFence",
+)
+CONTROL_NAMES: Final = (
+    "ABORT",
+    "COMMIT",
+    "LEADER_CHANGE",
+    "SNAPSHOT_HEADER",
+    "SNAPSHOT_FOOTER",
+    "KRAFT_VERSION",
+    "KRAFT_VOTERS",
+)
+_TRANSACTION_TYPES: Final[dict[int, tuple[type[Message], type[Message]]]] = {
+    TRANSACTION: (TransactionLogKey, TransactionLogValue),
+    OWN_RECORDS: (TransactionGroupKey, TransactionGroupValue),
+}
+MARKERS: Final = 2  # the first two kinds end transactions
+
+
+class Decoded(NamedTuple):
+    """What a key and its value are; a message is None where nobody knows how to read it."""
+
+    kind: str
+    key: Message | None
+    value: Message | None
+
+
+def uuid_text(raw: bytes) -> str:
+    """A topic id as Kafka prints it."""
+    return urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def i16(data: bytes | None) -> int | None:
+    """The type or version that a key or value begins with."""
+    return int.from_bytes(data[:2], "big", signed=True) if data is not None and len(data) >= 2 else None
+
+
+def control_name(kind: int) -> str:
+    return CONTROL_NAMES[kind] if 0 <= kind < len(CONTROL_NAMES) else f"UNKNOWN-{kind}"
+
+
+@cache
+def _classes(view: str, record_type: int) -> tuple[type[Message], type[Message]] | None:
+    if view == "transactions":
+        return _TRANSACTION_TYPES.get(record_type)
+    try:
+        return record_types(record_type)
+    except MalformedError:
+        return None
+
+
+@cache
+def kind_name(view: str, record_type: int) -> str:
+    """Kafka's name of a record type: that of its key's schema, without the word."""
+    classes = _classes(view, record_type)
+    return classes[0].__name__.removesuffix("Key") if classes else f"unknown-{record_type}"
+
+
+def decode(view: str, key: bytes, value: bytes | None) -> Decoded:
+    """Key and value of one record; what is not as its schema says is None."""
+    record_type = i16(key)
+    if record_type is None:
+        return Decoded("unknown", None, None)
+    classes = _classes(view, record_type)
+    if classes is None:
+        return Decoded(kind_name(view, record_type), None, None)
+    version = i16(value)
+    return Decoded(
+        kind_name(view, record_type),
+        _message(classes[0], 0, key),
+        None if value is None or version is None else _message(classes[1], version, value),
+    )
+
+
+def _message(cls: type[Message], version: int, data: bytes) -> Message | None:
+    if not cls.MIN_VERSION <= version <= cls.MAX_VERSION:
+        return None
+    try:
+        return codec(cls, version).decode(data, 2)[0]
+    except (KafkaError, MalformedError, ValueError):
+        return None
+
+
+def as_json(message: Message | None) -> str | None:
+    """A message with Kafka's field names."""
+    return None if message is None else json.dumps(_plain(message), separators=(",", ":"), ensure_ascii=False)
+
+
+def _plain(message: Message) -> dict[str, Any]:
+    return {
+        name: None if (each := getattr(message, slot)) is None else convert(each)
+        for slot, name, convert in _fields(type(message))
+    }
+
+
+@cache
+def _fields(cls: type[Message]) -> tuple[tuple[str, str, Callable[[Any], Any]], ...]:
+    return tuple((each.name, camel(each.name), _converter(each.wire)) for each in cls.FIELDS)
+
+
+def camel(name: str) -> str:
+    """assigned_partitions -> assignedPartitions."""
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)
+
+
+def _converter(wire: WireType) -> Callable[[Any], Any]:
+    if isinstance(wire, Array):
+        inner = _converter(wire.element)
+        return lambda values: [inner(each) for each in values]
+    if isinstance(wire, type):
+        return _plain
+    if wire is Uuid:
+        return uuid_text
+    if wire is Bytes:
+        return lambda data: b64encode(data).decode()
+    return lambda value: value

@@ -1,0 +1,97 @@
+"""The segments of a data directory: a local one, or any address that pyarrow.fs opens (s3://, gs://, hdfs://, ...).
+
+A log is a directory TOPIC-PARTITION with files BASE.log. What is being deleted, cleaned or moved has other names and
+is not listed; but a `.swap` is, as what it is about to become: between the removal of the segments it replaces and
+its last rename nothing else holds their records.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from typing import Final, NamedTuple
+
+from pyarrow import fs
+
+_LOG: Final = re.compile(r"(.+)-(\d+)")
+_SEGMENT: Final = re.compile(r"(\d{20})\.log(\.swap)?")
+_LISTINGS: Final = 10
+
+
+class Segment(NamedTuple):
+    """One file of record batches."""
+
+    log: str
+    base_offset: int
+    path: str
+    size: int
+
+    @property
+    def topic(self) -> str:
+        return self.log.rpartition("-")[0]
+
+    @property
+    def partition(self) -> int:
+        return int(self.log.rpartition("-")[2])
+
+
+def open_directory(path: str) -> tuple[fs.FileSystem, str]:
+    """The file system of an address, and the path in it; a plain path is a local one."""
+    if "://" in path:
+        found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(path)
+        return found[0], found[1].rstrip("/") or "/"
+    return fs.LocalFileSystem(), path.rstrip("/") or "/"
+
+
+def segments(path: str, topic: str = "*", logs: Iterable[str] | None = None) -> list[Segment]:
+    """The segments of all logs whose topic matches the glob, by log and base offset.
+
+    `logs`: only these, by the name of their directory.
+    """
+    files, root = open_directory(path)
+    if files.get_file_info(root).type != fs.FileType.Directory:
+        raise FileNotFoundError(f"{path} is not a directory: the option `path` names a broker's data directory")
+    wanted = None if logs is None else set(logs)
+    names: list[str] = []
+    for info in files.get_file_info(fs.FileSelector(root, allow_not_found=True)):
+        match = _LOG.fullmatch(info.base_name)
+        if info.type == fs.FileType.Directory and match and fnmatchcase(match[1], topic):
+            names.append(info.base_name)
+    found: list[Segment] = []
+    for name in sorted(names, key=_by_number):
+        if wanted is None or name in wanted:
+            found += _settled(files, f"{root}/{name}", name)
+    return found
+
+
+def log_segments(files: fs.FileSystem, root: str, log: str) -> list[Segment]:
+    """The segments of one log by base offset; none when it is gone."""
+    return _settled(files, f"{root}/{log}", log)
+
+
+def _by_number(log: str) -> tuple[str, int]:
+    topic, _, partition = log.rpartition("-")
+    return topic, int(partition)
+
+
+def _settled(files: fs.FileSystem, directory: str, log: str) -> list[Segment]:
+    """A listing that a second one agrees with: a directory that is read while files are renamed may miss one."""
+    found = _listing(files, directory, log)
+    for _ in range(_LISTINGS):
+        if isinstance(files, fs.LocalFileSystem):
+            before, found = [each.path for each in found], _listing(files, directory, log)
+            if [each.path for each in found] == before:
+                break
+    return found
+
+
+def _listing(files: fs.FileSystem, directory: str, log: str) -> list[Segment]:
+    found: dict[int, Segment] = {}
+    for info in files.get_file_info(fs.FileSelector(directory, allow_not_found=True)):
+        match = _SEGMENT.fullmatch(info.base_name)
+        if match and info.type == fs.FileType.File:
+            base = int(match[1])
+            if match[2] or base not in found:
+                found[base] = Segment(log, base, info.path, info.size)
+    return [found[base] for base in sorted(found)]

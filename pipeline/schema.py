@@ -1,0 +1,103 @@
+"""The columns of the three views of a log: `raw`, `offsets` and `transactions`, as Arrow schemas and as Spark's.
+
+Importable without Spark: only `spark_schema` needs it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+TIME: Final = pa.timestamp("us", tz="UTC")
+HEADERS: Final = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
+TXN_PARTITIONS: Final = pa.list_(pa.struct([pa.field("topic", pa.string()), pa.field("partition", pa.int32())]))
+
+# Where a record lies, and what its batch says of it: every view begins with these.
+_PLACE: Final = [
+    ("log", pa.string()),  # the directory: TOPIC-PARTITION
+    ("topic", pa.string()),
+    ("partition", pa.int32()),
+    ("segment", pa.int64()),  # base offset of the file
+    ("position", pa.int64()),  # of the batch in the file
+    ("batch_base_offset", pa.int64()),
+    ("batch_last_offset", pa.int64()),
+    ("batch_size", pa.int32()),  # bytes, as stored
+    ("batch_records", pa.int32()),
+    ("offset", pa.int64()),
+    ("timestamp", TIME),
+    ("timestamp_type", pa.string()),  # CreateTime, LogAppendTime
+    ("leader_epoch", pa.int32()),
+    ("producer_id", pa.int64()),
+    ("producer_epoch", pa.int16()),
+    ("sequence", pa.int32()),  # of the record; -1: none
+    ("transactional", pa.bool_()),
+    ("control", pa.string()),  # null; COMMIT, ABORT, or the name of another kind of marker
+    ("coordinator_epoch", pa.int32()),  # of COMMIT and ABORT
+    ("compression", pa.string()),
+    ("record_size", pa.int32()),  # bytes before compression, with its length field
+]
+
+RAW_FIELDS: Final = pa.schema([*_PLACE, ("key", pa.binary()), ("value", pa.binary()), ("headers", HEADERS)])
+
+OFFSETS_FIELDS: Final = pa.schema(
+    [
+        *_PLACE,
+        ("kind", pa.string()),  # Kafka's name of the record type; null: a marker
+        ("key_version", pa.int16()),
+        ("value_version", pa.int16()),
+        ("tombstone", pa.bool_()),
+        ("group", pa.string()),
+        ("commit_topic", pa.string()),
+        ("commit_partition", pa.int32()),
+        ("commit_offset", pa.int64()),
+        ("commit_leader_epoch", pa.int32()),
+        ("commit_metadata", pa.string()),
+        ("commit_timestamp", TIME),
+        ("expire_timestamp", TIME),
+        ("commit_topic_id", pa.string()),
+        ("member_id", pa.string()),  # who made the commit: headers of the batch's first record, on all of its rows
+        ("instance_id", pa.string()),
+        ("generation", pa.int32()),  # generation or member epoch
+        ("client_id", pa.string()),
+        ("commit_id", pa.int64()),  # of a commit over several batches, and the records it has
+        ("commit_size", pa.int32()),
+        ("key_json", pa.string()),  # all kinds but OffsetCommit
+        ("value_json", pa.string()),
+    ]
+)
+
+TRANSACTIONS_FIELDS: Final = pa.schema(
+    [
+        *_PLACE,
+        ("kind", pa.string()),
+        ("key_version", pa.int16()),
+        ("value_version", pa.int16()),
+        ("tombstone", pa.bool_()),
+        ("transactional_id", pa.string()),
+        ("txn_producer_id", pa.int64()),
+        ("txn_producer_epoch", pa.int16()),
+        ("txn_state", pa.string()),  # Empty, Ongoing, PrepareCommit, ...
+        ("txn_timeout_ms", pa.int32()),
+        ("txn_partitions", TXN_PARTITIONS),
+        ("txn_start", TIME),
+        ("txn_update", TIME),
+        ("key_json", pa.string()),
+        ("value_json", pa.string()),
+    ]
+)
+
+VIEWS: Final = {"raw": RAW_FIELDS, "offsets": OFFSETS_FIELDS, "transactions": TRANSACTIONS_FIELDS}
+PLACE_NAMES: Final = tuple(name for name, _ in _PLACE)
+# The logs of a view, unless the option `topic` says otherwise.
+TOPICS: Final = {"raw": "*", "offsets": "__consumer_offsets", "transactions": "__transaction_state"}
+
+
+def spark_schema(records: str) -> StructType:
+    """The same columns as Spark's types."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(VIEWS[records])

@@ -1,0 +1,84 @@
+"""Plans which slices of which segments are read, and reads them: for the data source and `scan`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pipeline.decode.batches import EVERYTHING, Bounds, Source, chunks
+from pipeline.decode.plain import decode_plain
+from pipeline.files import Segment, log_segments, open_directory, segments
+from pipeline.schema import TOPICS, VIEWS
+
+
+class Settings:
+    """The options of a read, checked."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self.path = options.get("path") or ""
+        self.records = options.get("records") or "raw"
+        if not self.path:
+            raise ValueError("the option `path` is missing: it names a broker's data directory")
+        if self.records not in VIEWS:
+            raise ValueError(f"the option `records` is one of {', '.join(VIEWS)}; {self.records!r} is none of them")
+        self.topic = options.get("topic") or TOPICS[self.records]
+        logs = options.get("logs")
+        self.logs = tuple(each.strip() for each in logs.split(",")) if logs else None
+
+    def segments(self) -> list[Segment]:
+        return segments(self.path, self.topic, self.logs)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Some offsets of one log, in the file that had them when this was planned."""
+
+    log: str
+    segment: int
+    path: str
+    size: int
+    bounds: Bounds
+
+
+def slices_of(found: list[Segment]) -> list[Slice]:
+    """The whole of every log: each segment up to where the next one begins."""
+    slices = []
+    for each, following in zip(found, [*found[1:], None], strict=True):
+        is_tail = following is None or following.log != each.log
+        end = EVERYTHING if following is None or is_tail else following.base_offset
+        slices.append(
+            Slice(each.log, each.base_offset, each.path, each.size, Bounds(each.base_offset, end, 0, is_tail))
+        )
+    return slices
+
+
+def read_slice(settings: Settings, wanted: Slice) -> Iterator[pa.RecordBatch]:
+    """The records of a slice, from wherever they are by now."""
+    files, _ = open_directory(settings.path)
+    try:
+        file = files.open_input_file(wanted.path)
+    except FileNotFoundError:
+        yield from _read_elsewhere(settings, wanted)
+        return
+    with file:
+        for chunk in chunks(file, Source(wanted.log, wanted.segment), wanted.bounds):
+            yield decode_plain(chunk, settings.records)
+
+
+def _read_elsewhere(settings: Settings, wanted: Slice) -> Iterator[pa.RecordBatch]:
+    """The file went between plan and read: cleaned into another one, or deleted with its records."""
+    files, root = open_directory(settings.path)
+    for each in slices_of(log_segments(files, root, wanted.log)):
+        first, end = max(each.bounds.first, wanted.bounds.first), min(each.bounds.end, wanted.bounds.end)
+        if first < end and each.path != wanted.path:
+            moved = Slice(each.log, each.segment, each.path, each.size, Bounds(first, end, 0, wanted.bounds.is_tail))
+            yield from read_slice(settings, moved)
+
+
+def scan(path: str, records: str = "raw", topic: str | None = None) -> Iterator[pa.RecordBatch]:
+    """The same rows without Spark, in the order of logs and offsets."""
+    settings = Settings({"path": str(path), "records": records} | ({"topic": topic} if topic else {}))
+    for each in slices_of(settings.segments()):
+        yield from read_slice(settings, each)

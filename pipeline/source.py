@@ -1,0 +1,88 @@
+"""Spark's data source `momus`: the logs of a broker as a DataFrame, and without Spark as Arrow record batches.
+
+    spark.read.format("momus").option("path", "/data/kafka").option("records", "offsets").load()
+
+| option  | meaning                                                 | default                            |
+|---------|---------------------------------------------------------|------------------------------------|
+| path    | data directory: a path, or any address pyarrow.fs opens |                                    |
+| records | view: raw, offsets, transactions (pipeline/schema.py)   | raw                                |
+| topic   | name or glob                                            | raw: all; else the view's own log  |
+| logs    | only these, by directory: a-0,b-1                       | all that match `topic`             |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from pipeline.schema import spark_schema
+from pipeline.slices import Settings, Slice, read_slice, scan, slices_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["MomusSource", "register", "scan"]
+
+_TASK_BYTES: Final = 8 << 20
+
+
+class Task(InputPartition):
+    """Slices that one Spark task reads: small segments share one."""
+
+    def __init__(self, slices: tuple[Slice, ...]) -> None:
+        super().__init__(None)
+        self.slices = slices
+
+
+def tasks_of(slices: list[Slice]) -> list[Task]:
+    """Neighbours share a task until it is worth one."""
+    tasks: list[Task] = []
+    group: list[Slice] = []
+    size = 0
+    for each in slices:
+        if group and size + each.size > _TASK_BYTES:
+            tasks.append(Task(tuple(group)))
+            group, size = [], 0
+        group.append(each)
+        size += each.size
+    if group:
+        tasks.append(Task(tuple(group)))
+    return tasks
+
+
+class MomusReader(DataSourceReader):
+    """Reads all that is there now."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    def partitions(self) -> list[InputPartition]:
+        return list(tasks_of(slices_of(self.settings.segments()))) or [Task(())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Task)
+        for each in partition.slices:
+            yield from read_slice(self.settings, each)
+
+
+class MomusSource(DataSource):
+    """What `spark.read.format("momus")` makes."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "momus"
+
+    def schema(self) -> StructType:
+        return spark_schema(Settings(self.options).records)
+
+    def reader(self, schema: StructType) -> MomusReader:
+        return MomusReader(Settings(self.options))
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format `momus` known to a session."""
+    spark.dataSource.register(MomusSource)
