@@ -32,6 +32,13 @@ def consumer_of(broker: Broker, group: str, **settings: Any) -> Consumer:
     return Consumer(basics | {key.replace("_", "."): value for key, value in settings.items()})
 
 
+def begin_at_zero(broker: Broker, topic: str, group: str, partitions: int) -> None:
+    """Commit offset 0 everywhere, as an administrator would."""
+    consumer = consumer_of(broker, group)
+    consumer.commit(offsets=[TopicPartition(topic, p, 0) for p in range(partitions)], asynchronous=False)
+    consumer.close()
+
+
 class CommittingMember(Member):
     """Commits every record as soon as it has it."""
 

@@ -1,4 +1,9 @@
-"""Five librdkafka members over sixty partitions share evenly; one after the other starts again, nothing is lost."""
+"""Five librdkafka members over sixty partitions share evenly; one after the other starts again, each record comes once.
+
+The group begins with committed offsets: where a partition has none, librdkafka 2.16 may go back to its first record in
+the midst of owning it (with Apache Kafka as well), since a rebalance outdates the answer to its ListOffsets, which
+starts a timer of 500 ms that asks for the first offset again and takes it, though the next answer has been taken.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ from collections import Counter
 import pytest
 from clientwork import share_evenly, until
 from confluent_kafka import Producer
-from members import PROMPT_GROUPS, CommittingMember, create
+from members import PROMPT_GROUPS, CommittingMember, begin_at_zero, create
 
 from momus import Broker
 
@@ -37,6 +42,7 @@ def send(broker: Broker, topic: str, stage: str) -> list[bytes]:
 @pytest.mark.parametrize("kind", ["dynamic", "static", "range"])
 def test_five_members_over_sixty_partitions_restart_one_by_one(prompt_broker, name, kind):
     create(prompt_broker, name, PARTITIONS)
+    begin_at_zero(prompt_broker, name, name, PARTITIONS)
 
     def member(number: int) -> CommittingMember:
         settings = {"group_instance_id": f"i{number}"} if kind == "static" else {}
@@ -68,11 +74,10 @@ def test_five_members_over_sixty_partitions_restart_one_by_one(prompt_broker, na
             if kind == "static":
                 assert members[turn].assigned == kept
         until(lambda: received().keys() >= set(sent), "every record arrives")
-        # librdkafka may hand out a record of a partition that it is giving back: at the seam one may come again
-        assert received().keys() == set(sent)
     finally:
         for each in members:
             each.leave()
+    assert received() == Counter(sent)
 
 
 CHILD = """
