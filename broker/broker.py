@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from broker.archive_wait import ArchiveWait
 from broker.backlog import Backlog
 from broker.commit_path import Answer, CommitPath, FetchPath
 from broker.connection import PARKED_BYTES
@@ -98,6 +99,7 @@ class Broker:
         self.partition, self.open_partitions = partitions.get, partitions.opened
         self.has_partition, self.partition_size = partitions.has, partitions.size
         self.group_shards: list[Shard] = []
+        self.archive = ArchiveWait(self)
         self._transactions: TransactionCoordinator | None = None
         self.dispatch = ConsumePath(self).dispatch
         self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots)

@@ -58,6 +58,8 @@ class BrokerConfig:
     offset_metadata_max_bytes: int
     offsets_any_broker: bool
     offsets_provenance: bool
+    archive_retain_group: str
+    archive_retain_max_bytes: int
 
     group_min_session_timeout_ms: int
     group_max_session_timeout_ms: int

@@ -47,6 +47,8 @@ def broker_gauges(broker: Broker) -> Iterator[Gauge]:
         tags = (("topic", topic), ("partition", index))
         yield "kafka.broker_offset", partition.high_watermark, tags
         yield "momus_log_bytes", partition.log.size_bytes, tags
+    for (by, topic, index), held in list(broker.archive.held_bytes.items()):
+        yield "momus_archive_held_bytes", held, (("topic", topic), ("partition", index), ("by", by))
     for index, shard in enumerate(broker.group_shards):
         if shard.log is not None:
             yield "momus_log_bytes", shard.log.size_bytes, (("topic", "__consumer_offsets"), ("partition", index))

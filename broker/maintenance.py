@@ -82,6 +82,7 @@ class Maintenance:
 
     def _topic_gone(self, topic: Topic) -> None:
         """The offsets that groups have committed on a deleted topic go too; many topics go together."""
+        self._broker.archive.forget(topic.name)
         if not self._gone:
             self._broker.in_background(self._forget_offsets())
         self._gone.setdefault(topic.name, set()).add(topic.topic_id)
@@ -125,7 +126,11 @@ class Maintenance:
             for index in range(len(topic.partitions)):
                 if broker.has_partition(topic, index):
                     try:
-                        yield from broker.partition(topic, index).maintenance(broker.now_ms)
+                        partition = broker.partition(topic, index)
+                        limit = broker.archive.retention_limit(
+                            topic.name, index, partition.log, partition.high_watermark
+                        )
+                        yield from partition.maintenance(broker.now_ms, limit)
                     except FAILURES as error:  # one bad log, not all of them
                         logger.error("retention of %s-%d: %s", topic.name, index, error)
                     yield
@@ -133,23 +138,28 @@ class Maintenance:
     def _clean(self) -> Iterator[None]:
         broker = self._broker
         for name in INTERNAL_TOPICS & broker.metadata.topics.keys():
-            yield from self._clean_shards(broker.shards_of(name))
+            yield from self._clean_shards(name, broker.shards_of(name))
         for partition in broker.open_partitions():
             if partition.topic.name not in INTERNAL_TOPICS:
-                yield from self._clean_log(partition.log, partition.last_stable_offset)
+                topic, index = partition.topic.name, partition.index
+                yield from self._clean_log(topic, index, partition.log, partition.last_stable_offset)
 
-    def _clean_shards(self, shards: Sequence[Shard]) -> Iterator[None]:
-        for shard in shards:
+    def _clean_shards(self, topic: str, shards: Sequence[Shard]) -> Iterator[None]:
+        for index, shard in enumerate(shards):
             if shard.log is not None and shard.may_be_cleaned:
-                yield from self._clean_log(shard.log, shard.journal.durable_offset, commits=True)
+                yield from self._clean_log(topic, index, shard.log, shard.journal.durable_offset, commits=True)
 
-    def _clean_log(self, log: Log, last_stable_offset: int, *, commits: bool = False) -> Iterator[None]:
+    def _clean_log(
+        self, topic: str, index: int, log: Log, stable_offset: int, *, commits: bool = False
+    ) -> Iterator[None]:
         try:
-            if self._is_dirty(log):
-                yield from log.clean(self._broker.now_ms, last_stable_offset, commits=commits)
+            if self._is_dirty(log, None):
+                limit = self._broker.archive.cleaning_limit(topic, index, log, stable_offset)
+                if limit >= stable_offset or self._is_dirty(log, limit):
+                    yield from log.clean(self._broker.now_ms, limit, commits=commits)
         except FAILURES as error:
             logger.error("cleaning %s: %s", log.directory, error)
 
-    def _is_dirty(self, log: Log) -> bool:
+    def _is_dirty(self, log: Log, limit_offset: int | None) -> bool:
         config = log.config
-        return config.compacts and log.dirty_ratio() >= config.min_cleanable_dirty_ratio
+        return config.compacts and log.dirty_ratio(None, limit_offset) >= config.min_cleanable_dirty_ratio

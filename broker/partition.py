@@ -338,9 +338,10 @@ class Partition:
 
     # ---------------------------------------------------------------- housekeeping
 
-    def maintenance(self, now_ms: int) -> Iterator[None]:
-        """Retention, expiry of producers and their snapshot, in slices of a few milliseconds."""
-        if self.log.retain(now_ms, self.high_watermark):
+    def maintenance(self, now_ms: int, limit_offset: int | None = None) -> Iterator[None]:
+        """Retention below the limit (the high watermark), expiry of producers and their snapshot, in slices of a few
+        milliseconds."""
+        if self.log.retain(now_ms, self.high_watermark if limit_offset is None else limit_offset):
             self._files.remove_before(self.log.log_start_offset)
             if self._producers is not None:
                 self._producers.aborted.drop_before(self.log.log_start_offset)

@@ -258,6 +258,8 @@ class GroupShard:
         retention_ms = self.config.offsets_retention_minutes * 60_000
         out = Outcome(ctx, self.config)
         for group_id in self._expiring[-GROUPS_A_SLICE:]:
+            if group_id == self.config.archive_retain_group:
+                continue  # its offsets say what may be removed, for as long as it takes
             group = self.groups.get(group_id)
             expired, is_all = expired_offsets(group, self.offsets, group_id, ctx.now_ms, retention_ms)
             out.records += offset_tombstones(group_id, expired)

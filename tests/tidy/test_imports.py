@@ -28,6 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     (),
     ("broker.coordinator",),
     (
+        "broker.archive_wait",
         "broker.metadata",
         "broker.metadata_plans",
         "broker.partition",

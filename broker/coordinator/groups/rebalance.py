@@ -49,6 +49,7 @@ class GroupConfig(Protocol):
     group_streams_max_size: int
     offsets_retention_minutes: int
     offsets_retention_check_interval_ms: int
+    archive_retain_group: str
 
 
 class Outcome:

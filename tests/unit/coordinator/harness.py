@@ -40,6 +40,7 @@ DEFAULTS = {
     "group_max_size": 2**31 - 1,
     "offsets_retention_minutes": 10_080,
     "offsets_retention_check_interval_ms": 600_000,
+    "archive_retain_group": "",
 }
 
 
