@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from kafka import KafkaConsumer, TopicPartition
-from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 from kafka.structs import OffsetAndMetadata
 
 COMMITS = 60
@@ -55,10 +55,13 @@ def test_serve_retain_for_a_group_keeps_commits_until_that_group_has_them(servin
     address, data = serving
     subprocess.run([sys.executable, "-m", "momus", "topic", "create", "t", "-b", address], check=True, timeout=60)
     commit(address, "g", "t", [0])
-    admin = KafkaAdminClient(bootstrap_servers=address)
-    small = {"internal.segment.bytes": "1000"}
-    admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, "__consumer_offsets", small)], raise_on_unknown=False)
-    admin.close()
+    small = ConfigEntry("internal.segment.bytes", "1000", incremental_operation=AlterConfigOpType.SET)
+    admin = AdminClient({"bootstrap.servers": address})
+    changed = admin.incremental_alter_configs(
+        [ConfigResource(ConfigResource.Type.TOPIC, "__consumer_offsets", incremental_configs=[small])]
+    )
+    for future in changed.values():
+        future.result()
     commit(address, "g", "t", list(range(1, COMMITS)))
     before = segments(data)
     assert len(before) > 3
