@@ -92,6 +92,6 @@ if __name__ == "__main__":
     import sys
 
     try:
-        print(java_home())  # noqa: T201 - what the Makefile asks for
+        print(java_home())
     except PipelineError as absent:
         sys.exit(str(absent))

@@ -39,7 +39,7 @@ _EXTRA = ("pyspark", "pyarrow", "numpy")
 def main(argv: Sequence[str]) -> int:
     """Run the job that argv names; returns the exit code."""
     if not argv or argv[0] in ("-h", "--help"):
-        print(usage())  # noqa: T201 - help is what was asked for
+        print(usage())
         return 0 if argv else 2
     name, *words = argv
     if name not in JOBS:
@@ -47,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
     absent = [package for package in _EXTRA if find_spec(package) is None]
     if absent:
         if "-h" in words or "--help" in words:
-            print(f"{usage()}\n\n{EXTRA_ABSENT}")  # noqa: T201
+            print(f"{usage()}\n\n{EXTRA_ABSENT}")
             return 0
         return _fail(f"{EXTRA_ABSENT} ({', '.join(absent)} not found)", 1)
     try:
@@ -101,7 +101,7 @@ def _pair(text: str) -> str:
 
 
 def _fail(text: str, code: int) -> int:
-    print(f"momus pipeline: {text}", file=sys.stderr)  # noqa: T201
+    print(f"momus pipeline: {text}", file=sys.stderr)
     return code
 
 
