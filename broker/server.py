@@ -17,7 +17,8 @@ from broker.directory import DataDirectory, DirectoryError
 from broker.listeners import Listener, Node, make_nodes
 
 if TYPE_CHECKING:
-    from storage.env import Env
+    from broker.control import Control
+    from storage.env import Env, MovableClock
     from storage.log import Log
 
 logger = logging.getLogger("momus.server")
@@ -41,13 +42,14 @@ class Server:
             env,
             config,
             directory,
-            nodes,
+            list(nodes),
             call_soon=lambda call: self.loop.call_soon(self._turn, call),
             start_sync=self._sync,
         )
         self.stopping = asyncio.Event()
-        self._servers: list[asyncio.Server] = []
-        self._alarm: asyncio.TimerHandle | None = None
+        self._servers: dict[Node, list[asyncio.Server]] = {}
+        self._control: Control | None = None
+        self._alarm: asyncio.Handle | None = None
         self._stepping = False
         self._requests = 0  # that had come when the last one was over
         self._sync_pool: ThreadPoolExecutor | None = None
@@ -59,8 +61,7 @@ class Server:
         self.broker.open()
         addresses = []
         for node in self.nodes:
-            for listener in node.listeners.values():
-                await self._listen(node, listener)
+            await self.listen(node)
             addresses.append(f"{node.main.host}:{node.main.port}")
         self._after_turn()
         self._sweep()
@@ -68,13 +69,55 @@ class Server:
         self._step_soon()
         return addresses
 
+    async def listen(self, node: Node) -> None:
+        """Take clients of a node, on the ports it had before if it ever had any."""
+        self._servers[node] = []
+        try:
+            for listener in node.listeners.values():
+                await self._listen(node, listener)
+        except BaseException:
+            self.close_node(node)
+            raise
+
     async def _listen(self, node: Node, listener: Listener) -> None:
         def connection() -> Any:
             return Connection(self.broker, node.node_id, listener)
 
         server = await self.loop.create_server(connection, listener.host, listener.port, backlog=1024)
         listener.port = server.sockets[0].getsockname()[1]
-        self._servers.append(server)
+        self._servers[node].append(server)
+
+    def close_node(self, node: Node) -> None:
+        """Stop listening for a node, and hang up on its clients."""
+        for server in self._servers.pop(node, ()):
+            server.close()
+        for connection in list(self.broker.connections):
+            if connection.node_id == node.node_id:
+                _close(connection)
+
+    # -- the control endpoint
+
+    @property
+    def clock(self) -> MovableClock:
+        """The clock, where there is an endpoint to move it by."""
+        clock: Any = self.broker.env.clock
+        return clock  # type: ignore[no-any-return]
+
+    async def open_control(self, host: str, port: int) -> str:
+        """Listen for those who control the broker; answers the address."""
+        from broker.control import Control
+
+        self._control = Control(self)
+        return await self._control.open(host, port)
+
+    def clock_moved(self) -> None:
+        """Do what has become due. A client has not been silent for longer because the clock was moved."""
+        now_ms = self.clock.now_ms()
+        for connection in self.broker.connections:
+            connection.last_active_ms = now_ms
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = self.loop.call_soon(self._ring)
 
     # -- the turn
 
@@ -162,23 +205,27 @@ class Server:
         if limit_ms > 0:
             for connection in list(broker.connections):
                 if now_ms - connection.last_active_ms > limit_ms and not connection.out:
-                    # one that does not read would keep a close waiting for ever
-                    (connection.transport.abort if connection.stuffed else connection.transport.close)()
+                    _close(connection)
         self.loop.call_later(min(IDLE_SWEEP_S, max(limit_ms, 100) / 2000), self._sweep)
 
     async def stop(self) -> None:
         """Stop listening, flush, and say on disk that all is well."""
-        for server in self._servers:
-            server.close()
+        if self._control is not None:
+            await self._control.close()
+        for node in self.nodes:
+            self.close_node(node)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for connection in list(self.broker.connections):
-            connection.transport.close()
         self._closing = True
         if self._sync_pool is not None:
             self._sync_pool.shutdown(wait=True)
         self.broker.close()
+
+
+def _close(connection: Connection) -> None:
+    # one that does not read would keep a close waiting for ever
+    (connection.transport.abort if connection.stuffed else connection.transport.close)()
 
 
 async def _serve(options: dict[str, Any]) -> int:
@@ -200,7 +247,11 @@ async def _serve(options: dict[str, Any]) -> int:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
-    sys.stdout.write(f"momus ready {','.join(addresses)}\n")
+    lines = [f"momus ready {','.join(addresses)}\n"]
+    if options["control"]:
+        host, _, port = options["control"].rpartition(":")
+        lines.append(f"momus control {await server.open_control(host.strip('[]'), int(port))}\n")
+    sys.stdout.write("".join(lines))
     sys.stdout.flush()
     await server.stopping.wait()
     await server.stop()
@@ -233,6 +284,7 @@ def serve(
     properties: dict[str, str] | None = None,
     log_level: str = "WARNING",
     statsd: str | None = None,
+    control: str | None = None,
 ) -> int:
     """Run a broker until it is told to stop; answers the exit code."""
     logging.basicConfig(
@@ -245,12 +297,14 @@ def serve(
         return 2
     if config.unknown:
         logger.warning("settings that momus does not know, kept but without effect: %s", ", ".join(config.unknown))
-    from storage.env import MAX_OPEN_FILES, system_env
+    from storage.env import MAX_OPEN_FILES, MovableClock, system_env
     from storage.errors import StorageError
 
     descriptors = allow_descriptors()
     open_files = min(MAX_OPEN_FILES, descriptors // 4)
     env = system_env(open_files)
+    if control:
+        env.clock = MovableClock()
     if flush == "memory":
         from storage.sim_env import MemoryFiles
 
@@ -260,6 +314,7 @@ def serve(
     options = {
         "brokers": brokers,
         "config": config,
+        "control": control,
         "connection_limit": descriptors - open_files - RESERVED_DESCRIPTORS,
         "data_dir": data_dir,
         "env": env,

@@ -7,11 +7,12 @@ commands that ask a broker import the codec when they run.
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 import click
 
-from momus import __version__, commands, offset_commands, pipeline_commands, txn_commands
+from momus import __version__, commands, control_commands, offset_commands, pipeline_commands, txn_commands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA_DIR = "./data"
+LOOPBACK = r"localhost|127\.\d+\.\d+\.\d+|\[?::1\]?"
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -58,6 +60,10 @@ def cli() -> None:
 )
 @click.option("--statsd", metavar="HOST:PORT", help="Send DogStatsD metrics there over UDP.")
 @click.option(
+    "--control", metavar="HOST:PORT", help="Where `momus clock` and `momus broker` reach this one; port 0 is allowed."
+)
+@click.option("--control-anyone", is_flag=True, help="Allow --control on an address that is not loopback.")
+@click.option(
     "--retain-for",
     metavar="GROUP",
     help="Retention and the cleaner wait until this group, the archive, has committed past what they would remove.",
@@ -71,12 +77,15 @@ def serve(
     assignments: tuple[str, ...],
     log_level: str,
     statsd: str | None,
+    control: str | None,
+    control_anyone: bool,
     retain_for: str | None,
 ) -> None:
     """Run a broker until SIGTERM or SIGINT.
 
     Settings come from --config, then KAFKA_... variables as in Kafka's Docker image, then --set; the later
-    wins. The first line on standard output is `momus ready HOST:PORT[,...]`.
+    wins. The first line on standard output is `momus ready HOST:PORT[,...]`, the second, with --control,
+    `momus control HOST:PORT`.
     """
     from momus import launch
     from momus.properties import parse_assignments, parse_environment, parse_properties
@@ -91,9 +100,14 @@ def serve(
         settings["archive.retain.group"] = retain_for
     if listen is None and "listeners" not in settings:
         listen = DEFAULT_LISTEN
-    for option, address in (("--listen", listen), ("--statsd", statsd)):
+    for option, address in (("--listen", listen), ("--statsd", statsd), ("--control", control)):
         if address is not None:
             _check_address(option, address)
+    if control is not None and not control_anyone and not re.fullmatch(LOOPBACK, control.rpartition(":")[0]):
+        raise click.BadParameter(
+            f"{control!r} is not loopback, and whoever reaches it may stop brokers: add --control-anyone",
+            param_hint="--control",
+        )
     if data_dir is None:
         data_dir = settings.get("log.dirs", settings.get("log.dir", DEFAULT_DATA_DIR)).split(",")[0]
 
@@ -109,6 +123,7 @@ def serve(
             properties=settings,
             log_level=log_level,
             statsd=statsd,
+            control=control,
         )
     )
 
@@ -168,6 +183,8 @@ for command in (
     offset_commands.offsets,
     offset_commands.storage,
     txn_commands.txn,
+    control_commands.clock,
+    control_commands.broker,
     pipeline_commands.pipeline,
 ):
     cli.add_command(command)

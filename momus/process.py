@@ -1,7 +1,8 @@
 """A broker in a subprocess, for tests: `with Broker() as broker: ... broker.bootstrap_servers`.
 
 Theory of operation. The subprocess runs `python -I momus/launch.py` on port 0 with a temporary data directory
-and prints one line, `momus ready HOST:PORT[,HOST:PORT...]`, once it serves; `start` waits for that line. Its
+and prints two lines, `momus ready HOST:PORT[,HOST:PORT...]` and `momus control HOST:PORT`, once it serves; `start`
+waits for them. Its
 standard input is a pipe that nobody writes to: when this process ends, however it ends, the pipe closes and
 the broker stops by itself. Its log goes to a file beside the data.
 
@@ -29,6 +30,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
+
+    from momus.control import Clock, Control
 
 START_LIMIT_S = 30.0
 STOP_LIMIT_S = 10.0
@@ -78,6 +81,7 @@ class Broker:
         self.log_level = log_level
         self.statsd = statsd
         self._addresses: list[str] = []
+        self._control: Control | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._owner_pid = 0
         self._temporary: str | None = None
@@ -107,6 +111,7 @@ class Broker:
                 "properties": self.config,
                 "log_level": self.log_level,
                 "statsd": self.statsd,
+                "control": "127.0.0.1:0",
             },
         }
         port_limit_s = time.monotonic() + PORT_LIMIT_S
@@ -128,6 +133,7 @@ class Broker:
             why = f"said nothing for {START_LIMIT_S:.0f} s" if code < 0 else f"ended with exit code {code}"
             raise BrokerError(f"the broker {why}\n{self.log}".rstrip())
         self._addresses = line.removeprefix("momus ready ").strip().split(",")
+        self._control = self._read_control()
         return self
 
     def stop(self) -> int:
@@ -208,6 +214,26 @@ class Broker:
         return self.bootstrap_servers
 
     @property
+    def control(self) -> Control:
+        """The endpoint that moves the broker's clock and stops virtual brokers."""
+        if self._control is None or not self.running:
+            raise BrokerError("the broker is down")
+        return self._control
+
+    @property
+    def clock(self) -> Clock:
+        """The broker's clock: `broker.clock.advance(days=8)`. A start begins with the machine's time again."""
+        return self.control.clock
+
+    def stop_broker(self, node_id: int) -> None:
+        """Stop one of several virtual brokers, counted from 1: the others lead what it led."""
+        self.control.stop_broker(node_id)
+
+    def start_broker(self, node_id: int) -> None:
+        """Start a virtual broker again, on the same port."""
+        self.control.start_broker(node_id)
+
+    @property
     def pid(self) -> int:
         """Process id of the running broker."""
         if self._process is None:
@@ -255,6 +281,14 @@ class Broker:
             )
         self._owner_pid = os.getpid()
         return _first_line(self._process, START_LIMIT_S)
+
+    def _read_control(self) -> Control:
+        """The second line, which was written together with the first."""
+        from momus.control import Control
+
+        assert self._process is not None
+        assert self._process.stdout is not None
+        return Control(self._process.stdout.readline().decode().removeprefix("momus control ").strip())
 
     def _release(self) -> None:
         """Close our ends of the pipes of a process that has ended."""

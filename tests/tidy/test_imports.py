@@ -51,7 +51,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("broker.handlers",),  # the router is handed its table of handlers and knows none of them
     ("broker.produce_path", "broker.consume_path", "broker.fetch_reply", "broker.supported"),
     ("broker.broker", "broker.directory"),
-    ("broker.control", "broker.gauges", "broker.statsd"),
+    ("broker.control", "broker.gauges", "broker.statsd", "broker.virtual_nodes"),
     ("broker.server",),
     ("broker.__main__",),
 )

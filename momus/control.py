@@ -1,0 +1,96 @@
+"""The control endpoint of a running broker, from Python: its clock, and its virtual brokers.
+
+    with Broker(brokers=3) as broker:
+        broker.clock.advance(days=8)
+        broker.stop_broker(2)
+
+Nothing of the broker is imported; it is HTTP with JSON on loopback.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+LIMIT_S = 30.0
+MILLISECOND = timedelta(milliseconds=1)
+
+
+class ControlError(RuntimeError):
+    """The broker refused, and says why."""
+
+
+class Control:
+    """One endpoint, HOST:PORT."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.clock = Clock(self)
+
+    def ask(self, method: str, path: str, body: object = None) -> object:
+        """One request and its answer. Errors: ControlError; OSError: nobody answers."""
+        from http.client import HTTPConnection
+
+        host, _, port = self.address.rpartition(":")
+        connection = HTTPConnection(host.strip("[]"), int(port), timeout=LIMIT_S)
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body))
+            response = connection.getresponse()
+            answer = json.loads(response.read())
+        finally:
+            connection.close()
+        if response.status != 200:
+            raise ControlError(answer["error"])
+        return answer
+
+    def brokers(self) -> list[dict[str, object]]:
+        """The virtual brokers: `id`, `up`, and `listeners` by name."""
+        answer = self.ask("GET", "/_admin/brokers")
+        assert isinstance(answer, list)
+        return answer
+
+    def stop_broker(self, node_id: int) -> None:
+        """Stop a virtual broker: its clients are cut off, the others lead what it led."""
+        self.ask("POST", f"/_admin/brokers/{node_id}/stop")
+
+    def start_broker(self, node_id: int) -> None:
+        """Start it again, on the same port; it takes back what it led."""
+        self.ask("POST", f"/_admin/brokers/{node_id}/start")
+
+
+class Clock:
+    """What time it is for a broker. It moves forward only."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+
+    def now(self) -> datetime:
+        """The broker's time."""
+        return datetime.fromtimestamp(self._field("GET", None, "now_ms") / 1000, UTC)
+
+    def stands(self) -> bool:
+        """Whether it has been told to stand still."""
+        return bool(self._field("GET", None, "stands"))
+
+    def advance(self, by: timedelta | None = None, **units: float) -> None:
+        """Let time pass: `advance(days=8)`, `advance(seconds=45)`, or a timedelta.
+
+        Returns when what became due has been done: members have timed out, offsets and transactions have expired.
+        """
+        delta = (by or timedelta()) + timedelta(**units)
+        self._field("POST", {"advance_ms": delta // MILLISECOND}, "now_ms")
+
+    def set(self, at: datetime) -> None:
+        """Go to a moment that has not passed, and stand there until `resume`, or until it is moved on."""
+        epoch = datetime.fromtimestamp(0, UTC)
+        self._field("POST", {"set": (at.astimezone(UTC) - epoch) // MILLISECOND}, "now_ms")
+
+    def resume(self) -> None:
+        """Run on from here."""
+        self._field("POST", {"resume": True}, "now_ms")
+
+    def _field(self, method: str, body: object, name: str) -> int:
+        answer = self._control.ask(method, "/_admin/clock", body)
+        assert isinstance(answer, dict)
+        value: int = answer[name]
+        return value
