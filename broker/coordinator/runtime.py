@@ -226,7 +226,7 @@ class Shard:
         self.state = UNLOADED
         for token in parked:
             self._host.refuse_parked(token, ErrorCode.NOT_COORDINATOR)
-        logger.warning("%s: reloading from its log", self.name)
+        logger.info("%s: reloading from its log", self.name)
         try:
             self._load()
         except KafkaError as error:
