@@ -32,7 +32,7 @@ def compiled(libs: str, *names: str) -> str:
     return f"{folder}:{libs}"
 
 
-CHECKS = ("Checks", "Records", "Groups", "Admins", "Ledger")
+CHECKS = ("Checks", "Records", "Groups", "Admins", "Transactions", "Ledger")
 
 
 @pytest.fixture(scope="session")

@@ -38,6 +38,7 @@ public final class Checks {
         Records.register();
         Groups.register();
         Admins.register();
+        Transactions.register();
         if (arguments.length == 0) {
             ON_ONE.keySet().forEach(System.out::println);
             ON_THREE.keySet().forEach(System.out::println);
