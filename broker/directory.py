@@ -143,6 +143,14 @@ class DataDirectory:
         self.logs[key] = log
         return log
 
+    def configure(self, metadata: ClusterMetadata, topic: Topic) -> None:
+        """Open logs of the topic take over its settings as they are now."""
+        config = log_config(metadata, topic)
+        for index in range(len(topic.partitions)):
+            log = self.logs.get((topic.name, index))
+            if log is not None and log.config != config:
+                log.config = config
+
     def exists(self, name: str, index: int) -> bool:
         """Whether a partition has anything on disk."""
         return self.env.files.exists(f"{self.path}/{name}-{index}")

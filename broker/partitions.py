@@ -95,6 +95,8 @@ class Partitions:
             self._doomed[topic.name] = self._doomed.get(topic.name, 0) + 1
             broker.metadata_shard.journal.then(lambda durable: self._drop_topic(topic, durable=durable))
         elif event != "created":
+            if event == "configured":
+                broker.directory.configure(broker.metadata, topic)
             for index in range(len(topic.partitions)) if event == "configured" else (moved,):
                 partition = self._open.get((topic.topic_id, index))
                 if partition is not None:
