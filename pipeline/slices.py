@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from pipeline.decode.batches import EVERYTHING, Bounds, Source, chunks
-from pipeline.decode.plain import decode_plain
+from pipeline.decode.columnar import decode_columns
 from pipeline.files import Segment, log_segments, open_directory, segments
 from pipeline.schema import TOPICS, VIEWS
 
@@ -28,7 +28,8 @@ class Settings:
         self.logs = tuple(each.strip() for each in logs.split(",")) if logs else None
 
     def segments(self) -> list[Segment]:
-        return segments(self.path, self.topic, self.logs)
+        found: list[Segment] = segments(self.path, self.topic, self.logs)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def read_slice(settings: Settings, wanted: Slice) -> Iterator[pa.RecordBatch]:
         return
     with file:
         for chunk in chunks(file, Source(wanted.log, wanted.segment), wanted.bounds):
-            yield decode_plain(chunk, settings.records)
+            yield from decode_columns(chunk, settings.records)
 
 
 def _read_elsewhere(settings: Settings, wanted: Slice) -> Iterator[pa.RecordBatch]:

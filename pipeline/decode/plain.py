@@ -49,7 +49,7 @@ def decode_plain(chunk: Chunk, records: str) -> pa.RecordBatch:
                 made_by = _made_by(record) if made_by is None else made_by
                 row |= made_by | _span(record) | _offset_columns(record, header)
             else:
-                row |= _transaction_columns(record, header)
+                row |= transaction_columns(record.key, record.value, is_control=header.is_control)
             rows.append(row)
     return pa.RecordBatch.from_pylist(rows, schema=VIEWS[records])
 
@@ -137,18 +137,14 @@ def _span(record: Record) -> Row:
     return row if len(row) == 2 else {}
 
 
-def _kind_columns(record: Record) -> Row:
-    return {
-        "key_version": i16(record.key),
-        "value_version": i16(record.value),
-        "tombstone": record.value is None,
-    }
+def _kind_columns(key: bytes | None, value: bytes | None) -> Row:
+    return {"key_version": i16(key), "value_version": i16(value), "tombstone": value is None}
 
 
 def _offset_columns(record: Record, header: BatchHeader) -> Row:
     if header.is_control:
         return {"tombstone": False}
-    row = _kind_columns(record)
+    row = _kind_columns(record.key, record.value)
     decoded = decode("offsets", record.key or b"", record.value)
     row["kind"] = decoded.kind
     key: Any = decoded.key
@@ -172,15 +168,14 @@ def _offset_columns(record: Record, header: BatchHeader) -> Row:
     return row
 
 
-def _transaction_columns(record: Record, header: BatchHeader) -> Row:
-    if header.is_control:
+def transaction_columns(raw_key: bytes | None, raw_value: bytes | None, *, is_control: bool) -> Row:
+    """What a record of `__transaction_state` says."""
+    if is_control:
         return {"tombstone": False}
-    row = _kind_columns(record)
-    decoded = decode("transactions", record.key or b"", record.value)
-    row["kind"] = decoded.kind
-    row |= {"key_json": as_json(decoded.key), "value_json": as_json(decoded.value)}
-    row["transactional_id"] = getattr(decoded.key, "transactional_id", None)
-    key, value = decoded.key, decoded.value
+    row = _kind_columns(raw_key, raw_value)
+    row["kind"], key, value = decode("transactions", raw_key or b"", raw_value)
+    row |= {"key_json": as_json(key), "value_json": as_json(value)}
+    row["transactional_id"] = getattr(key, "transactional_id", None)
     if isinstance(key, TransactionLogKey) and isinstance(value, TransactionLogValue):
         status = value.transaction_status
         row |= {

@@ -1,0 +1,66 @@
+"""Arrow arrays made of numpy's, and strings that Python does not copy.
+
+An Arrow array is laid over the whole buffer, whose values are, in turn, a field and what lies between it and the next
+one; Arrow takes every second value of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pipeline.decode.frame import Bytes, Ints, IrregularError, Mask
+from pipeline.schema import TIME
+
+_TIME_LIMIT_MS: Final = (1 << 63) // 1000
+_MAX_BYTES: Final = (1 << 31) - 64  # Arrow's offsets are i32
+Columns = list[pa.Array]
+
+
+def binaries(data: Bytes, start: Ints, size: Ints) -> pa.Array:
+    """Byte strings that lie in the buffer one behind the other; size -1 is null."""
+    count = len(start)
+    if not count:
+        return pa.array([], pa.binary())
+    if len(data.data) > _MAX_BYTES:
+        raise IrregularError("too many bytes for one array")
+    is_null = size < 0
+    has_nulls = bool(is_null.any())
+    edges = np.empty(2 * count, np.int32)
+    edges[::2] = start
+    edges[1::2] = start + (np.maximum(size, 0) if has_nulls else size)
+    buffers = [None, pa.py_buffer(edges), pa.py_buffer(data.data)]
+    woven = pa.Array.from_buffers(pa.binary(), 2 * count - 1, buffers)
+    wanted = np.arange(0, 2 * count, 2, dtype=np.int32)
+    return woven.take(pa.array(wanted, mask=is_null if has_nulls else None))
+
+
+def texts(data: Bytes, start: Ints, size: Ints) -> pa.Array:
+    """The same as strings; raises ArrowInvalid for what is not UTF-8."""
+    return binaries(data, start, size).cast(pa.string())
+
+
+def times(milliseconds: Ints, missing: Mask | None = None) -> pa.Array:
+    """Timestamps; what is before 1970 or cannot be said in microseconds is null."""
+    outside = (milliseconds < 0) | (milliseconds >= _TIME_LIMIT_MS)
+    if missing is not None:
+        outside |= missing
+    mask = outside if outside.any() else None
+    values = milliseconds if mask is None else np.where(outside, 0, milliseconds)
+    return pa.array(values * 1000, mask=mask).cast(TIME)
+
+
+def numbers(values: Ints, kind: pa.DataType, missing: Mask | None = None) -> pa.Array:
+    """Integers of a width; `missing` ones are null."""
+    return pa.array(values.astype(kind.to_pandas_dtype()), mask=missing)
+
+
+def named(index: NDArray[Any], names: Sequence[str | None]) -> pa.Array:
+    """One of a few strings for each row; -1 is null."""
+    missing = index < 0
+    indices = pa.array(index, mask=missing if missing.any() else None)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(names, pa.string())).dictionary_decode()
