@@ -1,0 +1,139 @@
+"""The three views of a log as DataFrames, whether they lie in a broker's data directory or in an archive of it.
+
+An archive has one table a view (`raw`, `offsets`, `transactions`), Parquet or Delta, divided by log and day; a data
+directory has directories TOPIC-PARTITION and is read by the data source `momus`. Jobs ask here and see no difference.
+"""
+
+from __future__ import annotations
+
+import json
+from fnmatch import translate
+from typing import TYPE_CHECKING, Final
+
+from pyarrow import fs
+from pyspark.sql import functions as F
+from pyspark.sql.types import DateType
+
+from pipeline.files import open_directory
+from pipeline.schema import VIEWS, spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+DAY: Final = "day"  # of the record's timestamp, UTC
+BEGAN: Final = "_began"  # an archive's folder: where each log of a view stood when its first rows were archived
+
+
+def offsets(spark: SparkSession, path: str) -> DataFrame:
+    """Every record of `__consumer_offsets`, decoded."""
+    return view(spark, path, "offsets")
+
+
+def transactions(spark: SparkSession, path: str) -> DataFrame:
+    """Every record of `__transaction_state`, decoded."""
+    return view(spark, path, "transactions")
+
+
+def raw(spark: SparkSession, path: str, topic: str = "*") -> DataFrame:
+    """The records of the topics that match a glob, as they are."""
+    return view(spark, path, "raw", topic)
+
+
+def view(spark: SparkSession, path: str, records: str, topic: str | None = None) -> DataFrame:
+    """One view, with the columns of pipeline/schema.py; without rows where there is nothing of it."""
+    if not is_archive(path):
+        read = spark.read.format("momus").option("path", path).option("records", records)
+        return (read.option("topic", topic) if topic else read).load()
+    found = _table(spark, path, records)
+    if topic in (None, "*"):
+        return found
+    return found.where(F.col("topic").rlike(translate(str(topic)).replace(r"\z", r"\Z")))
+
+
+def is_archive(path: str) -> bool:
+    """Whether a path holds an archive's tables; a data directory's logs are all called TOPIC-PARTITION."""
+    return any(_exists(f"{path}/{records}") for records in VIEWS)
+
+
+def coverage(spark: SparkSession, path: str, *records: str) -> DataFrame:
+    """Which offsets of each log there are, and which are missing and why: for views `offsets` and `transactions`
+    unless others are named.
+
+    log, topic, partition, from_offset, to_offset (exclusive), missing, reason (null for what is there):
+
+    | reason    | the offsets went                                                               |
+    |-----------|--------------------------------------------------------------------------------|
+    | removed   | by the cleaner, retention or DeleteRecords: a data directory cannot tell when  |
+    | before    | the same, before the archive began with this log                               |
+    | unwaited  | the same, although the archive had begun: the broker did not wait for it       |
+    """
+    found = None
+    for name in records or ("offsets", "transactions"):
+        began = _began(path, name) if is_archive(path) else None
+        part = ranges(view(spark, path, name))
+        reason = F.lit("removed")
+        if began is not None:
+            rows = [(log, offset) for log, offset in began.items()]
+            starts = spark.createDataFrame(rows, "log string, began long")
+            part = part.join(F.broadcast(starts), "log", "left")
+            reason = F.when(F.col("from_offset") < F.col("began"), "before").otherwise("unwaited")
+        part = part.select(
+            "log", "topic", "partition", "from_offset", "to_offset", "missing",
+            F.when(F.col("missing"), reason).alias("reason"),
+        )  # fmt: skip
+        found = part if found is None else found.unionByName(part)
+    assert found is not None
+    return found
+
+
+def ranges(rows: DataFrame) -> DataFrame:
+    """The offsets of each log as ranges, of what is there and of what is missing before, between."""
+    from pyspark.sql import Window
+
+    by_offset = Window.partitionBy("log").orderBy("offset")
+    each = rows.select("log", "topic", "partition", "offset")
+    before = F.coalesce(F.lag("offset").over(by_offset) + 1, F.lit(0).cast("long"))
+    marked = each.withColumn("expected", before)
+    jumps = F.col("offset") != F.col("expected")
+    gaps = marked.where(jumps).select(
+        "log", "topic", "partition", F.col("expected").alias("from_offset"), F.col("offset").alias("to_offset"),
+        F.lit(True).alias("missing"),
+    )  # fmt: skip
+    runs = (
+        marked.withColumn("run", F.sum(jumps.cast("long")).over(by_offset))
+        .groupBy("log", "topic", "partition", "run")
+        .agg(F.min("offset").alias("from_offset"), (F.max("offset") + 1).alias("to_offset"))
+        .select("log", "topic", "partition", "from_offset", "to_offset", F.lit(False).alias("missing"))
+    )
+    return runs.unionByName(gaps)
+
+
+def _table(spark: SparkSession, path: str, records: str) -> DataFrame:
+    schema = spark_schema(records)
+    table = f"{path}/{records}"
+    if not _exists(table):
+        return spark.createDataFrame([], schema)
+    if _exists(f"{table}/_delta_log"):
+        return spark.read.format("delta").load(table).select(*schema.names)
+    # Without the schema, Spark would take a log named like a date for one.
+    read = spark.read.schema(spark_schema(records).add(DAY, DateType()))
+    return read.parquet(table).select(*schema.names)
+
+
+def _began(path: str, records: str) -> dict[str, int]:
+    files, root = open_directory(arrow_address(f"{path}/{BEGAN}/{records}.json"))
+    if files.get_file_info(root).type == fs.FileType.NotFound:
+        return {}
+    with files.open_input_stream(root) as stream:
+        found: dict[str, int] = json.loads(stream.read())
+    return found
+
+
+def _exists(path: str) -> bool:
+    files, inside = open_directory(arrow_address(path))
+    return bool(files.get_file_info(inside).type == fs.FileType.Directory)
+
+
+def arrow_address(path: str) -> str:
+    """A path as pyarrow.fs spells it: Hadoop's name of S3 is s3a."""
+    return "s3://" + path.removeprefix("s3a://") if path.startswith("s3a://") else path
