@@ -24,8 +24,8 @@ from broker.coordinator.runtime import LOADING, UNLOADED
 from broker.topic_names import OFFSETS_TOPIC
 from broker.virtual_nodes import VirtualNodes
 from protocol.errors import KafkaError
-from storage.env import MovableClock
 from storage.errors import StorageError
+from storage.movable_clock import MovableClock
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -119,12 +119,12 @@ class Control:
         self._tasks.add(task)
         try:
             if len(self._tasks) > MOST_CONNECTIONS:
-                await self._send(writer, 503, {"error": f"more than {MOST_CONNECTIONS} requests at once"})
+                status, answer = 503, {"error": f"more than {MOST_CONNECTIONS} requests at once"}
             else:
                 status, answer = await self._answer(reader)
-                await self._send(writer, status, answer)
-                if status != 200:  # closed with bytes unread, the connection would be reset, and the answer lost
-                    await asyncio.wait_for(_discard(reader), LINGER_S)
+            await self._send(writer, status, answer)
+            if status != 200:  # closed with bytes unread, the connection would be reset, and the answer lost
+                await asyncio.wait_for(_discard(reader), LINGER_S)
         except TimeoutError:
             logger.info("a client goes on sending after its request was refused")
         except OSError as error:  # the client has gone

@@ -18,8 +18,9 @@ from broker.listeners import Listener, Node, make_nodes
 
 if TYPE_CHECKING:
     from broker.control import Control
-    from storage.env import Env, MovableClock
+    from storage.env import Env
     from storage.log import Log
+    from storage.movable_clock import MovableClock
 
 logger = logging.getLogger("momus.server")
 
@@ -297,14 +298,16 @@ def serve(
         return 2
     if config.unknown:
         logger.warning("settings that momus does not know, kept but without effect: %s", ", ".join(config.unknown))
-    from storage.env import MAX_OPEN_FILES, MovableClock, system_env
+    from storage.env import MAX_OPEN_FILES, system_env
     from storage.errors import StorageError
 
     descriptors = allow_descriptors()
     open_files = min(MAX_OPEN_FILES, descriptors // 4)
     env = system_env(open_files)
     if control:
-        env.clock = MovableClock()
+        from storage.movable_clock import MovableClock
+
+        env.clock = MovableClock(env.clock)
     if flush == "memory":
         from storage.sim_env import MemoryFiles
 

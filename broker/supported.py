@@ -32,6 +32,9 @@ BEYOND = """
 
 * **Whose offsets a transaction carried** (the first draft of KIP-447) is kept beside it, in a record of type 1000 that
   Kafka's tools skip, and shown by `momus txn describe`.
+* **A control endpoint** (`--control HOST:PORT`, HTTP and JSON on loopback: `/healthz`, `/readyz`, `/_admin/clock`,
+  `/_admin/brokers`) moves the clock and stops and starts virtual brokers. A partition whose only replica is stopped
+  goes to another node and comes back; Kafka would leave it without a leader.
 * **`feature.NAME=LEVEL`** as a setting does what UpdateFeatures does, and is kept.
 
 ## Different from Kafka

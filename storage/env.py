@@ -43,36 +43,6 @@ class SystemClock:
         return time.monotonic_ns() // 1_000_000
 
 
-class MovableClock(SystemClock):
-    """The machine's clock until somebody moves it: ahead, or to a moment at which it then stands; never back."""
-
-    def __init__(self) -> None:
-        self.ahead_ms = 0
-        self.stands_at_ms: int | None = None
-
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000 + self.ahead_ms if self.stands_at_ms is None else self.stands_at_ms
-
-    def advance(self, ms: int) -> None:
-        """Move on; a clock that stands goes on standing."""
-        assert ms >= 0, "time does not run backwards"
-        if self.stands_at_ms is None:
-            self.ahead_ms += ms
-        else:
-            self.stands_at_ms += ms
-
-    def stand(self, at_ms: int) -> None:
-        """Go to a moment that has not passed, and stand there."""
-        assert at_ms >= self.now_ms(), "time does not run backwards"
-        self.stands_at_ms = at_ms
-
-    def resume(self) -> None:
-        """Run on from here."""
-        if self.stands_at_ms is not None:
-            self.ahead_ms = self.stands_at_ms - time.time_ns() // 1_000_000
-            self.stands_at_ms = None
-
-
 class Rng(random.Random):
     """Random numbers and identifiers; seeded in tests, from the system otherwise."""
 

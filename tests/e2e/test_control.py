@@ -1,0 +1,351 @@
+"""The control endpoint with real clients: virtual brokers that stop and start, and a clock that moves."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from clientwork import until
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from kafka import KafkaConsumer, KafkaProducer
+
+from momus import Broker
+from momus.control import ControlError
+
+PROMPT = {"group.initial.rebalance.delay.ms": 0}
+
+
+def momus(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "momus", *arguments], capture_output=True, text=True, timeout=60)
+
+
+def ask_momus(broker: Broker, *arguments: str):
+    done = momus(*arguments, "--json", "-b", broker.bootstrap_servers)
+    assert done.returncode in (0, 1), done.stderr  # describe exits 1 where there is no such group
+    return json.loads(done.stdout)
+
+
+def exchange(address: str, request: bytes) -> bytes:
+    """Bytes as they are to the endpoint, and what comes back until it hangs up."""
+    host, _, port = address.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=20) as wire:
+        wire.sendall(request)
+        wire.shutdown(socket.SHUT_WR)
+        answer = b""
+        while data := wire.recv(65536):
+            answer += data
+    return answer
+
+
+def post(path: str, body: bytes, length: object = None) -> bytes:
+    return b"POST %s HTTP/1.1\r\nContent-Length: %s\r\n\r\n" % (
+        path.encode(),
+        str(len(body) if length is None else length).encode(),
+    ) + body
+
+
+CLOCK = "/_admin/clock"
+WRONG = {
+    "nothing": (b"", 400),
+    "no HTTP": (b"hello\r\n\r\n", 400),
+    "half a head": (b"GET /healthz HTTP/1.1\r\nHo", 400),
+    "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400),
+    "HTTP/2": (b"GET / HTTP/2.0\r\n\r\n", 505),
+    "no such path": (b"GET /_admin HTTP/1.1\r\n\r\n", 404),
+    "no such method": (b"DELETE /_admin/clock HTTP/1.1\r\n\r\n", 405),
+    "a head too long": (b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 100_000 + b"\r\n\r\n", 431),
+    "a header that is none": (b"GET /healthz HTTP/1.1\r\nX\r\n\r\n", 400),
+    "a web page": (b"GET /healthz HTTP/1.1\r\nOrigin: http://example.org\r\n\r\n", 403),
+    "chunks": (b"POST /_admin/clock HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 501),
+    "a body too long": (post(CLOCK, b"x" * 1_000_000), 413),
+    "a length too long": (post(CLOCK, b"", "9" * 5000), 413),
+    "a length that is none": (post(CLOCK, b"{}", "-2"), 400),
+    "half a body": (post(CLOCK, b"{", 100), 400),
+    "two lengths": (b"POST /_admin/clock HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}", 400),
+    "no JSON": (post(CLOCK, b"{'a': 1}"), 400),
+    "JSON too deep": (post(CLOCK, b"[" * 60_000), 400),
+    "no object": (post(CLOCK, b"[1]"), 400),
+    "no word": (post(CLOCK, b"{}"), 400),
+    "an unknown word": (post(CLOCK, b'{"back": 1}'), 400),
+    "two words": (post(CLOCK, b'{"advance_ms": 1, "resume": true}'), 400),
+    "no number": (post(CLOCK, b'{"advance_ms": "1"}'), 400),
+    "a truth for a number": (post(CLOCK, b'{"advance_ms": true}'), 400),
+    "back in time": (post(CLOCK, b'{"advance_ms": -1}'), 400),
+    "to the past": (post(CLOCK, b'{"set": 1}'), 400),
+    "to the end of all time": (post(CLOCK, b'{"advance_ms": %d}' % 10**30), 400),
+    "resume false": (post(CLOCK, b'{"resume": false}'), 400),
+    "no such broker": (post("/_admin/brokers/7/stop", b""), 404),
+    "a broker that is no number": (post("/_admin/brokers/%C2%B2/stop", b""), 404),
+    "something to say": (post("/_admin/brokers/1/start", b'{"a": 1}'), 400),
+    "the last broker": (post("/_admin/brokers/1/stop", b""), 409),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_bad_request_is_refused_with_its_reason_in_json(shared_broker, what):
+    request, status = WRONG[what]
+    head, _, body = exchange(shared_broker.control.address, request).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 %d " % status), head
+    assert json.loads(body)["error"]
+    assert json.loads(exchange(shared_broker.control.address, b"GET /healthz HTTP/1.0\r\n\r\n").split(b"\r\n\r\n")[1])
+
+
+def test_silent_clients_keep_nobody_out(shared_broker):
+    host, _, port = shared_broker.control.address.rpartition(":")
+    silent = [socket.create_connection((host, int(port))) for _ in range(31)]
+    assert shared_broker.control.ask("GET", "/healthz") == {"status": "ok"}
+    silent.append(socket.create_connection((host, int(port))))
+    with pytest.raises(ControlError, match="32 requests at once"):
+        shared_broker.control.ask("GET", "/healthz")
+    for wire in silent:
+        wire.close()
+    until(lambda: shared_broker.control.ask("GET", "/readyz") == {"status": "ready"}, "the endpoint is free again")
+
+
+def test_clock_stands_moves_and_runs_on():
+    with Broker() as broker:
+        assert abs(broker.clock.now() - datetime.now(UTC)) < timedelta(seconds=30)
+        at = datetime.now(UTC).replace(microsecond=0) + timedelta(days=400)
+        broker.clock.set(at)
+        assert (broker.clock.now(), broker.clock.stands()) == (at, True)
+        broker.clock.advance(hours=1, milliseconds=1)
+        assert broker.clock.now() == at + timedelta(hours=1, milliseconds=1)
+        broker.clock.resume()
+        assert not broker.clock.stands()
+        until(lambda: broker.clock.now() > at + timedelta(hours=1, milliseconds=1), "the clock runs")
+        producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
+        producer.send("t", b"x").get(20)
+        producer.close()
+        assert broker.stop() == 0
+
+
+def commit(broker: Broker, group: str, offset: int) -> None:
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group})
+    consumer.commit(offsets=[TopicPartition("t", 0, offset)], asynchronous=False)
+    consumer.close()
+
+
+def committed(broker: Broker, group: str) -> int:
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group})
+    try:
+        offset: int = consumer.committed([TopicPartition("t", 0)], timeout=20)[0].offset
+    finally:
+        consumer.close()
+    return offset
+
+
+def test_offsets_expire_under_the_moved_clock_and_stay_expired():
+    with Broker() as broker:
+        momus("topic", "create", "t", "-b", broker.bootstrap_servers)
+        commit(broker, "old", 5)
+        broker.clock.advance(days=6)
+        commit(broker, "new", 6)
+        assert committed(broker, "old") == 5
+        broker.clock.advance(days=1, hours=1)
+        assert (committed(broker, "old"), committed(broker, "new")) == (-1001, 6)
+        broker.kill()
+        broker.start()
+        assert (committed(broker, "old"), committed(broker, "new")) == (-1001, 6)
+
+
+def test_member_that_is_silent_times_out_under_the_moved_clock(shared_broker, name):
+    producer = KafkaProducer(bootstrap_servers=shared_broker.bootstrap_servers)
+    producer.send(name, b"x").get(20)
+    producer.close()
+    consumer = KafkaConsumer(
+        name,
+        bootstrap_servers=shared_broker.bootstrap_servers,
+        group_id=name,
+        group_instance_id="one",
+        session_timeout_ms=45_000,
+        auto_offset_reset="earliest",
+    )
+    next(consumer)
+    consumer.close()  # a static member: it does not leave
+    (member,) = ask_momus(shared_broker, "group", "describe", name)[0]["members"]
+    assert member["instance_id"] == "one"
+    shared_broker.clock.advance(seconds=46)
+    described = ask_momus(shared_broker, "group", "describe", name)[0]
+    assert (described["state"], described["members"]) == ("Empty", [])
+
+
+def test_transaction_is_aborted_and_its_id_forgotten_under_the_moved_clock(shared_broker, name):
+    settings = {"bootstrap.servers": shared_broker.bootstrap_servers, "transactional.id": name}
+    producer = Producer({**settings, "transaction.timeout.ms": 600_000})
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    producer.produce(name, b"never")
+    producer.flush(20)
+    shared_broker.clock.advance(minutes=11)
+    with pytest.raises(KafkaException):
+        producer.commit_transaction(20)
+    consumer = Consumer(
+        {
+            "bootstrap.servers": shared_broker.bootstrap_servers,
+            "group.id": name,
+            "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
+        }
+    )
+    consumer.subscribe([name])
+    seen = []
+    until(lambda: seen.append(consumer.poll(0.5)) or any(m is not None and m.error() for m in seen), "the end is told")
+    consumer.close()
+    assert [m.value() for m in seen if m is not None and not m.error()] == []
+    assert name in momus("txn", "list", "-b", shared_broker.bootstrap_servers).stdout
+    shared_broker.clock.advance(days=8)
+    assert name not in momus("txn", "list", "-b", shared_broker.bootstrap_servers).stdout
+
+
+def test_records_are_removed_by_age_under_the_moved_clock(shared_broker, name):
+    create = ("topic", "create", name, "-c", "retention.ms=3600000", "-c", "segment.ms=60000")
+    assert momus(*create, "-b", shared_broker.bootstrap_servers).returncode == 0
+    producer = KafkaProducer(bootstrap_servers=shared_broker.bootstrap_servers)
+    producer.send(name, b"old").get(20)
+    shared_broker.clock.advance(hours=2)
+    described = ask_momus(shared_broker, "topic", "describe", name)[0]["partitions"][0]
+    producer.close()
+    assert (described["start"], described["end"]) == (1, 1)
+
+
+class Reader(threading.Thread):
+    """A consumer of the group that commits what it has read, until told to stop."""
+
+    def __init__(self, servers: str, topic: str) -> None:
+        super().__init__(daemon=True)
+        self.settings = {
+            "bootstrap.servers": servers,
+            "group.id": topic,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+        self.topic = topic
+        self.seen: Counter[bytes] = Counter()
+        self.refused = 0
+        self.wanted = threading.Event()
+        self.start()
+
+    def run(self) -> None:
+        consumer = Consumer(self.settings)
+        consumer.subscribe([self.topic])
+        try:
+            while not self.wanted.is_set():
+                message = consumer.poll(0.2)
+                if message is None or message.error():
+                    continue
+                self.seen[message.value()] += 1
+                try:
+                    consumer.commit(message, asynchronous=False)
+                except KafkaException:  # its coordinator has moved, or its group changes: the next one commits more
+                    self.refused += 1
+        finally:
+            consumer.close()
+
+
+def test_clients_survive_brokers_that_stop_and_start_and_nothing_is_lost(name):
+    with Broker(brokers=3, config=PROMPT) as broker:
+        assert momus("topic", "create", name, "-p", "6", "-b", broker.bootstrap_servers).returncode == 0
+        reader = Reader(broker.bootstrap_servers, name)
+        failed = []
+        producer = Producer(
+            {"bootstrap.servers": broker.bootstrap_servers, "enable.idempotence": True, "linger.ms": 1}
+        )
+        sent = 0
+
+        def send(count: int) -> None:
+            nonlocal sent
+            for _ in range(count):
+                producer.produce(
+                    name, b"%d" % sent, partition=sent % 6, on_delivery=lambda e, m: failed.append(e) if e else None
+                )
+                sent += 1
+                producer.poll(0)
+
+        for node_id in (1, 2, 3, 2, 1):
+            send(60)
+            broker.stop_broker(node_id)
+            send(60)
+            assert producer.flush(30) == 0
+            broker.start_broker(node_id)
+        send(60)
+        assert producer.flush(30) == 0
+        assert failed == []
+        until(lambda: len(reader.seen) == sent, "every record is read", 60)
+        reader.wanted.set()
+        reader.join(30)
+        (group,) = ask_momus(broker, "group", "describe", name)
+        assert {row["partition"]: row["lag"] for row in group["offsets"]} == dict.fromkeys(range(6), 0)
+        assert broker.stop() == 0
+        assert "Traceback" not in broker.log
+
+
+def test_stopped_broker_refuses_connections_until_it_starts(trio):
+    address = trio.bootstrap_servers.split(",")[1]
+    host, _, port = address.rpartition(":")
+    with socket.create_connection((host, int(port))) as wire:
+        trio.stop_broker(2)
+        wire.settimeout(20)
+        assert wire.recv(1) == b""
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((host, int(port)))
+    trio.stop_broker(2)  # once more does no harm
+    trio.start_broker(2)
+    socket.create_connection((host, int(port))).close()
+    assert [broker["up"] for broker in trio.control.brokers()] == [True] * 3
+
+
+def test_commands_move_the_clock_and_stop_brokers(trio):
+    control = ("--control", trio.control.address)
+    assert momus("broker", "stop", "3", *control).stdout == "stopped 3\n"
+    assert "3  stopped  " in momus("broker", "list", *control).stdout
+    assert momus("broker", "start", "3", *control).stdout == "started 3\n"
+    before = trio.clock.now()
+    assert momus("clock", "advance", "1h30m", *control).returncode == 0
+    assert trio.clock.now() - before >= timedelta(minutes=90)
+    assert momus("clock", "set", "2099-01-01T00:00Z", *control).returncode == 0
+    assert momus("clock", "show", *control).stdout == "2099-01-01T00:00:00+00:00, standing\n"
+    assert momus("clock", "resume", *control).returncode == 0
+    for words, code in (
+        (("clock", "advance", "soon"), 2),
+        (("clock", "advance", "9" * 20 + "d"), 2),
+        (("clock", "set", "2000-01-01"), 1),
+        (("clock", "set", "yesterday"), 2),
+        (("broker", "stop", "9"), 1),
+    ):
+        done = momus(*words, *control)
+        assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:0", "example.org:1", "127.example.org:1", "[::]:0"])
+def test_endpoint_is_not_opened_to_the_world_unless_told(tmp_path, address):
+    done = momus("serve", "--control", address, "--data-dir", str(tmp_path))
+    assert done.returncode == 2
+    assert "is not loopback" in done.stderr
+
+
+@pytest.mark.parametrize(("options", "lines"), [((), 1), (("--control", "127.0.0.1:0"), 2)])
+def test_endpoint_is_named_in_a_line_of_its_own(tmp_path, options, lines):
+    command = [sys.executable, "-m", "momus", "serve", "--listen", "127.0.0.1:0", "-d", str(tmp_path), *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        told = [first, *process.stdout.read().splitlines(keepends=True)]
+    assert [line.rsplit(" ", 1)[0] for line in told] == ["momus ready", "momus control"][:lines]
+    assert process.returncode == 0
+
+
+def test_port_that_is_taken_ends_in_one_line(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = momus("serve", "--listen", "127.0.0.1:0", "-d", str(tmp_path), "--control", f"127.0.0.1:{port}")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert str(port) in done.stderr

@@ -1,0 +1,48 @@
+"""The clock that may be moved forward, and stand."""
+
+from __future__ import annotations
+
+import pytest
+
+from storage.movable_clock import MovableClock
+from storage.sim_env import ManualClock
+
+
+def test_clock_runs_with_the_other_until_it_is_moved():
+    real = ManualClock(1000)
+    clock = MovableClock(real)
+    real.advance(5)
+    assert clock.now_ms() == 1005
+    clock.advance(100)
+    real.advance(5)
+    assert (clock.now_ms(), clock.monotonic_ms()) == (1110, real.monotonic_ms())
+
+
+def test_clock_that_stands_moves_when_told_and_runs_on_from_there():
+    real = ManualClock(1000)
+    clock = MovableClock(real)
+    clock.stand(2000)
+    real.advance(300)
+    assert clock.now_ms() == 2000
+    clock.advance(50)
+    assert clock.now_ms() == 2050
+    clock.resume()
+    real.advance(7)
+    assert clock.now_ms() == 2057
+    clock.resume()
+    assert clock.now_ms() == 2057
+
+
+def test_clock_that_stood_while_the_other_passed_it_goes_on_from_where_it_stood():
+    real = ManualClock(1000)
+    clock = MovableClock(real)
+    clock.stand(1000)
+    real.advance(60_000)
+    clock.resume()
+    assert clock.now_ms() == 1000
+
+
+@pytest.mark.parametrize("move", [lambda clock: clock.advance(-1), lambda clock: clock.stand(999)])
+def test_clock_does_not_go_back(move):
+    with pytest.raises(AssertionError, match="backwards"):
+        move(MovableClock(ManualClock(1000)))
