@@ -102,6 +102,8 @@ def test_values_are_typed_and_trimmed():
         ("listeners", "", "must not be empty"),
         ("group.min.session.timeout.ms", "9999999", "group.max.session.timeout.ms"),
         ("offsets.topic.compression.codec", "9", "0 to 4"),
+        ("offsets.topic.segment.bytes", "1048575", "at least 1048576"),
+        ("transaction.state.log.segment.bytes", "1", "at least 1048576"),
     ],
 )
 def test_wrong_value_is_refused_with_key_value_and_reason(key, text, reason):
