@@ -7,7 +7,7 @@ directory has directories TOPIC-PARTITION and is read by the data source `momus`
 from __future__ import annotations
 
 import json
-from fnmatch import translate
+from fnmatch import fnmatchcase, translate
 from typing import TYPE_CHECKING, Final
 
 from pyarrow import fs
@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DateType
 
 from pipeline.files import open_directory
-from pipeline.schema import VIEWS, spark_schema
+from pipeline.schema import PLACE_NAMES, TOPICS, VIEWS, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,8 +35,18 @@ def transactions(spark: SparkSession, path: str) -> DataFrame:
 
 
 def raw(spark: SparkSession, path: str, topic: str = "*") -> DataFrame:
-    """The records of the topics that match a glob, as they are."""
-    return view(spark, path, "raw", topic)
+    """The records of the topics that match a glob, as they are.
+
+    An archive has the internal topics decoded: their keys, values and headers are null here, their places are not.
+    """
+    found = view(spark, path, "raw", topic)
+    if is_archive(path):
+        for records in ("offsets", "transactions"):
+            if fnmatchcase(TOPICS[records], topic):
+                place = [name for name in found.columns if name in PLACE_NAMES]
+                part = view(spark, path, records).select(*place)
+                found = found.unionByName(part, allowMissingColumns=True)
+    return found
 
 
 def view(spark: SparkSession, path: str, records: str, topic: str | None = None) -> DataFrame:
@@ -45,9 +55,7 @@ def view(spark: SparkSession, path: str, records: str, topic: str | None = None)
         read = spark.read.format("momus").option("path", path).option("records", records)
         return (read.option("topic", topic) if topic else read).load()
     found = _table(spark, path, records)
-    if topic in (None, "*"):
-        return found
-    return found.where(F.col("topic").rlike(translate(str(topic)).replace(r"\z", r"\Z")))
+    return found if topic in (None, "*") else found.where(F.col("topic").rlike(f"^{translate(str(topic))}"))
 
 
 def is_archive(path: str) -> bool:
@@ -113,11 +121,16 @@ def _table(spark: SparkSession, path: str, records: str) -> DataFrame:
     table = f"{path}/{records}"
     if not _exists(table):
         return spark.createDataFrame([], schema)
-    if _exists(f"{table}/_delta_log"):
+    if is_delta(table):
         return spark.read.format("delta").load(table).select(*schema.names)
     # Without the schema, Spark would take a log named like a date for one.
     read = spark.read.schema(spark_schema(records).add(DAY, DateType()))
     return read.parquet(table).select(*schema.names)
+
+
+def is_delta(table: str) -> bool:
+    """Whether a table is one of Delta Lake."""
+    return _exists(f"{table}/_delta_log")
 
 
 def _began(path: str, records: str) -> dict[str, int]:

@@ -1,0 +1,80 @@
+"""The job `offsets`: what groups have committed, now or at any time, what changed in between, and who did it.
+
+momus pipeline offsets --input ./data
+momus pipeline offsets --input ./archive --as-of 2026-01-31T12:00:00
+momus pipeline offsets --input ./archive --diff 2026-01-31T12:00:00 2026-01-31T13:00:00+01:00
+momus pipeline offsets --input ./archive --history --group bar --output ./history
+momus pipeline offsets --input ./archive --follow --output ./commits      # history, kept current
+"""
+
+from __future__ import annotations
+
+import argparse
+from fnmatch import translate
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from pipeline import commits, tables
+from pipeline.errors import PipelineError
+from pipeline.jobs.follow import add_follow_arguments, follow
+from pipeline.jobs.output import emit
+from pipeline.times import time_argument
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NEEDS_KAFKA: Final = False
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What only this job knows."""
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--as-of", type=time_argument, metavar="TIME", help="what was committed then (ISO 8601, UTC)")
+    what.add_argument("--history", action="store_true", help="every change, by log and offset")
+    what.add_argument(
+        "--diff", type=time_argument, nargs=2, metavar=("TIME", "TIME"), help="what the second time has otherwise"
+    )
+    parser.add_argument("--group", metavar="GLOB", help="only these groups")
+    parser.add_argument("--topic", metavar="GLOB", help="only offsets of these topics")
+    add_follow_arguments(parser)
+
+
+def run(spark: SparkSession, args: argparse.Namespace) -> int:
+    """Print or write what was asked for."""
+    if args.follow:
+        if args.as_of or args.diff or args.history or args.group or args.topic:
+            raise PipelineError("--follow keeps the history of all groups: it goes with no other choice")
+        return follow(spark, args, "offsets", fold)
+    changes = commits.effective(tables.offsets(spark, args.input))
+    emit(spark, choose(changes, args), args.output, args.format)
+    return 0
+
+
+def choose(changes: DataFrame, args: argparse.Namespace) -> DataFrame:
+    """The rows that the command line asks for."""
+    for column in ("group", "topic"):
+        if pattern := getattr(args, column):
+            changes = changes.where(F.col(column).rlike(f"^{translate(pattern)}"))
+    if args.diff:
+        return commits.diff(changes, *args.diff).orderBy("group", "topic", "partition")
+    if args.history:
+        return commits.history(changes).orderBy("log", "effective_offset", "log_offset")
+    return commits.latest(changes, args.as_of).orderBy("group", "topic", "partition")
+
+
+def fold(rows: DataFrame, state: dict[str, DataFrame]) -> tuple[dict[str, DataFrame], dict[str, DataFrame]]:
+    """New rows on top of what earlier ones have left: (rows to add to tables, the new state).
+
+    State: `latest`, the last change of every key, and `open`, the records that no marker has decided yet or whose
+    commit is not whole yet.
+    """
+    known = rows.unionByName(state["open"]) if "open" in state else rows
+    changes = commits.effective(known)
+    before = state.get("latest")
+    both = changes if before is None else changes.unionByName(before)
+    fresh = commits.history(both)
+    if before is not None:
+        old = before.select("log", "log_offset", "effective_offset")
+        fresh = fresh.join(old, ["log", "log_offset", "effective_offset"], "left_anti")
+    return {"history": fresh}, {"latest": commits.last_changes(both), "open": commits.undecided(known)}

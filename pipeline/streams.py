@@ -1,0 +1,84 @@
+"""The views of a log as streams, and how long a streaming query runs: once over what is there, or until stopped."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.types import DateType
+
+from pipeline import tables
+from pipeline.schema import spark_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+LOOK_S: Final = 1  # between two looks at a query's progress
+
+
+def add_stream_arguments(parser: argparse.ArgumentParser) -> None:
+    """How a streaming job runs."""
+    parser.add_argument(
+        "--every", type=float, metavar="SECONDS", help="stay, and look for news that often; without it, once and done"
+    )
+    parser.add_argument(
+        "--max-bytes", type=int, default=1 << 28, metavar="N", help="of the logs a micro-batch [268435456]"
+    )
+
+
+def stream_of(
+    spark: SparkSession, path: str, records: str, topic: str | None = None, max_bytes: int | None = None
+) -> DataFrame:
+    """One view, new rows as they come, with the columns of pipeline/schema.py."""
+    schema = spark_schema(records)
+    if tables.is_archive(path):
+        table = f"{path}/{records}"
+        if tables.is_delta(table):
+            return spark.readStream.format("delta").load(table).select(*schema.names)
+        read = spark.readStream.schema(spark_schema(records).add(tables.DAY, DateType()))
+        return read.parquet(table).select(*schema.names)
+    stream = spark.readStream.format("momus").option("path", path).option("records", records)
+    if topic is not None:
+        stream = stream.option("topic", topic)
+    if max_bytes is not None:
+        stream = stream.option("maxBytesPerTrigger", str(max_bytes))
+    return stream.load()
+
+
+def trigger(writer: DataStreamWriter, every_s: float | None) -> DataStreamWriter:
+    """Once over all that is there, in as many micro-batches as the limit makes of it; or again and again."""
+    if every_s is None:
+        return writer.trigger(availableNow=True)
+    return writer.trigger(processingTime=f"{int(every_s * 1000)} milliseconds")
+
+
+def run_until_done(queries: list[StreamingQuery], look: Callable[[], None] = lambda: None) -> None:
+    """Wait for all queries, calling `look` now and then and once more at the end; SIGTERM and SIGINT end them well.
+
+    Errors:  StreamingQueryException: the first that failed; the others are stopped.
+    """
+    stopped: list[int] = []
+
+    def stop(number: int, _: Any) -> None:
+        stopped.append(number)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        for query in queries:
+            while not query.awaitTermination(LOOK_S) and not stopped:
+                look()
+        if stopped:
+            for query in queries:
+                query.stop()
+        look()
+    finally:
+        for query in queries:
+            if query.isActive:
+                query.stop()
+        for number, handler in before.items():
+            signal.signal(number, handler)
