@@ -1,0 +1,1 @@
+"""Did exactly-once hold? Checks over the logs, each a pure function from DataFrames to one of findings."""

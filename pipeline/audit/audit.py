@@ -1,0 +1,91 @@
+"""The audit as a whole: the three views of the logs in, findings, doubts, coverage and transactions out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from pipeline.audit import commits as of_groups
+from pipeline.audit import endings, members, sequences
+from pipeline.audit import transactions as txns
+from pipeline.audit.findings import doubts, sure
+from pipeline.audit.places import batches, coverage, logs, with_lost
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What came out.
+
+    findings      one row each, with the log position that proves it; none that something missing could explain
+    doubts        how many places of each kind and log something missing could explain
+    coverage      one row a log: what of it was there
+    transactions  one row each, with markers, data and offsets
+    """
+
+    findings: DataFrame
+    doubts: DataFrame
+    coverage: DataFrame
+    transactions: DataFrame
+
+    def tables(self) -> dict[str, DataFrame]:
+        """By the name they are written under."""
+        return {
+            "findings": self.findings,
+            "doubts": self.doubts,
+            "coverage": self.coverage,
+            "transactions": self.transactions,
+        }
+
+
+def audit(raw: DataFrame, offsets: DataFrame, states: DataFrame) -> Audit:
+    """raw must hold the batches of all logs, `__consumer_offsets` included; the others are the views of their names.
+
+    Each input is read once, and what is needed of it kept: batches, not records, of the data.
+    """
+    found = batches(raw).persist()
+    offsets = with_lost(offsets).persist()
+    states = with_lost(states).persist()
+    known = logs(found)
+    data = txns.with_end(found).persist()
+    all_commits = of_groups.commits(offsets)
+    told = txns.transactions(states).persist()
+    expected = txns.expected_markers(told)
+    actual = txns.markers(found)
+    pairs = txns.matched(expected, actual).persist()
+    missing = endings.untold(expected, pairs)
+    by_group = members.with_group(offsets)
+    topic_ids = all_commits.select(F.col("commit_topic").alias("topic"), F.col("commit_topic_id").alias("topic_id"))
+    candidates = reduce(
+        lambda one, other: one.unionByName(other),
+        [
+            sequences.stale_epochs(found),
+            sequences.sequence_faults(found),
+            endings.wrong_markers(pairs),
+            endings.untold_partitions(missing, data, known),
+            endings.stray_markers(actual, pairs, states),
+            endings.foreign_data(data, pairs),
+            endings.hanging(data, told, missing, known, states, newest(actual, offsets, states)),
+            of_groups.regressions(of_groups.effective(all_commits)),
+            of_groups.incomplete(offsets),
+            members.stale_generations(by_group),
+            members.stale_epochs(by_group, topic_ids.where("topic_id is not null").distinct()),
+        ],
+    ).persist()
+    return Audit(
+        findings=sure(candidates).orderBy("log", "offset", "kind"),
+        doubts=doubts(candidates).orderBy("kind", "log"),
+        coverage=coverage(found).orderBy("log"),
+        transactions=txns.details(told, pairs, data, all_commits),
+    )
+
+
+def newest(actual: DataFrame, offsets: DataFrame, states: DataFrame) -> DataFrame:
+    """The last time that a broker, and not a client, wrote into a log: `newest`, one row."""
+    times = [rows.select("timestamp") for rows in (actual, offsets, states)]
+    return reduce(lambda one, other: one.unionByName(other), times).agg(F.max("timestamp").alias("newest"))

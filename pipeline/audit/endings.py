@@ -1,0 +1,177 @@
+"""How transactions ended: markers that are missing, wrong or nobody's, and transactions that nobody will end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from pipeline.audit.findings import (
+    HANGING_TRANSACTION,
+    MARKER_AGAINST_DECISION,
+    MARKER_WITHOUT_TRANSACTION,
+    STALE_PRODUCER_EPOCH,
+    TRANSACTION_WITHOUT_MARKER,
+    findings,
+)
+from pipeline.audit.transactions import COMPLETE, KEY
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+GRACE_S: Final = 10  # a coordinator looks for what has timed out that often
+UNREAD: Final = 2**62  # as many offsets are lost in a log that is not there at all
+
+
+def wrong_markers(pairs: DataFrame) -> DataFrame:
+    """Markers that say the opposite of what the coordinator had decided."""
+    rows = (
+        pairs.where("control != decision")
+        .withColumn("offset", F.col("marker_offset"))
+        .withColumn("producer_epoch", F.col("marker_epoch"))
+        .withColumn("proof_log", F.col("coordinator_log"))
+        .withColumn("proof_offset", F.col("prepared_offset"))
+    )
+    detail = F.format_string("the marker says %s, the coordinator decided %s", "control", "decision")
+    return findings(rows, MARKER_AGAINST_DECISION, detail)
+
+
+def untold(expected: DataFrame, pairs: DataFrame) -> DataFrame:
+    """Partitions that complete transactions named and that have no marker of theirs."""
+    return expected.where(F.col("state").isin(*COMPLETE)).join(pairs.select(*KEY, "log"), [*KEY, "log"], "left_anti")
+
+
+def untold_partitions(missing: DataFrame, data: DataFrame, known: DataFrame) -> DataFrame:
+    """Rows of `untold`, held against what is known of the logs. `known`: rows of places.logs."""
+    first = F.min_by(F.struct("offset", "lost_before"), "offset")
+    begun = data.groupBy("log", "producer_id", "producer_epoch").agg(first.alias("data"))
+    rows = (
+        missing.join(known.drop("topic"), "log", "left")
+        .join(begun, ["log", "producer_id", "producer_epoch"], "left")
+        .withColumnRenamed("log", "proof_log")
+        .withColumn("proof_offset", F.col("data.offset"))
+        .withColumn("log", F.col("coordinator_log"))
+        .withColumn("segment", F.col("coordinator_segment"))
+        .withColumn("offset", F.col("completed_offset"))
+        .withColumn("timestamp", F.col("decided"))
+    )
+    # a log that began after the decision is that of another topic with the same name
+    younger = F.col("data").isNull() & (F.col("first_timestamp") > F.col("decided"))
+    lost = F.when(F.col("end_offset").isNull() | younger, F.lit(UNREAD)).otherwise(
+        F.col("log_lost") - F.coalesce("data.lost_before", F.lit(0))
+    )
+    detail = F.format_string("%s is complete, and %s has no %s marker of it", "transactional_id", "proof_log", "decision")
+    return findings(rows, TRANSACTION_WITHOUT_MARKER, detail, lost)
+
+
+def stray_markers(actual: DataFrame, pairs: DataFrame, states: DataFrame) -> DataFrame:
+    """Markers that belong to no transaction of any coordinator."""
+    rows = (
+        actual.join(
+            pairs.select("log", F.col("marker_offset").alias("offset")), ["log", "offset"], "left_anti"
+        )
+        .join(_homes(states), "producer_id", "left")
+        .crossJoin(F.broadcast(_lost_states(states)))
+    )
+    detail = F.format_string(
+        "a %s marker of producer %d, epoch %d, and no coordinator had such a transaction here",
+        "control", "producer_id", "producer_epoch",
+    )  # fmt: skip
+    return findings(rows, MARKER_WITHOUT_TRANSACTION, detail, F.coalesce("home_lost", "all_lost"))
+
+
+def foreign_data(data: DataFrame, pairs: DataFrame) -> DataFrame:
+    """Data of another epoch than the transaction that its marker ended."""
+    ends = pairs.select(
+        "log",
+        F.col("marker_offset").alias("ended_by"),
+        "transactional_id",
+        F.col("producer_epoch").alias("right_epoch"),
+        F.col("coordinator_log").alias("proof_log"),
+        F.col("prepared_offset").alias("proof_offset"),
+    )
+    rows = (
+        data.join(ends, ["log", "ended_by"])
+        .where("producer_epoch != right_epoch")
+        .where("known_epoch is null or known_epoch <= producer_epoch")  # else sequences.stale_epochs says so
+    )
+    detail = F.format_string(
+        "producer %d wrote with epoch %d into a transaction of epoch %d", "producer_id", "producer_epoch", "right_epoch"
+    )
+    return findings(rows, STALE_PRODUCER_EPOCH, detail)
+
+
+def hanging(
+    data: DataFrame, found: DataFrame, missing: DataFrame, known: DataFrame, states: DataFrame, newest: DataFrame
+) -> DataFrame:
+    """Open data whose transaction nobody is going to end. `newest`: the last time any broker wrote down."""
+    last = F.max_by(F.struct("state", "producer_id", "producer_epoch", "started", "timeout_ms", "decided"), "number")
+    now = found.groupBy("coordinator_log", "transactional_id").agg(
+        last.alias("txn"), F.max_by("partitions", "number").alias("partitions"), F.max("last_offset").alias("at")
+    )
+    named = now.select(
+        F.col("txn.producer_id").alias("producer_id"),
+        F.explode("partitions").alias("place"),
+        F.concat("place.topic", F.lit("-"), "place.partition").alias("log"),
+        "transactional_id",
+        "txn",
+        F.col("coordinator_log").alias("proof_log"),
+        F.col("at").alias("proof_offset"),
+    )
+    first = F.min_by(F.struct("offset", "segment", "timestamp", "producer_epoch", "lost_before"), "offset")
+    opened = (
+        data.where("ended_by is null").groupBy("log", "producer_id").agg(first.alias("first")).select(
+            "log", "producer_id", "first.*"
+        )
+    )  # fmt: skip
+    told = missing.select("log", "producer_id").distinct()
+    rows = (
+        opened.join(told, ["log", "producer_id"], "left_anti")
+        .join(named, ["log", "producer_id"], "left")
+        .join(_homes(states), "producer_id", "left")
+        .crossJoin(F.broadcast(_lost_states(states)))
+        .crossJoin(F.broadcast(newest))
+        .join(known.select("log", "log_lost"), "log")
+        .withColumn("state", _open_state())
+        .where("state is not null")
+    )
+    lost = F.col("log_lost") - F.col("lost_before") + F.coalesce("home_lost", "all_lost")
+    detail = F.format_string(
+        "producer %d, epoch %d, has records from here on without a marker: %s", "producer_id", "producer_epoch", "state"
+    )
+    return findings(rows, HANGING_TRANSACTION, detail, lost)
+
+
+def _open_state() -> Column:
+    """Why open data will stay open; null: its transaction is on its way."""
+    txn = F.col("txn")
+    late = F.expr(f"newest > txn.started + make_dt_interval(0, 0, 0, txn.timeout_ms / 1000 + {GRACE_S})")
+    slow = F.expr(f"newest > txn.decided + make_dt_interval(0, 0, 0, {GRACE_S})")
+    return (
+        F.when(txn.isNull(), F.lit("no coordinator knows of a transaction"))
+        .when(
+            (txn["state"] == "Ongoing") & (txn["producer_epoch"] == F.col("producer_epoch")),
+            F.when(late, F.lit("it has timed out and was not aborted")),
+        )
+        .when(txn["state"].isin("PrepareCommit", "PrepareAbort"), F.when(slow, F.lit("it was decided and not ended")))
+        .otherwise(F.lit("its coordinator has nothing open"))
+    )
+
+
+def _homes(states: DataFrame) -> DataFrame:
+    """Producer id -> offsets lost in the log of its coordinator."""
+    lost = states.groupBy("log").agg(F.max("lost_before").alias("home_lost"))
+    return (
+        states.where("txn_producer_id is not null")
+        .select("log", F.col("txn_producer_id").alias("producer_id"))
+        .distinct()
+        .join(lost, "log")
+        .groupBy("producer_id")
+        .agg(F.max("home_lost").alias("home_lost"))
+    )
+
+
+def _lost_states(states: DataFrame) -> DataFrame:
+    """Offsets lost in all coordinators' logs; a number beyond all bounds when there is none."""
+    lost = states.groupBy("log").agg(F.max("lost_before").alias("lost"))
+    return lost.agg(F.coalesce(F.sum("lost"), F.lit(UNREAD)).alias("all_lost"))

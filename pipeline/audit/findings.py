@@ -1,0 +1,81 @@
+"""What a finding is: its kind, the place in a log that proves it, and what that place contradicts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+STALE_PRODUCER_EPOCH: Final = "stale-producer-epoch"
+STALE_GENERATION: Final = "stale-generation"
+STALE_MEMBER_EPOCH: Final = "stale-member-epoch"
+OFFSET_REGRESSION: Final = "offset-regression"
+DUPLICATE_SEQUENCE: Final = "duplicate-sequence"
+MISSING_SEQUENCE: Final = "missing-sequence"
+REORDERED_SEQUENCE: Final = "reordered-sequence"
+HANGING_TRANSACTION: Final = "hanging-transaction"
+TRANSACTION_WITHOUT_MARKER: Final = "transaction-without-marker"
+MARKER_WITHOUT_TRANSACTION: Final = "marker-without-transaction"
+MARKER_AGAINST_DECISION: Final = "marker-against-decision"
+INCOMPLETE_COMMIT: Final = "incomplete-commit"
+
+# kind -> what it means for whoever reads the records
+KINDS: Final = {
+    STALE_PRODUCER_EPOCH: "a producer that had been replaced still wrote",
+    STALE_GENERATION: "a member of an older generation still committed",
+    STALE_MEMBER_EPOCH: "a member committed for a partition that was not its own at that epoch",
+    OFFSET_REGRESSION: "a group went back: what lies between was read again",
+    DUPLICATE_SEQUENCE: "the same records were appended twice",
+    MISSING_SEQUENCE: "records that the producer counted are not in the log",
+    REORDERED_SEQUENCE: "records were appended in another order than they were sent",
+    HANGING_TRANSACTION: "nobody will end this transaction: readers of committed records stop here",
+    TRANSACTION_WITHOUT_MARKER: "the transaction is complete, but this partition was never told",
+    MARKER_WITHOUT_TRANSACTION: "a marker ends a transaction that nobody coordinated",
+    MARKER_AGAINST_DECISION: "the marker says the opposite of what was decided",
+    INCOMPLETE_COMMIT: "a part of a commit is there, and the rest is not",
+}
+
+_COLUMNS: Final = {
+    "log": "string",
+    "segment": "bigint",
+    "offset": "bigint",
+    "timestamp": "timestamp",
+    "producer_id": "bigint",
+    "producer_epoch": "smallint",
+    "transactional_id": "string",
+    "group": "string",
+    "proof_log": "string",
+    "proof_offset": "bigint",
+    "detail": "string",
+    "lost": "bigint",
+}
+
+
+def findings(rows: DataFrame, kind: str, detail: Column, lost: Column | None = None) -> DataFrame:
+    """Rows of a check as findings; columns that the check does not have are null.
+
+    lost: offsets that are missing where they could explain it. 0 makes a finding, more makes a doubt.
+    """
+    named = rows.withColumn("detail", detail).withColumn("lost", F.lit(0) if lost is None else lost)
+    made = [
+        (F.col(f"`{name}`") if name in named.columns else F.lit(None)).cast(kind_of).alias(name)
+        for name, kind_of in _COLUMNS.items()
+    ]
+    return named.select(F.lit(kind).alias("kind"), *made)
+
+
+def sure(candidates: DataFrame) -> DataFrame:
+    """Those that nothing missing could explain."""
+    return candidates.where("lost = 0").drop("lost")
+
+
+def doubts(candidates: DataFrame) -> DataFrame:
+    """How many of each kind could not be decided in each log, and the first of them."""
+    return (
+        candidates.where("lost > 0")
+        .groupBy("kind", "log")
+        .agg(F.count(F.lit(1)).alias("undecided"), F.min("offset").alias("first_offset"))
+    )

@@ -1,0 +1,121 @@
+"""Whether members were entitled to commit: the generation of classic groups, the epochs of the newer protocols.
+
+The rule for the newer ones is KAFKA-19779's: a commit counts when assignment epoch <= its epoch <= member epoch. A group's
+records lie in the log of its offsets, so what held when a commit was written is what stands before it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from pipeline.audit.findings import STALE_GENERATION, STALE_MEMBER_EPOCH, findings
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+GROUPS: Final = ("GroupMetadata", "ConsumerGroupMetadata", "StreamsGroupMetadata")
+MEMBERS: Final = ("ConsumerGroupCurrentMemberAssignment", "StreamsGroupCurrentMemberAssignment")
+_PARTS: Final = "array<struct<topicId: string, partitions: array<int>, assignmentEpochs: array<int>>>"
+_MEMBER: Final = f"memberEpoch int, assignedPartitions {_PARTS}, partitionsPendingRevocation {_PARTS}"
+
+
+def with_group(offsets: DataFrame) -> DataFrame:
+    """Commits of members, each with the last record of its group and of its member before it (rows with lost_before)."""
+    by_group = Window.partitionBy("log", "group").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    by_member = Window.partitionBy("log", "group", "member").orderBy("offset").rowsBetween(
+        Window.unboundedPreceding, -1
+    )  # fmt: skip
+    value = F.col("value_json")
+    state = F.struct("offset", "lost_before", "kind", "tombstone", "generation_then", "value_json")
+    named = F.get_json_object("key_json", "$.memberId")
+    return (
+        offsets.where("group is not null")
+        .withColumn("member", F.coalesce(named, "member_id"))
+        .withColumn("generation_then", F.get_json_object(value, "$.generation").cast("int"))
+        .withColumn("group_then", F.last(F.when(F.col("kind").isin(*GROUPS), state), ignorenulls=True).over(by_group))
+        .withColumn("member_then", F.last(F.when(F.col("kind").isin(*MEMBERS), state), ignorenulls=True).over(by_member))
+        .where("kind = 'OffsetCommit' and not tombstone and generation >= 0")
+    )
+
+
+def stale_generations(rows: DataFrame) -> DataFrame:
+    """Commits in classic groups below the generation the group had reached."""
+    found = (
+        rows.where("group_then.kind = 'GroupMetadata' and not group_then.tombstone")
+        .where("generation < group_then.generation_then")
+        .withColumn("proof_log", F.col("log"))
+        .withColumn("proof_offset", F.col("group_then.offset"))
+    )
+    detail = F.format_string(
+        "%s committed in generation %d, the group was in %d",
+        F.coalesce("member_id", F.lit("a member")), "generation", "group_then.generation_then",
+    )  # fmt: skip
+    return findings(found, STALE_GENERATION, detail, F.col("lost_before") - F.col("group_then.lost_before"))
+
+
+def stale_epochs(rows: DataFrame, topic_ids: DataFrame) -> DataFrame:
+    """Commits of members with an epoch they did not have, or for a partition that was not theirs at that epoch.
+
+    topic_ids: topic, topic_id. What streams groups own are tasks, which only their topology maps to partitions: of
+    those only an epoch above the member's is told.
+    """
+    ids = topic_ids.groupBy("topic").agg(F.collect_set("topic_id").alias("ids"))
+    member = F.from_json("member_then.value_json", _MEMBER)
+    newer = F.col("group_then.kind").isin(*GROUPS[1:]) & ~F.col("group_then.tombstone")
+    found = (
+        rows.where(newer & F.col("member_then").isNotNull() & ~F.col("member_then.tombstone"))
+        .withColumn("then", member)
+        .withColumn("streams", F.col("member_then.kind") == MEMBERS[1])
+        .join(F.broadcast(ids.withColumnRenamed("topic", "commit_topic")), "commit_topic", "left")
+        .withColumn("owned_at", _assignment_epoch())
+        .withColumn("why", _why())
+        .where("why is not null")
+        .withColumn("proof_log", F.col("log"))
+        .withColumn("proof_offset", F.col("member_then.offset"))
+    )
+    detail = F.format_string(
+        "%s committed %s-%d with epoch %d, %s",
+        F.coalesce("member_id", F.lit("a member")), "commit_topic", "commit_partition", "generation", "why",
+    )  # fmt: skip
+    return findings(found, STALE_MEMBER_EPOCH, detail, F.col("lost_before") - F.col("member_then.lost_before"))
+
+
+def _assignment_epoch() -> Column:
+    """The epoch at which the member got the partition of the commit; null: it is not its own; -1: of unknown epoch."""
+    mine = F.concat(
+        F.coalesce("then.assignedPartitions", F.array()), F.coalesce("then.partitionsPendingRevocation", F.array())
+    )
+    wanted = F.col("commit_topic_id")
+    of_topic = F.filter(
+        mine,
+        lambda part: F.when(wanted.isNotNull(), part["topicId"] == wanted).otherwise(
+            F.array_contains("ids", part["topicId"])
+        ),
+    )
+    pairs = F.flatten(
+        F.transform(
+            of_topic,
+            lambda part: F.transform(
+                part["partitions"],
+                lambda number, at: F.struct(
+                    number.alias("number"),
+                    F.coalesce(F.get(part["assignmentEpochs"], at), F.lit(-1)).alias("epoch"),
+                ),
+            ),
+        )
+    )
+    return F.get(F.filter(pairs, lambda pair: pair["number"] == F.col("commit_partition")), F.lit(0))["epoch"]
+
+
+def _why() -> Column:
+    mine, epoch = F.col("then.memberEpoch"), F.col("generation")
+    unnamed = F.col("commit_topic_id").isNull() & F.col("ids").isNull()
+    return (
+        F.when(epoch > mine, F.format_string("the member had epoch %d", mine))
+        .when((epoch == mine) | F.col("streams") | unnamed, F.lit(None))
+        .when(F.col("owned_at").isNull(), F.lit("the partition was not its own"))
+        .when(epoch < F.col("owned_at"), F.format_string("the partition became its own at epoch %d", "owned_at"))
+    )

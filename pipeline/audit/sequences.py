@@ -1,0 +1,133 @@
+"""What producers counted: epochs that go back, sequences that come twice, not at all, or late.
+
+Sequences are numbers modulo 2**31. They are unrolled by adding up the signed distances between neighbours, so that a
+batch can be held against the highest sequence before it, and one that comes late does not make all that follow wrong.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from pipeline.audit.findings import (
+    DUPLICATE_SEQUENCE,
+    MISSING_SEQUENCE,
+    REORDERED_SEQUENCE,
+    STALE_PRODUCER_EPOCH,
+    findings,
+)
+from pipeline.audit.places import SEQUENCES
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def stale_epochs(found: DataFrame) -> DataFrame:
+    """Batches and markers whose producer had a higher epoch in the same log before."""
+    before = Window.partitionBy("log", "producer_id").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    rows = (
+        found.where("producer_id >= 0")
+        .withColumn("known", F.max(F.struct("producer_epoch", (-F.col("offset")).alias("minus"))).over(before))
+        .where("producer_epoch < known.producer_epoch")
+        .withColumn("proof_log", F.col("log"))
+        .withColumn("proof_offset", -F.col("known.minus"))
+    )
+    detail = F.format_string(
+        "producer %d wrote with epoch %d after epoch %d at offset %d",
+        "producer_id", "producer_epoch", "known.producer_epoch", "proof_offset",
+    )  # fmt: skip
+    return findings(rows, STALE_PRODUCER_EPOCH, detail)
+
+
+def sequence_faults(found: DataFrame) -> DataFrame:
+    """Ranges of sequences that are missing, appended twice, or appended late."""
+    rows = _unrolled(found)
+    late = rows.where("first <= highest")
+    earlier = rows.select(
+        "log",
+        "producer_id",
+        "producer_epoch",
+        F.col("first").alias("other_first"),
+        F.col("last").alias("other_last"),
+        F.col("offset").alias("other_offset"),
+    )
+    same = ["log", "producer_id", "producer_epoch"]
+    overlaps = (
+        late.join(earlier, same)
+        .where("other_offset < offset and other_first <= last and other_last >= first")
+        .groupBy(*same, "offset")
+        .agg(F.max("other_offset").alias("proof_offset"))
+    )
+    late = late.join(overlaps, [*same, "offset"], "left").withColumn("proof_log", F.col("log"))
+    twice = late.where("proof_offset is not null")
+    reordered = late.where("proof_offset is null").withColumn("proof_offset", F.col("highest_offset"))
+    filled = reordered.select(*same, F.col("first").alias("late_first"), F.col("last").alias("late_last"))
+    return (
+        findings(twice, DUPLICATE_SEQUENCE, _text("%s were appended before, at offset %d", "proof_offset"))
+        .unionByName(findings(reordered, REORDERED_SEQUENCE, _text("%s came after higher ones", None)))
+        .unionByName(_missing(rows, filled))
+    )
+
+
+def _unrolled(found: DataFrame) -> DataFrame:
+    """Batches of data with first and last sequence unrolled, and the highest one before in the same epoch."""
+    same = Window.partitionBy("log", "producer_id", "producer_epoch").orderBy("offset")
+    before = same.rowsBetween(Window.unboundedPreceding, -1)
+    base, previous = F.col("base_sequence"), F.lag("base_sequence").over(same)
+    half = SEQUENCES // 2
+    step = F.pmod(base - previous + half, F.lit(SEQUENCES)) - half
+    producer = Window.partitionBy("log", "producer_id").orderBy("offset")
+    return (
+        found.where("producer_id >= 0")
+        .withColumn("before_in_log", F.lag("lost_before", 1, 0).over(producer))
+        .where("base_sequence is not null")
+        .withColumn("step", F.coalesce(step, base))
+        .withColumn("first", F.sum("step").over(same.rowsBetween(Window.unboundedPreceding, 0)))
+        .withColumn("last", F.col("first") + F.col("last_offset") - F.col("offset"))
+        .withColumn("top", F.max(F.struct("last", "offset", "lost_before")).over(before))
+        .withColumn("highest", F.coalesce("top.last", F.lit(-1)))
+        .withColumn("highest_offset", F.col("top.offset"))
+        .withColumn("lost_since", F.col("lost_before") - F.coalesce("top.lost_before", "before_in_log"))
+    )
+
+
+def _missing(rows: DataFrame, filled: DataFrame) -> DataFrame:
+    """Jumps ahead, except those that were filled later, and those that fit into what is missing of the log."""
+    same = ["log", "producer_id", "producer_epoch"]
+    jumps = (
+        rows.where("first > highest + 1")
+        .withColumn("count", F.col("first") - F.col("highest") - 1)
+        .withColumn("proof_log", F.col("log"))
+        .withColumn("proof_offset", F.col("highest_offset"))
+    )
+    inside = (F.col("late_first") > F.col("highest")) & (F.col("late_last") < F.col("first"))
+    by_late = (
+        jumps.join(filled, same)
+        .where(inside)
+        .groupBy(*same, "offset")
+        .agg(F.sum(F.col("late_last") - F.col("late_first") + 1).alias("found_late"))
+    )
+    jumps = (
+        jumps.join(by_late, [*same, "offset"], "left")
+        .withColumn("count", F.col("count") - F.coalesce("found_late", F.lit(0)))
+        .where("count > 0")
+    )
+    first = F.pmod(F.col("highest") + 1, F.lit(SEQUENCES))
+    last = F.pmod(F.col("first") - 1, F.lit(SEQUENCES))
+    detail = F.format_string(
+        "sequences %d to %d of producer %d, epoch %d, are not in the log before this one: %d records",
+        first, last, "producer_id", "producer_epoch", "count",
+    )  # fmt: skip
+    # a record takes an offset: fewer lost offsets than missing records cannot explain them
+    lost = F.when(F.col("lost_since") >= F.col("count"), F.col("lost_since")).otherwise(F.lit(0))
+    return findings(jumps, MISSING_SEQUENCE, detail, lost)
+
+
+def _text(what: str, place: str | None) -> Column:
+    sequences = F.format_string(
+        "sequences %d to %d of producer %d, epoch %d,",
+        "base_sequence", F.pmod(F.col("last"), F.lit(SEQUENCES)), "producer_id", "producer_epoch",
+    )  # fmt: skip
+    return F.format_string(what, sequences, place) if place else F.format_string(what, sequences)

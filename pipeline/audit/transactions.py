@@ -1,0 +1,194 @@
+"""Every transaction that `__transaction_state` tells of, with the markers, data and offsets that other logs have of it.
+
+A transaction's marker is found by producer id, epoch and partition. Under transactions v2 these three are unique. Before,
+a producer keeps its epoch, and the k-th marker belongs to the k-th transaction; where the numbers differ, the time tells:
+a marker belongs to the last transaction that was decided before it was written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from pipeline.audit.places import DATA_KINDS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+PREPARED: Final = ("PrepareCommit", "PrepareAbort")
+COMPLETE: Final = ("CompleteCommit", "CompleteAbort")
+KEY: Final = ("coordinator_log", "transactional_id", "number")  # of a transaction
+
+
+def transactions(states: DataFrame) -> DataFrame:
+    """One row a transaction, from the records of its coordinator (with lost_before).
+
+    producer_epoch is null where its beginning is not in the log: then nothing is known of who was allowed to write.
+    """
+    order = Window.partitionBy("log", "transactional_id").orderBy("offset")
+    state, before = F.col("txn_state"), F.lag("txn_state").over(order)
+    ongoing = state == "Ongoing"
+    rest = F.coalesce(~before.isin("Ongoing", *PREPARED), F.lit(True))
+    begins = (
+        (ongoing & ~F.coalesce(before == "Ongoing", F.lit(False)))
+        | (state.isin(*PREPARED) & rest)
+        | (state.isin(*COMPLETE) & ~F.coalesce(before.isin(*PREPARED), F.lit(False)))
+    )
+    rows = (
+        states.where("kind = 'TransactionLog'")
+        .withColumn("begins", begins.cast("int"))
+        .withColumn("number", F.sum("begins").over(order.rowsBetween(Window.unboundedPreceding, 0)))
+        .where(ongoing | state.isin(*PREPARED, *COMPLETE))
+        .where("number > 0")
+    )
+    decided, done = F.col("txn_state").isin(*PREPARED), F.col("txn_state").isin(*COMPLETE)
+    ongoing = F.col("txn_state") == "Ongoing"
+    prepared_at, done_at = F.when(decided, F.col("offset")), F.when(done, F.col("offset"))
+    last_state = F.max_by("txn_state", "offset")
+    return rows.groupBy(F.col("log").alias("coordinator_log"), "transactional_id", "number").agg(
+        F.min_by("segment", "offset").alias("coordinator_segment"),
+        F.min("offset").alias("first_offset"),
+        F.max("offset").alias("last_offset"),
+        F.min_by("txn_producer_id", "offset").alias("producer_id"),
+        F.min_by("txn_producer_epoch", F.when(ongoing, F.col("offset"))).alias("producer_epoch"),
+        F.min_by("txn_producer_epoch", prepared_at).alias("marker_epoch"),
+        last_state.alias("state"),
+        F.when(last_state.isin("PrepareCommit", "CompleteCommit"), "COMMIT")
+        .when(last_state.isin("PrepareAbort", "CompleteAbort"), "ABORT")
+        .alias("decision"),
+        F.max("txn_timeout_ms").alias("timeout_ms"),
+        F.max("txn_start").alias("started"),
+        F.max(F.when(decided, F.col("txn_update"))).alias("decided"),
+        F.max(F.when(done, F.col("txn_update"))).alias("completed"),
+        F.max_by("txn_partitions", F.when(ongoing | decided, F.col("offset"))).alias("partitions"),
+        F.min(prepared_at).alias("prepared_offset"),
+        F.min(done_at).alias("completed_offset"),
+    )
+
+
+def expected_markers(found: DataFrame) -> DataFrame:
+    """One row a partition that was to be told how a decided transaction ended."""
+    return found.where("marker_epoch is not null").select(
+        *KEY,
+        F.explode("partitions").alias("place"),
+        F.concat("place.topic", F.lit("-"), "place.partition").alias("log"),
+        "producer_id",
+        "producer_epoch",
+        "marker_epoch",
+        "decision",
+        "state",
+        "decided",
+        "prepared_offset",
+        "coordinator_segment",
+        "completed_offset",
+    )
+
+
+def markers(found: DataFrame) -> DataFrame:
+    """The markers among batches."""
+    return found.where(F.col("control").isin(*DATA_KINDS)).select(
+        "log",
+        "segment",
+        "offset",
+        "timestamp",
+        "producer_id",
+        "producer_epoch",
+        "control",
+        "coordinator_epoch",
+        "lost_before",
+    )
+
+
+def matched(expected: DataFrame, actual: DataFrame) -> DataFrame:
+    """Pairs of an expected marker (KEY, log) and an actual one (log, offset); each actual one at most once."""
+    same = ["log", "producer_id", "marker_epoch"]
+    wanted = Window.partitionBy(*same)
+    rows = expected.withColumn(
+        "rank", F.row_number().over(wanted.orderBy("decided", "prepared_offset"))
+    ).withColumn("wanted", F.count(F.lit(1)).over(wanted))
+    there = Window.partitionBy(*same)
+    marks = (
+        actual.withColumnRenamed("producer_epoch", "marker_epoch")
+        .withColumnRenamed("offset", "marker_offset")
+        .withColumn("marker_rank", F.row_number().over(there.orderBy("marker_offset")))
+        .withColumn("there", F.count(F.lit(1)).over(there))
+        .select(*same, "marker_offset", "marker_rank", "there", "control", "segment", "timestamp")
+    )
+    pairs = rows.join(marks, same).where(
+        F.when(F.col("wanted") == F.col("there"), F.col("rank") == F.col("marker_rank")).otherwise(
+            F.col("decided") <= F.col("timestamp")
+        )
+    )
+    best = Window.partitionBy("log", "marker_offset").orderBy(F.desc("rank"))
+    return pairs.withColumn("best", F.row_number().over(best)).where("best = 1").drop("best", "wanted", "there")
+
+
+def with_end(data: DataFrame) -> DataFrame:
+    """Transactional rows of logs with `ended_by`: the offset of the marker that ended theirs; null: it is open.
+
+    Seen from the end of the log: a frame that shrinks would be read again for every row. `known_epoch` is the highest
+    that the producer had before, markers included.
+    """
+    earlier = Window.partitionBy("log", "producer_id").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    later = (
+        Window.partitionBy("log", "producer_id")
+        .orderBy(F.desc("offset"))
+        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    marker = F.when(F.col("control").isNotNull(), F.struct("offset", "control"))
+    return (
+        data.where("transactional and producer_id >= 0")
+        .withColumn("known_epoch", F.max("producer_epoch").over(earlier))
+        .withColumn("end", F.last(marker, ignorenulls=True).over(later))
+        .withColumn("ended_by", F.col("end.offset"))
+        .withColumn("ended_as", F.col("end.control"))
+        .drop("end")
+        .where("control is null")
+    )
+
+
+def details(found: DataFrame, pairs: DataFrame, data: DataFrame, commits: DataFrame) -> DataFrame:
+    """Transactions with all that other logs have of them: `markers`, `data`, `offsets`, each an array in order.
+
+    data: rows of `with_end`; commits: offset commits with `ended_by`, as `pipeline.audit.commits.commits` makes them.
+    """
+    place = F.struct("log", "segment", F.col("marker_offset").alias("offset"), "control", "timestamp")
+    marks = pairs.groupBy(*KEY).agg(F.sort_array(F.collect_list(place)).alias("markers"))
+    ends = pairs.select("log", F.col("marker_offset").alias("ended_by"), *KEY)
+    runs = (
+        data.where("topic != '__consumer_offsets'")
+        .join(ends, ["log", "ended_by"])
+        .groupBy(*KEY, "log")
+        .agg(
+            F.min("offset").alias("first_offset"),
+            F.max("last_offset").alias("last_offset"),
+            F.sum("read_records").alias("records"),
+        )
+        .groupBy(*KEY)
+        .agg(F.sort_array(F.collect_list(F.struct("log", "first_offset", "last_offset", "records"))).alias("data"))
+    )
+    commit = F.struct(
+        "group",
+        "commit_topic",
+        "commit_partition",
+        "commit_offset",
+        "generation",
+        "member_id",
+        "instance_id",
+        "client_id",
+        "log",
+        "segment",
+        "offset",
+    )
+    groups = (
+        commits.where("transactional")
+        .join(ends, ["log", "ended_by"])
+        .groupBy(*KEY)
+        .agg(F.sort_array(F.collect_list(commit)).alias("offsets"))
+    )
+    made = found
+    for part in (marks, runs, groups):
+        made = made.join(part, list(KEY), "left")
+    return made.orderBy("coordinator_log", "first_offset")

@@ -1,0 +1,83 @@
+"""The job `audit`: did exactly-once hold? Each finding with the log position that proves it; 1 when there is one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from pipeline import tables
+from pipeline.audit.audit import Audit, audit
+from pipeline.errors import PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NEEDS_KAFKA: Final = False
+MOST_SHOWN: Final = 100
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What only this job knows."""
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON, one a line")
+
+
+def run(spark: SparkSession, args: argparse.Namespace) -> int:
+    """Audit a data directory or an archive; tables go to --output."""
+    made = audit_of(spark, args.input)
+    found = made.findings.count()
+    if args.output:
+        for name, table in made.tables().items():
+            write(spark, table, f"{args.output}/{name}", args.format)
+    for row in made.findings.limit(MOST_SHOWN).collect() if found <= MOST_SHOWN else made.findings.take(MOST_SHOWN):
+        _say(json.dumps(row.asDict(), default=str) if args.json else _line(row))
+    for line in [] if args.json else summary(made, found):
+        _say(line)
+    return 1 if found else 0
+
+
+def audit_of(spark: SparkSession, path: str) -> Audit:
+    """The audit of all logs under a path; it must have read every record of them."""
+    raw = tables.raw(spark, path)
+    made = audit(raw, tables.offsets(spark, path), tables.transactions(spark, path))
+    read, there = made.coverage.groupBy().sum("records").collect()[0][0] or 0, raw.count()
+    if read != there:
+        raise PipelineError(f"{there} records were read and {read} audited: the logs changed meanwhile, audit again")
+    return made
+
+
+def write(spark: SparkSession, table: DataFrame, path: str, kind: str) -> int:
+    """Write a table and count what is there then; returns the rows."""
+    rows = table.count()
+    table.write.format(kind).mode("overwrite").save(path)
+    written = spark.read.format(kind).load(path).count()
+    if rows != written:
+        raise PipelineError(f"{path} has {written} rows, {rows} were to be written")
+    return rows
+
+
+def summary(made: Audit, found: int) -> list[str]:
+    """What a reader wants to know first, in lines."""
+    seen = made.transactions.groupBy("state").count().orderBy("state").collect()
+    states = ", ".join(f"{row['count']} {row['state']}" for row in seen) or "none"
+    lines = [f"transactions: {states}"]
+    for row in made.coverage.where("not complete").collect():
+        lines.append(
+            f"coverage: {row['log']} begins at offset {row['start_offset']} and lacks {row['missing_inside']} records "
+            f"in {row['gaps']} gaps"
+        )
+    for row in made.doubts.collect():
+        lines.append(
+            f"undecided: {row['undecided']} x {row['kind']} in {row['log']}, the first at offset "
+            f"{row['first_offset']}: what is missing could explain them"
+        )
+    return [*lines, f"findings: {found}"]
+
+
+def _line(row: Any) -> str:
+    proof = f" (against {row['proof_log']} offset {row['proof_offset']})" if row["proof_log"] else ""
+    return f"{row['kind']}: {row['log']} segment {row['segment']} offset {row['offset']}: {row['detail']}{proof}"
+
+
+def _say(text: str) -> None:
+    print(text)

@@ -1,0 +1,292 @@
+"""Each kind of fault, written into a log of its own among sound ones: exactly that finding, with the place that proves it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from made_logs import ABORT, COMMIT, STATES, Logs
+
+from broker.coordinator.transaction import State
+from pipeline.audit.audit import Audit, audit
+
+CO = "__consumer_offsets"
+TOPIC_ID = b"\1" * 16
+
+
+class Fault(NamedTuple):
+    """kind at offset of log (None: no finding), and what its sentence must say."""
+
+    kind: str | None
+    log: str = ""
+    offset: int = 0
+    says: str = ""
+
+
+def sound(logs: Logs) -> Fault:
+    log = "sound-0"
+    logs.data(log, 3)
+    logs.data(log, 5, pid=1, epoch=0, sequence=0)
+    logs.data(log, 5, pid=1, epoch=0, sequence=5)
+    logs.data(log, 1, pid=1, epoch=1, sequence=0)
+    logs.transaction("sound", 2, 0, log)
+    logs.transaction("sound", 2, 0, log, kind=ABORT, sequence=2)
+    logs.state(f"{STATES}-0", "sound", State.EMPTY, 2, 1)
+    logs.transaction("sound", 2, 1, log)
+    return Fault(None)
+
+
+def sequences_wrap(logs: Logs) -> Fault:
+    log = "wrap-0"
+    logs.skip(log, 2**31 - 3)
+    logs.data(log, 2, pid=3, epoch=0, sequence=2**31 - 3)
+    logs.data(log, 4, pid=3, epoch=0, sequence=2**31 - 1)  # 2147483647, 0, 1, 2
+    logs.data(log, 2, pid=3, epoch=0, sequence=3)
+    return Fault(None)
+
+
+def wrapped_duplicate(logs: Logs) -> Fault:
+    log = "wrapdup-0"
+    logs.skip(log, 2**31 - 3)
+    logs.data(log, 2, pid=3, epoch=0, sequence=2**31 - 3)
+    logs.data(log, 4, pid=3, epoch=0, sequence=2**31 - 1)
+    place = logs.data(log, 4, pid=3, epoch=0, sequence=2**31 - 1)
+    logs.data(log, 2, pid=3, epoch=0, sequence=3)
+    return Fault("duplicate-sequence", log, place, "2147483647 to 2 of producer 3, epoch 0, were appended before, at offset")
+
+
+def duplicate(logs: Logs) -> Fault:
+    log = "dup-0"
+    for sequence in (0, 5, 10):
+        logs.data(log, 5, pid=4, epoch=0, sequence=sequence)
+    place = logs.data(log, 5, pid=4, epoch=0, sequence=5)
+    logs.data(log, 5, pid=4, epoch=0, sequence=15)
+    return Fault("duplicate-sequence", log, place, "sequences 5 to 9 of producer 4, epoch 0, were appended before, at offset 5")
+
+
+def missing(logs: Logs) -> Fault:
+    log = "missing-0"
+    logs.data(log, 5, pid=5, epoch=0, sequence=0)
+    place = logs.data(log, 5, pid=5, epoch=0, sequence=7)
+    return Fault("missing-sequence", log, place, "sequences 5 to 6 of producer 5, epoch 0, are not in the log")
+
+
+def missing_at_the_start(logs: Logs) -> Fault:
+    log = "start-0"
+    place = logs.data(log, 5, pid=5, epoch=0, sequence=7)
+    return Fault("missing-sequence", log, place, "sequences 0 to 6")
+
+
+def reordered(logs: Logs) -> Fault:
+    log = "order-0"
+    for sequence in (0, 2):
+        logs.data(log, 1, pid=6, epoch=0, sequence=sequence)
+    place = logs.data(log, 1, pid=6, epoch=0, sequence=1)
+    logs.data(log, 1, pid=6, epoch=0, sequence=3)
+    return Fault("reordered-sequence", log, place, "sequences 1 to 1 of producer 6")
+
+
+def stale_producer(logs: Logs) -> Fault:
+    log = "zombie-0"
+    logs.data(log, 2, pid=7, epoch=0, sequence=0)
+    logs.data(log, 2, pid=7, epoch=1, sequence=0)
+    place = logs.data(log, 2, pid=7, epoch=0, sequence=2)
+    return Fault("stale-producer-epoch", log, place, "producer 7 wrote with epoch 0 after epoch 1 at offset 2")
+
+
+def stale_in_transaction(logs: Logs) -> Fault:
+    log = "zombietxn-0"
+    logs.transaction("ztxn", 8, 3, log, data_epoch=2)
+    return Fault("stale-producer-epoch", log, 0, "producer 8 wrote with epoch 2 into a transaction of epoch 3")
+
+
+def hanging(logs: Logs) -> Fault:
+    log = "hang-0"
+    logs.transaction("hang", 9, 0, log)
+    place = logs.data(log, 1, pid=9, epoch=0, sequence=2, txn=True)
+    return Fault("hanging-transaction", log, place, "its coordinator has nothing open")
+
+
+def hanging_unknown(logs: Logs) -> Fault:
+    log = "hangunknown-0"
+    place = logs.data(log, 1, pid=10, epoch=0, sequence=0, txn=True)
+    return Fault("hanging-transaction", log, place, "no coordinator knows of a transaction")
+
+
+def overdue(logs: Logs) -> Fault:
+    log = "overdue-0"
+    logs.state(f"{STATES}-0", "overdue", State.ONGOING, 11, 0, {"overdue": [0]})
+    place = logs.data(log, 1, pid=11, epoch=0, sequence=0, txn=True)
+    logs.tick(75_000)
+    return Fault("hanging-transaction", log, place, "it has timed out and was not aborted")
+
+
+def without_marker(logs: Logs) -> Fault:
+    log = "nomarker-0"
+    logs.transaction("nomarker", 12, 0, log, markers=[])
+    return Fault("transaction-without-marker", f"{STATES}-0", logs.ends[f"{STATES}-0"] - 1, "nomarker-0 has no COMMIT marker")
+
+
+def without_marker_among_others(logs: Logs) -> Fault:
+    log = "nomarker2-0"
+    logs.transaction("nomarker2", 13, 0, log)
+    logs.transaction("nomarker2", 13, 0, log, markers=[], sequence=2)
+    place = logs.ends[f"{STATES}-0"] - 1
+    logs.transaction("nomarker2", 13, 0, log, sequence=4)
+    return Fault("transaction-without-marker", f"{STATES}-0", place, "nomarker2-0 has no COMMIT marker")
+
+
+def stray_marker(logs: Logs) -> Fault:
+    log = "stray-0"
+    logs.data(log, 1)
+    place = logs.marker(log, 14, 0)
+    return Fault("marker-without-transaction", log, place, "a COMMIT marker of producer 14, epoch 0")
+
+
+def resent_marker(logs: Logs) -> Fault:
+    """A coordinator that crashed sends its markers again: no fault."""
+    logs.transaction("twice", 15, 0, "twice-0", markers=[(0, COMMIT), (0, COMMIT)])
+    return Fault(None)
+
+
+def against_decision(logs: Logs) -> Fault:
+    log = "against-0"
+    logs.transaction("against", 16, 0, log, markers=[(0, ABORT)])
+    return Fault("marker-against-decision", log, 2, "the marker says ABORT, the coordinator decided COMMIT")
+
+
+def regression(logs: Logs) -> Fault:
+    log = f"{CO}-1"
+    logs.classic_group(log, "back", 1)
+    logs.commit(log, "back", {0: 50, 1: 9}, member="m", generation=1)
+    place = logs.commit(log, "back", {0: 40, 1: 10}, member="m", generation=1)
+    return Fault("offset-regression", log, place, "t-0 went from 50 back to 40")
+
+
+def set_back(logs: Logs) -> Fault:
+    """An operator, a deleted offset and an aborted transaction take a group back: no fault."""
+    log = f"{CO}-2"
+    logs.commit(log, "reset", {0: 50})
+    logs.commit(log, "reset", {0: 40})
+    logs.classic_group(log, "gone", 1)
+    logs.commit(log, "gone", {0: 50}, member="m", generation=1)
+    logs.forget(log, "gone", 0)
+    logs.commit(log, "gone", {0: 10}, member="m", generation=1)
+    states, name, where = f"{STATES}-0", "txoff", {CO: [2]}
+    logs.state(states, name, State.ONGOING, 17, 0, where)
+    logs.commit(log, "gone", {0: 90}, member="m", generation=1, pid=17, epoch=0, sequence=0)
+    logs.state(states, name, State.PREPARE_ABORT, 17, 0, where)
+    logs.marker(log, 17, 0, ABORT)
+    logs.state(states, name, State.COMPLETE_ABORT, 17, 0)
+    logs.commit(log, "gone", {0: 12}, member="m", generation=1)
+    return Fault(None)
+
+
+def stale_generation(logs: Logs) -> Fault:
+    log = f"{CO}-3"
+    logs.classic_group(log, "old", 1)
+    logs.commit(log, "old", {0: 1}, member="m1", generation=1)
+    logs.classic_group(log, "old", 2)
+    place = logs.commit(log, "old", {0: 2}, member="m1", generation=1)
+    logs.classic_group(log, "old", None)
+    logs.classic_group(log, "old", 1)
+    logs.commit(log, "old", {0: 3}, member="m2", generation=1)
+    return Fault("stale-generation", log, place, "m1 committed in generation 1, the group was in 2")
+
+
+def stale_member(logs: Logs) -> Fault:
+    """Of four commits below the member's epoch, the one for a partition that it got later."""
+    log = f"{CO}-4"
+    logs.consumer_group(log, "new", 9)
+    logs.member(log, "new", "m", 9, {0: 5, 1: 7}, TOPIC_ID)
+    said: dict[str, Any] = {"member": "m", "topic_id": TOPIC_ID}
+    logs.commit(log, "new", {0: 1, 1: 1}, generation=9, **said)
+    logs.commit(log, "new", {0: 2}, generation=5, **said)
+    logs.commit(log, "new", {1: 2}, generation=8, **said)
+    place = logs.commit(log, "new", {1: 3}, generation=6, **said)
+    return Fault("stale-member-epoch", log, place, "t-1 with epoch 6, the partition became its own at epoch 7")
+
+
+def not_its_own(logs: Logs) -> Fault:
+    log = f"{CO}-5"
+    logs.consumer_group(log, "foreign", 9)
+    logs.member(log, "foreign", "m", 9, {0: 5}, TOPIC_ID)
+    place = logs.commit(log, "foreign", {3: 1}, generation=8, member="m", topic_id=TOPIC_ID)
+    return Fault("stale-member-epoch", log, place, "t-3 with epoch 8, the partition was not its own")
+
+
+def epoch_of_nobody(logs: Logs) -> Fault:
+    log = f"{CO}-6"
+    logs.consumer_group(log, "ahead", 9)
+    logs.member(log, "ahead", "m", 9, {0: 5}, TOPIC_ID)
+    place = logs.commit(log, "ahead", {0: 1}, generation=10, member="m", topic_id=TOPIC_ID)
+    return Fault("stale-member-epoch", log, place, "t-0 with epoch 10, the member had epoch 9")
+
+
+def whole_commit(logs: Logs) -> Fault:
+    log = f"{CO}-7"
+    first = logs.commit(log, "large", {0: 1, 1: 1}, size=3)
+    logs.commit(log, "large", {2: 1}, commit_id=first, size=3)
+    logs.commit(log, "large", {0: 2})
+    return Fault(None)
+
+
+def incomplete_commit(logs: Logs) -> Fault:
+    log = f"{CO}-8"
+    first = logs.commit(log, "torn", {0: 1, 1: 1}, size=5)
+    logs.commit(log, "torn", {2: 1}, commit_id=first, size=5)
+    logs.commit(log, "torn", {0: 2})
+    return Fault("incomplete-commit", log, first, "a commit of 5 records has 3")
+
+
+def unfinished_commit(logs: Logs) -> Fault:
+    log = f"{CO}-9"
+    first = logs.commit(log, "ending", {0: 1, 1: 1}, size=3)
+    return Fault("incomplete-commit", log, first, "the log ends here, it may still be written")
+
+
+CASES: list[Callable[[Logs], Fault]] = [
+    sound, sequences_wrap, wrapped_duplicate, duplicate, missing, missing_at_the_start, reordered, stale_producer,
+    stale_in_transaction, overdue, hanging, hanging_unknown, without_marker, without_marker_among_others, stray_marker,
+    resent_marker, against_decision, regression, set_back, stale_generation, stale_member, not_its_own,
+    epoch_of_nobody, whole_commit, incomplete_commit, unfinished_commit,
+]  # fmt: skip
+
+
+def audited(spark: Any, directory: Path) -> Audit:
+    def view(records: str) -> Any:
+        return spark.read.format("momus").option("path", str(directory)).option("records", records).load()
+
+    return audit(view("raw"), view("offsets"), view("transactions"))
+
+
+@pytest.fixture(scope="module")
+def outcome(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Fault], list[Any], dict[str, Any]]:
+    """All cases in one directory, audited once: what each promised, and what was found."""
+    directory = tmp_path_factory.mktemp("faults")
+    logs = Logs(directory)
+    promised = {case.__name__: case(logs) for case in CASES}
+    made = audited(spark, directory)
+    coverage = {row["log"]: row for row in made.coverage.collect()}
+    assert {name: row["end_offset"] for name, row in coverage.items()} == logs.ends
+    return promised, made.findings.collect(), {"coverage": coverage, "transactions": made.transactions.collect()}
+
+
+@pytest.mark.parametrize("name", [case.__name__ for case in CASES if case.__name__[0] != "_"])
+def test_audit_fault_in_a_log_is_exactly_that_finding(name, outcome):
+    promised, found, _ = outcome
+    fault = promised[name]
+    here = [row for row in found if (row["log"], row["offset"]) == (fault.log, fault.offset)]
+    if fault.kind is None:
+        return  # the next test: nothing but what was promised
+    assert [row["kind"] for row in here] == [fault.kind]
+    assert fault.says in here[0]["detail"]
+    assert here[0]["segment"] is not None
+
+
+def test_audit_sound_logs_have_no_finding(outcome):
+    promised, found, _ = outcome
+    wanted = sorted((fault.kind, fault.log, fault.offset) for fault in promised.values() if fault.kind)
+    assert sorted((row["kind"], row["log"], row["offset"]) for row in found) == wanted
