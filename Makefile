@@ -8,7 +8,7 @@ LISTEN ?= 127.0.0.1:9092
 DATA ?= ./data
 CRASH_ROUNDS ?= 200
 
-.PHONY: serve test lint pytest test-java test-pipeline pipeline-demo bench crash e2e-java clean
+.PHONY: serve test lint pytest test-java test-pipeline pipeline-demo bench crash exactly-once e2e-java clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
@@ -42,6 +42,12 @@ bench: $(VENV)/.dev
 # The long form of the crash tests: kill -9 under load, again and again.
 crash: $(VENV)/.dev
 	$(BIN)/python -m pytest -m crash --crash-rounds $(CRASH_ROUNDS) --timeout 0 $(ARGS)
+
+# 100,000 records copied in transactions by processes that are killed, as their broker is; for the other clients: ARGS="--client aiokafka".
+exactly-once: $(VENV)/.dev
+	for protocol in classic consumer; do \
+	  $(BIN)/python tests/e2e/exactly_once/copy_run.py --protocol $$protocol $(ARGS) || exit 1; \
+	done
 
 $(VENV)/pyvenv.cfg:
 	@for python in $(PYTHONS); do \

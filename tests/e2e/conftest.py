@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +30,25 @@ def trio() -> Iterator[Broker]:
     with Broker(brokers=3, config=PROMPT) as broker:
         yield broker
         assert (broker.stop(), broker.log) == (0, "")
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[..., str]]:
+    """Starts a broker that tells clients another address than its own; its own."""
+    with ExitStack() as ends:
+
+        def start(advertised: str, **config: str) -> str:
+            settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "advertised.listeners": f"PLAINTEXT://{advertised}"}
+            settings |= {key.replace("_", "."): value for key, value in config.items()}
+            words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+            command = [sys.executable, "-m", "momus", "serve", "-d", str(tmp_path / "data"), *words]
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            ends.callback(process.communicate)
+            ends.callback(process.terminate)
+            assert process.stdout is not None
+            return process.stdout.readline().split()[2]
+
+        yield start
 
 
 @pytest.fixture

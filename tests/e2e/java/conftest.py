@@ -47,6 +47,12 @@ def old_client_classes(old_kafka_libs: str) -> str:
     return compiled(old_kafka_libs, *CHECKS)
 
 
+@pytest.fixture(scope="session")
+def copying_classes(kafka_libs: str) -> str:
+    """Programs of their own that write and copy records until they are killed."""
+    return compiled(kafka_libs, "Copy", "Sequence")
+
+
 class Toolbox:
     """Kafka's console tools, unmodified, one after the other in one JVM."""
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from contextlib import ExitStack
-
 import pytest
 from clientwork import LIMIT_S
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -15,32 +11,11 @@ from fault_proxy import FaultProxy
 RECORDS = 20_000
 
 
-@pytest.fixture
-def serve(tmp_path):
-    """Starts a broker that tells clients another address than its own; its own."""
-    with ExitStack() as ends:
-
-        def start(advertised, state):
-            settings = {
-                "listeners": "PLAINTEXT://127.0.0.1:0",
-                "advertised.listeners": f"PLAINTEXT://{advertised}",
-                "producer.state": state,
-            }
-            words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-            command = [sys.executable, "-m", "momus", "serve", "-d", str(tmp_path), *words]
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-            ends.callback(process.communicate)
-            ends.callback(process.terminate)
-            return process.stdout.readline().split()[2]
-
-        yield start
-
-
 @pytest.mark.parametrize("state", ["latest", "batches"])
 def test_all_records_are_there_once_and_in_order(serve, name, state):
     with FaultProxy(3, least_bytes=5_000, most_bytes=60_000) as proxy:
         host, port = proxy.address
-        proxy.target = serve(f"{host}:{port}", state)
+        proxy.target = serve(f"{host}:{port}", producer_state=state)
         direct = {"bootstrap.servers": f"{host}:{port}", "log_level": 0}
         admin = AdminClient(direct)
         admin.create_topics([NewTopic(name, 1, 1)])[name].result(LIMIT_S)

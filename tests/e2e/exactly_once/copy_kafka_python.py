@@ -1,0 +1,70 @@
+"""Copies records in transactions with kafka-python: one consumer of a group, one transactional producer.
+
+kafka-python 3.0.12 forgets the request that ends a transaction when its broker goes while the client waits for the
+connection to it, and then waits for ever: a transaction that takes too long ends this process.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+
+from copy_kit import BATCH, BEGUN, ENDING, FENCED, IDLE, LIMIT_S, OFFSETS, arguments, dwell_s, tell, transformed
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.errors import KafkaError, KafkaTimeoutError
+from kafka.structs import OffsetAndMetadata
+
+
+def give_up(*_: object) -> None:
+    raise KafkaTimeoutError(f"no end of the transaction within {LIMIT_S} s")
+
+
+def main() -> None:
+    task = arguments()
+    signal.signal(signal.SIGALRM, give_up)
+    producer = KafkaProducer(
+        bootstrap_servers=task.servers, transactional_id=f"{task.group}-{task.number}", retry_backoff_ms=20
+    )
+    producer.init_transactions()
+    consumer = KafkaConsumer(
+        task.source,
+        bootstrap_servers=task.servers,
+        group_id=task.group,
+        isolation_level="read_committed",
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        max_poll_records=BATCH,
+        session_timeout_ms=2000,
+        heartbeat_interval_ms=300,
+    )
+    while True:
+        batches = consumer.poll(100)
+        if not batches:
+            continue
+        signal.alarm(LIMIT_S)
+        producer.begin_transaction()
+        tell(BEGUN)
+        offsets = {}
+        for place, records in batches.items():
+            for record in records:
+                producer.send(task.target, transformed(record.value), partition=place.partition)
+            offsets[TopicPartition(task.source, place.partition)] = OffsetAndMetadata(records[-1].offset + 1, "", -1)
+        producer.flush()
+        time.sleep(dwell_s())
+        producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
+        tell(OFFSETS)
+        time.sleep(dwell_s())
+        tell(ENDING)
+        producer.commit_transaction()
+        signal.alarm(0)
+        tell(IDLE)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KafkaError as failure:
+        # whatever it was, the next process with this transactional id aborts the transaction and begins where it began
+        sys.stderr.write(f"ended: {failure!r}\n")
+        sys.exit(FENCED)

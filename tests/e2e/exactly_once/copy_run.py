@@ -1,0 +1,313 @@
+"""Three processes copy records in transactions while they and their broker are killed inside them, again and again.
+
+`python tests/e2e/exactly_once/copy_run.py --records 100000 --kills 3 --broker-kills 5 --client confluent` is the long
+form. A death counts only if it came inside an open transaction: the victim said so and did not say otherwise before it
+died; when the broker dies, at least one of the processes is inside one. The order of deaths, and the moments, come from
+the seed, as far as several processes can be repeated at all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import IO
+
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from copy_kit import FENCED, IDLE, transformed
+
+from momus import Broker
+
+HERE = Path(__file__).parent
+SOURCE, TARGET, GROUP = "source", "target", "copiers"
+WORKERS, PARTITIONS = 3, 6
+LIMIT_S = 30
+TRICKLE = 2 * PARTITIONS  # records at a time, until the next victim has come back and is at work
+STALLED_S = 90  # without a record more
+PROMPT = {
+    "group.initial.rebalance.delay.ms": 0,
+    "group.min.session.timeout.ms": 1000,
+    "group.consumer.min.session.timeout.ms": 1000,
+    "group.consumer.session.timeout.ms": 2000,
+    "group.consumer.min.heartbeat.interval.ms": 100,
+    "group.consumer.heartbeat.interval.ms": 300,
+}
+CLIENTS = ("confluent", "kafka_python", "aiokafka")
+BROKER = -1
+
+
+def python_client(name: str) -> list[str]:
+    return [sys.executable, str(HERE / f"copy_{name}.py")]
+
+
+class Worker:
+    """One copying process, started anew as often as it ends."""
+
+    def __init__(self, command: list[str], log: IO[bytes]) -> None:
+        self.command = command
+        self.log = log
+        self.steps: Counter[bytes] = Counter()
+        self.deaths: Counter[bytes] = Counter()  # by the last step it told
+        self.gave_up = 0
+        self.start()
+
+    def start(self) -> None:
+        self.step = IDLE
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log)
+        assert self.process.stdout is not None
+        os.set_blocking(self.process.stdout.fileno(), False)
+
+    def look(self) -> bool:
+        """Whether it is inside a transaction, as far as it has told; one that gave its producer up begins anew."""
+        self._read()
+        code = self.process.poll()
+        if code is not None:
+            assert code == FENCED, f"{self.command} ended with {code}"
+            self.gave_up += 1
+            self._close()
+            self.start()
+        return self.step != IDLE
+
+    def kill(self) -> bool:
+        """Whether that was inside a transaction."""
+        self.process.kill()
+        self.process.wait()
+        self._read()
+        self._close()
+        if self.process.returncode != FENCED and self.step != IDLE:
+            self.deaths[self.step] += 1
+            return True
+        return False
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        while told := self.process.stdout.read(65536):
+            self.steps.update(bytes([step]) for step in told)
+            self.step = told[-1:]
+
+    def _close(self) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+class Records:
+    """What goes in, and what came out so far: who reads committed records sees each once, in order."""
+
+    def __init__(self, servers: str, count: int, rng: Random) -> None:
+        self.servers = {"bootstrap.servers": servers, "log_level": 2, "metadata.recovery.strategy": "none"}
+        self.admin = AdminClient(self.servers)
+        for future in self.admin.create_topics([NewTopic(t, PARTITIONS, 1) for t in (SOURCE, TARGET)]).values():
+            future.result(LIMIT_S)
+        self.expected: list[list[bytes]] = [[] for _ in range(PARTITIONS)]
+        self.found: list[list[bytes]] = [[] for _ in range(PARTITIONS)]
+        self.total, self.fed, self.rng = count, 0, rng
+        self.filler = Producer(self.servers | {"transactional.id": "filler"})
+        self.filler.init_transactions(LIMIT_S)
+        self.reader = self._consumer(TARGET)
+
+    def feed(self, count: int) -> None:
+        """So many records more, in a transaction, now and then behind one that is aborted: what is read has gaps."""
+        count = min(count, self.total - self.fed)
+        if self.rng.random() < 0.2:
+            self._transact([b"aborted"] * 10, commit=False)
+        values = [b"%08d" % number for number in range(self.fed, self.fed + count)]
+        while not self._transact(values, commit=True):
+            continue
+        for at, value in enumerate(values):
+            self.expected[at % PARTITIONS].append(transformed(value))
+        self.fed += count
+
+    def _transact(self, values: list[bytes], *, commit: bool) -> bool:
+        """Whether it was committed; the broker may have been killed a moment ago."""
+        self.filler.begin_transaction()
+        for at, value in enumerate(values):
+            self.filler.produce(SOURCE, value, partition=at % PARTITIONS)
+        self.filler.flush(LIMIT_S)
+        while True:
+            try:
+                if commit:
+                    self.filler.commit_transaction(LIMIT_S)
+                else:
+                    self.filler.abort_transaction(LIMIT_S)
+                return commit
+            except KafkaException as failure:
+                commit = commit and not failure.args[0].txn_requires_abort()
+                if commit and not failure.args[0].retriable():
+                    raise
+
+    def _consumer(self, topic: str) -> Consumer:
+        settings = {"group.id": "reader", "enable.auto.commit": False, "isolation.level": "read_committed"}
+        consumer = Consumer(self.servers | settings)
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
+        return consumer
+
+    def look(self, seconds: float) -> int:
+        """How many records came out; they are checked as they come, so that a fault is seen at once."""
+        for message in self.reader.consume(1000, seconds):
+            if message.error() is None:
+                partition = message.partition()
+                found, expected = self.found[partition], self.expected[partition]
+                value = message.value()
+                assert len(found) < len(expected), f"{partition}@{message.offset()}: one too many: {value!r}"
+                wanted = expected[len(found)]
+                assert value == wanted, f"{partition}@{message.offset()}: {value!r} instead of {wanted!r}"
+                found.append(value)
+        return sum(map(len, self.found))
+
+    def check(self) -> None:
+        """All is there, nothing follows, no transaction hangs, and the group has committed the whole of its source."""
+        assert self.look(1.0) == self.total
+        assert self.found == self.expected
+        for partition in range(PARTITIONS):
+            _, end = self.reader.get_watermark_offsets(TopicPartition(TARGET, partition), LIMIT_S)
+            (place,) = self.reader.position([TopicPartition(TARGET, partition)])
+            assert place.offset == end, f"{partition}: readers stay at {place.offset} of {end}"
+        self.reader.close()
+        asked = self.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP)], require_stable=True)
+        committed = {p.partition: p.offset for p in asked[GROUP].result(LIMIT_S).topic_partitions}
+        source = self._consumer(SOURCE)
+        for partition, values in enumerate(self.expected):
+            _, end = source.get_watermark_offsets(TopicPartition(SOURCE, partition), LIMIT_S)
+            assert committed[partition] <= end
+            assert len(values) <= committed[partition]
+        source.close()
+
+
+@dataclass
+class Figures:
+    """What happened."""
+
+    seed: int
+    records: int
+    seconds: float = 0.0
+    killed: list[int] = field(default_factory=list)  # inside transactions, by worker
+    steps: Counter[bytes] = field(default_factory=Counter)  # where they were killed
+    broker_killed: int = 0
+    missed: int = 0  # deaths outside transactions, which do not count
+    gave_up: int = 0
+    transactions: int = 0
+
+    def __str__(self) -> str:
+        where = ", ".join(f"{n} x {step.decode()!r}" for step, n in sorted(self.steps.items()))
+        return (
+            f"seed {self.seed}: {self.records} records once and in order in {self.seconds:.0f} s; {self.transactions} "
+            f"transactions; killed inside one: processes {self.killed} ({where}), broker {self.broker_killed}; "
+            f"{self.missed} more deaths outside; {self.gave_up} times a producer was fenced or gave up"
+        )
+
+
+class Run:
+    """The processes, their broker, and whoever kills them."""
+
+    def __init__(self, broker: Broker, client: Sequence[str], protocol: str, records: int, seed: int, log: IO[bytes]):
+        self.broker = broker
+        self.rng = Random(seed)
+        self.figures = Figures(seed, records)
+        self.records = Records(broker.bootstrap_servers, records, self.rng)
+        told = [broker.bootstrap_servers, SOURCE, TARGET, GROUP]
+        self.workers = [
+            Worker([*client, *told, *map(str, (number, WORKERS, PARTITIONS)), protocol], log)
+            for number in range(WORKERS)
+        ]
+
+    def run(self, kills: int, broker_kills: int) -> Figures:
+        victims = [number for number in range(WORKERS) for _ in range(kills)] + [BROKER] * broker_kills
+        self.rng.shuffle(victims)
+        total, seen = self.figures.records, 0
+        burst = total // (2 * len(victims) + 2)
+        start_s = moved_s = time.monotonic()
+        try:
+            self.records.feed(burst)
+            due = self.rng.randrange(burst)
+            while seen < total:
+                now = self.records.look(0.02)
+                if now > seen:
+                    seen, moved_s = now, time.monotonic()
+                assert time.monotonic() - moved_s < STALLED_S, f"{seen} of {total} records, and no more come"
+                inside = [worker.look() for worker in self.workers]
+                killed = bool(victims) and seen >= due and self._kill(victims[-1], inside)
+                if killed:
+                    victims.pop()
+                    due = self.records.fed + self.rng.randrange(burst)
+                if killed or seen >= self.records.fed:
+                    self.records.feed(burst if killed else TRICKLE if victims else total)
+            assert not victims, "all was copied before everybody had died"
+            self.figures.seconds = time.monotonic() - start_s
+            self.records.check()
+        finally:
+            for worker in self.workers:
+                worker.process.kill()
+                worker.process.wait()
+                worker._close()
+        self.figures.killed = [worker.deaths.total() for worker in self.workers]
+        self.figures.gave_up = sum(worker.gave_up for worker in self.workers)
+        for worker in self.workers:
+            self.figures.steps += worker.deaths
+            self.figures.transactions += worker.steps[IDLE]
+        return self.figures
+
+    def _kill(self, victim: int, inside: list[bool]) -> bool:
+        """Whether it died inside a transaction."""
+        if victim == BROKER:
+            if not any(inside):
+                return False
+            time.sleep(self.rng.uniform(0, 0.02))
+            self.broker.kill()
+            counts = any(worker.look() for worker in self.workers)
+            time.sleep(self.rng.choice((0, 0.5)))
+            self.broker.start()
+            self.figures.broker_killed += counts
+        else:
+            worker = self.workers[victim]
+            if not inside[victim]:
+                return False
+            time.sleep(self.rng.uniform(0, 0.02))
+            counts = worker.kill()
+            time.sleep(self.rng.choice((0, 0.5)))
+            worker.start()
+        self.figures.missed += not counts
+        return counts
+
+
+def copy(
+    client: Sequence[str], *, protocol: str, records: int, kills: int, broker_kills: int, seed: int, flush: str = "os"
+) -> Figures:
+    """One whole run; AssertionError with what the processes said if it is not as it should be."""
+    with tempfile.TemporaryFile() as log, Broker(config=PROMPT, flush=flush) as broker:
+        try:
+            return Run(broker, client, protocol, records, seed, log).run(kills, broker_kills)
+        except (AssertionError, KafkaException) as failure:
+            log.seek(0)
+            raise AssertionError(f"seed {seed}: {failure}\n{log.read().decode()[-4000:]}{broker.log}") from failure
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--client", choices=CLIENTS, default="confluent")
+    parser.add_argument("--protocol", choices=("classic", "consumer"), default="classic")
+    parser.add_argument("--records", type=int, default=100_000)
+    parser.add_argument("--kills", type=int, default=3, help="of each process")
+    parser.add_argument("--broker-kills", type=int, default=5)
+    parser.add_argument("--flush", choices=("os", "fsync"), default="os")
+    parser.add_argument("--seed", type=int, default=None)
+    told = vars(parser.parse_args())
+    seed = told.pop("seed")
+    seed = Random().randrange(1 << 32) if seed is None else seed
+    print(f"seed {seed}", flush=True)  # noqa: T201 - a program of its own here
+    client = told.pop("client")
+    print(client, told["protocol"], copy(python_client(client), seed=seed, **told))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

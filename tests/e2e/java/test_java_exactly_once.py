@@ -1,0 +1,50 @@
+"""Java producers over cut connections, and Java processes that copy records and are killed: each record is there once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from clientwork import LIMIT_S
+from confluent_kafka import Consumer, TopicPartition
+from conftest import JVM
+from fault_proxy import FaultProxy
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "exactly_once"))
+
+from copy_run import WORKERS, copy  # beside the processes of the other clients
+
+pytestmark = pytest.mark.xdist_group("java")
+
+RECORDS = 20_000
+
+
+@pytest.mark.parametrize("state", ["latest", "batches"])
+def test_idempotent_producer_over_cut_connections_writes_each_record_once(copying_classes, serve, name, state):
+    with FaultProxy(11, least_bytes=5_000, most_bytes=60_000) as proxy:
+        host, port = proxy.address
+        proxy.target = serve(f"{host}:{port}", producer_state=state)
+        command = [*JVM, "-cp", copying_classes, "Sequence", f"{host}:{port}", name, str(RECORDS)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert done.stdout.strip() == "ok", done.stdout + done.stderr
+        cuts = proxy.cuts
+        proxy.calm()
+        consumer = Consumer({"bootstrap.servers": f"{host}:{port}", "group.id": name, "log_level": 0})
+        consumer.assign([TopicPartition(name, 0, 0)])
+        values = []
+        while len(values) < RECORDS:
+            values += [message.value() for message in consumer.consume(1000, LIMIT_S) if not message.error()]
+        _, end = consumer.get_watermark_offsets(TopicPartition(name, 0), LIMIT_S)
+        consumer.close()
+    assert cuts > 5
+    assert values == [b"%0100d" % number for number in range(RECORDS)]
+    assert end == RECORDS
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_copies_of_killed_processes_and_a_killed_broker_are_there_once_and_in_order(copying_classes, protocol):
+    client = [*JVM, "-cp", copying_classes, "Copy"]
+    figures = copy(client, protocol=protocol, records=3000, kills=1, broker_kills=1, seed=6)
+    assert (figures.killed, figures.broker_killed) == ([1] * WORKERS, 1)
