@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline.decode.frame import Bytes, Ints, IrregularError, Mask
+from pipeline.decode.batches import Ints
+from pipeline.decode.frame import Bytes, IrregularError, Mask
 from pipeline.schema import TIME
 
 _TIME_LIMIT_MS: Final = (1 << 63) // 1000

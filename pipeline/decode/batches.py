@@ -7,17 +7,28 @@ by its last offset, which cleaning does not change; so every batch falls into ex
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from struct import Struct
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
-from crc32c import crc32c
+import numpy as np
+from fastcrc.crc32 import iscsi as crc32c
+from numpy.typing import NDArray
 
 from protocol.record_batch import ATTRIBUTES_POSITION, HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC
 
 CHUNK_BYTES: Final = 4 << 20
 EVERYTHING: Final = (1 << 63) - 1
-_HEAD: Final = Struct(">qi4xBIhi")  # base offset, length, magic, CRC, attributes, last offset delta
+LAST_DELTA_POSITION: Final = 23
+_FRONT: Final = Struct(">8xi4xBI")  # length, magic, CRC
+Ints = NDArray[np.int64]
+
+
+def read_at(data: bytes, letters: str, positions: Ints) -> Ints:
+    """Big-endian numbers at these positions, aligned or not."""
+    dtype = np.dtype(letters)
+    window: NDArray[Any] = np.ndarray((len(data) - dtype.itemsize + 1,), dtype, data, strides=(1,))
+    return window[positions].astype(np.int64)
 
 
 class CorruptSegmentError(ValueError):
@@ -55,7 +66,7 @@ class Chunk:
     source: Source
     position: int  # of data[0] in the file
     data: bytes
-    starts: list[int]
+    starts: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,34 +88,31 @@ class _Walk:
     needs: int = 0  # bytes that the next batch has, if the buffer ends within it
     is_past_end: bool = False
     damage: str = ""
+    starts: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # of the batches in bounds
 
 
 def chunks(file: File, source: Source, bounds: Bounds, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Chunk]:
     """The wanted batches in file order; raises CorruptSegmentError where the file is damaged in the middle."""
-    for data, position, starts, _ in _walked(file, source, bounds, chunk_bytes):
-        if starts:
-            yield Chunk(source, position, data, starts)
+    for data, position, walk in _walked(file, source, bounds, chunk_bytes):
+        if walk.starts.size:
+            yield Chunk(source, position, data, walk.starts)
 
 
 def ends(file: File, source: Source, bounds: Bounds, chunk_bytes: int = CHUNK_BYTES) -> Iterator[tuple[int, int]]:
     """(position, offset) behind each chunk's last whole batch: where a tail ends, and where it may be cut."""
-    for _, position, _, walk in _walked(file, source, bounds, chunk_bytes):
+    for _, position, walk in _walked(file, source, bounds, chunk_bytes):
         if walk.next_offset >= 0:
             yield position + walk.at, walk.next_offset
 
 
-def _walked(
-    file: File, source: Source, bounds: Bounds, chunk_bytes: int
-) -> Iterator[tuple[bytes, int, list[int], _Walk]]:
+def _walked(file: File, source: Source, bounds: Bounds, chunk_bytes: int) -> Iterator[tuple[bytes, int, _Walk]]:
     size = file.size()
     position = bounds.position if _begins_batch(file, size, bounds) else 0
     wanted = chunk_bytes
     while position < size:
         data = file.read_at(min(wanted, size - position), position)
-        starts: list[int] = []
-        walk = _walk(data, bounds, starts)
-        if walk.at or walk.is_past_end:
-            yield data, position, starts, walk
+        walk = _walk(data, bounds)
+        yield data, position, walk
         if walk.is_past_end:
             return
         rest = size - position - walk.at
@@ -124,14 +132,16 @@ def _walked(
         wanted = max(chunk_bytes, walk.needs)
 
 
-def _walk(data: bytes, bounds: Bounds, starts: list[int]) -> _Walk:
-    """Find the batches of one buffer; `starts` is filled with those in bounds."""
+def _walk(data: bytes, bounds: Bounds) -> _Walk:
+    """The whole batches of one buffer, and of them those in bounds."""
     walk = _Walk()
-    first, end = bounds.first, bounds.end
-    unpack, view, total = _HEAD.unpack_from, memoryview(data), len(data)
-    at, last = 0, -1
-    while at + HEADER_BYTES <= total:
-        base, length, magic, crc, _, delta = unpack(data, at)
+    unpack, total = _FRONT.unpack_from, len(data)
+    limit = total - HEADER_BYTES
+    found: list[int] = []
+    add = found.append  # this loop is a third of the time that small batches take
+    at = 0
+    while at <= limit:
+        length, magic, crc = unpack(data, at)
         after = at + length + LOG_OVERHEAD_BYTES
         if magic != MAGIC or length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
             walk.damage = "no record batch of version 2"
@@ -139,19 +149,29 @@ def _walk(data: bytes, bounds: Bounds, starts: list[int]) -> _Walk:
         if after > total:
             walk.needs = after - at
             break
-        if crc32c(view[at + ATTRIBUTES_POSITION : after]) != crc:
+        if crc32c(data[at + ATTRIBUTES_POSITION : after]) != crc:
             walk.damage, walk.needs = "a batch with a wrong CRC", after - at
             break
-        if base + delta >= end:
-            walk.is_past_end = True
-            break
-        last = base + delta
-        if last >= first:
-            starts.append(at)
+        add(at)
         at = after
-    walk.at = at
-    walk.next_offset = last + 1 if last >= 0 else -1
+    if found:
+        _bound(walk, bounds, data, np.array(found, np.int64), at)
     return walk
+
+
+def _bound(walk: _Walk, bounds: Bounds, data: bytes, starts: Ints, at: int) -> None:
+    last = read_at(data, ">i8", starts) + read_at(data, ">i4", starts + LAST_DELTA_POSITION)
+    beyond = np.flatnonzero(last >= bounds.end)
+    if beyond.size:
+        at, walk.is_past_end = int(starts[beyond[0]]), True
+        starts, last = starts[: beyond[0]], last[: beyond[0]]
+    walk.at = at
+    if last.size:
+        walk.next_offset = int(last[-1]) + 1
+        walk.is_past_end |= walk.next_offset >= bounds.end
+    walk.starts = (
+        starts if bounds.first <= 0 or not last.size or last[0] >= bounds.first else starts[last >= bounds.first]
+    )
 
 
 def _begins_batch(file: File, size: int, bounds: Bounds, position: int | None = None) -> bool:
@@ -160,10 +180,10 @@ def _begins_batch(file: File, size: int, bounds: Bounds, position: int | None = 
     if at + HEADER_BYTES > size:
         return position is None and at == size
     head = file.read_at(HEADER_BYTES, at)
-    base, length, magic, crc, _, _ = _HEAD.unpack_from(head)
+    length, magic, crc = _FRONT.unpack_from(head)
     if magic != MAGIC or not HEADER_BYTES - LOG_OVERHEAD_BYTES <= length <= size - at - LOG_OVERHEAD_BYTES:
         return False
-    if position is None and base > bounds.first:
+    if position is None and int.from_bytes(head[:8], "big") > bounds.first:
         return False
     body = file.read_at(length + LOG_OVERHEAD_BYTES - ATTRIBUTES_POSITION, at + ATTRIBUTES_POSITION)
     return bool(crc32c(body) == crc)

@@ -10,17 +10,13 @@ from numpy.typing import NDArray
 
 from pipeline.decode import plain
 from pipeline.decode.arrays import Columns, binaries, named, numbers, texts, times
-from pipeline.decode.frame import Frame, Ints, IrregularError, Mask
+from pipeline.decode.batches import Ints
+from pipeline.decode.frame import Frame, IrregularError, Mask
 from pipeline.decode.records import COMMIT, LEGACY_COMMIT, as_json, decode, kind_name, uuid_text
-from pipeline.schema import PLACE_NAMES, TRANSACTIONS_FIELDS
+from pipeline.schema import OFFSETS_FIELDS, PLACE_NAMES, TRANSACTIONS_FIELDS
 
-_UNKNOWN: Final = "unknown"
+_MEMBER: Final = OFFSETS_FIELDS.get_field_index("member_id")
 _ZERO_ID: Final = bytes(16)
-
-
-def _name(text: bytes) -> np.uint64:
-    """The first eight bytes of a header's name, as a number."""
-    return np.uint64(int.from_bytes(text[:8].ljust(8, b"\0"), "big"))
 
 
 # ---------------------------------------------------------------- transactions
@@ -99,8 +95,7 @@ def offsets(frame: Frame) -> Columns:
         set_spread.times(commits.time),
         set_spread.times(commits.expiry),
         _topic_ids(commits, set_spread),
-        *_made_by(frame),
-        *_spans(frame),
+        *_headers(frame),
         key_json,
         value_json,
     ]
@@ -224,41 +219,60 @@ def _one_by_one(frame: Frame, rows: Ints, group: Ints, group_size: Ints) -> tupl
 # ---------------------------------------------------------------- headers
 
 
-def _made_by(frame: Frame) -> Columns:
-    """Member, instance, generation and client: from the first record of each batch, for all of its records."""
-    headers, count = frame.headers, len(frame)
-    if not len(headers.record):
-        return [pa.nulls(count, kind) for kind in (pa.string(), pa.string(), pa.int32(), pa.string())]
+class _Names:
+    """Which headers have which name: the first eight bytes of all names are compared as numbers."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.headers, self.bytes = frame.headers, frame.bytes
+        self.size = self.headers.name_size
+        self.front = self.bytes.u64(self.headers.name)
+
+    def find(self, name: bytes, among: Mask) -> Ints:
+        shift = np.uint64(64 - 8 * min(len(name), 8))
+        same = (self.size == len(name)) & (self.front >> shift == np.uint64(int.from_bytes(name[:8], "big"))) & among
+        found = np.flatnonzero(same)
+        if len(name) > 8:
+            found = found[self.bytes.i16(self.headers.name[found] + 8) == int.from_bytes(name[8:10], "big")]
+        return found
+
+
+def _headers(frame: Frame) -> Columns:
+    """Member, instance, generation and client, commit id and size."""
+    if len(frame.headers.record):
+        names = _Names(frame)
+        return [*_made_by(frame, names), *_spans(frame, names)]
+    return [pa.nulls(len(frame), kind) for kind in OFFSETS_FIELDS.types[_MEMBER : _MEMBER + 6]]
+
+
+def _made_by(frame: Frame, names: _Names) -> Columns:
+    """From the headers of the first record of each batch, for all of its records."""
+    headers = frame.headers
     batch = frame.batch[headers.record]
     of_first = (frame.first[batch] == headers.record) & (headers.value_size >= 0)
-    which, batch = np.flatnonzero(of_first), batch[of_first]
+    is_single = len(frame) == len(frame.position) and bool((frame.header["count"] == 1).all())
+    rows = None if is_single else pa.array(frame.batch)
     columns = []
     for name in (b"member", b"instance", b"generation", b"client"):
-        is_it = _named(frame, which, name)
-        found, owner = which[is_it], batch[is_it]
-        start, size = frame.position * 0, np.full(len(frame.position), -1)
-        start[owner], size[owner] = headers.value[found], headers.value_size[found]
-        columns.append(_by_record(frame, name, start, size))
+        found = names.find(name, of_first)
+        start, size = np.zeros(len(frame.position), np.int64), np.full(len(frame.position), -1)
+        start[batch[found]], size[batch[found]] = headers.value[found], headers.value_size[found]
+        if name == b"generation":
+            column = numbers(frame.bytes.i32(start), pa.int32(), _some(size != 4))
+        elif found.size:
+            column = texts(frame.bytes, np.maximum.accumulate(start), size)
+        else:
+            column = pa.nulls(len(size), pa.string())
+        columns.append(column if rows is None else column.take(rows))
     return columns
 
 
-def _by_record(frame: Frame, name: bytes, start: Ints, size: Ints) -> pa.Array:
-    if name == b"generation":
-        missing = size != 4
-        values = numbers(frame.bytes.i32(np.where(missing, 0, start)), pa.int32(), missing)
-    else:
-        values = texts(frame.bytes, np.maximum.accumulate(start), size)
-    return values.take(pa.array(frame.batch))
-
-
-def _spans(frame: Frame) -> Columns:
+def _spans(frame: Frame, names: _Names) -> Columns:
     """Id and size of a commit over several batches; both or none."""
     headers, count = frame.headers, len(frame)
-    if not len(headers.record):
+    ids = names.find(b"txid", headers.value_size == 8)
+    sizes = names.find(b"txsize", headers.value_size == 4)
+    if not ids.size or not sizes.size:
         return [pa.nulls(count, pa.int64()), pa.nulls(count, pa.int32())]
-    everything = np.arange(len(headers.record))
-    ids = everything[_named(frame, everything, b"txid") & (headers.value_size == 8)]
-    sizes = everything[_named(frame, everything, b"txsize") & (headers.value_size == 4)]
     txid, txsize = np.zeros(count, np.int64), np.zeros(count, np.int64)
     has_id, has_size = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
     txid[headers.record[ids]] = frame.bytes.i64(headers.value[ids])
@@ -267,14 +281,3 @@ def _spans(frame: Frame) -> Columns:
     has_size[headers.record[sizes]] = True
     missing = ~(has_id & has_size)
     return [numbers(txid, pa.int64(), missing), numbers(txsize, pa.int32(), missing)]
-
-
-def _named(frame: Frame, which: Ints, name: bytes) -> Mask:
-    """Which of the headers have this name."""
-    headers = frame.headers
-    start = headers.name[which]
-    keep = np.uint64(((1 << 64) - 1) & ~((1 << (64 - 8 * min(len(name), 8))) - 1))
-    same: Mask = (headers.name_size[which] == len(name)) & (frame.bytes.u64(start) & keep == _name(name))
-    if len(name) > 8:
-        same &= frame.bytes.i16(start + 8) == int.from_bytes(name[8:10], "big")
-    return same

