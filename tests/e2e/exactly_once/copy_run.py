@@ -295,7 +295,7 @@ def copy(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--client", choices=CLIENTS, default="confluent")
-    parser.add_argument("--protocol", choices=("classic", "consumer"), default="classic")
+    parser.add_argument("--protocol", choices=("classic", "consumer"), help="of the group; both where the client can")
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--kills", type=int, default=3, help="of each process")
     parser.add_argument("--broker-kills", type=int, default=5)
@@ -305,8 +305,9 @@ def main() -> None:
     seed = told.pop("seed")
     seed = Random().randrange(1 << 32) if seed is None else seed
     print(f"seed {seed}", flush=True)  # noqa: T201 - a program of its own here
-    client = told.pop("client")
-    print(client, told["protocol"], copy(python_client(client), seed=seed, **told))  # noqa: T201
+    client, protocol = told.pop("client"), told.pop("protocol")
+    for each in (protocol,) if protocol else ("classic", "consumer") if client == "confluent" else ("classic",):
+        print(client, each, copy(python_client(client), protocol=each, seed=seed, **told), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Java producers over cut connections, and Java processes that copy records and are killed: each record is there once."""
+"""Java producers over cut connections, and Java processes that copy records and are killed: nothing twice."""
 
 from __future__ import annotations
 
