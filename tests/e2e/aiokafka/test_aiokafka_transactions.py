@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 from aiokafka import TopicPartition
-from aiokafka.errors import InvalidProducerEpoch, ProducerFenced
+from aiokafka.errors import ProducerFenced
 from aiokafka_kit import committed_offsets, consumer_of, create, producer_of, read
 
 
@@ -96,9 +96,31 @@ async def test_producer_that_was_replaced_is_fenced(shared_broker, name):
             await zombie.begin_transaction()
             await zombie.send_and_wait(name, b"of the zombie")
             await successor.begin_transaction()  # fenced by the younger one, though it has sent before
-            with pytest.raises((ProducerFenced, InvalidProducerEpoch)):
+            with pytest.raises(ProducerFenced):
                 await successor.send_and_wait(name, b"of the older one")
             await zombie.commit_transaction()
         finally:
             await zombie.stop()
     assert await seen(shared_broker, name, 1) == [b"of the zombie"]
+
+
+def test_consumer_that_was_replaced_cannot_send_offsets(shared_broker, name):
+    """aiokafka tells no generation (TxnOffsetCommit 0): whoever reads a partition has the id that belongs to it."""
+
+    async def work():
+        await create(shared_broker, name)
+        zombie = producer_of(shared_broker, transactional_id=f"{name}-0")
+        await zombie.start()
+        try:
+            await zombie.begin_transaction()
+            await zombie.send_and_wait(name, b"of the zombie")
+            async with producer_of(shared_broker, transactional_id=f"{name}-0") as successor:
+                with pytest.raises(ProducerFenced):
+                    await zombie.send_offsets_to_transaction({TopicPartition(name, 0): 1}, name)
+                async with successor.transaction():
+                    await successor.send_offsets_to_transaction({TopicPartition(name, 0): 2}, name)
+        finally:
+            await zombie.stop()
+
+    asyncio.run(work())
+    assert committed_offsets(shared_broker, name, name) == {0: 2}

@@ -121,6 +121,24 @@ def test_producer_that_was_replaced_is_fenced(shared_broker, name):
     assert seen(shared_broker, name, 1) == [b"of the successor"]
 
 
+def test_producer_that_was_replaced_is_fenced_at_its_next_record(shared_broker, name):
+    create(shared_broker, name)
+    zombie = transactional(shared_broker, name)
+    zombie.begin_transaction()
+    zombie.produce(name, b"of the zombie")
+    zombie.flush(LIMIT_S)
+    transactional(shared_broker, name)
+    zombie.produce(name, b"late")
+    with pytest.raises(KafkaException) as failure:  # noqa: PT012 - confluent-kafka raises what is fatal in any call
+        zombie.flush(LIMIT_S)
+        zombie.commit_transaction(LIMIT_S)
+    error = failure.value.args[0]
+    assert error.code() == KafkaError._FENCED
+    assert error.fatal()
+    assert "old epoch" in error.str()
+    assert seen(shared_broker, name, 0) == []
+
+
 def test_consumer_that_was_replaced_cannot_send_offsets(shared_broker, name):
     create(shared_broker, name)
     settings = {"group_id": name, "session_timeout_ms": 6000, "heartbeat_interval_ms": 100}
@@ -132,9 +150,12 @@ def test_consumer_that_was_replaced_cannot_send_offsets(shared_broker, name):
         with consumer_of(shared_broker, **settings) as other:
             other.subscribe([name])
             until(
-                lambda: (zombie.poll(0.05), other.poll(0.05)) and (zombie.assignment() or other.assignment())
-                # the generation lies behind the version byte
-                and zombie.consumer_group_metadata() != metadata,
+                lambda: (
+                    (zombie.poll(0.05), other.poll(0.05))
+                    and (zombie.assignment() or other.assignment())
+                    # the generation lies behind the version byte
+                    and zombie.consumer_group_metadata() != metadata
+                ),
                 "a rebalance",
             )
             producer.begin_transaction()
@@ -182,3 +203,39 @@ def test_transaction_outlives_a_killed_broker(broker_factory, name):
     pairs = [values[at : at + 2] for at in range(0, len(values), 2)]
     assert all(pair[0][:1] == pair[1][:1] and pair[0][-1] + pair[1][-1] == "ab" for pair in pairs)
     assert {pair[0][0] for pair in pairs} >= {"0", "2", "4"}
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_consumer_that_left_cannot_send_offsets(shared_broker, name, protocol):
+    create(shared_broker, name)
+    producer = transactional(shared_broker, name)
+    with consumer_of(shared_broker, group_id=name, group_protocol=protocol) as zombie:
+        zombie.subscribe([name])
+        until(lambda: zombie.poll(0.05) is None and zombie.assignment(), "the group has a member")
+        metadata = zombie.consumer_group_metadata()
+    producer.begin_transaction()
+    with pytest.raises(KafkaException) as failure:
+        producer.send_offsets_to_transaction([TopicPartition(name, 0, 1)], metadata, LIMIT_S)
+    assert failure.value.args[0].code() == KafkaError.UNKNOWN_MEMBER_ID
+    assert failure.value.args[0].txn_requires_abort()
+    producer.abort_transaction(LIMIT_S)
+    assert committed_offsets(shared_broker, name, name) == {}
+
+
+def test_consumer_with_a_double_cannot_send_offsets(shared_broker, name):
+    create(shared_broker, name)
+    producer = transactional(shared_broker, name)
+    settings = {"group_id": name, "group_instance_id": "only"}
+    with consumer_of(shared_broker, **settings) as zombie, consumer_of(shared_broker, **settings) as double:
+        zombie.subscribe([name])
+        until(lambda: zombie.poll(0.05) is None and zombie.assignment(), "the group has a member")
+        metadata = zombie.consumer_group_metadata()
+        double.subscribe([name])
+        until(lambda: double.poll(0.05) is None and double.assignment(), "the double has taken its place")
+        producer.begin_transaction()
+        with pytest.raises(KafkaException) as failure:
+            producer.send_offsets_to_transaction([TopicPartition(name, 0, 1)], metadata, LIMIT_S)
+        assert failure.value.args[0].code() == KafkaError.FENCED_INSTANCE_ID
+        assert failure.value.args[0].txn_requires_abort()
+        producer.abort_transaction(LIMIT_S)
+    assert committed_offsets(shared_broker, name, name) == {}
