@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 import pyarrow as pa
 
@@ -11,6 +12,9 @@ from pipeline.decode.batches import EVERYTHING, Bounds, Source, chunks
 from pipeline.decode.columnar import decode_columns
 from pipeline.files import Segment, log_segments, open_directory, segments
 from pipeline.schema import TOPICS, VIEWS
+
+_UNITS: Final = ("", "k", "m", "g")
+_ATTEMPTS: Final = 5  # to find a file before it is renamed again
 
 
 class Settings:
@@ -24,12 +28,24 @@ class Settings:
         if self.records not in VIEWS:
             raise ValueError(f"the option `records` is one of {', '.join(VIEWS)}; {self.records!r} is none of them")
         self.topic = options.get("topic") or TOPICS[self.records]
+        self.files, self.root = open_directory(self.path)
         logs = options.get("logs")
+        self.max_bytes_per_trigger = _bytes("maxBytesPerTrigger", options.get("maxBytesPerTrigger"))
         self.logs = tuple(each.strip() for each in logs.split(",")) if logs else None
 
     def segments(self) -> list[Segment]:
         found: list[Segment] = segments(self.path, self.topic, self.logs)
         return found
+
+
+def _bytes(name: str, text: str | None) -> int:
+    """A number of bytes, or of KiB, MiB and GiB: 64m."""
+    if not text:
+        return 0
+    digits, unit = (text[:-1], text[-1].lower()) if text[-1].isalpha() else (text, "")
+    if unit not in _UNITS or not digits.isdecimal() or int(digits) == 0:
+        raise ValueError(f"the option `{name}` is a number of bytes (1048576, 64m, 1g); {text!r} is none")
+    return int(digits) << 10 * _UNITS.index(unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,27 +71,22 @@ def slices_of(found: list[Segment]) -> list[Slice]:
     return slices
 
 
-def read_slice(settings: Settings, wanted: Slice) -> Iterator[pa.RecordBatch]:
+def read_slice(settings: Settings, wanted: Slice, attempts: int = _ATTEMPTS) -> Iterator[pa.RecordBatch]:
     """The records of a slice, from wherever they are by now."""
-    files, _ = open_directory(settings.path)
     try:
-        file = files.open_input_file(wanted.path)
+        file = settings.files.open_input_file(wanted.path)
     except FileNotFoundError:
-        yield from _read_elsewhere(settings, wanted)
+        # Cleaned into another file, or deleted with its records: the offsets say what to look for.
+        if attempts:
+            for each in slices_of(log_segments(settings.files, settings.root, wanted.log)):
+                first, end = max(each.bounds.first, wanted.bounds.first), min(each.bounds.end, wanted.bounds.end)
+                if first < end:
+                    moved = replace(each, bounds=replace(wanted.bounds, first=first, end=end, position=0))
+                    yield from read_slice(settings, moved, attempts - 1)
         return
     with file:
         for chunk in chunks(file, Source(wanted.log, wanted.segment), wanted.bounds):
             yield from decode_columns(chunk, settings.records)
-
-
-def _read_elsewhere(settings: Settings, wanted: Slice) -> Iterator[pa.RecordBatch]:
-    """The file went between plan and read: cleaned into another one, or deleted with its records."""
-    files, root = open_directory(settings.path)
-    for each in slices_of(log_segments(files, root, wanted.log)):
-        first, end = max(each.bounds.first, wanted.bounds.first), min(each.bounds.end, wanted.bounds.end)
-        if first < end and each.path != wanted.path:
-            moved = Slice(each.log, each.segment, each.path, each.size, Bounds(first, end, 0, wanted.bounds.is_tail))
-            yield from read_slice(settings, moved)
 
 
 def scan(path: str, records: str = "raw", topic: str | None = None) -> Iterator[pa.RecordBatch]:

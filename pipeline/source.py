@@ -8,16 +8,21 @@
 | records | view: raw, offsets, transactions (pipeline/schema.py)   | raw                                |
 | topic   | name or glob                                            | raw: all; else the view's own log  |
 | logs    | only these, by directory: a-0,b-1                       | all that match `topic`             |
+
+A stream (`spark.readStream`) takes the same and `maxBytesPerTrigger`, the bytes of one step in all logs together. Its
+position is, for each log, the offset behind the last batch that was read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
+from pipeline.planner import Planner
 from pipeline.schema import spark_schema
 from pipeline.slices import Settings, Slice, read_slice, scan, slices_of
 
@@ -64,9 +69,46 @@ class MomusReader(DataSourceReader):
         return list(tasks_of(slices_of(self.settings.segments()))) or [Task(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Task)
-        for each in partition.slices:
-            yield from read_slice(self.settings, each)
+        return _read(self.settings, partition)
+
+
+class MomusStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Follows the logs as they grow, are cleaned, come and go."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._planner = Planner(settings)
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802  # Spark's names, here and below
+        return {}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        most = self.settings.max_bytes_per_trigger
+        return ReadMaxBytes(most) if most else ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        return self._planner.latest(start, limit.max_bytes if isinstance(limit, ReadMaxBytes) else None)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._planner.stop_here()
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        return list(tasks_of(self._planner.slices(start, end)))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return _read(self.settings, partition)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"settings": self.settings}  # what the plans remember stays with the driver
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["settings"])  # type: ignore[misc]
+
+
+def _read(settings: Settings, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    assert isinstance(partition, Task)
+    for each in partition.slices:
+        yield from read_slice(settings, each)
 
 
 class MomusSource(DataSource):
@@ -81,6 +123,9 @@ class MomusSource(DataSource):
 
     def reader(self, schema: StructType) -> MomusReader:
         return MomusReader(Settings(self.options))
+
+    def streamReader(self, schema: StructType) -> MomusStreamReader:  # noqa: N802
+        return MomusStreamReader(Settings(self.options))
 
 
 def register(spark: SparkSession) -> None:
