@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("momus.maintenance")
 
 IMAGE_INTERVAL_MS = 2000  # between two looks at how much has come since the last images of the group shards
+SHARD_INTERVAL_MS = 2000  # between two looks at how much of the coordinators' logs is out of date
+LEAST_DIRTY_BYTES = 16 << 20  # of a coordinator's log, or a segment, before cleaning it out of turn is worth it
+DIRTY_SHARE = 0.4  # of what is clean: with what comes during a pass the log stays below twice its live bytes
 
 FAILURES = (KafkaError, OSError, StorageError)
 
@@ -47,6 +50,7 @@ class Maintenance:
             self._every(IMAGE_INTERVAL_MS, "images", self._images)
         if config.log_cleaner_enable:
             self._every(config.log_cleaner_backoff_ms, "cleaning", self._clean)
+            self._every(min(config.log_cleaner_backoff_ms, SHARD_INTERVAL_MS), "shards", self._clean_coordinators)
 
     def _images(self) -> Iterator[None]:
         from broker.coordinator.imaging import is_due, take_image
@@ -136,24 +140,38 @@ class Maintenance:
                     yield
 
     def _clean(self) -> Iterator[None]:
-        broker = self._broker
-        for name in INTERNAL_TOPICS & broker.metadata.topics.keys():
-            yield from self._clean_shards(name, broker.shards_of(name))
-        for partition in broker.open_partitions():
+        for partition in self._broker.open_partitions():
             if partition.topic.name not in INTERNAL_TOPICS:
                 topic, index = partition.topic.name, partition.index
                 yield from self._clean_log(topic, index, partition.log, partition.last_stable_offset)
 
+    def _clean_coordinators(self) -> Iterator[None]:
+        broker = self._broker
+        for name in INTERNAL_TOPICS & broker.metadata.topics.keys():
+            yield from self._clean_shards(name, broker.shards_of(name))
+
     def _clean_shards(self, topic: str, shards: Sequence[Shard]) -> Iterator[None]:
         for index, shard in enumerate(shards):
-            if shard.log is not None and shard.may_be_cleaned:
-                yield from self._clean_log(topic, index, shard.log, shard.journal.durable_offset, commits=True)
+            log = shard.log
+            if log is not None and shard.may_be_cleaned:
+                if is_wasteful(log) and self._broker.archive.position(topic, index) is None:
+                    yield from self._seal(log)
+                yield from self._clean_log(topic, index, log, shard.journal.durable_offset, commits=True)
+
+    def _seal(self, log: Log) -> Iterator[None]:
+        """Begin a new segment: the one that is written to is never cleaned."""
+        if log.segments[-1].size < least_dirty_bytes(log) // 2:
+            return
+        while log.dirty and not log.broken:  # what is written now belongs to requests that wait for it
+            yield
+        if not log.broken:
+            log.roll()
 
     def _clean_log(
         self, topic: str, index: int, log: Log, stable_offset: int, *, commits: bool = False
     ) -> Iterator[None]:
         try:
-            if self._is_dirty(log, None):
+            if self._is_dirty(log, None) or (commits and is_wasteful(log)):
                 limit = self._broker.archive.cleaning_limit(topic, index, log, stable_offset)
                 if limit >= stable_offset or self._is_dirty(log, limit):
                     yield from log.clean(self._broker.now_ms, limit, commits=commits)
@@ -163,3 +181,13 @@ class Maintenance:
     def _is_dirty(self, log: Log, limit_offset: int | None) -> bool:
         config = log.config
         return config.compacts and log.dirty_ratio(None, limit_offset) >= config.min_cleanable_dirty_ratio
+
+
+def least_dirty_bytes(log: Log) -> int:
+    return min(LEAST_DIRTY_BYTES, log.config.segment_bytes)
+
+
+def is_wasteful(log: Log) -> bool:
+    """Whether so much has come since the last cleaning that the log may soon be twice as large as it need be."""
+    clean_bytes = sum(segment.size for segment in log.segments if segment.base_offset < log.cleaned_offset)
+    return log.size_bytes - clean_bytes >= max(least_dirty_bytes(log), DIRTY_SHARE * clean_bytes)

@@ -6,6 +6,7 @@ import pytest
 from core_broker import FLUSHES, Client, World, make_topic
 from core_requests import commit_request, committed, produce_request
 
+from broker import maintenance
 from protocol.messages.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsRequestAlterableConfig,
@@ -64,3 +65,46 @@ def test_topic_made_anew_keeps_what_is_committed_on_it():
     assert committed(world, "g") == {}
     client.call(commit_request("g", {0: 5}), 8)
     assert committed(world, "g") == {0: 5}
+
+
+def test_offsets_log_stays_below_twice_its_live_bytes_while_commits_go_on(monkeypatch):
+    """500 keys, each overwritten again and again; a segment is larger than all of them together."""
+    monkeypatch.setattr(maintenance, "LEAST_DIRTY_BYTES", 4000)
+    world = World(offsets_topic_num_partitions="1")
+    client = Client(world)
+    make_topic(client, "t", 50)
+    for n in range(10):
+        client.call(commit_request(f"g{n}", dict.fromkeys(range(50), 0)), 8)
+    log = world.broker.directory.logs["__consumer_offsets", 0]
+    live_bytes = log.size_bytes
+    largest = 0
+    for n in range(1, 101):
+        client.call(commit_request(f"g{n % 10}", dict.fromkeys(range(50), n)), 8)
+        world.advance(500)
+        largest = max(largest, log.size_bytes)
+    assert live_bytes > 20_000
+    assert largest < 2 * live_bytes
+    again = world.crash()
+    for n in range(10):
+        assert committed(again, f"g{n}") == dict.fromkeys(range(50), 90 + n if n else 100)
+
+
+@pytest.mark.parametrize("flush", ["os", "fsync"])
+def test_offsets_log_is_not_sealed_in_the_middle_of_a_turn(flush, monkeypatch):
+    """What a request has appended is written with its reply, and refused if that fails, whatever the cleaner does."""
+    monkeypatch.setattr(maintenance, "LEAST_DIRTY_BYTES", 1000)
+    world = World(flush, offsets_topic_num_partitions="1")
+    client = Client(world)
+    make_topic(client, "t", 50)
+    for n in range(5):
+        client.call(commit_request("g", dict.fromkeys(range(50), n)), 8)
+    world.clock.advance(2000)
+    world.broker.ring()
+    client.send(commit_request("g", dict.fromkeys(range(50), 9)), 8)
+    world.files.inject(1, kinds=("write",))
+    for _ in range(20):
+        world.broker.step_background()
+    world.run()
+    assert client.replies()[0].topics[0].partitions[0].error_code != 0
+    assert committed(world, "g") == dict.fromkeys(range(50), 4)
+    assert len(world.broker.directory.logs["__consumer_offsets", 0].segments) > 1
