@@ -21,8 +21,8 @@ def emit(spark: SparkSession, rows: DataFrame, output: str | None, kind: str) ->
     """
     if output is None:
         count = 0
-        for line in rows.toJSON().toLocalIterator():
-            sys.stdout.write(f"{line}\n")
+        for row in rows.select(F.to_json(F.struct("*"))).toLocalIterator():
+            sys.stdout.write(f"{row[0]}\n")
             count += 1
         return count
     return write(spark, rows, output, kind)
