@@ -32,6 +32,11 @@ JOBS = {
     "bridge": "commit a streaming query's progress as a consumer group",
     "report": "one HTML page of all of it",
 }
+# word -> the same; what helps the jobs along and is none
+HELPERS = {
+    "jars": "fetch the connector's jars; prints them as spark-submit --jars takes them",
+    "demo": "a broker, clients that misbehave, every job over what they left behind, and the report",
+}
 EXTRA_ABSENT = "the pipeline needs its extra: pip install 'momus[spark]'"
 _EXTRA = ("pyspark", "pyarrow", "numpy")
 
@@ -42,8 +47,8 @@ def main(argv: Sequence[str]) -> int:
         print(usage())
         return 0 if argv else 2
     name, *words = argv
-    if name not in JOBS:
-        return _fail(f"no job {name!r}: one of {', '.join(JOBS)}", 2)
+    if name not in JOBS and name not in HELPERS:
+        return _fail(f"no job {name!r}: one of {', '.join((*JOBS, *HELPERS))}", 2)
     absent = [package for package in _EXTRA if find_spec(package) is None]
     if absent:
         if "-h" in words or "--help" in words:
@@ -51,28 +56,47 @@ def main(argv: Sequence[str]) -> int:
             return 0
         return _fail(f"{EXTRA_ABSENT} ({', '.join(absent)} not found)", 1)
     try:
-        return run_job(name, words)
+        return help_along(name, words) if name in HELPERS else run_job(name, words)
     except PipelineError as error:
         return _fail(str(error), 1)
 
 
+def help_along(name: str, words: Sequence[str]) -> int:
+    """What is no job: see HELPERS."""
+    if name == "demo":
+        from pipeline import demo
+
+        return demo.main(words)
+    parser = argparse.ArgumentParser(prog=f"momus pipeline {name}", description=HELPERS[name])
+    parser.parse_args(words)
+    from pipeline import jars
+    from pipeline.java import java_home
+
+    print(",".join(map(str, jars.fetch(jars.KAFKA, java_home()))))
+    return 0
+
+
 def run_job(name: str, words: Sequence[str]) -> int:
     """Run one job in a session made for it."""
+    job, args = parse(name, words)
+    conf = dict(pair.split("=", 1) for pair in args.conf)
+    from pipeline.session import session
+
+    spark = session(f"momus {name}", master=args.master, kafka=job.NEEDS_KAFKA, delta=args.format == "delta", conf=conf)
+    try:
+        return int(job.run(spark, args))
+    finally:
+        spark.stop()
+
+
+def parse(name: str, words: Sequence[str]) -> tuple[ModuleType, argparse.Namespace]:
+    """A job's module and what its words say; bad words end the process with 2, as argparse does."""
     job = import_module(f"pipeline.jobs.{name}")
     parser = job_parser(name, job)
     args = parser.parse_args(words)
     if args.input is None and getattr(job, "NEEDS_INPUT", True):
         parser.error("--input is missing: a data directory, an archive, or either at an address of pyarrow.fs")
-    conf = dict(pair.split("=", 1) for pair in args.conf)
-    from pipeline.session import session
-
-    spark = session(
-        f"momus {name}", master=args.master, kafka=job.NEEDS_KAFKA, delta=args.format == "delta", conf=conf
-    )
-    try:
-        return int(job.run(spark, args))
-    finally:
-        spark.stop()
+    return job, args
 
 
 def job_parser(name: str, job: ModuleType) -> argparse.ArgumentParser:
@@ -90,8 +114,9 @@ def job_parser(name: str, job: ModuleType) -> argparse.ArgumentParser:
 def usage() -> str:
     """The jobs, one a line."""
     width = max(map(len, JOBS))
-    lines = [f"  {name:<{width}}  {what}" for name, what in JOBS.items()]
-    return "\n".join(["usage: momus pipeline JOB [--input PATH] ...", "", *lines, "", "momus pipeline JOB --help"])
+    jobs, helpers = ([f"  {name:<{width}}  {what}" for name, what in table.items()] for table in (JOBS, HELPERS))
+    lines = ["usage: momus pipeline JOB [--input PATH] ...", "", *jobs, "", *helpers, "", "momus pipeline JOB --help"]
+    return "\n".join(lines)
 
 
 def _pair(text: str) -> str:

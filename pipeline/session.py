@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline import jars
+from pipeline.errors import PipelineError
 from pipeline.java import java_home
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_MASTER = "local[*]"
 DRIVER_MEMORY = "2g"
+CONNECTOR_CLASS = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 
 
 def session(
@@ -53,8 +55,17 @@ def session(
     spark = SparkSession.builder.config(conf=settings).getOrCreate()
     if _submitted():
         spark.sparkContext.setLogLevel("ERROR")
+        if kafka:
+            _check_connector(spark)
     _register(spark)
     return spark
+
+
+def _check_connector(spark: SparkSession) -> None:
+    """The JVM of spark-submit takes jars on its command line only."""
+    jvm = spark.sparkContext._jvm
+    if jvm is not None and not jvm.org.apache.spark.util.Utils.classIsLoadable(CONNECTOR_CLASS):
+        raise PipelineError('this job needs the Kafka connector: spark-submit --jars "$(momus pipeline jars)" ...')
 
 
 def _submitted() -> bool:
