@@ -77,11 +77,11 @@ def coverage(spark: SparkSession, path: str, *records: str) -> DataFrame:
     """
     found = None
     for name in records or ("offsets", "transactions"):
-        began = _began(path, name) if is_archive(path) else None
+        beginnings = began(path, name) if is_archive(path) else None
         part = ranges(view(spark, path, name))
         reason = F.lit("removed")
-        if began is not None:
-            rows = [(log, offset) for log, offset in began.items()]
+        if beginnings is not None:
+            rows = list(beginnings.items())
             starts = spark.createDataFrame(rows, "log string, began long")
             part = part.join(F.broadcast(starts), "log", "left")
             reason = F.when(F.col("from_offset") < F.col("began"), "before").otherwise("unwaited")
@@ -133,7 +133,8 @@ def is_delta(table: str) -> bool:
     return _exists(f"{table}/_delta_log")
 
 
-def _began(path: str, records: str) -> dict[str, int]:
+def began(path: str, records: str) -> dict[str, int]:
+    """Log -> the end of it when its first rows were archived."""
     files, root = open_directory(arrow_address(f"{path}/{BEGAN}/{records}.json"))
     if files.get_file_info(root).type == fs.FileType.NotFound:
         return {}
