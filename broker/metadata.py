@@ -159,6 +159,9 @@ class ClusterMetadata:
         if replay is not None:
             replay(record)
 
+    def after_batch(self) -> None:
+        """Nothing is asserted here."""
+
     def on_load(self, ctx: Context) -> Result:
         """All is replayed: write what a start has to write. Errors: ConfigError (see metadata_plans.start_up)."""
         from broker.metadata_plans import start_up

@@ -37,6 +37,9 @@ class Machine(Protocol):
     def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int = -1) -> None:
         """Apply one record."""
 
+    def after_batch(self) -> None:
+        """All records of a new batch are replayed: what must hold then is asserted."""
+
     def on_timer(self, name: Hashable, ctx: Context) -> Result:
         """A timer has run out."""
 
@@ -287,6 +290,7 @@ class Shard:
             replay(key, record[1], offset, producer_id)
         if producer_id >= 0 and len(records[0]) == 3:
             self.machine.replay_sender(producer_id, records[0][0], records[0][2])
+        self.machine.after_batch()
 
     def append_marker(
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, *, commit: bool, now_ms: int

@@ -69,7 +69,18 @@ _SHORT = Struct(">h")
 class GroupShard:
     """The state machine of one shard; the runtime gives it records, requests and time."""
 
-    __slots__ = ("_broker", "_expiring", "_replay", "config", "delayed", "groups", "index", "offsets", "pending")
+    __slots__ = (
+        "_broker",
+        "_expiring",
+        "_replay",
+        "config",
+        "delayed",
+        "groups",
+        "index",
+        "offsets",
+        "pending",
+        "touched",
+    )
 
     def __init__(self, index: int, config: GroupConfig, broker: Any = None) -> None:
         self.index = index  # the partition of `__consumer_offsets`
@@ -79,6 +90,7 @@ class GroupShard:
         self.delayed: set[tuple[Any, ...]] = set()  # streams groups' timers that hold a first assignment back; volatile
         self.offsets = OffsetTable()
         self.pending = PendingOffsets(self.offsets)
+        self.touched: dict[str, set[str]] | None = None  # by a new batch: group -> members; None while loading
         self._expiring: list[str] = []  # the rest of a running expiry check
         self._replay: dict[int, Callable[[bytes, bytes | None], None]] = {
             OFFSET_COMMIT_V0: self._replay_offset,
@@ -214,9 +226,12 @@ class GroupShard:
         """All timers start in full; a group that is too large for a changed group.max.size is asked to join again."""
         out = Outcome(ctx, self.config)
         out.set_timer(EXPIRY_TIMER, self.config.offsets_retention_check_interval_ms)
+        self.touched = {}
         for group in self.groups.values():
             if group.group_type != CLASSIC:
-                for wrong in group.broken():
+                found = group.broken()
+                group.found_broken = bool(found)
+                for wrong in found:
                     logger.error("group %s as it was loaded: %s", group.group_id, wrong)
                 group.on_load(self, out)
                 continue
@@ -288,6 +303,17 @@ class GroupShard:
         if replay is not None:
             replay(key, value)
 
+    def after_batch(self) -> None:
+        """The order of the epochs holds where a new batch has touched a group, unless it was loaded without it."""
+        if not self.touched:
+            return
+        touched, self.touched = self.touched, {}
+        for group_id, member_ids in touched.items():
+            group = self.groups.get(group_id)
+            if group is not None and group.group_type != CLASSIC and not group.found_broken:
+                wrong = group.disorder(member_ids)
+                assert not wrong, f"group {group_id}: {wrong}"
+
     def replay_sender(self, producer_id: int, key: bytes, headers: Iterable[tuple[str, bytes | None]]) -> None:
         """Take note of who sent the offsets of a transaction: the headers of the first record of a batch."""
         self.pending.sent_by(producer_id, offset_key(key)[0], headers)
@@ -333,6 +359,8 @@ class GroupShard:
             del self.groups[group_id]
         else:
             group.replay(name, fact)
+            if self.touched is not None:
+                self.touched.setdefault(group_id, set()).add(getattr(name, "member_id", ""))
 
     def _replay_offset(self, key: bytes, value: bytes | None) -> None:
         group_id, topic, partition = offset_key(key)

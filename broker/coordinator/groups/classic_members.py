@@ -139,9 +139,7 @@ def _check_join(
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Member {member_id}'s protocols are not supported.")
 
 
-def sync(
-    shard: GroupShard, group: ConsumerGroup, request: SyncGroupRequest, out: Outcome
-) -> SyncGroupResponse:
+def sync(shard: GroupShard, group: ConsumerGroup, request: SyncGroupRequest, out: Outcome) -> SyncGroupResponse:
     """The assignment that the member has by now.
 
     Errors:  UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL,

@@ -26,7 +26,7 @@ before its group, say. So nothing is checked while replaying; `broken` is asked 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -198,22 +198,32 @@ class ConsumerGroup:
 
     def broken(self) -> list[str]:
         """Where the order of the epochs does not hold; nothing, but for a log that was tampered with."""
-        found = []
-        if self.assignment_epoch > self.group_epoch:
-            found.append(f"assignment epoch {self.assignment_epoch} is above group epoch {self.group_epoch}")
+        found = self.disorder(self.members)
         owned: dict[tuple[bytes, int], str] = {}
         for member_id, member in self.members.items():
-            epoch = member.current.member_epoch
-            if epoch > self.assignment_epoch:
-                found.append(f"member {member_id} is at {epoch}, above assignment epoch {self.assignment_epoch}")
             for part in (member.current.assigned, member.current.pending):
                 for topic_id, epochs in part.items():
-                    for partition, assignment_epoch in epochs.items():
-                        if assignment_epoch > epoch and epoch != STATIC_LEAVING_EPOCH:
-                            found.append(f"{member_id} at {epoch} has {partition} assigned at {assignment_epoch}")
+                    for partition in epochs:
                         other = owned.setdefault((topic_id, partition), member_id)
                         if other != member_id:
                             found.append(f"partition {partition} is both {other}'s and {member_id}'s")
+        return found
+
+    def disorder(self, member_ids: Iterable[str]) -> list[str]:
+        """The same for the group's own epochs and the partitions of some members; who is none counts as in order."""
+        found = []
+        if self.assignment_epoch > self.group_epoch:
+            found.append(f"assignment epoch {self.assignment_epoch} is above group epoch {self.group_epoch}")
+        for member in self.members.values():
+            if member.current.member_epoch > self.assignment_epoch:
+                epoch = member.current.member_epoch
+                found.append(f"member {member.member_id} is at {epoch}, above {self.assignment_epoch}")
+        for current in (self.members[m].current for m in member_ids if m in self.members):
+            epoch = current.member_epoch
+            for part in (current.assigned, current.pending):
+                for epochs in part.values():
+                    if max(epochs.values(), default=0) > epoch != STATIC_LEAVING_EPOCH:
+                        found.append(f"a member at {epoch} has partitions assigned at {epochs}")
         return found
 
     def facts(self) -> tuple[object, ...]:

@@ -286,7 +286,6 @@ class Step:
             after = note_revocation(current, after)
         if after == current:
             return
-        assert group.found_broken or self._is_in_order(after), f"{group.group_id}: {after}"
         self.current = after
         self.out.records.append(current_record(group.group_id, member_id, after))
         if self.said.classic is None:
@@ -294,14 +293,6 @@ class Step:
                 self.out.set_timer(self.member.rebalance_timer, self.said.rebalance_timeout_ms)
             else:
                 self.out.cancel_timer(self.member.rebalance_timer)
-
-
-    def _is_in_order(self, after: Current) -> bool:
-        """assignment epochs <= member epoch <= target assignment epoch <= group epoch."""
-        epoch = after.member_epoch
-        return epoch <= self.target_epoch <= self.group_epoch and all(
-            max(epochs.values()) <= epoch for owned in (after.assigned, after.pending) for epochs in owned.values()
-        )
 
 
 def _check_static(member: ConsumerMember | None, member_id: str, instance_id: str) -> None:

@@ -106,7 +106,6 @@ def fence(shard: GroupShard, group: ConsumerGroup, members: Sequence[ConsumerMem
 
 def on_load(shard: GroupShard, group: ConsumerGroup, out: Outcome) -> None:
     """The log is replayed: all time-outs start in full. A group that is out of order is served all the same."""
-    group.found_broken = bool(group.broken())
     session_ms = shard.group_value(group.group_id, "consumer.session.timeout.ms")
     for member in group.members.values():
         classic = member.said.classic

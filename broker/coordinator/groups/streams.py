@@ -24,7 +24,7 @@ that see the latter at 0 again are sent the endpoints once more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -58,11 +58,13 @@ class StreamsGroup:
 
     __slots__ = (
         "active",
+        "assigning",
         "assignment_epoch",
         "assignment_timestamp_ms",
         "configured",
         "copies",
         "endpoint_epoch",
+        "found_broken",
         "group_epoch",
         "group_id",
         "last_assignment_configs",
@@ -100,6 +102,8 @@ class StreamsGroup:
         self.metadata_seen: tuple[Any, int] | None = None  # the cluster metadata that `configured` follows from
         self.endpoint_epoch = 0
         self.shutdown_member_id: str | None = None
+        self.assigning: Any = None  # a target that is being computed in the background
+        self.found_broken = False  # as it was loaded; served all the same
 
     # -- queries -------------------------------------------------------------------------------------------------
 
@@ -159,22 +163,32 @@ class StreamsGroup:
 
     def broken(self) -> list[str]:
         """Where the order of the epochs does not hold; nothing, but for a log that was tampered with."""
-        found = []
-        if self.assignment_epoch > self.group_epoch:
-            found.append(f"assignment epoch {self.assignment_epoch} is above group epoch {self.group_epoch}")
+        found = self.disorder(self.members)
         owned: dict[tuple[str, int], str] = {}
         for member_id, member in self.members.items():
-            current = member.current
-            if current.member_epoch > self.assignment_epoch:
-                found.append(f"member {member_id} is at {current.member_epoch}, above {self.assignment_epoch}")
-            for tasks in (current.assigned.active, current.pending.active):
+            for tasks in (member.current.assigned.active, member.current.pending.active):
                 for subtopology_id, epochs in tasks.items():
-                    for partition, epoch in epochs.items():
-                        if epoch > current.member_epoch:
-                            found.append(f"{member_id} at {current.member_epoch} has {partition} assigned at {epoch}")
+                    for partition in epochs:
                         other = owned.setdefault((subtopology_id, partition), member_id)
                         if other != member_id:
                             found.append(f"task {subtopology_id}_{partition} is both {other}'s and {member_id}'s")
+        return found
+
+    def disorder(self, member_ids: Iterable[str]) -> list[str]:
+        """The same for the group's own epochs and the tasks of some members; who is none counts as in order."""
+        found = []
+        if self.assignment_epoch > self.group_epoch:
+            found.append(f"assignment epoch {self.assignment_epoch} is above group epoch {self.group_epoch}")
+        for member in self.members.values():
+            if member.current.member_epoch > self.assignment_epoch:
+                epoch = member.current.member_epoch
+                found.append(f"member {member.member_id} is at {epoch}, above {self.assignment_epoch}")
+        for current in (self.members[m].current for m in member_ids if m in self.members):
+            epoch = current.member_epoch
+            for tasks in (current.assigned.active, current.pending.active):
+                for epochs in tasks.values():
+                    if max(epochs.values(), default=0) > epoch:
+                        found.append(f"a member at {epoch} has tasks assigned at {epochs}")
         return found
 
     def facts(self) -> tuple[object, ...]:

@@ -13,12 +13,10 @@ Source: KIP-1071; Kafka's GroupMetadataManager.streamsGroupHeartbeat.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from broker.coordinator.fencing import REVOCATION_EPOCH
 from broker.coordinator.groups import streams_topology as topologies
-from broker.coordinator.groups.assignors.sticky import Previous, assign
 from broker.coordinator.groups.classic import EMPTY as CLASSIC_EMPTY
 from broker.coordinator.groups.classic import ClassicGroup
 from broker.coordinator.groups.streams import StreamsGroup
@@ -38,11 +36,10 @@ from broker.coordinator.groups.streams_records import (
     group_record,
     member_record,
     partitions_of,
-    target_epoch_record,
-    target_record,
     task_ids,
     topology_record,
 )
+from broker.coordinator.groups.streams_target import STANDBY_REPLICAS, begin
 from broker.coordinator.groups.streams_topology import Configured, InternalTopic
 from broker.coordinator.groups.topic_hash import metadata_hash
 from broker.coordinator.records import group_tombstone
@@ -60,7 +57,6 @@ if TYPE_CHECKING:
     from protocol.messages.streams_group import StreamsGroupHeartbeatRequest
     from protocol.messages.streams_group_records import StreamsGroupTopologyValue
 
-STANDBY_REPLICAS: Final = "num.standby.replicas"  # the only setting of the assignor
 NO_VALID_TOPOLOGY: Final = -1
 
 
@@ -257,10 +253,16 @@ class Step:
         if last_ms and interval_ms and out.now_ms < last_ms + interval_ms:
             self.say(topologies.ASSIGNMENT_DELAYED, "The last assignment is too recent for another one.")
             return
-        processes = {m.member_id: m.said.process_id for m in group.members.values()}
-        processes[self.member.member_id] = self.said.process_id
-        targets = new_target(group, processes, self.configured, self.configs, self.group_epoch, out)
-        self.target_epoch, self.target = self.group_epoch, targets[self.member.member_id]
+        targets = None
+        if group.assigning is None:
+            processes = {m.member_id: m.said.process_id for m in group.members.values()}
+            processes[self.member.member_id] = self.said.process_id
+            may_wait = self.shard.groups.get(group.group_id) is group
+            targets = begin(group, processes, self.configured, self.configs, self.group_epoch, out, may_wait=may_wait)
+        if targets is None:
+            self.say(topologies.ASSIGNMENT_DELAYED, "The assignment is being computed.")
+        else:
+            self.target_epoch, self.target = self.group_epoch, targets[self.member.member_id]
 
     # -- 6
 
@@ -272,7 +274,6 @@ class Step:
             after = note_revocation(self.current, after)
         if after == self.current:
             return
-        assert after.member_epoch <= self.target_epoch <= self.group_epoch, f"{group.group_id}: {after}"
         self.current = after
         out.records.append(current_record(group.group_id, member.member_id, after))
         if after.state == UNREVOKED_TASKS:
@@ -342,27 +343,6 @@ def configured(shard: GroupShard, topology: StreamsGroupTopologyValue) -> Config
 def assignment_configs(shard: GroupShard, group_id: str) -> dict[str, str]:
     """What the assignor is told; kept with the group to see when it changes."""
     return {STANDBY_REPLICAS: str(shard.group_value(group_id, "streams.num.standby.replicas"))}
-
-
-def new_target(
-    group: StreamsGroup,
-    processes: Mapping[str, str],
-    configured: Configured,
-    configs: Mapping[str, str],
-    epoch: int,
-    out: Outcome,
-) -> dict[str, Tasks]:
-    """Compute who shall have what; nothing, as long as the topology is not ready. `processes`: by member id."""
-    if configured.is_ready:
-        previous = {m: Previous(process_id, group.target.get(m, Tasks())) for m, process_id in processes.items()}
-        targets = assign(previous, configured.assignable(), int(configs.get(STANDBY_REPLICAS, "0")))
-    else:
-        targets = dict.fromkeys(processes, Tasks())
-    for member_id, tasks in targets.items():
-        if group.target.get(member_id) != tasks:
-            out.records.append(target_record(group.group_id, member_id, tasks))
-    out.records.append(target_epoch_record(group.group_id, epoch, out.now_ms))
-    return targets
 
 
 def unknown_member(group: StreamsGroup, member_id: str) -> KafkaError:

@@ -3,6 +3,7 @@
     session     nothing was heard of a member for its session time-out
     rebalance   a member did not give tasks back within its rebalance time-out
     delay       the wait for more members before the first assignment is over
+    assign      a target assignment that takes long goes on
 
 Source: KIP-1071; streamsGroupLeave, streamsGroupFenceMember, computeDelayedTargetAssignment in GroupMetadataManager.
 """
@@ -12,9 +13,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from broker.coordinator.groups.streams import StreamsGroup
-from broker.coordinator.groups.streams_heartbeat import configured, new_target, not_a_streams_group, unknown_member
+from broker.coordinator.groups.streams_heartbeat import configured, not_a_streams_group, unknown_member
 from broker.coordinator.groups.streams_member import UNREVOKED_TASKS, StreamsMember
 from broker.coordinator.groups.streams_records import group_record, member_tombstones
+from broker.coordinator.groups.streams_target import begin, go_on
 from protocol.messages.streams_group import StreamsGroupHeartbeatResponse
 
 if TYPE_CHECKING:
@@ -34,9 +36,7 @@ def leave(shard: GroupShard, request: StreamsGroupHeartbeatRequest, out: Outcome
     if member is None:
         raise unknown_member(group, request.member_id)
     fence(group, member, out)
-    return StreamsGroupHeartbeatResponse(
-        member_id=request.member_id, member_epoch=request.member_epoch, status=[]
-    )
+    return StreamsGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch, status=[])
 
 
 def fence(group: StreamsGroup, member: StreamsMember, out: Outcome) -> None:
@@ -70,6 +70,9 @@ def on_timer(shard: GroupShard, group: StreamsGroup, name: tuple[Any, ...], out:
     if kind == "delay":
         _first_assignment(shard, group, out)
         return
+    if kind == "assign":
+        go_on(group, out)
+        return
     member = group.members.get(name[2])
     if member is not None and (kind == "session" or member.current.state == UNREVOKED_TASKS):
         fence(group, member, out)
@@ -77,8 +80,8 @@ def on_timer(shard: GroupShard, group: StreamsGroup, name: tuple[Any, ...], out:
 
 def _first_assignment(shard: GroupShard, group: StreamsGroup, out: Outcome) -> None:
     """Assign all who have come; they hear of it with their next heartbeats."""
-    if group.topology is None or not group.members or group.group_epoch <= group.assignment_epoch:
+    if group.topology is None or not group.members or group.group_epoch <= group.assignment_epoch or group.assigning:
         return
     processes = {m.member_id: m.said.process_id for m in group.members.values()}
     found = group.configured or configured(shard, group.topology)
-    new_target(group, processes, found, group.last_assignment_configs, group.group_epoch, out)
+    begin(group, processes, found, group.last_assignment_configs, group.group_epoch, out, may_wait=True)

@@ -136,9 +136,7 @@ def _split_copies(has: Partitions, shall: Partitions) -> tuple[Partitions, Parti
     return keep, revoke
 
 
-def _add(
-    keep: Epochs, shall: Partitions, epoch: int, is_free: Callable[[str, int], bool]
-) -> tuple[Epochs, bool]:
+def _add(keep: Epochs, shall: Partitions, epoch: int, is_free: Callable[[str, int], bool]) -> tuple[Epochs, bool]:
     """Active tasks with what is free, and whether something was not."""
     has = dict(keep)
     is_waiting = False
@@ -151,9 +149,7 @@ def _add(
     return has, is_waiting
 
 
-def _add_copies(
-    keep: Partitions, shall: Partitions, is_free: Callable[[str, int], bool]
-) -> tuple[Partitions, bool]:
+def _add_copies(keep: Partitions, shall: Partitions, is_free: Callable[[str, int], bool]) -> tuple[Partitions, bool]:
     """Standby or warm-up tasks with what is free, and whether something was not."""
     has = dict(keep)
     is_waiting = False

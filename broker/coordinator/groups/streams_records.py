@@ -265,9 +265,7 @@ def current_of(value: StreamsGroupCurrentMemberAssignmentValue) -> Current:
         epoch,
         value.previous_member_epoch,
         value.state if value.state in _STATES else UNKNOWN,
-        Held(
-            _epochs(value.active_tasks, epoch), partitions_of(value.standby_tasks), partitions_of(value.warmup_tasks)
-        ),
+        Held(_epochs(value.active_tasks, epoch), partitions_of(value.standby_tasks), partitions_of(value.warmup_tasks)),
         Held(
             _epochs(value.active_tasks_pending_revocation, epoch),
             partitions_of(value.standby_tasks_pending_revocation),

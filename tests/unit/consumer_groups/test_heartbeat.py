@@ -107,9 +107,7 @@ def test_heartbeat_without_news_has_no_assignment_and_writes_nothing(g):
 
 def test_full_heartbeat_is_answered_with_the_assignment(g):
     (member,) = g.joined("m")
-    answer = member.beat(
-        rebalance_timeout_ms=60_000, subscribed_topic_names=["t"], topic_partitions=member.owned_now()
-    )
+    answer = member.beat(rebalance_timeout_ms=60_000, subscribed_topic_names=["t"], topic_partitions=member.owned_now())
     assert answer.assignment is not None
 
 

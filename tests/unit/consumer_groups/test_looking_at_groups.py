@@ -121,7 +121,8 @@ def test_group_found_broken_is_reported_and_served(caplog):
     g = Groups({"t": 4})
     g.joined("a")
     shard = g.world.broker.shard_of_group("g")
-    shard.append([current_record("g", "a", Current(99, 98, 0, {g.ids["t"]: {0: 120}})), group_record("g", 1, 0)])
+    with pytest.raises(AssertionError, match=r"group g: .*member a is at 99, above 2"):
+        shard.append([current_record("g", "a", Current(99, 98, 0, {g.ids["t"]: {0: 120}})), group_record("g", 1, 0)])
     g.world.run()
     g.world = g.world.crash()
     g.world.broker.shard_of_group("g").require()

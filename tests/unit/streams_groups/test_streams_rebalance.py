@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from core_broker import make_topic
+from core_broker import Client, make_topic
 from unit.streams_groups.kit import StreamsWorld, as_dict, statuses, subtopology, topic_info, topology
 
+from broker.coordinator.groups import streams_target
+from broker.coordinator.groups.assignors import sticky
+from broker.coordinator.groups.streams_member import STABLE, Current, Held
+from broker.coordinator.groups.streams_records import current_record
+from broker.coordinator.groups.streams_topology import ASSIGNMENT_DELAYED
 from protocol.messages import configs
 from protocol.messages.group_admin import DeleteGroupsRequest
 from protocol.messages.streams_group import StreamsGroupHeartbeatRequestEndpoint
@@ -251,3 +256,61 @@ def test_member_without_endpoint_moves_no_endpoint_epoch(world):
     reply = b.join()
     assert reply.endpoint_information_epoch == 0
     assert reply.partitions_by_user_endpoint is None
+
+
+# -- what is large, and what is out of order --------------------------------------------------------------------------
+
+
+def test_large_group_is_assigned_between_the_turns(monkeypatch):
+    monkeypatch.setattr(streams_target, "WORK_AT_ONCE", 5)
+    monkeypatch.setattr(sticky, "TASKS_A_SLICE", 3)
+    topics = {"in": 8, "g-store-changelog": 8}
+    with StreamsWorld(topics, group_streams_num_standby_replicas="1") as world:
+        a, b = world.member("a", shape=STATEFUL), world.member("b", shape=STATEFUL)
+        a.join()  # makes the group, and has all of it at once
+        assert (statuses(b.join()), b.epoch, b.active) == ([ASSIGNMENT_DELAYED], 2, {})
+        for _ in range(6):
+            a.ack()
+            b.ack()
+        assert [len(m.active["0"]) for m in (a, b)] == [len(m.standby["0"]) for m in (a, b)] == [4, 4]
+        assert world.describe().group_state == "Stable"
+
+
+def test_member_that_left_while_the_target_was_made_gets_none(monkeypatch):
+    monkeypatch.setattr(streams_target, "WORK_AT_ONCE", 5)
+    with StreamsWorld({"in": 8}) as world:
+        a, b = world.member("a"), world.member("b")
+        a.join()
+        b.join()
+        steps = sticky.assign_steps({m: sticky.Previous(m) for m in ("a", "gone")}, [sticky.Subtopology("0", 8, False)])
+        world.group().assigning = streams_target.Pending(world.group().group_epoch, steps)
+        world.world.broker.shard_of_group("g").set_timer(("assign", "g"), world.world.clock.now_ms())
+        world.world.run()
+        assert (world.group().assigning, set(world.group().target)) == (None, {"a", "b"})
+
+
+def test_first_assignment_of_a_large_group_is_made_between_the_turns(monkeypatch):
+    monkeypatch.setattr(streams_target, "WORK_AT_ONCE", 5)
+    with StreamsWorld({"in": 8}, group_streams_initial_rebalance_delay_ms="3000") as world:
+        a, b = world.member("a"), world.member("b")
+        a.join()
+        b.join()
+        world.world.advance(3_000)
+        world.world.run()
+        assert (len(a.beat().active_tasks[0].partitions), len(b.beat().active_tasks[0].partitions)) == (4, 4)
+
+
+def test_group_found_broken_is_reported_and_served(caplog):
+    world = StreamsWorld({"in": 4})
+    world.member("a").join()
+    shard = world.world.broker.shard_of_group("g")
+    wrong = Current(99, 98, STABLE, Held(active={"0": {0: 120}}))
+    with pytest.raises(AssertionError, match=r"group g: .*member a is at 99, above 2"):
+        shard.append([current_record("g", "a", wrong)])
+    world.world.run()
+    world.world = world.world.crash()
+    world.world.broker.shard_of_group("g").require()
+    assert sum("as it was loaded" in r.getMessage() for r in caplog.records) == 2
+    world.client, world.check = Client(world.world), lambda: None
+    assert world.describe().members[0].member_epoch == 99
+    assert statuses(world.member("a").join()) == statuses(world.member("b").join()) == []

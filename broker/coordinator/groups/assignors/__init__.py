@@ -7,10 +7,11 @@ between the turns of the loop. It is given a snapshot, changes nothing, and know
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from broker.coordinator.groups.consumer_member import UNASSIGNED, Assignment
 
+Answer = TypeVar("Answer")
 Changes: TypeAlias = dict[str, Assignment]  # member id -> new target; members whose target stays are left out
 Steps: TypeAlias = Generator[None, None, Changes]
 
@@ -58,11 +59,11 @@ def assignor(name: str) -> Callable[[Spec], Steps]:
 ASSIGNORS: Final = ("uniform", "range")
 
 
-def run(steps: Steps) -> Changes:
+def run(steps: Generator[None, None, Answer]) -> Answer:
     """The answer of an assignor, waiting for it."""
     while True:
         try:
             next(steps)
         except StopIteration as stop:
-            changes: Changes = stop.value
-            return changes
+            answer: Answer = stop.value
+            return answer

@@ -16,12 +16,17 @@ Source: KIP-1071; Kafka's StickyTaskAssignor.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
+from broker.coordinator.groups.assignors import run
 from broker.coordinator.groups.streams_member import Partitions, Tasks
 
 Task: TypeAlias = tuple[str, int]  # subtopology, partition
+Targets: TypeAlias = dict[str, Tasks]  # by member id
+Steps: TypeAlias = Generator[None, None, Targets]  # answers by returning; between two steps the loop may have its turn
+
+TASKS_A_SLICE: Final = 1_000  # given before the loop gets its turn: about 5 ms
 
 
 class Subtopology(NamedTuple):
@@ -106,16 +111,21 @@ class Assignor:
                 self.copies.setdefault(task, []).append(member_id)
         self.loads = [(0.0, 0, p.number, p) for p in self.processes.values()]  # all the same: a heap
 
-    def run(self) -> dict[str, Tasks]:
+    def steps(self) -> Steps:
         """Assign everything."""
-        self._assign_active()
+        for given, _ in enumerate(self._assign_active(), 1):
+            if given % TASKS_A_SLICE == 0:
+                yield
         if self.standby_replicas > 0:
-            self._assign_standby()
+            for given, _ in enumerate(self._assign_standby(), 1):
+                if given % TASKS_A_SLICE == 0:
+                    yield
+        yield
         return {m: Tasks(by_subtopology(tasks), by_subtopology(copies)) for m, (tasks, copies) in self.assigned.items()}
 
     # -- active --------------------------------------------------------------------------------------------------
 
-    def _assign_active(self) -> None:
+    def _assign_active(self) -> Iterator[None]:
         # Tasks of one number in several subtopologies belong together: joined topics lie on one member.
         rest = []
         for task in sorted(self.active, key=by_partition):
@@ -124,6 +134,7 @@ class Assignor:
                 self._give(member_id, task, is_active=True)
             else:
                 rest.append(task)
+            yield
         homeless = []
         for task in rest:
             member_id = self._least_loaded(self.copies.get(task, ()))
@@ -131,14 +142,16 @@ class Assignor:
                 self._give(member_id, task, is_active=True)
             else:
                 homeless.append(task)
+            yield
         for task in sorted(homeless):
             process = self._least_loaded_process(task, even_if_there=True)
             assert process is not None, "there are members"
             self._give(self._least_loaded_member(process), task, is_active=True)
+            yield
 
     # -- standby -------------------------------------------------------------------------------------------------
 
-    def _assign_standby(self) -> None:
+    def _assign_standby(self) -> Iterator[None]:
         rest: list[tuple[Task, int]] = []
         for task in sorted(self.stateful, key=by_partition, reverse=True):
             for given in range(self.standby_replicas):
@@ -147,12 +160,14 @@ class Assignor:
                     rest.append((task, self.standby_replicas - given))
                     break
                 self._give(member_id, task, is_active=False)
+            yield
         for task, replicas in sorted(rest, reverse=True):
             for _ in range(replicas):
                 process = self._least_loaded_process(task, even_if_there=False)
                 if process is None:
                     break  # fewer processes than copies asked for
                 self._give(self._least_loaded_member(process), task, is_active=False)
+            yield
 
     def _previous_holder(self, task: Task) -> str | None:
         owner = self.owner.get(task)
@@ -203,11 +218,16 @@ class Assignor:
             heapq.heappop(process.counts)
 
 
-def assign(
+def assign_steps(
     members: Mapping[str, Previous], subtopologies: Sequence[Subtopology], standby_replicas: int = 0
-) -> dict[str, Tasks]:
+) -> Steps:
     """Who shall have what: each task once as active, and up to so many times as standby."""
-    return Assignor(members, subtopologies, standby_replicas).run() if members else {}
+    return (yield from Assignor(members, subtopologies, standby_replicas).steps()) if members else {}
+
+
+def assign(members: Mapping[str, Previous], subtopologies: Sequence[Subtopology], standby_replicas: int = 0) -> Targets:
+    """The same at once."""
+    return run(assign_steps(members, subtopologies, standby_replicas))
 
 
 def by_partition(task: Task) -> tuple[int, str]:
