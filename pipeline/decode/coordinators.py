@@ -253,7 +253,7 @@ def _made_by(frame: Frame, names: _Names) -> Columns:
     rows = None if is_single else pa.array(frame.batch)
     columns = []
     for name in (b"member", b"instance", b"generation", b"client"):
-        found = names.find(name, of_first)
+        found = names.find(name, of_first & (headers.value_size == 4) if name == b"generation" else of_first)
         start, size = np.zeros(len(frame.position), np.int64), np.full(len(frame.position), -1)
         start[batch[found]], size[batch[found]] = headers.value[found], headers.value_size[found]
         if name == b"generation":

@@ -163,7 +163,7 @@ def _offset_columns(record: Record, header: BatchHeader) -> Row:
             }
     else:
         if key is not None:
-            row["group"] = getattr(key, "group", None) or getattr(key, "group_id", None)
+            row["group"] = key.group if hasattr(key, "group") else key.group_id
         row |= {"key_json": as_json(decoded.key), "value_json": as_json(decoded.value)}
     return row
 

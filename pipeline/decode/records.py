@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple
 
+from pipeline.decode import share_records
 from protocol.codegen import codec
 from protocol.declare import Message
 from protocol.errors import KafkaError, MalformedError
@@ -71,19 +72,20 @@ def control_name(kind: int) -> str:
 
 
 @cache
-def _classes(view: str, record_type: int) -> tuple[type[Message], type[Message]] | None:
+def classes_of(view: str, record_type: int) -> tuple[type[Message], type[Message]] | None:
+    """Key and value of a record type; None: nobody knows them."""
     if view == "transactions":
         return _TRANSACTION_TYPES.get(record_type)
     try:
         return record_types(record_type)
     except MalformedError:
-        return None
+        return share_records.FAMILIES.get(record_type)
 
 
 @cache
 def kind_name(view: str, record_type: int) -> str:
     """Kafka's name of a record type: that of its key's schema, without the word."""
-    classes = _classes(view, record_type)
+    classes = classes_of(view, record_type)
     return classes[0].__name__.removesuffix("Key") if classes else f"unknown-{record_type}"
 
 
@@ -92,7 +94,7 @@ def decode(view: str, key: bytes, value: bytes | None) -> Decoded:
     record_type = i16(key)
     if record_type is None:
         return Decoded("unknown", None, None)
-    classes = _classes(view, record_type)
+    classes = classes_of(view, record_type)
     if classes is None:
         return Decoded(kind_name(view, record_type), None, None)
     version = i16(value)
