@@ -43,7 +43,11 @@ HEADER: Final = Struct(">qiibIhiqqqhii")
 _PREFIX: Final = Struct(">qiibI")  # up to and with the CRC
 _BODY: Final = Struct(">hiqqqhii")  # what the CRC covers, before the records
 _CONTROL_KEY: Final = Struct(">hh")
-_CONTROL_VALUE: Final = Struct(">hi")
+# all that the CRC covers of a control batch: the header's end; its record's length, attributes, time, offset and length
+# of the key; the key; the length of the value; the value; no headers
+_CONTROL: Final = Struct(">hiqqqhii5shhBhiB")
+_CONTROL_RECORD: Final = b"\x20\0\0\0\x08"
+_CONTROL_VALUE_LENGTH: Final = 12
 
 
 class BatchHeader(NamedTuple):
@@ -182,15 +186,24 @@ def control_batch(
     coordinator_epoch: int = 0,
 ) -> bytes:
     """A transaction marker: one record, ABORT or COMMIT, of the producer it ends a transaction of."""
-    return build_batch(
-        [(_CONTROL_KEY.pack(0, kind), _CONTROL_VALUE.pack(0, coordinator_epoch))],
-        base_offset=base_offset,
-        leader_epoch=leader_epoch,
-        timestamp_ms=timestamp_ms,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        attributes=TRANSACTIONAL | CONTROL,
+    body = _CONTROL.pack(
+        TRANSACTIONAL | CONTROL,
+        0,
+        timestamp_ms,
+        timestamp_ms,
+        producer_id,
+        producer_epoch,
+        NO_SEQUENCE,
+        1,
+        _CONTROL_RECORD,
+        0,
+        kind,
+        _CONTROL_VALUE_LENGTH,
+        0,
+        coordinator_epoch,
+        0,
     )
+    return _PREFIX.pack(base_offset, len(body) + CRC_POSITION + 4 - 12, leader_epoch, MAGIC, crc32c(body)) + body
 
 
 def control_type(key: bytes | memoryview) -> int:
