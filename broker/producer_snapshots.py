@@ -63,18 +63,21 @@ def encode_snapshot(producers: Iterable[ProducerSnapshot], last_aborted_offset: 
 
 def encode_steps(producers: Iterable[ProducerSnapshot], last_aborted_offset: int) -> Generator[None, None, bytes]:
     """The same, step by step."""
+    steps: list[bytes] = []  # joined as they come: to put a million entries together at the end would take too long
     entries: list[bytes] = []
     written = array("i")
     pack = _ENTRY.pack
     for producer in producers:
         entries.append(pack(*producer[:8]))
         written.append(producer[8])
-        if len(entries) % _PRODUCERS_A_STEP == 0:
+        if len(entries) == _PRODUCERS_A_STEP:
+            steps.append(b"".join(entries))
+            entries.clear()
             yield
-    count = len(entries)
+    count = len(written)
     if sys.byteorder == "little":
         written.byteswap()
-    body = b"".join([_COUNT.pack(count), *entries, written.tobytes(), _LAST_ABORTED.pack(last_aborted_offset)])
+    body = b"".join([_COUNT.pack(count), *steps, *entries, written.tobytes(), _LAST_ABORTED.pack(last_aborted_offset)])
     return _HEAD.pack(_VERSION, crc32c(body)) + body
 
 
