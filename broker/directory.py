@@ -40,6 +40,7 @@ class DataDirectory:
         self.was_clean = False
         self._recovery_points: dict[tuple[str, int], int] = {}
         self._log_starts: dict[tuple[str, int], int] = {}
+        self._cleaned: dict[tuple[str, int], int] = {}
         self._changed: set[str] = set()  # checkpoints that are not on disk as they are here
         self.logs: dict[tuple[str, int], Log] = {}
         self.image = MetadataImage(env.files, f"{path}/{METADATA_TOPIC}-0")
@@ -65,6 +66,7 @@ class DataDirectory:
         directory._read_identity()
         directory._recovery_points = checkpoints.read_offsets(files, f"{path}/{checkpoints.RECOVERY_POINTS}")
         directory._log_starts = checkpoints.read_offsets(files, f"{path}/{checkpoints.LOG_START_OFFSETS}")
+        directory._cleaned = checkpoints.read_offsets(files, f"{path}/{checkpoints.CLEANER_OFFSETS}")
         directory.was_clean = checkpoints.take_clean_shutdown(files, path)
         return directory
 
@@ -138,6 +140,9 @@ class DataDirectory:
         if self._recovery_points.get(key, 0) > log.end_offset:  # cut by hand: what comes now was not synced then
             self.recovery_point_moved(key, log.end_offset)
             self.write_checkpoints()
+        if key in self._cleaned:
+            log.cleaned_offset = max(log.cleaned_offset, min(self._cleaned[key], log.end_offset))
+            self.cleaned(key, log.cleaned_offset)
         if self._config.flush == "fsync" and log.synced_offset < log.end_offset:
             log.sync()  # a crash left what only the page cache may hold: nobody may see it before the disk has it
         self.logs[key] = log
@@ -173,6 +178,8 @@ class DataDirectory:
             self._changed.add(checkpoints.RECOVERY_POINTS)
         if self._log_starts.pop((name, index), None) is not None:
             self._changed.add(checkpoints.LOG_START_OFFSETS)
+        if self._cleaned.pop((name, index), None) is not None:
+            self._changed.add(checkpoints.CLEANER_OFFSETS)
 
     def delete(self, name: str, index: int) -> None:
         """Remove what a partition that was not opened has on disk."""
@@ -198,11 +205,18 @@ class DataDirectory:
             self._log_starts[name, index] = offset
             self._changed.add(checkpoints.LOG_START_OFFSETS)
 
+    def cleaned(self, key: tuple[str, int], offset: int) -> None:
+        """The cleaner has been below an offset; a start that does not know cleans anew."""
+        if self._cleaned.get(key, 0) != offset:
+            self._cleaned[key] = offset
+            self._changed.add(checkpoints.CLEANER_OFFSETS)
+
     def write_checkpoints(self) -> None:
         """Make durable what has moved since the last time. Errors: OSError: it is not; the next call tries again."""
         for name, offsets in (
             (checkpoints.RECOVERY_POINTS, self._recovery_points),
             (checkpoints.LOG_START_OFFSETS, self._log_starts),
+            (checkpoints.CLEANER_OFFSETS, self._cleaned),
         ):
             if name in self._changed:
                 checkpoints.write_offsets(self.env.files, f"{self.path}/{name}", offsets)

@@ -22,7 +22,9 @@ logger = logging.getLogger("momus.maintenance")
 
 IMAGE_INTERVAL_MS = 2000  # between two looks at how much has come since the last images of the group shards
 SHARD_INTERVAL_MS = 2000  # between two looks at how much of the coordinators' logs is out of date
-LEAST_DIRTY_BYTES = 16 << 20  # of a coordinator's log, or a segment, before cleaning it out of turn is worth it
+LEAST_DIRTY_BYTES = 256 << 10  # of a coordinator's log, or a segment, before cleaning it out of turn is worth it
+BUSY_DIRTY_BYTES = 16 << 20  # the same while clients commit so much that they need the time themselves
+BUSY_RECORDS_A_SECOND = 20_000
 DIRTY_SHARE = 0.4  # of what is clean: with what comes during a pass the log stays below twice its live bytes
 
 FAILURES = (KafkaError, OSError, StorageError)
@@ -34,6 +36,8 @@ class Maintenance:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._busy: set[str] = set()
+        self._least_dirty_bytes = LEAST_DIRTY_BYTES
+        self._written = (0, broker.now_ms)  # records in the coordinators' logs so far, and when they were counted
         self._gone: dict[str, set[bytes]] = {}  # names and ids of deleted topics that groups may have offsets on
 
     def start(self) -> None:
@@ -147,20 +151,25 @@ class Maintenance:
 
     def _clean_coordinators(self) -> Iterator[None]:
         broker = self._broker
-        for name in INTERNAL_TOPICS & broker.metadata.topics.keys():
-            yield from self._clean_shards(name, broker.shards_of(name))
+        shards = {name: broker.shards_of(name) for name in INTERNAL_TOPICS & broker.metadata.topics.keys()}
+        written = sum(shard.log.end_offset for each in shards.values() for shard in each if shard.log is not None)
+        (before, before_ms), self._written = self._written, (written, broker.now_ms)
+        busy = (written - before) * 1000 > BUSY_RECORDS_A_SECOND * (broker.now_ms - before_ms)
+        self._least_dirty_bytes = BUSY_DIRTY_BYTES if busy else LEAST_DIRTY_BYTES
+        for name, each in shards.items():
+            yield from self._clean_shards(name, each)
 
     def _clean_shards(self, topic: str, shards: Sequence[Shard]) -> Iterator[None]:
         for index, shard in enumerate(shards):
             log = shard.log
             if log is not None and shard.may_be_cleaned:
-                if is_wasteful(log) and self._broker.archive.position(topic, index) is None:
+                if self._is_wasteful(log) and self._broker.archive.position(topic, index) is None:
                     yield from self._seal(log)
                 yield from self._clean_log(topic, index, log, shard.journal.durable_offset, commits=True)
 
     def _seal(self, log: Log) -> Iterator[None]:
         """Begin a new segment: the one that is written to is never cleaned."""
-        if log.segments[-1].size < least_dirty_bytes(log) // 2:
+        if log.segments[-1].size < min(self._least_dirty_bytes, log.config.segment_bytes) // 2:
             return
         while log.dirty and not log.broken:  # what is written now belongs to requests that wait for it
             yield
@@ -171,10 +180,11 @@ class Maintenance:
         self, topic: str, index: int, log: Log, stable_offset: int, *, commits: bool = False
     ) -> Iterator[None]:
         try:
-            if self._is_dirty(log, None) or (commits and is_wasteful(log)):
+            if self._is_dirty(log, None) or (commits and self._is_wasteful(log)):
                 limit = self._broker.archive.cleaning_limit(topic, index, log, stable_offset)
                 if limit >= stable_offset or self._is_dirty(log, limit):
                     yield from log.clean(self._broker.now_ms, limit, commits=commits)
+                    self._broker.directory.cleaned((topic, index), log.cleaned_offset)
         except FAILURES as error:
             logger.error("cleaning %s: %s", log.directory, error)
 
@@ -182,12 +192,8 @@ class Maintenance:
         config = log.config
         return config.compacts and log.dirty_ratio(None, limit_offset) >= config.min_cleanable_dirty_ratio
 
-
-def least_dirty_bytes(log: Log) -> int:
-    return min(LEAST_DIRTY_BYTES, log.config.segment_bytes)
-
-
-def is_wasteful(log: Log) -> bool:
-    """Whether so much has come since the last cleaning that the log may soon be twice as large as it need be."""
-    clean_bytes = sum(segment.size for segment in log.segments if segment.base_offset < log.cleaned_offset)
-    return log.size_bytes - clean_bytes >= max(least_dirty_bytes(log), DIRTY_SHARE * clean_bytes)
+    def _is_wasteful(self, log: Log) -> bool:
+        """Whether so much has come since the last cleaning that the log may soon be twice as large as it need be."""
+        clean_bytes = sum(segment.size for segment in log.segments if segment.base_offset < log.cleaned_offset)
+        least_bytes = min(self._least_dirty_bytes, log.config.segment_bytes)
+        return log.size_bytes - clean_bytes >= max(least_bytes, DIRTY_SHARE * clean_bytes)

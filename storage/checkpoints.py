@@ -15,6 +15,7 @@ from storage.env import Files
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 REPLICATION_OFFSETS: Final = "replication-offset-checkpoint"
 LOG_START_OFFSETS: Final = "log-start-offset-checkpoint"
+CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
 META_PROPERTIES: Final = "meta.properties"
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 PARTITION_METADATA: Final = "partition.metadata"

@@ -33,6 +33,15 @@ def test_topic_deleted_takes_the_offsets_that_groups_committed_on_it(flush):
     assert [committed(world, group, "kept") for group in "abc"] == [{0: 1, 1: 2}] * 3
 
 
+def set_segment_bytes(client: Client, topic: str, size: int) -> None:
+    small = IncrementalAlterConfigsRequestAlterableConfig(
+        name="internal.segment.bytes", config_operation=0, value=str(size)
+    )
+    resource = IncrementalAlterConfigsRequestAlterConfigsResource(resource_type=2, resource_name=topic, configs=[small])
+    answer = client.call(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1)
+    assert answer.responses[0].error_code == 0
+
+
 @pytest.mark.parametrize("topic", ["t", "__consumer_offsets"])
 def test_topic_whose_settings_change_rolls_its_open_logs_by_the_new_ones(topic):
     world = World(offsets_topic_num_partitions="1")
@@ -46,12 +55,7 @@ def test_topic_whose_settings_change_rolls_its_open_logs_by_the_new_ones(topic):
         return len(world.broker.directory.logs[topic, 0].segments)
 
     before = write()
-    small = IncrementalAlterConfigsRequestAlterableConfig(
-        name="internal.segment.bytes", config_operation=0, value="500"
-    )
-    resource = IncrementalAlterConfigsRequestAlterConfigsResource(resource_type=2, resource_name=topic, configs=[small])
-    answer = client.call(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1)
-    assert answer.responses[0].error_code == 0
+    set_segment_bytes(client, topic, 500)
     assert (before, write() > 4) == (1, True)
 
 
@@ -108,3 +112,31 @@ def test_offsets_log_is_not_sealed_in_the_middle_of_a_turn(flush, monkeypatch):
     assert client.replies()[0].topics[0].partitions[0].error_code != 0
     assert committed(world, "g") == dict.fromkeys(range(50), 4)
     assert len(world.broker.directory.logs["__consumer_offsets", 0].segments) > 1
+
+
+def test_log_that_was_cleaned_is_not_cleaned_anew_after_a_restart():
+    world = World(offsets_topic_num_partitions="1")
+    client = Client(world)
+    make_topic(client, "t", 50)
+    set_segment_bytes(client, "__consumer_offsets", 2000)
+    for n in range(20):
+        client.call(commit_request("g", dict.fromkeys(range(50), n)), 8)
+    world.advance(60_000)
+    log = world.broker.directory.logs["__consumer_offsets", 0]
+    assert log.cleaned_offset > 0
+    for again in (world.crash(), world.restart()):
+        assert committed(again, "g") == dict.fromkeys(range(50), 19)
+        assert again.broker.directory.logs["__consumer_offsets", 0].cleaned_offset == log.cleaned_offset
+        assert "__consumer_offsets 0 " in again.files.read_file("/data/cleaner-offset-checkpoint").decode()
+
+
+def test_note_of_the_cleaner_about_a_log_that_was_cut_counts_no_further_than_its_end():
+    world = World(offsets_topic_num_partitions="1")
+    client = Client(world)
+    make_topic(client, "t", 1)
+    client.call(commit_request("g", {0: 7}), 8)
+    files = world.files.crash()
+    files.write_file_atomic("/data/cleaner-offset-checkpoint", b"0\n1\n__consumer_offsets 0 1000\n")
+    again = world.again(files)
+    assert committed(again, "g") == {0: 7}
+    assert again.broker.directory.logs["__consumer_offsets", 0].cleaned_offset == 1
