@@ -20,6 +20,7 @@ SUFFIX: Final = ".momus-state"
 VERSION: Final = 1
 _MAGIC: Final = b"momusST1"
 _HEADER: Final = Struct(">8sIQI")
+_CRC_SLICE_BYTES: Final = 4 << 20  # a millisecond, when they are in no cache
 _SLICE_BYTES: Final = 256 << 10  # written before others get their turn: well below a millisecond
 
 
@@ -45,10 +46,14 @@ def write_slowly(files: Files, path: str, payload: Sequence[Buffer], version: in
 
     Durable: whole or not there at all, once the iterator is exhausted.
     """
-    crc = length = 0
+    crc = length = handled = 0
     for part in payload:
         crc = crc32c(part, crc)
         length += len(part)
+        handled += len(part)
+        if handled >= _CRC_SLICE_BYTES:
+            handled = 0
+            yield
     temporary = path + ".tmp"
     with suppress(FileNotFoundError):
         files.remove(temporary)
