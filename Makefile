@@ -30,7 +30,7 @@ test-java e2e-java: $(VENV)/.dev
 # The pipeline: its types, then its tests in one Spark, one after the other. Java comes by pip where there is none.
 test-pipeline: $(VENV)/.spark-dev
 	$(BIN)/mypy -p pipeline
-	$(BIN)/python -m pytest tests/pipeline -m spark --require-spark $(ARGS)
+	$(BIN)/python -m pytest tests/pipeline -m spark --require-spark --timeout 600 $(ARGS)
 
 # Everything from nothing: a broker, clients that misbehave, every job, and one HTML page of what was found.
 pipeline-demo: $(VENV)/.spark

@@ -8,7 +8,9 @@ are not the usual ones, `NEEDS_KAFKA = True` (the connector's jars) or `NEEDS_IN
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
+import zipfile
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
@@ -35,6 +37,7 @@ JOBS = {
 # word -> the same; what helps the jobs along and is none
 HELPERS = {
     "jars": "fetch the connector's jars; prints them as spark-submit --jars takes them",
+    "bundle": "write what spark-submit needs on a cluster into a folder: job.py and momus.zip for --py-files",
     "demo": "a broker, clients that misbehave, every job over what they left behind, and the report",
 }
 EXTRA_ABSENT = "the pipeline needs its extra: pip install 'momus[spark]'"
@@ -68,12 +71,27 @@ def help_along(name: str, words: Sequence[str]) -> int:
 
         return demo.main(words)
     parser = argparse.ArgumentParser(prog=f"momus pipeline {name}", description=HELPERS[name])
+    if name == "bundle":
+        parser.add_argument("folder", type=Path)
+        bundle(parser.parse_args(words).folder)
+        return 0
     parser.parse_args(words)
     from pipeline import jars
     from pipeline.java import java_home
 
     print(",".join(map(str, jars.fetch(jars.KAFKA, java_home()))))
     return 0
+
+
+def bundle(folder: Path) -> None:
+    """Write job.py and momus.zip, the packages that it and Spark's workers import."""
+    root = Path(__file__).resolve().parent.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(__file__, folder / "job.py")
+    with zipfile.ZipFile(folder / "momus.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for package in ("pipeline", "protocol"):
+            for path in sorted((root / package).rglob("*.py")):
+                archive.write(path, path.relative_to(root))
 
 
 def run_job(name: str, words: Sequence[str]) -> int:

@@ -106,6 +106,8 @@ def _defaults(settings: SparkConf, *, kafka: bool, delta: bool) -> dict[str, str
         if wanted:
             made["spark.jars"] = ",".join(map(str, jars.fetch(wanted, java_home())))
     if delta:
+        # Fifty tasks to read a table's log are for tables of millions of files.
+        made["spark.databricks.delta.snapshotPartitions"] = "2"
         made["spark.sql.extensions"] = "io.delta.sql.DeltaSparkSessionExtension"
         made["spark.sql.catalog.spark_catalog"] = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
     return made

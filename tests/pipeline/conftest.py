@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,8 +34,8 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def momus_broker() -> Iterator[Broker]:
-    """A broker in a subprocess, with nothing in it; it must have nothing to complain about in the end."""
-    with Broker(config=PROMPT) as broker:
+def momus_broker(tmp_path: Path) -> Iterator[Broker]:
+    """A broker in a subprocess with an empty `data_dir`; it must have nothing to complain about in the end."""
+    with Broker(config=PROMPT, data_dir=tmp_path / "data") as broker:
         yield broker
         assert broker.log == ""
