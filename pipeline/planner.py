@@ -20,7 +20,7 @@ from pipeline.files import Segment
 from pipeline.slices import Settings, Slice, slices_of
 
 Position = dict[str, int]
-_KEPT_SPOTS: Final = 4
+_KEPT_SPOTS: Final = 8
 
 
 class Spot(NamedTuple):
@@ -96,7 +96,9 @@ class Planner:
             known = Spot(last.base_offset, 0, last.base_offset)
         for spot in self._walk(last, known.offset, EVERYTHING, known.position, CHUNK_BYTES):
             known = spot
-        self._tails[log] = known
+        if self._tails.get(log) != known:
+            self._tails[log] = known
+            self._remember(log, known)
         is_empty = known.position == 0 and len(found) == 1 and last.base_offset == 0
         return None if is_empty else known.offset
 
@@ -156,7 +158,7 @@ class Planner:
         del spots[:-_KEPT_SPOTS]
 
     def _hint(self, log: str, segment: int, offset: int) -> int:
-        for spot in (*self._spots.get(log, ()), *filter(None, [self._tails.get(log)])):
+        for spot in self._spots.get(log, ()):
             if spot.segment == segment and spot.offset == offset:
                 return int(spot.position)
         return 0

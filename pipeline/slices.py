@@ -62,7 +62,8 @@ class Slice:
 def slices_of(found: list[Segment]) -> list[Slice]:
     """The whole of every log: each segment up to where the next one begins."""
     slices = []
-    for each, following in zip(found, [*found[1:], None], strict=True):
+    for number, each in enumerate(found):
+        following = found[number + 1] if number + 1 < len(found) else None
         is_tail = following is None or following.log != each.log
         end = EVERYTHING if following is None or is_tail else following.base_offset
         slices.append(

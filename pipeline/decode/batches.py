@@ -108,7 +108,7 @@ def ends(file: File, source: Source, bounds: Bounds, chunk_bytes: int = CHUNK_BY
 def _walked(file: File, source: Source, bounds: Bounds, chunk_bytes: int) -> Iterator[tuple[bytes, int, _Walk]]:
     size = file.size()
     position = bounds.position if _begins_batch(file, size, bounds) else 0
-    wanted = chunk_bytes
+    wanted = chunk_bytes = max(chunk_bytes, HEADER_BYTES)
     while position < size:
         data = file.read_at(min(wanted, size - position), position)
         walk = _walk(data, bounds)

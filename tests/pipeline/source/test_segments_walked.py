@@ -1,0 +1,180 @@
+"""Segments as they are found: torn tails, damage, neighbours, names that are no segments."""
+
+from __future__ import annotations
+
+import made_batches as made
+import pytest
+from pyarrow import fs
+
+from pipeline import files, slices
+from pipeline.decode.batches import Bounds, CorruptSegmentError, Source, chunks, ends
+from pipeline.slices import Slice, read_slice, scan
+
+SOURCE = Source("t-0", 0)
+BATCHES = [
+    made.batch_of([(b"k", b"v" * 5 * n, ()) for _ in range(2)], base_offset=2 * n) for n in range(20)
+]  # offsets 0 to 39
+
+
+def opened(path):
+    return fs.LocalFileSystem().open_input_file(str(path))
+
+
+def first_offsets(path, bounds=Bounds(), chunk_bytes=200):  # noqa: B008  # frozen
+    found = []
+    for chunk in chunks(opened(path), SOURCE, bounds, chunk_bytes):
+        found += [int.from_bytes(chunk.data[at : at + 8], "big") for at in chunk.starts]
+    return found
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 61, 100, 1000, 1 << 20])
+def test_chunks_of_any_size_hold_every_batch_once(tmp_path, chunk_bytes):
+    path = made.write_segment(tmp_path, "t-0", 0, *BATCHES)
+    assert first_offsets(path, chunk_bytes=chunk_bytes) == list(range(0, 40, 2))
+
+
+@pytest.mark.parametrize("cut", [1, 20, 60, 61, 70])
+def test_walk_ends_before_a_batch_that_is_cut_short(tmp_path, cut):
+    path = made.write_segment(tmp_path, "t-0", 0, *BATCHES[:3], BATCHES[3][:cut])
+    assert first_offsets(path) == [0, 2, 4]
+
+
+def test_walk_ends_before_zeros_that_were_allocated_ahead(tmp_path):
+    path = made.write_segment(tmp_path, "t-0", 0, *BATCHES[:3], bytes(500))
+    assert first_offsets(path) == [0, 2, 4]
+
+
+def test_walk_ends_before_a_last_batch_with_a_wrong_crc(tmp_path):
+    path = made.write_segment(tmp_path, "t-0", 0, *BATCHES[:3], BATCHES[3][:-1] + b"\7")
+    assert first_offsets(path) == [0, 2, 4]
+
+
+def test_walk_tells_a_flipped_byte_before_good_batches_by_file_and_position(tmp_path):
+    bad = BATCHES[1][:-1] + b"\7"
+    path = made.write_segment(tmp_path, "t-0", 0, BATCHES[0], bad, BATCHES[2])
+    with pytest.raises(CorruptSegmentError, match=f"t-0, segment 0: .*CRC at position {len(BATCHES[0])}"):
+        first_offsets(path)
+
+
+def test_scan_refuses_a_segment_that_is_cut_short_before_another(tmp_path):
+    made.write_segment(tmp_path, "t-0", 0, *BATCHES[:3], BATCHES[3][:50])
+    made.write_segment(tmp_path, "t-0", 8, BATCHES[4])
+    with pytest.raises(CorruptSegmentError, match="cut short"):
+        list(scan(str(tmp_path)))
+
+
+@pytest.mark.parametrize(("first", "end"), [(0, 6), (6, 12), (6, 7), (5, 100), (38, 40), (40, 50)])
+def test_bounds_are_offsets_of_batches_by_their_last(tmp_path, first, end):
+    path = made.write_segment(tmp_path, "t-0", 0, *BATCHES)
+    assert first_offsets(path, Bounds(first, end)) == [n for n in range(0, 40, 2) if first <= n + 1 < end]
+
+
+@pytest.mark.parametrize("chunk_bytes", [100, 1 << 20])
+def test_damage_behind_the_bounds_is_nobodys_concern(tmp_path, chunk_bytes):
+    path = made.write_segment(tmp_path, "t-0", 0, *BATCHES[:3], b"garbage" * 20)
+    assert first_offsets(path, Bounds(0, 6, is_tail=False), chunk_bytes) == [0, 2, 4]
+
+
+def test_hint_is_followed_only_where_a_batch_begins_that_is_not_too_late(tmp_path):
+    path = made.write_segment(tmp_path, "t-0", 0, *BATCHES)
+    at = [sum(map(len, BATCHES[:n])) for n in range(21)]
+    for hint in (at[5], at[3], at[9], at[5] + 1, at[20], at[20] + 5):
+        assert first_offsets(path, Bounds(10, 16, position=hint)) == ([] if hint == at[20] else [10, 12, 14])
+
+
+def test_ends_say_where_a_step_may_be_cut(tmp_path):
+    path = made.write_segment(tmp_path, "t-0", 0, *BATCHES, BATCHES[3][:30])
+    whole = list(ends(opened(path), SOURCE, Bounds()))
+    assert whole[-1] == (sum(map(len, BATCHES)), 40)
+    small = list(ends(opened(path), SOURCE, Bounds(), 1))
+    assert [offset for _, offset in small] == list(range(2, 41, 2))
+
+
+def test_listing_passes_over_what_is_being_deleted_cleaned_or_no_segment(tmp_path):
+    made.write_segment(tmp_path, "b.c-10", 0, b"x")
+    made.write_segment(tmp_path, "b.c-9", 7, b"x")
+    made.write_segment(tmp_path, "b.c-9", 100, b"xy")
+    made.write_segment(tmp_path, "b.c-9.0123abcd-delete", 0, b"x")
+    for name in ("1.log", f"{7:020d}.log.cleaned", f"{8:020d}.log.deleted", f"{9:020d}.index"):
+        (tmp_path / "b.c-9" / name).write_bytes(b"x")
+    (tmp_path / "meta.properties").write_text("version=1")
+    found = [
+        (each.log, each.topic, each.partition, each.base_offset, each.size) for each in files.segments(str(tmp_path))
+    ]
+    assert found == [("b.c-9", "b.c", 9, 7, 1), ("b.c-9", "b.c", 9, 100, 2), ("b.c-10", "b.c", 10, 0, 1)]
+    assert [each.log for each in files.segments(str(tmp_path), "b.?", ["b.c-10", "none-0"])] == ["b.c-10"]
+    assert files.segments(str(tmp_path), "c*") == []
+
+
+def test_swap_file_stands_for_the_segments_that_it_replaces(tmp_path):
+    made.write_segment(tmp_path, "t-0", 0, *BATCHES[:2])
+    made.write_segment(tmp_path, "t-0", 4, *BATCHES[2:4])
+    made.write_segment(tmp_path, "t-0", 8, *BATCHES[4:6])
+    cleaned = (tmp_path / "t-0" / f"{0:020d}.log").with_suffix(".log.swap")
+    cleaned.write_bytes(BATCHES[1] + BATCHES[3])
+    (tmp_path / "t-0" / f"{0:020d}.log").unlink()
+    both = [row["offset"] for row in made.rows(scan(str(tmp_path)))]
+    assert both == [2, 3, 4, 5, 6, 7, 8, 9, 10, 11]  # what is still there of the old ones counts
+    (tmp_path / "t-0" / f"{4:020d}.log").unlink()
+    assert [row["offset"] for row in made.rows(scan(str(tmp_path)))] == [2, 3, 6, 7, 8, 9, 10, 11]
+
+
+def settings(path) -> slices.Settings:
+    return slices.Settings({"path": str(path)})
+
+
+def planned(path) -> list[Slice]:
+    return slices.slices_of(settings(path).segments())
+
+
+def offsets_read(path, plan) -> list[int]:
+    return [row["offset"] for each in plan for row in made.rows(read_slice(settings(path), each))]
+
+
+def test_slices_planned_before_a_cleaning_read_each_record_once_after_it(tmp_path):
+    for n in range(0, 12, 3):
+        made.write_segment(tmp_path, "t-0", 2 * n, *BATCHES[n : n + 3])
+    plan = planned(tmp_path)
+    made.write_segment(tmp_path, "t-0", 0, *BATCHES[1:9:2])  # three segments are one now
+    for base in (6, 12):
+        (tmp_path / "t-0" / f"{base:020d}.log").unlink()
+    assert offsets_read(tmp_path, plan) == [n + i for n in (2, 6, 10, 14, 18, 20, 22) for i in (0, 1)]
+
+
+def test_slices_of_a_log_that_is_deleted_meanwhile_read_nothing(tmp_path):
+    path = made.write_segment(tmp_path, "t-0", 0, *BATCHES)
+    plan = planned(tmp_path)
+    path.unlink()
+    assert offsets_read(tmp_path, plan) == []
+    path.parent.rmdir()
+    assert offsets_read(tmp_path, plan) == []
+
+
+def test_scan_of_an_address_equals_that_of_a_path(tmp_path):
+    made.write_segment(tmp_path, "t-0", 0, *BATCHES)
+    made.write_segment(tmp_path, "__x-1", 5, BATCHES[9])
+    assert made.rows(scan(f"file://{tmp_path}")) == made.rows(scan(str(tmp_path))) != []
+
+
+def test_scan_reads_a_file_system_that_is_not_the_local_one(tmp_path, monkeypatch):
+    store = fs._MockFileSystem()
+    store.create_dir("bucket/t-0")
+    with store.open_output_stream(f"bucket/t-0/{0:020d}.log") as file:
+        file.write(b"".join(BATCHES))
+    monkeypatch.setattr(slices, "open_directory", lambda path: (store, path.partition("://")[2]))
+    monkeypatch.setattr(files, "open_directory", lambda path: (store, path.partition("://")[2]))
+    assert len(made.rows(scan("mock://bucket"))) == 40
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "option `path` is missing"),
+        ({"path": "/nowhere/at/all"}, "/nowhere/at/all is not a directory"),
+        ({"path": "/tmp", "records": "rows"}, "'rows' is none of them"),
+        ({"path": "/tmp", "maxBytesPerTrigger": "much"}, "'much' is none"),
+    ],
+)
+def test_options_that_are_wrong_are_said_in_one_sentence(options, said):
+    with pytest.raises((ValueError, FileNotFoundError), match=said):
+        slices.Settings(options).segments()
