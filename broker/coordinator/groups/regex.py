@@ -9,6 +9,7 @@ empty assignment until then. What came out is logged, so that a restart knows it
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from broker.coordinator.groups.consumer_member import Said
     from broker.coordinator.groups.target import Draft
     from broker.metadata import ClusterMetadata
+
+logger = logging.getLogger("momus.groups")
 
 LEAST_INTERVAL_MS: Final = 10_000
 NAMES_A_SLICE: Final = 2_000  # matched before the loop gets its turn: about 2 ms
@@ -96,18 +99,27 @@ def is_due(group: ConsumerGroup, draft: Draft, metadata: ClusterMetadata, now_ms
 
 
 def resolve(regexes: Iterable[str], names: Iterable[str]) -> Resolution:
-    """The topics that each expression stands for; it has to match the whole name."""
-    patterns = [(regex, compiled(regex).fullmatch, set[str]()) for regex in regexes]
+    """The topics that each expression stands for; it has to match the whole name.
+
+    One that cannot be compiled (the log is of a broker that could) is reported, and stands for nothing, as in Kafka.
+    """
+    found_by = {regex: set[str]() for regex in regexes}
+    patterns = []
+    for regex, found in found_by.items():
+        try:
+            patterns.append((compiled(regex).fullmatch, found))
+        except KafkaError as error:
+            logger.error("a subscription to `%s` is ignored: %s", regex, error.message)
     done = 0
     for name in names:
-        for _, fullmatch, found in patterns:
+        for fullmatch, found in patterns:
             if fullmatch(name) is not None:
                 found.add(name)
         done += len(patterns)
         if done >= NAMES_A_SLICE:
             done = 0
             yield
-    return {regex: frozenset(found) for regex, _, found in patterns}
+    return {regex: frozenset(found) for regex, found in found_by.items()}
 
 
 def resolution_records(

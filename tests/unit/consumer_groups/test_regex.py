@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import pytest
 from consumer_kit import Groups
 
@@ -111,3 +114,30 @@ def test_many_topics_are_matched_in_slices():
 
 def test_expression_that_would_take_forever_elsewhere_takes_no_time():
     assert resolved(regex.resolve(["(a*)*b"], ["a" * 200])) == (0, {"(a*)*b": frozenset()})
+
+
+def test_expression_without_the_library_is_refused_with_a_hint(g, monkeypatch):
+    monkeypatch.setitem(sys.modules, "re2", None)
+    answer = g.member(topics=None, regex="not-asked-before").join()
+    assert answer.error_code == E.INVALID_REGULAR_EXPRESSION
+    assert "pip install 'momus[regex]'" in answer.error_message
+
+
+def test_logged_expression_that_cannot_be_compiled_is_reported_and_stops_no_other(g, monkeypatch, caplog):
+    a, b = g.member("a", topics=None, regex="orders-.*"), g.member("b", topics=None, regex="pay.*")
+    a.join()
+    b.join()
+    g.settle([a, b])
+    g.restart()
+    compiled = regex.compiled
+
+    def without_orders(expression: str) -> Any:
+        return compiled("(" if expression == "orders-.*" else expression)
+
+    monkeypatch.setattr(regex, "compiled", without_orders)
+    g.make_topic("payables", 2)
+    g.advance(20_000)
+    b.beat()
+    g.settle([a, b])
+    assert (a.assigned, b.assigned) == ({}, {"payables": [0, 1], "payments": [0, 1]})
+    assert [r.levelname for r in caplog.records if "`orders-.*` is ignored" in r.getMessage()] == ["ERROR"]
