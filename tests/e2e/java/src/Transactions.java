@@ -16,7 +16,9 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.FencedInstanceIdException;
 import org.apache.kafka.common.errors.InvalidProducerEpochException;
+import org.apache.kafka.common.errors.InvalidTxnStateException;
 import org.apache.kafka.common.errors.ProducerFencedException;
+import org.apache.kafka.common.utils.AppInfoParser;
 
 /** Transactions count as a whole or not at all, offsets go with the records, and whoever was replaced is told so. */
 final class Transactions {
@@ -36,7 +38,8 @@ final class Transactions {
         Checks.ON_ONE.put("producer-that-was-replaced-is-fenced-at-its-next-record", Transactions::fencedAtSend);
         Checks.ON_ONE.put("producer-that-was-replaced-is-fenced-at-its-offsets", Transactions::fencedAtOffsets);
         Checks.ON_ONE.put("producer-that-an-admin-fenced-is-fenced", Transactions::fencedByAdmin);
-        Checks.ON_ONE.put("producer-whose-time-was-up-goes-on-after-an-abort", Transactions::timedOut);
+        Checks.ON_ONE.put("producer-whose-time-was-up-is-told-and-may-go-on", Transactions::timedOut);
+        Checks.ON_ONE.put("transaction-whose-time-was-up-cannot-be-committed", Transactions::committedTooLate);
     }
 
     private static KafkaProducer<byte[], byte[]> producer(Checks.Cluster cluster, String id, Object... settings) {
@@ -331,26 +334,47 @@ final class Transactions {
         }
     }
 
-    /** KIP-588: a transaction that took too long is lost, its producer is not. */
-    private static void timedOut(Checks.Cluster cluster, String name) throws Exception {
-        Records.create(cluster, name, 1, Map.of());
-        try (var producer = producer(cluster, name, "transaction.timeout.ms", 500);
-                Admin admin = Admin.create(cluster.with())) {
-            producer.beginTransaction();
-            send(producer, name, "too late");
-            producer.flush();
+    /** A producer whose transaction took so long that the broker aborted it. */
+    private static KafkaProducer<byte[], byte[]> late(Checks.Cluster cluster, String name) throws Exception {
+        var made = producer(cluster, name, "transaction.timeout.ms", 500);
+        made.beginTransaction();
+        send(made, name, "too late");
+        made.flush();
+        try (Admin admin = Admin.create(cluster.with())) {
             Checks.until(() -> admin.describeTransactions(List.of(name)).description(name).get().state()
                 == TransactionState.COMPLETE_ABORT, "its time is up");
-            Checks.that(Checks.refusal(() -> {
+        }
+        return made;
+    }
+
+    private static final boolean IS_NEW = AppInfoParser.getVersion().startsWith("4"); // transactions of KIP-890
+
+    /** KIP-588, with the transactions of KIP-890: what took too long is lost, its producer is not. */
+    private static void timedOut(Checks.Cluster cluster, String name) throws Exception {
+        Records.create(cluster, name, 1, Map.of());
+        try (var producer = late(cluster, name)) {
+            Checks.equal(InvalidProducerEpochException.class, Checks.refusal(
+                () -> producer.send(new ProducerRecord<>(name, 0, null, Records.bytes("later"))).get()));
+            Checks.equal(IS_NEW ? null : ProducerFencedException.class, Checks.refusal(() -> {
+                producer.abortTransaction();
+                producer.beginTransaction();
+                send(producer, name, "after");
                 producer.commitTransaction();
                 return null;
-            }) != null, "what was lost cannot be committed");
+            }));
         }
-        try (var producer = producer(cluster, name)) {
-            producer.beginTransaction();
-            send(producer, name, "after");
-            producer.commitTransaction();
+        sees(cluster, name, "read_committed", IS_NEW ? new String[] {"after"} : new String[0]);
+    }
+
+    private static void committedTooLate(Checks.Cluster cluster, String name) throws Exception {
+        Records.create(cluster, name, 1, Map.of());
+        try (var producer = late(cluster, name)) {
+            Checks.equal(IS_NEW ? InvalidTxnStateException.class : ProducerFencedException.class,
+                Checks.refusal(() -> {
+                    producer.commitTransaction();
+                    return null;
+                }));
         }
-        sees(cluster, name, "read_committed", "after");
+        sees(cluster, name, "read_committed");
     }
 }
