@@ -17,7 +17,7 @@ PLACE = ("group", "commit_topic", "commit_partition")
 
 
 def commits(offsets: DataFrame) -> DataFrame:
-    """Commits and their tombstones with `ended_by` and `ended_as` (transactional ones), from rows of the offsets view."""
+    """Commits and their tombstones of the offsets view; transactional ones with `ended_by` and `ended_as`."""
     nothing = F.lit(None)
     plain = offsets.where("not transactional and control is null").select(
         "*",
@@ -42,12 +42,6 @@ def effective(rows: DataFrame) -> DataFrame:
         .where("next_at is null or next_at > effective_at")
         .drop("next_at")
     )
-
-
-def latest(rows: DataFrame) -> DataFrame:
-    """The last commit of each group and partition among `effective`; nothing for what was deleted since."""
-    last = Window.partitionBy(*PLACE).orderBy(F.desc("offset"))
-    return rows.withColumn("nth", F.row_number().over(last)).where("nth = 1 and not tombstone").drop("nth")
 
 
 def regressions(rows: DataFrame) -> DataFrame:
@@ -103,6 +97,7 @@ def incomplete(offsets: DataFrame) -> DataFrame:
     # lost inside of it, behind it, or before it when its first record is not there
     head = F.col("offset") - F.col("commit_id")
     lost = F.coalesce("next_lost", "last.lost_before") - F.col("lost_before") + head
-    tail = F.when(F.col("last_offset") == F.col("log_last"), ": the log ends here, it may still be written").otherwise("")
+    is_last = F.col("last_offset") == F.col("log_last")
+    tail = F.when(is_last, ": the log ends here, it may still be written").otherwise("")
     detail = F.format_string("a commit of %d records has %d%s", "commit_size", "there", tail)
     return findings(rows, INCOMPLETE_COMMIT, detail, lost)

@@ -60,16 +60,15 @@ def untold_partitions(missing: DataFrame, data: DataFrame, known: DataFrame) -> 
     lost = F.when(F.col("end_offset").isNull() | younger, F.lit(UNREAD)).otherwise(
         F.col("log_lost") - F.coalesce("data.lost_before", F.lit(0))
     )
-    detail = F.format_string("%s is complete, and %s has no %s marker of it", "transactional_id", "proof_log", "decision")
+    what = ("transactional_id", "proof_log", "decision")
+    detail = F.format_string("%s is complete, and %s has no %s marker of it", *what)
     return findings(rows, TRANSACTION_WITHOUT_MARKER, detail, lost)
 
 
 def stray_markers(actual: DataFrame, pairs: DataFrame, states: DataFrame) -> DataFrame:
     """Markers that belong to no transaction of any coordinator."""
     rows = (
-        actual.join(
-            pairs.select("log", F.col("marker_offset").alias("offset")), ["log", "offset"], "left_anti"
-        )
+        actual.join(pairs.select("log", F.col("marker_offset").alias("offset")), ["log", "offset"], "left_anti")
         .join(_homes(states), "producer_id", "left")
         .crossJoin(F.broadcast(_lost_states(states)))
     )

@@ -1,7 +1,7 @@
 """Whether members were entitled to commit: the generation of classic groups, the epochs of the newer protocols.
 
-The rule for the newer ones is KAFKA-19779's: a commit counts when assignment epoch <= its epoch <= member epoch. A group's
-records lie in the log of its offsets, so what held when a commit was written is what stands before it.
+The rule for the newer ones is KAFKA-19779's: a commit counts when assignment epoch <= its epoch <= member epoch. A
+group's records lie in the log of its offsets, so what held when a commit was written is what stands before it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MEMBER: Final = f"memberEpoch int, assignedPartitions {_PARTS}, partitionsPendi
 
 
 def with_group(offsets: DataFrame) -> DataFrame:
-    """Commits of members, each with the last record of its group and of its member before it (rows with lost_before)."""
+    """Commits of members, each with the last record of group and member before it (rows with lost_before)."""
     by_group = Window.partitionBy("log", "group").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
     by_member = Window.partitionBy("log", "group", "member").orderBy("offset").rowsBetween(
         Window.unboundedPreceding, -1
@@ -35,10 +35,14 @@ def with_group(offsets: DataFrame) -> DataFrame:
         offsets.where("group is not null")
         .withColumn("member", F.coalesce(named, "member_id"))
         .withColumn("generation_then", F.get_json_object(value, "$.generation").cast("int"))
-        .withColumn("group_then", F.last(F.when(F.col("kind").isin(*GROUPS), state), ignorenulls=True).over(by_group))
-        .withColumn("member_then", F.last(F.when(F.col("kind").isin(*MEMBERS), state), ignorenulls=True).over(by_member))
+        .withColumn("group_then", F.last(_of(GROUPS, state), ignorenulls=True).over(by_group))
+        .withColumn("member_then", F.last(_of(MEMBERS, state), ignorenulls=True).over(by_member))
         .where("kind = 'OffsetCommit' and not tombstone and generation >= 0")
     )
+
+
+def _of(kinds: tuple[str, ...], state: Column) -> Column:
+    return F.when(F.col("kind").isin(*kinds), state)
 
 
 def stale_generations(rows: DataFrame) -> DataFrame:

@@ -1,7 +1,7 @@
 """Where things lie in the logs, and what is missing there: batches, gaps, and how much of a log was read at all.
 
 A finding is made only if nothing that is missing could explain it. So every row carries `lost_before`: how many offsets
-of its log, below its own, no row covers. What lies between two rows of a log is complete when the two numbers are equal.
+of its log, below its own, no row covers. Between two rows of a log nothing is missing when the two numbers are equal.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def with_lost(rows: DataFrame, span: Column | None = None) -> DataFrame:
 
 
 def logs(found: DataFrame) -> DataFrame:
-    """One row a log of `batches`: where it begins and ends, its first time, and how many of its offsets no batch covers."""
+    """One row a log of `batches`: where it begins and ends, its first time, and how many offsets no batch covers."""
     last = F.max(F.struct("offset", "last_offset", "lost_before"))
     return found.groupBy("log").agg(
         F.first("topic").alias("topic"),
@@ -86,9 +86,7 @@ def coverage(found: DataFrame) -> DataFrame:
     Gaps are what the cleaner removed, or an archive that came too late: a log alone does not tell which.
     """
     before = Window.partitionBy("log", "segment").orderBy("offset")
-    edges = found.groupBy("log", "segment").agg(
-        F.min("offset").alias("first"), F.max("last_offset").alias("last")
-    )
+    edges = found.groupBy("log", "segment").agg(F.min("offset").alias("first"), F.max("last_offset").alias("last"))
     joints = edges.select(
         "log",
         (F.lag("last").over(Window.partitionBy("log").orderBy("segment")) + 1).alias("gap_first"),

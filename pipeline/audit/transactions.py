@@ -1,8 +1,8 @@
 """Every transaction that `__transaction_state` tells of, with the markers, data and offsets that other logs have of it.
 
-A transaction's marker is found by producer id, epoch and partition. Under transactions v2 these three are unique. Before,
-a producer keeps its epoch, and the k-th marker belongs to the k-th transaction; where the numbers differ, the time tells:
-a marker belongs to the last transaction that was decided before it was written.
+A transaction's marker is found by producer id, epoch and partition. Under transactions v2 these three are unique.
+Before, a producer keeps its epoch, and the k-th marker belongs to the k-th transaction; where the numbers differ, the
+time tells: a marker belongs to the last transaction that was decided before it was written.
 """
 
 from __future__ import annotations
@@ -105,9 +105,9 @@ def matched(expected: DataFrame, actual: DataFrame) -> DataFrame:
     """Pairs of an expected marker (KEY, log) and an actual one (log, offset); each actual one at most once."""
     same = ["log", "producer_id", "marker_epoch"]
     wanted = Window.partitionBy(*same)
-    rows = expected.withColumn(
-        "rank", F.row_number().over(wanted.orderBy("decided", "prepared_offset"))
-    ).withColumn("wanted", F.count(F.lit(1)).over(wanted))
+    rows = expected.withColumn("rank", F.row_number().over(wanted.orderBy("decided", "prepared_offset"))).withColumn(
+        "wanted", F.count(F.lit(1)).over(wanted)
+    )
     there = Window.partitionBy(*same)
     marks = (
         actual.withColumnRenamed("producer_epoch", "marker_epoch")

@@ -1,4 +1,4 @@
-"""Each kind of fault, written into a log of its own among sound ones: exactly that finding, with the place that proves it."""
+"""Each kind of fault, written into a log of its own: exactly that finding, with the place that proves it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def wrapped_duplicate(logs: Logs) -> Fault:
     logs.data(log, 4, pid=3, epoch=0, sequence=2**31 - 1)
     place = logs.data(log, 4, pid=3, epoch=0, sequence=2**31 - 1)
     logs.data(log, 2, pid=3, epoch=0, sequence=3)
-    return Fault("duplicate-sequence", log, place, "2147483647 to 2 of producer 3, epoch 0, were appended before, at offset")
+    return Fault("duplicate-sequence", log, place, "2147483647 to 2 of producer 3, epoch 0, were appended before")
 
 
 def duplicate(logs: Logs) -> Fault:
@@ -63,7 +63,7 @@ def duplicate(logs: Logs) -> Fault:
         logs.data(log, 5, pid=4, epoch=0, sequence=sequence)
     place = logs.data(log, 5, pid=4, epoch=0, sequence=5)
     logs.data(log, 5, pid=4, epoch=0, sequence=15)
-    return Fault("duplicate-sequence", log, place, "sequences 5 to 9 of producer 4, epoch 0, were appended before, at offset 5")
+    return Fault("duplicate-sequence", log, place, "sequences 5 to 9 of producer 4, epoch 0, were appended before, at")
 
 
 def missing(logs: Logs) -> Fault:
@@ -126,7 +126,8 @@ def overdue(logs: Logs) -> Fault:
 def without_marker(logs: Logs) -> Fault:
     log = "nomarker-0"
     logs.transaction("nomarker", 12, 0, log, markers=[])
-    return Fault("transaction-without-marker", f"{STATES}-0", logs.ends[f"{STATES}-0"] - 1, "nomarker-0 has no COMMIT marker")
+    place = logs.ends[f"{STATES}-0"] - 1
+    return Fault("transaction-without-marker", f"{STATES}-0", place, "nomarker-0 has no COMMIT marker")
 
 
 def without_marker_among_others(logs: Logs) -> Fault:

@@ -1,0 +1,179 @@
+"""The job `migrate`: topics and group positions into a Kafka cluster, verified record by record, with a proof file.
+
+    momus pipeline migrate --input ./data --bootstrap-server kafka:9092 --output proof.json
+
+May be run again after whatever stopped it: it goes on from what the target holds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import defaultdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F
+
+from pipeline import tables
+from pipeline.errors import PipelineError
+from pipeline.files import open_directory
+from pipeline.migrate import plan
+from pipeline.migrate.groups import Groups
+from pipeline.migrate.target import Target
+from pipeline.migrate.worker import comparer, copier
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pipeline.migrate.plan import Topic
+
+NEEDS_KAFKA: Final = False
+Sizes = dict[str, dict[str, Any]]  # by log: plan.counts
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What only this job knows."""
+    parser.add_argument("-b", "--bootstrap-server", required=True, metavar="HOST:PORT", help="the target cluster")
+    parser.add_argument("-t", "--topic", action="append", metavar="GLOB", help="only these topics; may be repeated")
+    parser.add_argument("-X", action="append", default=[], metavar="KEY=VALUE", dest="client", help="client setting")
+    parser.add_argument("--replication-factor", type=int, default=-1, metavar="N", help="of new topics")
+    parser.add_argument("--no-groups", action="store_true", help="leave the groups' offsets alone")
+
+
+def run(spark: SparkSession, args: argparse.Namespace) -> int:
+    """Copy, verify, set the groups' offsets, verify those, and write the proof."""
+    client = dict(pair.split("=", 1) for pair in args.client) | {"bootstrap.servers": args.bootstrap_server}
+    proof = migrate(
+        spark,
+        args.input,
+        client,
+        patterns=args.topic or ["*"],
+        replication_factor=args.replication_factor,
+        groups=not args.no_groups,
+    )
+    text = json.dumps(proof, indent=2)
+    if args.output:
+        files, path = open_directory(args.output)
+        with files.open_output_stream(path) as stream:
+            stream.write(text.encode())
+    else:
+        sys.stdout.write(f"{text}\n")
+    return 0 if proof["equal"] else 1
+
+
+def migrate(
+    spark: SparkSession,
+    path: str,
+    client: dict[str, Any],
+    *,
+    patterns: list[str],
+    replication_factor: int = -1,
+    groups: bool = True,
+) -> dict[str, Any]:
+    """The proof of a migration, as JSON has it. Errors: PipelineError: it was refused."""
+    topics = plan.chosen(plan.topics_of(plan.metadata_values(tables.raw(spark, path, plan.METADATA), path)), patterns)
+    if not topics:
+        raise PipelineError(f"{path} has no topic {' '.join(patterns)}")
+    raw = tables.raw(spark, path, patterns[0] if len(patterns) == 1 else "*").where(F.col("topic").isin(list(topics)))
+    records = plan.marked(raw)
+    sizes = {row["log"]: row.asDict() for row in plan.counts(records).collect()}
+    _check_times(sizes)
+    target = Target(client)
+    target.open_topics(topics.values(), replication_factor)
+    _copy(records, client, sizes)
+    partitions = _verify(records, client, sizes, topics, target)
+    proof: dict[str, Any] = {
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "source": path,
+        "target": client["bootstrap.servers"],
+        "topics": [{"topic": t.name, "partitions": t.partitions, "configs": t.configs} for t in topics.values()],
+        "partitions": partitions,
+        "records": sum(each["records"] for each in partitions),
+        "groups": [],
+        "equal": all(each["equal"] for each in partitions),
+    }
+    if groups and proof["equal"]:
+        proof["groups"] = _move_groups(plan.positions(tables.offsets(spark, path), records, topics), client)
+        proof["equal"] = all(each["equal"] for each in proof["groups"])
+    if proof["equal"]:
+        for topic in topics.values():
+            target.close_topic(topic)
+    return proof
+
+
+def _check_times(sizes: Sizes) -> None:
+    for log, row in sizes.items():
+        if row["oldest"] is not None and row["oldest"]["timestamp_ms"] <= 0:
+            raise PipelineError(
+                f"{log} has a record without a time at offset {row['oldest']['offset']}: the producer would stamp it "
+                "with the present, and the copy would not be equal"
+            )
+
+
+def _copy(records: DataFrame, client: dict[str, Any], sizes: Sizes) -> None:
+    done = plan.in_order(records, len(sizes)).mapPartitions(copier(client)).collect()
+    errors = [each.error for each in done if each.error]
+    if errors:
+        raise PipelineError(errors[0])
+    there = {each.log: each.already + each.written for each in done}
+    for log, row in sizes.items():
+        if there.get(log, 0) != row["kept"]:
+            raise PipelineError(f"{log} has {row['kept']} records to copy, and {there.get(log, 0)} were: run it again")
+
+
+def _verify(
+    records: DataFrame, client: dict[str, Any], sizes: Sizes, topics: dict[str, Topic], target: Target
+) -> list[dict[str, Any]]:
+    """One entry a partition of the proof, those without records included."""
+    compared = {each.log: each for each in plan.in_order(records, len(sizes)).mapPartitions(comparer(client)).collect()}
+    found = []
+    for log, end in target.ends(topics.values()).items():
+        row, seen = sizes.get(log, {}), compared.get(log)
+        count, difference = row.get("kept", 0), seen.difference if seen else None
+        if difference is None and not count == (seen.records if seen else 0) == (seen.target_records if seen else end):
+            difference = f"{count} records were to be copied, and the target has {seen.target_records if seen else end}"
+        found.append(
+            {
+                "log": log,
+                "source_first_offset": row.get("first_offset", 0),
+                "source_end_offset": row.get("end_offset", 0),
+                "target_end_offset": end,
+                "records": count,
+                "left_out": {"markers": row.get("markers", 0), "uncommitted": row.get("uncommitted", 0)},
+                "source_sha256": seen.source_sha256 if seen else None,
+                "target_sha256": seen.target_sha256 if seen else None,
+                "difference": difference,
+                "equal": difference is None and (seen is None or seen.source_sha256 == seen.target_sha256),
+            }
+        )
+    return sorted(found, key=lambda each: str(each["log"]))
+
+
+def _move_groups(positions: DataFrame, client: dict[str, Any]) -> list[dict[str, Any]]:
+    """Set every group's offsets, and read them back: one entry a group and partition."""
+    by_group: dict[str, list[Any]] = defaultdict(list)
+    for row in positions.collect():
+        by_group[row["group"]].append(row)
+    target = Groups(client)
+    found = []
+    for group, rows in by_group.items():
+        wanted = {(row["topic"], row["partition"]): (row["target_offset"], row["metadata"] or "") for row in rows}
+        target.set(group, wanted)
+        there = target.get(group)
+        for row in rows:
+            place = row["topic"], row["partition"]
+            found.append(
+                {
+                    "group": group,
+                    "log": row["log"],
+                    "source_offset": row["commit_offset"],
+                    "target_offset": row["target_offset"],
+                    "read_back": there.get(place, (None, ""))[0],
+                    "metadata": wanted[place][1],
+                    "equal": there.get(place) == wanted[place],
+                }
+            )
+    target.close()
+    return found

@@ -1,0 +1,265 @@
+"""What a task does for each source partition: copy it by one idempotent producer, or hold it against the target.
+
+A task that was killed leaves the beginning of its partition behind. The next one skips as many records as the target
+has, after it has seen that the last of those are the source's: so nothing is written twice, and nothing of somebody
+else's is taken for ours.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import groupby
+from struct import Struct
+from typing import Any, Final
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+TAIL: Final = 1000  # records before the point of resumption that must be the source's
+SETTLED_S: Final = 1.0  # what a killed task had sent is in the log by then
+WAIT_S: Final = 60.0
+_I64: Final = Struct(">q")
+_I32: Final = Struct(">i")
+_NULL: Final = _I32.pack(-1)
+
+Row = Any  # log, topic, partition, offset, timestamp_ms, key, value, headers
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What became of one partition; error: why it was refused, in a sentence."""
+
+    log: str
+    already: int = 0
+    written: int = 0
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One partition held against the target's, record by record. The digests are over the digests of all records."""
+
+    log: str
+    records: int
+    source_sha256: str
+    target_records: int
+    target_sha256: str
+    difference: str | None = None
+
+
+class RefusedError(Exception):
+    """The target holds something else."""
+
+
+def digest(timestamp_ms: int, key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, Any]]) -> bytes:
+    """SHA-256 over everything of a record that a consumer can see, but for its offset."""
+    parts = [_I64.pack(timestamp_ms), *_field(key), *_field(value)]
+    for name, content in headers:
+        parts += _field(name.encode())
+        parts += _field(content)
+    return sha256(b"".join(parts)).digest()
+
+
+def _field(content: bytes | None) -> tuple[bytes, bytes]:
+    return (_NULL, b"") if content is None else (_I32.pack(len(content)), content)
+
+
+def of_row(row: Row) -> bytes:
+    """The digest of a source record."""
+    return digest(row.timestamp_ms, _bytes(row.key), _bytes(row.value), _headers(row))
+
+
+def of_message(message: Any) -> bytes:
+    """The digest of a record that was read from the target."""
+    return digest(message.timestamp()[1], message.key(), message.value(), message.headers() or ())
+
+
+def _headers(row: Row) -> list[tuple[str, bytes | None]]:
+    return [(each.key, _bytes(each.value)) for each in row.headers or ()]
+
+
+def _bytes(content: bytearray | None) -> bytes | None:
+    return None if content is None else bytes(content)
+
+
+def copier(client: Mapping[str, Any]) -> Callable[[Iterable[Row]], Iterator[Copied]]:
+    """For mapPartitions: copies every log of a task; client: settings of confluent-kafka."""
+
+    def copy(rows: Iterable[Row]) -> Iterator[Copied]:
+        for log, records in groupby(rows, key=lambda row: str(row.log)):
+            try:
+                yield _copy(dict(client), log, records)
+            except RefusedError as refused:
+                yield Copied(log, error=str(refused))
+
+    return copy
+
+
+def _copy(client: dict[str, Any], log: str, records: Iterator[Row]) -> Copied:
+    first = next(records)
+    place = first.topic, first.partition
+    already = _skip(client, place, first, records)
+    failed: list[str] = []
+
+    def delivered(error: Any, _: Any) -> None:
+        if error is not None and not failed:
+            failed.append(str(error))
+
+    producer = Producer({
+        "linger.ms": 20,
+        "message.max.bytes": 100_000_000,
+        **client,
+        "enable.idempotence": True,
+        "acks": "all",
+    })  # fmt: skip
+    written = 0
+    for row in already.rest:
+        message = {
+            "value": _bytes(row.value),
+            "key": _bytes(row.key),
+            "partition": row.partition,
+            "timestamp": row.timestamp_ms,
+            "headers": _headers(row),
+            "on_delivery": delivered,
+        }
+        while True:
+            try:
+                producer.produce(row.topic, **message)
+                break
+            except BufferError:
+                producer.poll(0.5)
+        producer.poll(0)
+        written += 1
+        if failed:
+            break
+    if producer.flush(300) or failed:
+        raise RuntimeError(f"{log}: {failed[0] if failed else 'the target does not answer'}")
+    return Copied(log, already=already.count, written=written)
+
+
+@dataclass(slots=True)
+class _Rest:
+    count: int
+    rest: Iterator[Row]
+
+
+def _skip(client: dict[str, Any], place: tuple[str, int], first: Row, records: Iterator[Row]) -> _Rest:
+    """Pass over the records that the target has; refuse when those are others."""
+    consumer = _consumer(client)
+    try:
+        count = _count(consumer, place)
+        tail: deque[tuple[int, bytes]] = deque(maxlen=TAIL)
+        rows = _chain(first, records)
+        for passed in range(count):
+            row = next(rows, None)
+            if row is None:
+                raise RefusedError(f"{place[0]}-{place[1]} of the target has {count} records, the source only {passed}")
+            tail.append((row.offset, of_row(row)))
+        there = _read(consumer, place, count - len(tail), count)
+        for number, ((offset, wanted), message) in enumerate(zip(tail, there, strict=True), count - len(tail)):
+            if of_message(message) != wanted:
+                raise RefusedError(
+                    f"{place[0]}-{place[1]} of the target holds something else: its record {number} is not the "
+                    f"source's at offset {offset}"
+                )
+        return _Rest(count, rows)
+    finally:
+        consumer.close()
+
+
+def _chain(first: Row, rest: Iterator[Row]) -> Iterator[Row]:
+    yield first
+    yield from rest
+
+
+def _count(consumer: Consumer, place: tuple[str, int]) -> int:
+    """Records in a target partition, once it holds still."""
+    partition = TopicPartition(*place)
+    low, high = consumer.get_watermark_offsets(partition, timeout=WAIT_S)
+    while high:
+        time.sleep(SETTLED_S)
+        before = high
+        low, high = consumer.get_watermark_offsets(partition, timeout=WAIT_S)
+        if high == before:
+            break
+    if low:
+        raise RefusedError(f"{place[0]}-{place[1]} of the target begins at offset {low}: it has had other records")
+    return int(high)
+
+
+def _consumer(client: Mapping[str, Any]) -> Consumer:
+    return Consumer({
+        **client,
+        "group.id": "momus-migrate",  # never joined, never committed to
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "isolation.level": "read_committed",
+        "auto.offset.reset": "error",
+    })  # fmt: skip
+
+
+def _read(consumer: Consumer, place: tuple[str, int], begin: int, end: int | None) -> Iterator[Any]:
+    """Messages from an offset on, to another or to the partition's end."""
+    if end is not None and begin >= end:
+        return
+    last = None if end is None else end - 1
+    consumer.assign([TopicPartition(*place, begin)])
+    try:
+        while True:
+            messages = consumer.consume(1000, timeout=WAIT_S)
+            if not messages:
+                raise RuntimeError(f"{place[0]}-{place[1]}: the target does not answer")
+            for message in messages:
+                error = message.error()
+                if error is not None:
+                    if error.name() == "_PARTITION_EOF":
+                        return
+                    raise KafkaException(error)
+                yield message
+                if message.offset() == last:
+                    return
+    finally:
+        consumer.unassign()
+
+
+def comparer(client: Mapping[str, Any]) -> Callable[[Iterable[Row]], Iterator[Compared]]:
+    """For mapPartitions: holds every log of a task against the target's."""
+
+    def compare(rows: Iterable[Row]) -> Iterator[Compared]:
+        for log, records in groupby(rows, key=lambda row: str(row.log)):
+            yield _compare(dict(client), log, records)
+
+    return compare
+
+
+def _compare(client: dict[str, Any], log: str, records: Iterator[Row]) -> Compared:
+    first = next(records)
+    consumer = _consumer(client)
+    ours, theirs = sha256(), sha256()
+    count = others = 0
+    difference: str | None = None
+    try:
+        messages = _read(consumer, (first.topic, first.partition), 0, None)
+        for row in _chain(first, records):
+            wanted = of_row(row)
+            ours.update(wanted)
+            count += 1
+            message = next(messages, None)
+            if message is None:
+                difference = difference or f"the source's record at offset {row.offset} is not there"
+                continue
+            found = of_message(message)
+            theirs.update(found)
+            others += 1
+            if difference is None and (found != wanted or message.offset() != count - 1):
+                difference = f"offset {message.offset()} is not the source's record at offset {row.offset}"
+        for message in messages:
+            theirs.update(of_message(message))
+            others += 1
+            difference = difference or f"the record at offset {message.offset()} is not the source's"
+    finally:
+        consumer.close()
+    return Compared(log, count, ours.hexdigest(), others, theirs.hexdigest(), difference)

@@ -1,0 +1,162 @@
+"""Topics and groups of one broker, in another: every record and every position equal, whatever stopped the job."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from source_broker import PARTITIONS, commit, committed, config, fill, make_topics, read, settings
+
+from momus import Broker
+from pipeline import tables
+from pipeline.errors import PipelineError
+from pipeline.jobs import migrate as job
+from pipeline.migrate import plan, worker
+
+pytestmark = pytest.mark.timeout(600)
+COUNT = 1500
+GROUPS = {
+    "early": [("orders", 0, 10, "a"), ("orders", 1, 0, "")],
+    "behind-the-aborted": [("orders", p, 400, "m") for p in range(PARTITIONS)],
+    "at-the-end": [("latest", 0, 5, ""), ("silent", 1, 0, "nothing yet"), ("orders", 2, 10_000, "beyond")],
+}
+
+
+class Source:
+    """A broker's directory, and what its own readers saw before it was stopped."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        with Broker(data_dir=directory, config={"group.initial.rebalance.delay.ms": 0}) as broker:
+            address = broker.bootstrap_servers
+            make_topics(address)
+            fill(address, COUNT)
+            for group, offsets in GROUPS.items():
+                commit(address, group, offsets)
+            self.ahead = {
+                (topic, partition, offset): read(address, topic, partition, offset)
+                for offsets in GROUPS.values()
+                for topic, partition, offset, _ in offsets
+            }
+            self.records = {("orders", p): read(address, "orders", p) for p in range(PARTITIONS)}
+            for topic in ("latest", "stamped"):
+                self.records[topic, 0] = read(address, topic, 0)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
+    return Source(tmp_path_factory.mktemp("source"))
+
+
+@pytest.fixture
+def target() -> Iterator[str]:
+    with Broker() as broker:
+        yield broker.bootstrap_servers
+        assert broker.log == ""
+
+
+def migrated(spark: Any, source: Source, target: str, output: Path, *words: str) -> tuple[int, dict[str, Any]]:
+    parser = argparse.ArgumentParser()
+    job.add_arguments(parser)
+    args = parser.parse_args(["-b", target, "-X", "log_level=0", *words])
+    args.input, args.output = str(source.directory), str(output)
+    code = job.run(spark, args)
+    return code, json.loads(output.read_text())
+
+
+def test_migrate_everything_is_equal_and_proven(spark, source, target, tmp_path):
+    code, proof = migrated(spark, source, target, tmp_path / "proof.json")
+
+    assert (code, proof["equal"]) == (0, True)
+    for (topic, partition), records in source.records.items():
+        assert read(target, topic, partition) == records
+    by_log = {each["log"]: each for each in proof["partitions"]}
+    assert set(by_log) == {*(f"orders-{p}" for p in range(PARTITIONS)), "latest-0", "stamped-0", "silent-0", "silent-1"}
+    for (topic, partition), records in source.records.items():
+        entry = by_log[f"{topic}-{partition}"]
+        assert entry["records"] == entry["target_end_offset"] == len(records)
+    assert all(by_log[f"orders-{p}"]["left_out"] == {"markers": 2, "uncommitted": 20} for p in range(PARTITIONS))
+
+    for group, offsets in GROUPS.items():
+        there = committed(target, group, [(topic, partition) for topic, partition, _, _ in offsets])
+        for (topic, partition, offset, metadata), (found, text) in zip(offsets, there, strict=True):
+            assert text == metadata
+            assert read(target, topic, partition, found) == source.ahead[topic, partition, offset]
+    assert len(proof["groups"]) == sum(map(len, GROUPS.values()))
+
+    assert config(target, "latest", "cleanup.policy", "retention.ms") == ["compact", "123456789"]
+    assert config(target, "stamped", "message.timestamp.type", "retention.ms") == ["LogAppendTime", "604800000"]
+
+
+def test_migrate_task_killed_in_the_middle_is_resumed_without_a_double(spark, source, target, tmp_path):
+    def dying(rows):
+        for n, row in enumerate(rows):
+            if n == 300:
+                look = Consumer({"bootstrap.servers": target, "group.id": "look", "log_level": 0})
+                place = TopicPartition(row.topic, row.partition)
+                while not look.get_watermark_offsets(place, timeout=10)[1]:
+                    pass
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield row
+
+    path, client = str(source.directory), {"bootstrap.servers": target, "log_level": "0"}
+    topics = plan.chosen(plan.topics_of(plan.metadata_values(tables.raw(spark, path, plan.METADATA), path)), ["orders"])
+    job.Target(client).open_topics(topics.values(), 1)
+    records = plan.marked(tables.raw(spark, path, "orders"))
+    with pytest.raises(Exception, match=r"crashed|exited"):
+        plan.in_order(records, 1).mapPartitions(dying).mapPartitions(worker.copier(client)).collect()
+    left = sum(len(read(target, "orders", p)) for p in range(PARTITIONS))
+    assert 0 < left < COUNT
+
+    code, proof = migrated(spark, source, target, tmp_path / "proof.json", "--topic", "orders")
+
+    assert (code, proof["equal"]) == (0, True)
+    for partition in range(PARTITIONS):
+        assert read(target, "orders", partition) == source.records["orders", partition]
+    again, _ = migrated(spark, source, target, tmp_path / "proof.json", "--topic", "orders")  # nothing left to do
+    assert again == 0
+    assert len(read(target, "orders", 0)) == len(source.records["orders", 0])
+
+
+def test_migrate_target_with_other_records_is_refused(spark, source, target, tmp_path):
+    producer = Producer(settings(target))
+    producer.produce("latest", b"somebody else's")
+    producer.flush(20)
+
+    with pytest.raises(PipelineError, match="latest-0 of the target holds something else: its record 0 is not"):
+        migrated(spark, source, target, tmp_path / "proof.json", "--topic", "latest")
+
+    assert len(read(target, "latest", 0)) == 1
+
+
+def test_migrate_target_with_another_partition_count_is_refused(spark, source, target, tmp_path):
+    producer = Producer(settings(target))
+    producer.produce("orders", b"made by itself")
+    producer.flush(20)
+
+    with pytest.raises(PipelineError, match="topic orders has 3 partitions, and 1 in the target"):
+        migrated(spark, source, target, tmp_path / "proof.json", "--topic", "orders")
+
+
+def test_migrate_topic_that_is_not_there_is_refused(spark, source, target, tmp_path):
+    with pytest.raises(PipelineError, match="has no topic nothing"):
+        migrated(spark, source, target, tmp_path / "proof.json", "--topic", "nothing")
+
+
+def test_digest_every_part_of_a_record_counts():
+    same = (1, b"k", b"v", [("h", b"x")])
+    others = [
+        (2, b"k", b"v", [("h", b"x")]), (1, b"kv", b"", [("h", b"x")]), (1, None, b"v", [("h", b"x")]),
+        (1, b"", b"v", [("h", b"x")]), (1, b"k", None, [("h", b"x")]), (1, b"k", b"v", [("h", None)]),
+        (1, b"k", b"v", []), (1, b"k", b"v", [("h", b"x"), ("h", b"x")]),
+    ]  # fmt: skip
+    digests = [worker.digest(*each) for each in (same, *others)]
+    assert len(set(digests)) == len(digests)
+    assert worker.digest(*same) == digests[0]
