@@ -1,4 +1,4 @@
-"""Commits offsets to a broker as a consumer group without members: for what has read the logs by another way.
+"""Commits offsets to a broker as a group without members, for what has read the logs another way; asks for ends.
 
 The one file of the pipeline that speaks Kafka's protocol without Spark's connector; it takes the command line's client.
 """
@@ -6,7 +6,7 @@ The one file of the pipeline that speaks Kafka's protocol without Spark's connec
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from momus.offset_client import OffsetClient
@@ -50,3 +50,11 @@ class GroupOffsets:
         if text and text != self._failure:  # once, not every second
             sys.stderr.write(f"{text}\n")
         self._failure = text
+
+
+def end_offsets(bootstrap: str, topics: Iterable[str]) -> dict[tuple[str, int], int]:
+    """(topic, partition) -> the end of its log now; topics that are gone are left out."""
+    with OffsetClient(bootstrap) as client:
+        known = {str(topic["name"]) for topic in client.topics()}
+        rows = client.describe_topics(sorted(known & set(topics)))
+    return {(row["name"], each["partition"]): each["end"] for row in rows for each in row["partitions"]}
