@@ -1,9 +1,13 @@
-"""What committed offsets cost: `python -m benchmarks.offsets [growth] [memory] [--entries N] [--flush fsync]`.
+"""What committed offsets cost: `python -m benchmarks.offsets [WHAT ...] [--entries N] [--flush fsync]`.
 
 growth   one commit in flight on 1, 16, 100 and 1000 connections, each of its own group: no step may fall below 0.8 of
          the best before it
 memory   resident bytes an entry at 100, 10 and 1 partitions a group; then kill -9, and the time from the process's
          start to the first right OffsetFetch
+replay   records a second from the log alone: 100, 10 and 1 a batch, and a log that was cleaned to gaps
+pause    the longest time an image of all entries, written in the background, holds others up
+disk     the room the logs take while all entries are committed again and again
+waits    p99 of commits while cleaner and images are at work all the time, over p99 without them
 """
 
 from __future__ import annotations
@@ -22,6 +26,8 @@ from itertools import islice
 from pathlib import Path
 
 from benchmarks.load import COMMIT_V, FETCHOFF_V, Load, arguments
+from benchmarks.offset_state import pause, replay
+from benchmarks.offset_upkeep import disk, waits
 from benchmarks.peers import Running, free_port, momus_command, running
 from benchmarks.wire import connect, frame, parse
 from protocol.messages.offsets import OffsetCommitRequest
@@ -104,7 +110,7 @@ def memory_and_start(entries: int, flush: str) -> None:
             port = free_port()
             command = momus_command(port, directory / "data", flush)
             process = _start(command, port)
-            broker = Running(f"127.0.0.1:{port}", process)
+            broker = Running(f"127.0.0.1:{port}", process, directory)
             asyncio.run(fill(broker.address, 1000, partitions))
             before = broker.rss_mb()
             group, offset = asyncio.run(fill(broker.address, entries, partitions))
@@ -133,19 +139,29 @@ def _start(command: list[str], port: int) -> subprocess.Popen[bytes]:
 
 
 def main() -> None:
-    """Print tables in Markdown; exit 1 when throughput collapses."""
+    """Print tables in Markdown; exit 1 when a promise is not kept."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.offsets", description=__doc__)
-    parser.add_argument("what", nargs="*", help="growth, memory; both if none is named")
+    parser.add_argument("what", nargs="*", help="all if none is named")
     parser.add_argument("--peer", default="momus", help="for growth: momus, kfake, kfake-sync, kafka")
     parser.add_argument("--entries", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--rate", type=float, default=20_000, help="for disk: records a second")
+    parser.add_argument("--pairs", type=int, default=3, help="for waits")
     parser.add_argument("--flush", default="os", choices=("memory", "os", "fsync"))
     options = parser.parse_args()
-    good = True
-    if not options.what or "growth" in options.what:
-        good = growth(options.peer, options.flush, options.seconds)
-    if not options.what or "memory" in options.what:
-        memory_and_start(options.entries, options.flush)
+    todo = {
+        "growth": lambda: growth(options.peer, options.flush, options.seconds),
+        "memory": lambda: memory_and_start(options.entries, options.flush),
+        "replay": lambda: replay(options.entries),
+        "pause": lambda: pause(options.entries),
+        "disk": lambda: disk(options.entries, 10 * options.seconds, options.rate, options.flush),
+        "waits": lambda: waits(options.pairs, options.seconds, options.flush),
+    }
+    unknown = set(options.what) - todo.keys()
+    if unknown:
+        parser.error(f"{', '.join(sorted(unknown))}: one of {', '.join(todo)}")
+    results = [todo[what]() for what in options.what or todo]
+    good = not any(result is False for result in results)
     sys.exit(0 if good else 1)
 
 

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -48,11 +48,12 @@ while True:
 
 
 class Running:
-    """A broker that runs: where, and as which process."""
+    """A broker that runs: where, as which process, and over which directory."""
 
-    def __init__(self, address: str, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, address: str, process: subprocess.Popen[bytes], directory: Path) -> None:
         self.address = address
         self.process = process
+        self.directory = directory
 
     def rss_mb(self) -> float:
         """Resident memory, where /proc tells it."""
@@ -70,11 +71,11 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(name: str, flush: str = "os") -> Iterator[Running]:
-    """A broker by name, stopped and its directory removed at the end."""
+def running(name: str, flush: str = "os", settings: Sequence[str] = ()) -> Iterator[Running]:
+    """A broker by name, momus with settings of its own; stopped and its directory removed at the end."""
     directory = Path(tempfile.mkdtemp(prefix=f"bench-{name}-"))
     try:
-        started = start(name, directory, flush)
+        started = start(name, directory, flush, settings)
         try:
             yield started
         finally:
@@ -88,11 +89,11 @@ def running(name: str, flush: str = "os") -> Iterator[Running]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def start(name: str, directory: Path, flush: str = "os") -> Running:
+def start(name: str, directory: Path, flush: str = "os", settings: Sequence[str] = ()) -> Running:
     """Start a broker and wait until it accepts connections."""
     port = free_port()
     if name == "momus":
-        command = momus_command(port, directory / "data", flush)
+        command = momus_command(port, directory / "data", flush, settings)
     elif name.startswith("kfake"):
         command = [str(_kfake()), str(port)]
         command += [str(directory / "data")] if name != "kfake" else []
@@ -102,7 +103,7 @@ def start(name: str, directory: Path, flush: str = "os") -> Running:
     elif name == "rdmock":
         process = subprocess.Popen([sys.executable, "-c", MOCK], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         assert process.stdout is not None
-        return Running(process.stdout.readline().decode().strip(), process)
+        return Running(process.stdout.readline().decode().strip(), process, directory)
     else:
         raise ValueError(f"there is no peer named {name}")
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=HERE.parent)
@@ -110,17 +111,18 @@ def start(name: str, directory: Path, flush: str = "os") -> Running:
     while True:
         with socket.socket() as probe:
             if not probe.connect_ex(("127.0.0.1", port)):
-                return Running(f"127.0.0.1:{port}", process)
+                return Running(f"127.0.0.1:{port}", process, directory)
         if process.poll() is not None or time.monotonic() > deadline:
             raise RuntimeError(f"{name} did not start: {' '.join(command)}")
         time.sleep(0.02)
 
 
-def momus_command(port: int, data: Path, flush: str) -> list[str]:
+def momus_command(port: int, data: Path, flush: str, settings: Sequence[str] = ()) -> list[str]:
     """The command line of our own broker."""
     return [
         *(sys.executable, "-m", "momus", "serve", "--listen", f"127.0.0.1:{port}"),
         *("--data-dir", str(data), "--flush", flush),
+        *(word for setting in settings for word in ("--set", setting)),
     ]
 
 

@@ -58,6 +58,7 @@ class BrokerConfig:
     offset_metadata_max_bytes: int
     offsets_any_broker: bool
     offsets_provenance: bool
+    offsets_image_interval_ms: int
     archive_retain_group: str
     archive_retain_max_bytes: int
 

@@ -316,6 +316,8 @@ BROKER_ROWS: tuple[Row, ...] = (
      "Answer offset requests at any broker, the coordinator or not."),
     ("offsets.provenance", "BOOLEAN", "true", None, "",
      "Say in record headers who committed: member, instance, generation or epoch, client id."),
+    ("offsets.image.interval.ms", "LONG", "2000", (0, None), "",
+     "Rest between two looks at how much has come since the last images of the committed offsets; 0: no images."),
     ("archive.retain.group", "STRING", "", None, "cluster",
      "Group that archives the logs: retention and the cleaner do not go beyond its offsets. Empty: nobody."),
     ("archive.retain.max.bytes", "LONG", "-1", None, "cluster",

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("momus.maintenance")
 
-IMAGE_INTERVAL_MS = 2000  # between two looks at how much has come since the last images of the group shards
 SHARD_INTERVAL_MS = 2000  # between two looks at how much of the coordinators' logs is out of date
 LEAST_DIRTY_BYTES = 256 << 10  # of a coordinator's log, or a segment, before cleaning it out of turn is worth it
 BUSY_DIRTY_BYTES = 16 << 20  # the same while clients commit so much that they need the time themselves
@@ -50,8 +49,8 @@ class Maintenance:
         if config.flush != "memory":
             self._every(config.log_flush_offset_checkpoint_interval_ms, "checkpoints", Checkpointing(broker).round)
         self._every(config.log_retention_check_interval_ms, "retention", self._retain)
-        if config.flush != "memory":
-            self._every(IMAGE_INTERVAL_MS, "images", self._images)
+        if config.flush != "memory" and config.offsets_image_interval_ms:
+            self._every(config.offsets_image_interval_ms, "images", self._images)
         if config.log_cleaner_enable:
             self._every(config.log_cleaner_backoff_ms, "cleaning", self._clean)
             self._every(min(config.log_cleaner_backoff_ms, SHARD_INTERVAL_MS), "shards", self._clean_coordinators)

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("momus.server")
 
-STEP_BREAK_S = 0.001  # between two steps of a background job, so that clients come first
-BUSY_BREAK_S = 0.006  # the same while they do: a step takes 1 to 3 ms
+BUSY_WORK_S, BUSY_BREAK_S = 0.0003, 0.0015  # of housekeeping at once while clients are served, and between
+IDLE_WORK_S, IDLE_BREAK_S = 0.002, 0.001
 IDLE_SWEEP_S = 5.0
 SYNC_THREADS = 4
 MOST_DESCRIPTORS = 65_536  # asked of the system
@@ -155,14 +155,17 @@ class Server:
             is_busy, self._requests = requests != self._requests, requests
             # while clients are served, housekeeping takes a part of the time; when they wait for it, all there is
             if self.broker.is_hurried:
-                self.loop.call_soon(self._step)
+                self.loop.call_soon(self._step, 0.0)
             else:
-                self.loop.call_later(BUSY_BREAK_S if is_busy else STEP_BREAK_S, self._step)
+                work_s, break_s = (BUSY_WORK_S, BUSY_BREAK_S) if is_busy else (IDLE_WORK_S, IDLE_BREAK_S)
+                self.loop.call_later(break_s, self._step, work_s)
 
-    def _step(self) -> None:
+    def _step(self, work_s: float) -> None:
         self._stepping = False
         self.broker.begin_turn()
-        self.broker.step_background()
+        stop_s = self.loop.time() + work_s
+        while self.broker.step_background() and self.loop.time() < stop_s:
+            pass
         self._step_soon()
 
     def _sync(self, logs: list[Log]) -> None:

@@ -1,0 +1,121 @@
+"""What keeping a log of committed offsets in order costs while commits go on: the room it takes, and the waiting.
+
+disk    so many live entries, committed again and again; the largest the logs get, over what one copy of all takes
+waits   p99 of commits with the cleaner and images at work all the time, over p99 with both switched off; in turn, the
+        median of the pairs
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.load import COMMIT_V, Load, arguments
+from benchmarks.peers import running
+from benchmarks.wire import frame, parse
+from protocol.messages.offsets import OffsetCommitRequest
+
+PARTITIONS = 100
+STEP_S = 0.05
+DISK_LIMIT = 2.0
+WAITS_LIMIT = 2.0
+# segments so small that the cleaner always finds one; images as soon as there is more to say
+ALWAYS = ("offsets.topic.segment.bytes=1048576", "log.cleaner.backoff.ms=100", "offsets.image.interval.ms=500")
+NEVER = ("log.cleaner.enable=false", "offsets.image.interval.ms=0")
+
+
+def _log_bytes(data: Path) -> int:
+    total = 0
+    for path in data.glob("__consumer_offsets-*/*.log"):
+        try:
+            total += path.stat().st_size
+        except FileNotFoundError:  # the cleaner was quicker
+            continue
+    return total
+
+
+async def _commit_all(load: Load, groups: int, offset: int, records_per_s: float) -> None:
+    """Every group once, at a rate; in pieces, so that the rate is even."""
+    wire = load.wires[0]
+    a_step = max(1, int(records_per_s * STEP_S / PARTITIONS))
+    due_s = time.perf_counter()
+    for first in range(0, groups, a_step):
+        frames = [frame(load._commit(f"load-{n}", offset), COMMIT_V) for n in range(first, min(groups, first + a_step))]
+        left = iter([b"".join(frames)])
+
+        def done(reply: memoryview) -> None:
+            answer = parse(OffsetCommitRequest.API_KEY, COMMIT_V, reply[4:])
+            if any(p.error_code for t in answer.topics for p in t.partitions):
+                raise SystemExit("a commit was refused")
+
+        await wire.run(len(frames), lambda count, left=left: next(left, b""), done)  # type: ignore[misc]
+        due_s += a_step * PARTITIONS / records_per_s
+        await asyncio.sleep(max(0.0, due_s - time.perf_counter()))
+
+
+def disk(entries: int, seconds: float, records_per_s: float, flush: str) -> bool:
+    """The largest the logs get; whether it is below twice what one copy takes."""
+    groups = entries // PARTITIONS
+
+    async def work(address: str, data: Path) -> tuple[int, int, int]:
+        load = Load(arguments(["commit", address, "--partitions", str(PARTITIONS)]))
+        await load.open()
+        await load._coordinators()
+        await _commit_all(load, groups, 1, 1e9)
+        live = largest = _log_bytes(data)
+        begin, rounds = time.perf_counter(), 0
+        while time.perf_counter() - begin < seconds:
+            rounds += 1
+            writing = asyncio.ensure_future(_commit_all(load, groups, rounds + 1, records_per_s))
+            while not writing.done():
+                await asyncio.sleep(0.1)
+                largest = max(largest, _log_bytes(data))
+            await writing
+        return live, largest, rounds
+
+    with running("momus", flush) as broker:
+        data = broker.directory / "data"
+        live, largest, rounds = asyncio.run(work(broker.address, data))
+        time.sleep(5)
+        after = _log_bytes(data)
+    print("\n| live entries | one copy | overwritten | records/s | largest | ratio | 5 s later |")
+    print("|---|---|---|---|---|---|---|")
+    print(
+        f"| {groups * PARTITIONS:,} | {live / 1e6:.0f} MB | {rounds} times | {records_per_s:,.0f}"
+        f" | {largest / 1e6:.0f} MB | {largest / live:.2f} | {after / 1e6:.0f} MB |"
+    )
+    return largest < DISK_LIMIT * live
+
+
+def waits(pairs: int, seconds: float, flush: str) -> bool:
+    """p99 with upkeep over p99 without; whether it less than doubles."""
+    print(f"\n| commits, --flush {flush} | p99 without upkeep | with cleaner and images | ratio | rate |")
+    print("|---|---|---|---|---|")
+    good = True
+    for conns, inflight, partitions in ((16, 1, 1), (16, 16, 1), (16, 4, 100)):
+        figures: dict[tuple[str, ...], list[Any]] = {NEVER: [], ALWAYS: []}
+        for _ in range(pairs):
+            for settings, found in figures.items():
+                with running("momus", flush, settings) as broker:
+                    options = ["--conns", conns, "--inflight", inflight, "--partitions", partitions]
+                    command = [sys.executable, "-m", "benchmarks.load", "commit", broker.address, *map(str, options)]
+                    done = subprocess.run(
+                        [*command, "--seconds", str(seconds)], capture_output=True, text=True, check=True
+                    )
+                    found.append(json.loads(done.stdout.splitlines()[-1]))
+        without, with_upkeep = ([each["p99_us"] for each in figures[settings]] for settings in (NEVER, ALWAYS))
+        rates = [on["ops_per_s"] / off["ops_per_s"] for off, on in zip(figures[NEVER], figures[ALWAYS], strict=True)]
+        ratio = statistics.median(b / a for a, b in zip(without, with_upkeep, strict=True))
+        good = good and ratio < WAITS_LIMIT
+        print(
+            f"| {conns} x {inflight} x {partitions} | {statistics.median(without):,.0f} us"
+            f" | {statistics.median(with_upkeep):,.0f} us | {ratio:.2f} | {statistics.median(rates):.2f} |",
+            flush=True,
+        )
+    return good
