@@ -27,8 +27,9 @@ REPLY_HEAD = Struct(">ii")
 _FRAME_HEAD: Final = Struct(">ihhi")  # size, api key, api version, correlation id
 BROKER: Final = "broker"  # handler(broker, ctx, request)
 GROUP: Final = "group"  # handler(shard of request.group_id, ctx, request)
-PRODUCE, FETCH, API_VERSIONS = 0, 1, 18
+PRODUCE, FETCH, METADATA, API_VERSIONS = 0, 1, 3, 18
 MODERN_HEARTBEATS: Final = (68, 88)  # of consumer and streams groups
+METADATA_BYTES = 1 << 20  # of a Metadata request: 40,000 topics; a million would hold everybody up for seconds
 SMALL_FETCH_BYTES = 1 << 16  # up to this size one write of it all is quicker than reading as the client takes it
 
 
@@ -117,6 +118,11 @@ class Router:
                 connection.refuse(f"API {api_key} version {api_version} is not served")
                 return
             self._answer_unknown_version(connection, route, correlation_id)
+            return
+        if api_key == METADATA and stop - position > METADATA_BYTES:
+            connection.refuse(
+                f"a Metadata request of {stop - position} bytes: {METADATA_BYTES} are taken; naming none asks for all"
+            )
             return
         if route.request is None:
             try:

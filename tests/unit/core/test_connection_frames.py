@@ -7,7 +7,7 @@ from core_broker import Client, World, frame, make_topic, split_frames
 from core_requests import commit_request, committed, produce_request
 
 from protocol.errors import ErrorCode
-from protocol.messages.cluster import ApiVersionsRequest, MetadataRequest
+from protocol.messages.cluster import ApiVersionsRequest, MetadataRequest, MetadataRequestTopic
 from protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
 
 ALL = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)])
@@ -191,3 +191,14 @@ def test_connections_above_max_connections_are_turned_away_with_one_line_each(ca
     world.run()
     assert not fourth.closed
     assert fourth.call(MetadataRequest(topics=None), 12).topics
+
+
+def test_metadata_request_for_a_million_names_is_refused_before_it_is_read(world, caplog):
+    client = Client(world)
+    names = [MetadataRequestTopic(name=f"{n:022}") for n in range(20_000)]
+    client.call(MetadataRequest(topics=names, allow_auto_topic_creation=False), 12)
+    client.send(MetadataRequest(topics=names * 3, allow_auto_topic_creation=False), 12)
+    world.run()
+    assert client.closed
+    assert "a Metadata request of 2400" in caplog.text
+    assert Client(world).call(MetadataRequest(topics=None), 12).topics
