@@ -15,7 +15,13 @@ from pipeline.decode import share_records
 from protocol.codegen import codec
 from protocol.declare import Message
 from protocol.errors import KafkaError, MalformedError
-from protocol.messages.coordinator_records import TransactionLogKey, TransactionLogValue, record_types
+from protocol.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from protocol.messages.coordinator_records import (
+    GroupMetadataValue,
+    TransactionLogKey,
+    TransactionLogValue,
+    record_types,
+)
 from protocol.messages.own_records import OWN_RECORDS, TransactionGroupKey, TransactionGroupValue
 from protocol.wire import Array, Bytes, Uuid, WireType
 
@@ -116,7 +122,23 @@ def _message(cls: type[Message], version: int, data: bytes) -> Message | None:
 
 def as_json(message: Message | None) -> str | None:
     """A message with Kafka's field names."""
-    return None if message is None else json.dumps(_plain(message), separators=(",", ":"), ensure_ascii=False)
+    if message is None:
+        return None
+    made = _plain(message)
+    if isinstance(message, GroupMetadataValue) and message.protocol_type == "consumer":
+        for plain, member in zip(made["members"], message.members, strict=True):
+            _open_up(plain, "subscription", ConsumerProtocolSubscription, member.subscription)
+            _open_up(plain, "assignment", ConsumerProtocolAssignment, member.assignment)
+    return json.dumps(made, separators=(",", ":"), ensure_ascii=False)
+
+
+def _open_up(plain: dict[str, Any], name: str, cls: type[Message], data: bytes) -> None:
+    """What consumers told each other, where it can be read; a newer version reads as the newest that is known."""
+    version = i16(data)
+    if version is not None and version >= 0:
+        found = _message(cls, min(version, cls.MAX_VERSION), data)
+        if found is not None:
+            plain[name] = _plain(found)
 
 
 def _plain(message: Message) -> dict[str, Any]:
