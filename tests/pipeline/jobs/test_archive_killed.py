@@ -93,6 +93,7 @@ def log_rows(spark: SparkSession, path: Path) -> int:
     return tables.offsets(spark, str(path)).count()
 
 
+@pytest.mark.timeout(1500)  # a Spark starts eleven times
 def test_archive_killed_ten_times_ahead_of_the_cleaner_has_every_commit_once(spark, tmp_path):
     rng = random.Random(7)
     data, output = tmp_path / "data", tmp_path / "archive"
