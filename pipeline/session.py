@@ -87,8 +87,8 @@ def _defaults(settings: SparkConf, *, kafka: bool, delta: bool) -> dict[str, str
     made = {
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.showConsoleProgress": "false",
-        # A streaming query's Python runner is asked for every micro-batch; Arrow is what the source yields.
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # By Arrow they need pandas, which the extra does not bring: Spark would warn and do this.
+        "spark.sql.execution.pythonUDF.arrow.enabled": "false",
     }
     if settings.get("spark.master", "").startswith("local"):
         # Workers on this machine import the pipeline from where it lies; a cluster's get it by --py-files.

@@ -27,7 +27,7 @@ def test_spark_runs_on_the_java_that_was_found(spark):
 
 
 def test_workers_are_this_python_and_find_the_pipeline(spark):
-    @F.udf("string", useArrow=False)
+    @F.udf("string")
     def looked_up(_):
         import sys
 
