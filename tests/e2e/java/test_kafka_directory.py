@@ -14,6 +14,13 @@ from clientwork import until
 from confluent_kafka import Consumer, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
+from momus.wire import Connection
+from protocol.errors import ErrorCode
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.messages.transaction_admin import DescribeProducersRequest, DescribeProducersRequestTopicRequest
+from protocol.messages.transactions import InitProducerIdRequest
+from protocol.record_batch import build_batch
+
 pytestmark = pytest.mark.xdist_group("java")
 
 PARTITIONS = 3
@@ -99,6 +106,40 @@ def fill(address: str) -> None:
     writer.flush(30)
 
 
+def connect(address: str) -> Connection:
+    host, _, port = address.rpartition(":")
+    return Connection(host, int(port), 30)
+
+
+def producers(wire: Connection) -> list[list[tuple[int, ...]]]:
+    """Of each partition: id, epoch, last sequence, and where the open transaction began."""
+    asked = DescribeProducersRequestTopicRequest(name="orders", partition_indexes=list(range(PARTITIONS)))
+    partitions = wire.call(DescribeProducersRequest(topics=[asked])).topics[0].partitions
+    assert [each.error_code for each in partitions] == [0] * PARTITIONS
+    return [
+        sorted(
+            (p.producer_id, p.producer_epoch, p.last_sequence, p.current_txn_start_offset)
+            for p in each.active_producers
+        )
+        for each in sorted(partitions, key=lambda each: each.partition_index)
+    ]
+
+
+def produce(wire: Connection, producer_id: int, base_sequence: int) -> tuple[int, int]:
+    """Two records of an idempotent producer to partition 2: error and base offset."""
+    records = build_batch(
+        [(None, b"raw")] * 2,
+        timestamp_ms=1_700_000_000_000,
+        producer_id=producer_id,
+        producer_epoch=0,
+        base_sequence=base_sequence,
+    )
+    data = TopicProduceData(name="orders", partition_data=[PartitionProduceData(index=2, records=records)])
+    answer = wire.call(ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[data]), 9)
+    told = answer.responses[0].partition_responses[0]
+    return told.error_code, told.base_offset
+
+
 def read(address: str, isolation: str, partition: int) -> list[bytes]:
     """All records of a partition from the first one on."""
     settings = {"bootstrap.servers": address, "group.id": "reader", "isolation.level": isolation, "log_level": 0}
@@ -118,6 +159,11 @@ def read(address: str, isolation: str, partition: int) -> list[bytes]:
 def test_directory_of_apache_kafka_is_served(kafka_libs, broker_factory, tmp_path):
     with apache_kafka(kafka_libs, tmp_path) as address:
         fill(address)
+        kafka = connect(address)
+        raw = kafka.call(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)).producer_id
+        assert [produce(kafka, raw, sequence) for sequence in (0, 2)] == [(0, 10), (0, 12)]
+        known = producers(kafka)
+        kafka.close()
     data = tmp_path / "data"
     shutil.copytree(tmp_path / "logs", data)
     at = broker_factory(data_dir=data).bootstrap_servers
@@ -141,7 +187,16 @@ def test_directory_of_apache_kafka_is_served(kafka_libs, broker_factory, tmp_pat
     assert read(at, "read_committed", 0) == [*numbers[0], b"committed"]
     assert read(at, "read_uncommitted", 1) == [*numbers[1], b"open"]
     assert read(at, "read_committed", 1) == numbers[1]
-    assert read(at, "read_committed", 2) == numbers[2]
+    assert read(at, "read_committed", 2) == [*numbers[2], *[b"raw"] * 4]
+
+    momus = connect(at)
+    assert producers(momus) == known
+    assert [len(each) for each in known] == [2, 2, 2]
+    assert known[1][-1][3] == 10  # the open transaction
+    assert produce(momus, raw, 2)[0] in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)  # its last batch again
+    assert produce(momus, raw, 9)[0] == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert produce(momus, raw, 4) == (0, 14)
+    momus.close()
 
     successor = Producer({"bootstrap.servers": at, "transactional.id": "tx", "log_level": 0})
     successor.init_transactions(30)  # ends what its predecessor had begun under Apache Kafka
