@@ -15,8 +15,8 @@ from pipeline.files import open_directory
 from pipeline.tables import arrow_address
 
 
-def committed_position(path: str, source: int = 0) -> tuple[int, Any] | None:
-    """(micro-batch, the source's offset behind it) of the last one that is done; None: none yet."""
+def committed_position(path: str) -> tuple[int, list[Any]] | None:
+    """(micro-batch, the offset of each source behind it) of the last one that is done; None: none yet."""
     files, root = open_directory(arrow_address(path))
     done, planned = _batches(files, f"{root}/commits"), _batches(files, f"{root}/offsets")
     both = done & planned
@@ -25,8 +25,8 @@ def committed_position(path: str, source: int = 0) -> tuple[int, Any] | None:
     batch = max(both)
     with files.open_input_stream(f"{root}/offsets/{batch}") as stream:
         lines = bytes(stream.read()).decode().splitlines()
-    # version, metadata, then one line a source
-    return batch, json.loads(lines[2 + source])
+    # version, metadata, then one line a source: a dash for one that has nothing yet
+    return batch, [None if line == "-" else json.loads(line) for line in lines[2:]]
 
 
 def _batches(files: fs.FileSystem, folder: str) -> set[int]:

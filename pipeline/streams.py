@@ -6,9 +6,11 @@ import argparse
 import signal
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql.types import DateType
 
 from pipeline import tables
+from pipeline.errors import PipelineError
 from pipeline.schema import spark_schema
 
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ def trigger(writer: DataStreamWriter, every_s: float | None) -> DataStreamWriter
 def run_until_done(queries: list[StreamingQuery], look: Callable[[], None] = lambda: None) -> None:
     """Wait for all queries, calling `look` now and then and once more at the end; SIGTERM and SIGINT end them well.
 
-    Errors:  StreamingQueryException: the first that failed; the others are stopped.
+    Errors:  PipelineError: one has failed; the others are stopped.
     """
     stopped: list[int] = []
 
@@ -76,6 +78,8 @@ def run_until_done(queries: list[StreamingQuery], look: Callable[[], None] = lam
             for query in queries:
                 query.stop()
         look()
+    except StreamingQueryException as error:
+        raise PipelineError(f"the stream has ended: {str(error).splitlines()[0]}") from error
     finally:
         for query in queries:
             if query.isActive:

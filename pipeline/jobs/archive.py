@@ -111,7 +111,7 @@ class Archive:
                 self._rows[batch] = max(rows, self._rows.get(batch, 0))  # an idle trigger speaks of the next one
         found = committed_position(self._checkpoint)
         if found is not None and found[0] != self._batch:
-            self._batch, position = found
+            self._batch, (position,) = found
             internal = {topic for topic in TOPICS.values() if topic != "*"}
             self._position = {
                 log: offset

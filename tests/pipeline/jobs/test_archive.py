@@ -1,0 +1,198 @@
+"""The archive: the same rows as the logs, more as they grow, gaps where rows went before it came, one position."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+from live import OFFSETS, History, Live
+from pyspark.sql import DataFrame, SparkSession
+
+from momus import Broker
+from pipeline import commits, tables
+from pipeline.errors import PipelineError
+from pipeline.jobs import archive
+from pipeline.jobs import offsets as offsets_job
+from pipeline.jobs.archive import Position
+
+CONFIG = {
+    "offsets.topic.num.partitions": 2,
+    "transaction.state.log.num.partitions": 2,
+    "log.cleaner.backoff.ms": 50,
+    "log.cleaner.min.cleanable.ratio": 0.01,
+}
+
+
+def parsed(module: object, data: Path, output: Path, *words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    module.add_arguments(parser)  # type: ignore[attr-defined]
+    args = parser.parse_args([*words])
+    args.input, args.output, args.format = str(data), str(output), getattr(args, "format", "parquet")
+    return args
+
+
+def run(spark: SparkSession, data: Path, output: Path, *words: str) -> None:
+    assert archive.run(spark, parsed(archive, data, output, *words)) == 0
+
+
+def same(left: DataFrame, right: DataFrame) -> bool:
+    """The same rows, whatever file and position they came from."""
+    columns = [name for name in left.columns if name not in ("segment", "position")]
+    one, other = left.select(*columns), right.select(*columns)
+    return one.exceptAll(other).isEmpty() and other.exceptAll(one).isEmpty()
+
+
+@pytest.fixture
+def history(tmp_path):
+    """A broker with some history, and a way to make more of it."""
+    with Broker(data_dir=tmp_path / "data", config=CONFIG) as broker:
+        live = Live(broker)
+        made = History(3)
+        made.create(live)
+
+        def more(steps: int = 60) -> None:
+            for _ in range(steps):
+                made.step(live)
+
+        more()
+        yield broker, live, more
+        live.close()
+
+
+def test_archive_holds_what_the_logs_hold_and_grows_with_them(spark, history, tmp_path):
+    _, _, more = history
+    data, output = tmp_path / "data", tmp_path / "archive"
+    for _ in range(2):
+        run(spark, data, output, "--max-bytes", "4000")
+        for view in (tables.offsets, tables.transactions):
+            assert same(view(spark, str(data)), view(spark, str(output)))
+        more()
+    latest = [commits.latest(commits.effective(tables.offsets(spark, str(path)))) for path in (data, output)]
+    assert latest[0].count() > latest[1].count() / 2
+    run(spark, data, output)
+    assert same(tables.offsets(spark, str(data)), tables.offsets(spark, str(output)))
+    assert tables.coverage(spark, str(output)).where("missing").isEmpty()
+    follow(spark, output, tmp_path / "history")
+
+
+def follow(spark: SparkSession, source: Path, output: Path) -> None:
+    """The offsets job adds up, micro-batch by micro-batch, to what it says of the whole."""
+    assert offsets_job.run(spark, parsed(offsets_job, source, output, "--follow")) == 0
+    found = spark.read.parquet(f"{output}/history").drop("batch")
+    whole = commits.history(commits.effective(tables.offsets(spark, str(source))))
+    assert same(found, whole.select(*found.columns))
+    assert found.count() > 50
+
+
+def test_archive_of_topics_has_their_records_as_they_are(spark, history, tmp_path):
+    broker, _, _ = history
+    data, output = tmp_path / "data", tmp_path / "archive"
+    from confluent_kafka import Producer
+
+    producer = Producer(broker.client_config("confluent"))
+    for n in range(30):
+        producer.produce("a3", b"%d" % n, key=b"k", partition=n % 2, headers={"h": b"\xff"})
+    assert producer.flush(30) == 0
+    run(spark, data, output, "--topics", "a*")
+    assert same(tables.raw(spark, str(data), "a*"), tables.raw(spark, str(output), "a*"))
+    assert tables.raw(spark, str(output), "a*").count() == 30
+    places = ["log", "offset", "producer_id", "control"]
+    assert same(
+        tables.raw(spark, str(data)).where("topic not like 'b%'").select(*places),
+        tables.raw(spark, str(output)).select(*places),
+    )
+
+
+def test_what_went_before_the_archive_and_what_it_was_not_waited_for_are_different_gaps(spark, history, tmp_path):
+    _, live, more = history
+    data, output = tmp_path / "data", tmp_path / "archive"
+    live.configure(OFFSETS, internal_segment_bytes="1500")
+
+    def clean() -> None:
+        more()
+        before = size(data)
+        more(5)
+        while size(data) >= before:
+            more(1)
+
+    clean()
+    run(spark, data, output)
+    gaps = tables.coverage(spark, str(output), "offsets").where("missing")
+    assert {row["reason"] for row in gaps.collect()} == {"before"}
+    clean()
+    clean()
+    run(spark, data, output)
+    gaps = tables.coverage(spark, str(output), "offsets").where("missing")
+    assert {row["reason"] for row in gaps.collect()} == {"before", "unwaited"}
+    assert {row["reason"] for row in tables.coverage(spark, str(data), "offsets").where("missing").collect()} == {
+        "removed"
+    }
+
+
+def size(data: Path) -> int:
+    return sum(path.stat().st_size for path in data.glob(f"{OFFSETS}-*/*.log"))
+
+
+def test_files_of_a_micro_batch_that_was_killed_are_removed(spark, history, tmp_path):
+    data, output = tmp_path / "data", tmp_path / "archive"
+    run(spark, data, output)
+    kept = sorted(output.glob("offsets/*/*/*.parquet"))
+    left = kept[0].with_name("part-00099-killed.c000.snappy.parquet")
+    left.write_bytes(kept[0].read_bytes())
+    run(spark, data, output)
+    assert not left.exists()
+    assert all(path.exists() for path in kept)
+
+
+def test_archive_of_an_archive_is_refused(spark, history, tmp_path):
+    run(spark, tmp_path / "data", tmp_path / "archive")
+    with pytest.raises(PipelineError, match="is an archive already"):
+        run(spark, tmp_path / "archive", tmp_path / "other")
+
+
+class Group:
+    """What was committed, commit by commit."""
+
+    def __init__(self) -> None:
+        self.told: list[dict[tuple[str, int], int]] = []
+        self._last: dict[tuple[str, int], int] = {}
+
+    def commit(self, positions: dict[tuple[str, int], int]) -> int:
+        moved = {where: offset for where, offset in positions.items() if self._last.get(where) != offset}
+        self._last.update(moved)
+        self.told.append(moved)
+        return len(moved)
+
+
+@pytest.mark.parametrize(
+    ("step", "told"),
+    [
+        ({"__consumer_offsets-0": 12, "__consumer_offsets-1": 5}, False),  # the two records of the commit itself
+        ({"__consumer_offsets-0": 13, "__consumer_offsets-1": 5}, True),
+        ({"__consumer_offsets-0": 12, "__consumer_offsets-1": 6}, True),
+        ({"__consumer_offsets-0": 10, "__consumer_offsets-1": 5}, False),
+        ({"__consumer_offsets-0": 10, "__consumer_offsets-1": 5, "t-0": 2}, True),
+    ],
+)
+def test_position_is_told_when_more_has_moved_than_the_telling_of_it(step, told):
+    group = Group()
+    position = Position(group)  # type: ignore[arg-type]
+    position.move({"__consumer_offsets-0": 10, "__consumer_offsets-1": 5})
+    assert group.told == [{("__consumer_offsets", 0): 10, ("__consumer_offsets", 1): 5}]
+    position.move(step)
+    assert len(group.told) == 1 + told
+
+
+def test_position_that_could_not_be_told_is_told_again():
+    class Deaf(Group):
+        def commit(self, positions: dict[tuple[str, int], int]) -> int:
+            super().commit(positions)
+            return 0 if len(self.told) == 1 else len(positions)
+
+    group = Deaf()
+    position = Position(group)  # type: ignore[arg-type]
+
+    for _ in range(3):
+        position.move({"t-0": 4})
+    assert len(group.told) == 2
