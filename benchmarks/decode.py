@@ -1,0 +1,134 @@
+"""What it costs to read committed offsets out of segments: `python -m benchmarks.decode [--records N]`.
+
+decode   one process, one core, files in the page cache, CRCs checked: records a second of CPU time; best of three
+process  the same as a whole process, start included, beside Apache Kafka's kafka-dump-log --offsets-decoder on the same
+         segments; needs Java, and the jars in --kafka-libs or in KAFKA_LIBS
+spark    all columns of the view into a sink that keeps nothing, local[2], after a first run that warms it up
+
+Each counts the rows it has seen, and they must be all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.commit_logs import generate
+from pipeline.slices import scan
+
+LOGS, GROUPS = 4, 5
+DUMP = "org.apache.kafka.tools.DumpLogSegments"
+CORES = 2
+
+
+def children_cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def decoded(folder: Path, view: str, records: int) -> float:
+    """Seconds of CPU time for one pass."""
+    began = time.process_time()
+    rows = sum(batch.num_rows for batch in scan(str(folder), view, "__consumer_offsets"))
+    used = time.process_time() - began
+    assert rows == records, f"{rows} rows of {records}"
+    return used
+
+
+def whole(command: list[str], count: Callable[[str], int], records: int) -> tuple[float, float]:
+    """Seconds and CPU seconds of a process that must have seen all records."""
+    cpu, began = children_cpu_s(), time.monotonic()
+    with tempfile.TemporaryFile("w+") as printed:
+        subprocess.run(command, check=True, stdout=printed, stderr=subprocess.PIPE)
+        seconds = time.monotonic() - began
+        printed.seek(0)
+        seen = sum(map(count, printed))
+    assert seen == records, f"{seen} rows of {records}"
+    return seconds, children_cpu_s() - cpu
+
+
+def ours(folder: Path, records: int) -> tuple[float, float]:
+    command = [sys.executable, "-m", "benchmarks.decode", "--scan", str(folder)]
+    return whole(command, int, records)
+
+
+def theirs(folder: Path, records: int, libs: str) -> tuple[float, float]:
+    segments = ",".join(map(str, sorted(folder.glob("*/*.log"))))
+    command = ["java", "-cp", f"{libs}/*", DUMP, "--offsets-decoder", "--deep-iteration", "--files", segments]
+    pattern = re.compile(r"^\| offset: ")
+    return whole(command, lambda line: pattern.match(line) is not None, records)
+
+
+def sparked(folder: Path, records: int) -> float:
+    """Seconds of a pass through Spark, the second of two."""
+    from pyspark.sql import Observation
+    from pyspark.sql.functions import count, lit
+
+    from pipeline.session import session
+
+    spark = session("decode", master=f"local[{CORES}]")
+    seconds = 0.0
+    for _ in range(2):
+        rows = Observation()
+        frame = spark.read.format("momus").options(path=str(folder), records="offsets").load()
+        began = time.monotonic()
+        frame.observe(rows, count(lit(1)).alias("rows")).write.format("noop").mode("overwrite").save()
+        seconds = time.monotonic() - began
+        assert rows.get["rows"] == records, f"{rows.get['rows']} rows of {records}"
+    return seconds
+
+
+def row(*cells: object) -> None:
+    print(f"| {' | '.join(str(each) for each in cells)} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=int, default=2_000_000)
+    parser.add_argument("--batch", type=int, nargs="+", default=[1, 5, 100], help="records a batch")
+    parser.add_argument(
+        "--only", nargs="+", choices=["decode", "process", "spark"], default=["decode", "process", "spark"]
+    )
+    parser.add_argument("--kafka-libs", default=os.environ.get("KAFKA_LIBS"), help="directory of Apache Kafka's jars")
+    parser.add_argument("--scan", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.scan:
+        print(sum(batch.num_rows for batch in scan(str(options.scan), "offsets")))
+        return
+    print(f"{options.records:,} commits in {LOGS} logs; load of the machine before: {os.getloadavg()[0]:.1f}\n")
+    row("records a batch", "bytes a record", "what", "seconds", "CPU seconds", "records/s and core")
+    row(*["---"] * 6)
+    for batch in options.batch:
+        with tempfile.TemporaryDirectory(prefix="momus-decode-") as name:
+            folder = Path(name)
+            size = generate(folder, options.records, batch=batch, logs=LOGS, groups=GROUPS) // options.records
+            measure(folder, options, batch, size)
+
+
+def measure(folder: Path, options: argparse.Namespace, batch: int, size: int) -> None:
+    records = options.records
+    if "decode" in options.only:
+        for view in ("offsets", "raw"):
+            used = min(decoded(folder, view, records) for _ in range(3))
+            row(batch, size, f"decode, view {view}", "", f"{used:.2f}", f"{records / used:,.0f}")
+    if "process" in options.only:
+        seconds, used = ours(folder, records)
+        row(batch, size, "momus, whole process", f"{seconds:.1f}", f"{used:.1f}", f"{records / used:,.0f}")
+        if options.kafka_libs:
+            seconds, used = theirs(folder, records, options.kafka_libs)
+            row(batch, size, "kafka-dump-log, whole process", f"{seconds:.1f}", f"{used:.1f}", f"{records / used:,.0f}")
+    if "spark" in options.only:
+        seconds = sparked(folder, records)
+        row(batch, size, f"Spark, local[{CORES}]", f"{seconds:.1f}", "", f"{records / seconds / CORES:,.0f}")
+
+
+if __name__ == "__main__":
+    main()
