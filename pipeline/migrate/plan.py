@@ -173,7 +173,8 @@ def positions(offsets: DataFrame, records: DataFrame, topics: Iterable[str]) -> 
         .where("one = 0")
         .select("log", F.col("offset").alias("commit_offset"), "target_offset")
     )
-    return stand.join(numbered, ["log", "commit_offset"]).orderBy("group", "topic", "partition")
+    found: DataFrame = stand.join(numbered, ["log", "commit_offset"]).orderBy("group", "topic", "partition")
+    return found
 
 
 def in_order(records: DataFrame, logs: int) -> RDD[Row]:

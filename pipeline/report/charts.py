@@ -1,0 +1,200 @@
+"""The report's charts: figures in, SVG out, in the colours of the page it will stand in.
+
+By Matplotlib, as static SVG. Weighed against it for a page that is one file, opens anywhere and offline: plotly carries
+4.7 MB of script in every report, Bokeh and Vega about 1 MB, and each draws nothing where scripts are blocked, as in the
+artifact viewers of CI systems and in mail. A page of these charts has 100 to 300 kB and no script that could
+fail, prints, and follows the reader from light to dark by CSS alone: what is drawn here in place-holder colours becomes
+variables. What is lost is zooming; the figures stand beside each chart, and whole in the page.
+
+Each chart is drawn twice, for a wide screen and for a phone, so that letters keep their size.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from io import StringIO
+from typing import Any, Final
+
+from matplotlib import dates, rc_context
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from pipeline.report.figures import Point
+
+Axes = Any  # Matplotlib's, which declares neither times as coordinates nor what makes their axes
+mdates: Any = dates
+
+WIDE: Final = (720, 250)  # px
+PHONE: Final = (340, 230)
+MOST_SERIES: Final = 6
+
+# place-holder -> CSS variable; no chart uses these colours for anything else
+INK, FAINT, GRID, PAPER = "#010101", "#010102", "#010103", "#010104"
+SERIES: Final = tuple(f"#0102{n:02x}" for n in range(1, MOST_SERIES + 1))
+GOOD, BAD, WAITING = "#010301", "#010302", "#010303"
+VARIABLES: Final = {
+    INK: "--ink", FAINT: "--faint", GRID: "--grid", PAPER: "--card", GOOD: "--good", BAD: "--bad", WAITING: "--waiting",
+    **{colour: f"--s{n}" for n, colour in enumerate(SERIES, 1)},
+}  # fmt: skip
+OUTCOME_COLOURS: Final = {"committed": GOOD, "aborted": WAITING, "open": BAD}
+
+_STYLE: Final[dict[Any, Any]] = {
+    "svg.fonttype": "none",  # letters stay letters: they can be found, copied and read aloud
+    "font.size": 12,
+    "text.color": INK,
+    "axes.edgecolor": GRID,
+    "axes.labelcolor": FAINT,
+    "axes.facecolor": "none",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.spines.left": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 1,
+    "xtick.color": GRID,
+    "ytick.color": "none",
+    "xtick.labelcolor": FAINT,
+    "ytick.labelcolor": FAINT,
+    "lines.linewidth": 1.75,
+    "lines.solid_joinstyle": "round",
+}
+
+
+def lines(name: str, data: Mapping[str, Sequence[Point]], colours: Mapping[str, str]) -> str:
+    """One line a group that has a colour, on a common time axis."""
+
+    def draw(axes: Axes, phone: bool) -> None:
+        for group, colour in colours.items():
+            points = data.get(group, ())
+            if points:
+                times, values = [_time(at) for at, _ in points], [value for _, value in points]
+                axes.plot(times, values, color=colour, drawstyle="steps-post", solid_capstyle="round")
+        axes.set_ylim(bottom=0)
+        _time_axis(axes, phone)
+        _count_axis(axes)
+
+    return _both(name, draw)
+
+
+def timeline(name: str, changes: Sequence[tuple[int, str, str, int, int | None]], groups: Sequence[str]) -> str:
+    """A row a group, a tick wherever it got another generation or epoch."""
+
+    def draw(axes: Axes, phone: bool) -> None:
+        for row, group in enumerate(groups):
+            times = [_time(at) for at, who, *_ in changes if who == group]
+            colour = SERIES[row % len(SERIES)]
+            axes.hlines(row, min(times), max(times), color=GRID, linewidth=1)
+            axes.plot(times, [row] * len(times), "|", color=colour, markersize=14, markeredgewidth=1.75)
+        axes.set_yticks(range(len(groups)), [_short(group, 12 if phone else 22) for group in groups])
+        axes.set_ylim(len(groups) - 0.4, -0.6)
+        axes.grid(visible=False)
+        _time_axis(axes, phone)
+
+    return _both(name, draw, rows=len(groups))
+
+
+def columns(name: str, ended: Sequence[tuple[int, str]], slots: int = 48) -> str:
+    """Transactions by when they ended, stacked by how."""
+
+    def draw(axes: Axes, phone: bool) -> None:
+        count = slots // 2 if phone else slots
+        times = [mdates.date2num(_time(at)) for at, _ in ended]
+        begin, end = min(times), max(times)
+        width = (end - begin) / count or 1 / 86_400
+        bottoms = [0] * (count + 1)
+        for how, colour in OUTCOME_COLOURS.items():
+            heights = [0] * (count + 1)
+            for at, (_, each) in zip(times, ended, strict=True):
+                heights[int((at - begin) / width)] += each == how
+            lefts = [begin + n * width for n in range(count + 1)]
+            axes.bar(lefts, heights, width * 0.8, bottoms, align="edge", color=colour, linewidth=0)
+            bottoms = [below + height for below, height in zip(bottoms, heights, strict=True)]
+        axes.xaxis_date(UTC)
+        _time_axis(axes, phone)
+        _count_axis(axes)
+
+    return _both(name, draw)
+
+
+def bars(name: str, rows: Sequence[tuple[str, int, int]]) -> str:
+    """A bar a log: its live bytes, then its dead ones."""
+
+    def draw(axes: Axes, phone: bool) -> None:
+        places = range(len(rows))
+        axes.barh(places, [live for _, live, _ in rows], 0.62, color=SERIES[0], linewidth=0)
+        lefts = [live for _, live, _ in rows]
+        axes.barh(places, [dead for *_, dead in rows], 0.62, lefts, color=GRID, linewidth=0)
+        axes.set_yticks(places, [_short(log, 14 if phone else 26) for log, *_ in rows])
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        axes.grid(visible=True, axis="x")
+        axes.grid(visible=False, axis="y")
+        axes.xaxis.set_major_locator(MaxNLocator(3 if phone else 5))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: size(value)))
+
+    return _both(name, draw, rows=len(rows))
+
+
+def size(count: float) -> str:
+    """Bytes as people say them."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if count >= 10 or count == int(count) else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
+def _both(name: str, draw: Any, rows: int = 0) -> str:
+    """The chart for a wide screen and the one for a phone."""
+    made = []
+    for kind, (width, height) in (("wide", WIDE), ("phone", PHONE)):
+        tall = max(90, 46 + 26 * rows) if rows else height
+        with rc_context({**_STYLE, "svg.hashsalt": f"{name}-{kind}"}):
+            figure = Figure(figsize=(width / 72, tall / 72), layout="constrained")
+            figure.patch.set_alpha(0)
+            draw(figure.add_subplot(), kind == "phone")
+            out = StringIO()
+            figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        made.append(_as_part(out.getvalue(), f"chart {kind}"))
+    return "".join(made)
+
+
+def _as_part(text: str, css: str) -> str:
+    """An SVG document as an element of the page, in the page's colours and letters."""
+    text = text[text.index("<svg ") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    head, body = text.split(">", 1)
+    box = re.search(r'viewBox="([^"]+)"', head)
+    assert box is not None
+    for colour, variable in VARIABLES.items():
+        body = body.replace(colour, f"var({variable})")
+    body = re.sub(r" font-family: [^;\"]+;", "", body)
+    body = re.sub(r'<g id="[^"]+"', "<g", body)  # the same in every chart, and nothing refers to them
+    body = re.sub(r"(\d+\.\d)\d+", r"\1", body)
+    body = re.sub(r"\s*\n\s*", " ", body)
+    return f'<svg class="{css}" viewBox="{box[1]}" aria-hidden="true" focusable="false">{body}'
+
+
+def _time_axis(axes: Axes, phone: bool) -> None:
+    locator = mdates.AutoDateLocator(UTC, minticks=2, maxticks=4 if phone else 8)
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(mdates.ConciseDateFormatter(locator, UTC, show_offset=False))
+    axes.margins(x=0.01)
+
+
+def _count_axis(axes: Axes) -> None:
+    axes.yaxis.set_major_locator(MaxNLocator(4))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 10 else f"{value:g}"))
+
+
+def _time(millis: int) -> datetime:
+    return datetime.fromtimestamp(millis / 1000, UTC)
+
+
+def _short(text: str, most: int) -> str:
+    """Without its middle, where it is long: names differ at their ends."""
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]}…{text[-half:]}"

@@ -1,0 +1,244 @@
+"""The report's page: one file of HTML with its style, its charts and its figures, and nothing from anywhere else.
+
+Read top down: did exactly-once hold, then what groups and transactions did, then what lies on disk. Each chart has its
+figures beside it, as a table that also is its legend, and all figures are in the page as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from html import escape
+from importlib.resources import files
+from typing import Any, Final
+
+from pipeline.audit.findings import KINDS
+from pipeline.report import charts
+from pipeline.report.charts import MOST_SERIES, OUTCOME_COLOURS, SERIES, VARIABLES, size
+from pipeline.report.figures import Figures, Point
+
+MOST_ROWS: Final = 12
+NUMBER: Final = "n"  # the class of a cell that holds a number
+
+Cell = str | int | float | None
+
+
+def page(figures: Figures) -> str:
+    """The whole document."""
+    style = files("pipeline.report").joinpath("report.css").read_text(encoding="utf-8")
+    data = json.dumps(figures.as_json(), separators=(",", ":")).replace("<", "\\u003c")
+    sections = (
+        _verdict(figures), _lag(figures), _commits(figures), _rebalances(figures), _outcomes(figures), _bytes(figures)
+    )  # fmt: skip
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+<title>momus: {escape(figures.source)}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<header>
+<h1>What the logs say</h1>
+<p><code>{escape(figures.source)}</code> · {escape(_span(figures))}</p>
+</header>
+<main>
+{"".join(sections)}</main>
+<footer>Made by <code>momus pipeline report</code> at {_moment(figures.made)}. Times are UTC.</footer>
+<script type="application/json" id="figures">{data}</script>
+</body>
+</html>
+"""
+
+
+def _verdict(figures: Figures) -> str:
+    found = sum(figures.findings_by_kind.values())
+    undecided = sum(row["undecided"] for row in figures.undecided)
+    if found:
+        said, css = f"{_count(found, 'finding')}: exactly-once did not hold", "bad"
+    elif undecided:
+        said, css = f"No finding, and {_count(undecided, 'place')} that what is missing leaves undecided", "unsure"
+    else:
+        said, css = "Exactly-once held: no finding", "good"
+    tiles = "".join(
+        f"<div><dt>{name}</dt><dd>{value}</dd></div>"
+        for name, value in (
+            ("logs", f"{figures.logs:,}"),
+            ("records", f"{figures.records:,}"),
+            ("groups", f"{len({*figures.committed, *(change[1] for change in figures.rebalances)}):,}"),
+            ("commits", f"{sum(figures.committed.values()):,}"),
+            ("transactions", f"{sum(figures.outcomes.values()):,}"),
+            ("findings", f"{found:,}"),
+        )
+    )
+    parts = [f'<p class="verdict {css}">{said}</p><dl class="tiles">{tiles}</dl>']
+    if found:
+        rows: list[tuple[Cell, ...]] = [(kind, count, KINDS[kind]) for kind, count in figures.findings_by_kind.items()]
+        parts.append(_table("findings-by-kind", ("kind", "findings", "what it means"), rows))
+        proofs = [(row["kind"], f"{row['log']} @ {row['offset']}", row["detail"]) for row in figures.findings]
+        shown = "" if len(proofs) == found else f" (the first {len(proofs)})"
+        parts.append(
+            _folded(f"Each with its place{shown}", _table("findings", ("kind", "log @ offset", "proof"), proofs))
+        )
+    if undecided:
+        rows = [(row["kind"], row["log"], row["undecided"], row["first_offset"]) for row in figures.undecided]
+        table = _table("undecided", ("kind", "log", "places", "first offset"), rows)
+        parts.append(_folded("What could not be decided, because something is missing", table))
+    if figures.incomplete_logs:
+        rows = [
+            (row["log"], row["start_offset"], row["missing_inside"], row["gaps"]) for row in figures.incomplete_logs
+        ]
+        table = _table("coverage", ("log", "begins at offset", "records missing since", "gaps"), rows)
+        parts.append(_folded(f"{_count(len(rows), 'log')} of {figures.logs} not there from the first record on", table))
+    return _section("audit", "Audit", "", "".join(parts))
+
+
+def _lag(figures: Figures) -> str:
+    peaks = {group: max(value for _, value in points) for group, points in figures.lag.items()}
+    order = sorted(peaks, key=lambda group: (-peaks[group], group))
+    colours = dict(zip(order, SERIES, strict=False))
+    rows = [
+        (
+            group,
+            int(peaks[group]),
+            _moment(_when(figures.lag[group], peaks[group]), short=True),
+            int(figures.lag[group][-1][1]),
+        )
+        for group in order
+    ]
+    table = _table("lag", ("group", "most", "at", "last"), rows, colours)
+    chart = charts.lines("lag", figures.lag, colours) if peaks else ""
+    return _drawn("lag", "Lag", "Records behind the ends of the logs, all topics of a group.", chart, table, len(order))
+
+
+def _commits(figures: Figures) -> str:
+    totals = figures.committed
+    order = sorted(totals, key=lambda group: (-totals[group], group))
+    colours = dict(zip(order, SERIES, strict=False))
+    rows = [
+        (group, totals[group], max((value for _, value in figures.commits.get(group, ())), default=0.0))
+        for group in order
+    ]
+    table = _table("commits", ("group", "commits", "most a second"), rows, colours)
+    chart = charts.lines("commits", figures.commits, colours) if rows else ""
+    said = f"Commits a second, one a partition, told every {figures.step_s:g} s."
+    return _drawn("commits", "Commits", said, chart, table, len(order))
+
+
+def _rebalances(figures: Figures) -> str:
+    last: dict[str, tuple[int, str, str, int, int | None]] = {}
+    counts: dict[str, int] = {}
+    for change in figures.rebalances:
+        last[change[1]] = change
+        counts[change[1]] = counts.get(change[1], 0) + 1
+    order = sorted(counts, key=lambda group: (-counts[group], group))
+    shown = order[:MOST_ROWS]
+    colours = {group: SERIES[n % MOST_SERIES] for n, group in enumerate(shown)}
+    rows = [(group, last[group][2], counts[group], last[group][3]) for group in order]
+    table = _table("rebalances", ("group", "protocol", "changes", "last epoch"), rows, colours)
+    chart = charts.timeline("rebalances", figures.rebalances, shown) if order else ""
+    said = "Each tick gives a group another generation or epoch."
+    return _drawn("rebalances", "Rebalances and epochs", said, chart, table, len(order), MOST_ROWS)
+
+
+def _outcomes(figures: Figures) -> str:
+    rows = [(how, figures.outcomes[how]) for how in OUTCOME_COLOURS if how in figures.outcomes]
+    table = _table("outcomes", ("outcome", "transactions"), rows, OUTCOME_COLOURS)
+    chart = charts.columns("outcomes", figures.outcomes_over_time) if figures.outcomes_over_time else ""
+    return _drawn("outcomes", "Transactions", "When transactions ended, and how.", chart, table, len(rows))
+
+
+def _bytes(figures: Figures) -> str:
+    rows = [
+        (log, size(live), size(dead), f"{100 * dead / max(1, live + dead):.0f} %") for log, live, dead in figures.bytes
+    ]
+    table = _table("bytes", ("log", "live", "dead", "share"), rows)
+    chart = charts.bars("bytes", figures.bytes[:MOST_ROWS]) if rows else ""
+    said = "Bytes that a reader of the latest values needs, and, in grey, those a cleaning may take."
+    return _drawn("bytes", "Live and dead bytes", said, chart, table, len(rows), MOST_ROWS)
+
+
+# -- pieces
+
+
+def _section(name: str, title: str, said: str, content: str) -> str:
+    said = f"<p>{said}</p>" if said else ""
+    return f'<section id="{name}"><h2>{title}</h2>{said}{content}</section>\n'
+
+
+def _drawn(name: str, title: str, said: str, chart: str, table: str, count: int, most: int = MOST_SERIES) -> str:
+    if not chart:
+        return _section(name, title, "", '<p class="none">The logs tell of none.</p>')
+    if count > most:
+        said += f" The {most} of {count} with the most are drawn."
+    content = f'<figure><div class="drawing" role="img" aria-label="{escape(said)}">{chart}</div>{table}</figure>'
+    return _section(name, title, said, content)
+
+
+def _table(
+    name: str, heads: Sequence[str], rows: Iterable[Sequence[Cell]], colours: Mapping[str, str] | None = None
+) -> str:
+    """A table; colours: of the dot before the first cell, which makes it the legend of a chart."""
+    rows = list(rows)
+    numeric = [bool(rows) and all(_is_number(row[n]) for row in rows) for n in range(len(heads))]
+    head = "".join(f"<th{_css(numeric[n])}>{escape(text)}</th>" for n, text in enumerate(heads))
+    body = []
+    for row in rows:
+        cells = []
+        for n, cell in enumerate(row):
+            text = escape(_text(cell))
+            if n == 0 and colours is not None:
+                colour = colours.get(str(cell))
+                dot = f' style="--dot:var({VARIABLES[colour]})"' if colour else ""
+                cells.append(f'<th scope="row" class="dot"{dot}>{text}</th>')
+            else:
+                cells.append(f"<td{_css(numeric[n])}>{text}</td>")
+        body.append(f"<tr>{''.join(cells)}</tr>")
+    return (
+        f'<div class="table" tabindex="0"><table data-of="{name}"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(body)}</tbody></table></div>"
+    )
+
+
+def _is_number(cell: Cell) -> bool:
+    return cell[:1].isdigit() if isinstance(cell, str) else True
+
+
+def _css(numeric: bool) -> str:
+    return f' class="{NUMBER}"' if numeric else ""
+
+
+def _folded(title: str, content: str) -> str:
+    return f"<details><summary>{escape(title)}</summary>{content}</details>"
+
+
+def _text(cell: Any) -> str:
+    if cell is None:
+        return "–"
+    if isinstance(cell, float):
+        return f"{cell:,.1f}"
+    return f"{cell:,}" if isinstance(cell, int) else str(cell)
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _when(points: Sequence[Point], value: float) -> int:
+    return next(at for at, found in points if found == value)
+
+
+def _moment(millis: int, *, short: bool = False) -> str:
+    time = datetime.fromtimestamp(millis / 1000, UTC)
+    return f"{time:%H:%M:%S}" if short else f"{time:%Y-%m-%d %H:%M:%S}"
+
+
+def _span(figures: Figures) -> str:
+    if figures.begin is None or figures.end is None:
+        return "no commits"
+    return f"{_moment(figures.begin)} to {_moment(figures.end)}"

@@ -1,0 +1,178 @@
+"""A broker lives through traffic of all kinds; the jobs are run over what it left, and the page says what they say."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import CHROMIUM, DARK, look
+
+from momus import Broker
+from pipeline.audit.findings import KINDS
+from pipeline.demo_traffic import Traffic
+from pipeline.jobs import audit, compaction, lag, report
+from pipeline.report.charts import size
+from pipeline.report.figures import Figures
+from pipeline.report.page import page
+
+pytestmark = pytest.mark.timeout(900)
+in_browser = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+SECONDS = 8.0
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is left of rebalances, commits, aborts and zombies, of a crash, and of more of it."""
+    directory = tmp_path_factory.mktemp("life") / "data"
+    config = {"group.initial.rebalance.delay.ms": 0}
+    with Broker(data_dir=directory, config=config) as broker:
+        done = Traffic(broker.bootstrap_servers).run(SECONDS)
+        broker.kill()
+        broker.start()
+    assert done["orders"]
+    return directory
+
+
+def run(job: Any, spark: Any, data: Path, output: Path, *words: str) -> int:
+    parser = argparse.ArgumentParser()
+    job.add_arguments(parser)
+    args = parser.parse_args(words)
+    args.input, args.output, args.format = str(data), str(output), "parquet"
+    return int(job.run(spark, args))
+
+
+@pytest.fixture(scope="module")
+def audited(spark: Any, data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[int, Path]:
+    output = tmp_path_factory.mktemp("audit")
+    return run(audit, spark, data, output), output
+
+
+@pytest.fixture(scope="module")
+def text(spark: Any, data: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    output = tmp_path_factory.mktemp("report") / "report.html"
+    assert run(report, spark, data, output) == 0
+    return output.read_text(encoding="utf-8")
+
+
+def test_audit_log_of_a_live_broker_has_no_finding(spark, audited):
+    code, output = audited
+    assert [row.asDict() for row in spark.read.parquet(f"{output}/findings").collect()] == []
+    assert [row.asDict() for row in spark.read.parquet(f"{output}/doubts").collect()] == []
+    assert code == 0
+    coverage = spark.read.parquet(f"{output}/coverage").collect()
+    assert all(row["complete"] for row in coverage)
+    rows = spark.read.parquet(f"{output}/transactions").collect()
+    states = Counter(row["state"] for row in rows)
+    assert states["CompleteCommit"]
+    assert states["CompleteAbort"]
+    shipped = [row for row in rows if row["transactional_id"].startswith("shipping") and row["decision"] == "COMMIT"]
+    assert all(len(row["markers"]) == len(row["partitions"]) for row in shipped)
+    assert all(row["offsets"] and row["data"] for row in shipped)
+    told = {(each["group"], each["generation"] > 0) for row in shipped for each in row["offsets"]}
+    assert told == {("shipping", True)}
+
+
+@in_browser
+def test_report_figures_are_what_the_jobs_say(spark, data, audited, text, tmp_path):
+    seen = look(text)
+    figures, tables = seen.figures, seen.tables
+    assert run(lag, spark, data, tmp_path / "lag", "--sum") == 0
+    assert run(compaction, spark, data, tmp_path / "bytes") == 0
+    _, found = audited
+
+    behind: Counter[tuple[str, int]] = Counter()
+    for row in spark.read.parquet(f"{tmp_path}/lag").collect():
+        behind[row["consumergroup"], round(row["time"].timestamp() * 1000)] += row["kafka_consumergroup_lag_sum"] or 0
+    drawn = {(group, at): value for group, points in figures["lag"].items() for at, value in points}
+    assert {place: value for place, value in drawn.items() if value} == {place: n for place, n in behind.items() if n}
+    assert {row[0] for row in tables["lag"][1:]} == {group for group, _ in behind}
+    peaks = {group: max(n for (who, _), n in behind.items() if who == group) for group, _ in behind}
+    assert {row[0]: int(row[1].replace(",", "")) for row in tables["lag"][1:]} == peaks
+
+    transactions = Counter(row["state"] for row in spark.read.parquet(f"{found}/transactions").collect())
+    assert figures["outcomes"]["committed"] == transactions["CompleteCommit"]
+    assert figures["outcomes"]["aborted"] == transactions["CompleteAbort"]
+    outcomes = {row[0]: int(row[1].replace(",", "")) for row in tables["outcomes"][1:]}
+    assert outcomes == figures["outcomes"]
+    assert figures["findings"] == []
+    assert figures["records"] == sum(row["records"] for row in spark.read.parquet(f"{found}/coverage").collect())
+
+    dead: Counter[str] = Counter()
+    for row in spark.read.parquet(f"{tmp_path}/bytes").collect():
+        dead[row["log"]] += row["dead_bytes"]
+    assert {log: n for log, _, n in figures["bytes"]} == dead
+    assert {row[0]: row[2] for row in tables["bytes"][1:]} == {log: size(n) for log, n in dead.items()}
+
+    changes = Counter(group for _, group, *_ in figures["rebalances"])
+    assert {row[0]: int(row[2]) for row in tables["rebalances"][1:]} == changes
+    assert changes["billing"] > 1
+    assert changes["shipping"] > 1
+    assert {row[0]: int(row[1].replace(",", "")) for row in tables["commits"][1:]} == figures["committed"]
+
+
+@in_browser
+def test_report_in_a_browser_is_drawn_without_an_error_in_any_light_and_width(text):
+    seen = {(dark, width): look(text, *dark, width=width) for dark in ((), (DARK,)) for width in (1280, 500)}
+
+    for (_, width), each in seen.items():
+        assert each.console == []
+        assert each.probe["fetched"] == []
+        assert each.probe["width"] <= width
+        assert each.probe["charts"] == 5
+        assert each.probe["letters"] not in ("none", "rgb(0, 0, 0)")
+    light, dark = seen[(), 1280].probe, seen[(DARK,), 1280].probe
+    assert light["ink"] != dark["ink"]
+    assert light["paper"] != dark["paper"]
+    assert light["letters"] != dark["letters"]
+
+
+@in_browser
+def test_browser_page_that_fails_or_fetches_is_noticed():
+    broken = look("<html><body><script>throw new Error('broken')</script></body></html>")
+    assert "broken" in broken.console[0]
+    fetching = look("<html><body><link rel='stylesheet' href='file:///no/such.css'></body></html>")
+    assert fetching.probe["fetched"] or fetching.console
+
+
+def made(**changes: Any) -> Figures:
+    found = Figures("/data", 1_800_000_000_000)
+    for name, value in changes.items():
+        setattr(found, name, value)
+    return found
+
+
+def test_report_of_nothing_says_so_in_every_section():
+    text = page(made())
+    assert text.count("The logs tell of none.") == 5
+    assert "Exactly-once held: no finding" in text
+
+
+def test_report_with_findings_shows_each_with_its_place():
+    row = {"kind": "offset-regression", "log": "__consumer_offsets-1", "offset": 7, "detail": "t-0 went <b>back</b>"}
+    text = page(made(findings=[row], findings_by_kind={"offset-regression": 1}))
+    assert "1 finding: exactly-once did not hold" in text
+    assert "__consumer_offsets-1 @ 7" in text
+    assert "t-0 went &lt;b&gt;back&lt;/b&gt;" in text
+    assert KINDS["offset-regression"] in text
+
+
+def test_report_with_gaps_does_not_say_that_all_held():
+    doubt = {"kind": "missing-sequence", "log": "t-0", "undecided": 3, "first_offset": 9}
+    text = page(made(undecided=[doubt]))
+    assert "Exactly-once held" not in text
+    assert "3 places that what is missing leaves undecided" in text
+
+
+def test_report_made_twice_is_the_same_page():
+    points = [(1_800_000_000_000 + n * 1000, float(n % 7)) for n in range(50)]
+    figures = made(lag={"g": points}, commits={"g": points}, committed={"g": 3})
+    assert page(figures) == page(figures)
+
+
+def test_report_name_of_a_group_cannot_break_out_of_the_page():
+    group = "</script><script>alert(1)</script>"
+    text = page(made(lag={group: [(1_800_000_000_000, 1.0)]}, committed={group: 1}))
+    assert "<script>alert" not in text
