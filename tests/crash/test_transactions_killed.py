@@ -10,7 +10,20 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from transaction_deaths import FLOWS, OFFSETS, Script, check, died_at, last_state, logs_of, power_cut, start
+from core_broker import SimulatedCrash
+from transaction_deaths import (
+    FLOWS,
+    OFFSETS,
+    TIMEOUT_MS,
+    Script,
+    check,
+    died_at,
+    is_deciding,
+    last_state,
+    logs_of,
+    power_cut,
+    start,
+)
 from txn_kit import ABORT, COMMIT, markers_of, states_in_log
 
 from broker.coordinator.transaction import (
@@ -69,6 +82,30 @@ def test_power_cut_at_every_write_with_every_mixture_of_losses(flow, v2):
     assert states == STATES[flow]
     assert lost >= FOUR_LOGS
     assert together >= 3  # the markers of both partitions and of the group
+
+
+@pytest.mark.parametrize("v2", [False, True], ids=["v1", "v2"])
+@pytest.mark.parametrize("lose_unsynced", [False, True], ids=["kill", "power-cut"])
+def test_killed_again_at_every_write_of_the_next_start(v2, lose_unsynced):
+    deaths = 0
+    for nth in itertools.count(1, 7):
+        died = died_at("fsync", nth, Script.is_replaced, v2=v2)
+        if died is None:
+            break
+        world, script = died
+        left = world.files.crash(lose_unsynced=lose_unsynced)
+        for again in itertools.count(1):
+            files = left.crash()
+            files.kill_at(again)
+            try:
+                world.again(files).advance(TIMEOUT_MS + 1)
+            except SimulatedCrash:
+                lost = files.crash(lose_unsynced=lose_unsynced)
+                check(world, lost, script, sent_before=is_deciding(left))
+                deaths += 1
+            else:
+                break
+    assert deaths > 100
 
 
 def test_script_that_nobody_kills_leaves_one_marker_a_transaction():
