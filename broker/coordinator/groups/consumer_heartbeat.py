@@ -284,6 +284,8 @@ class Step:
         )
         if self.shard.config.group_commit_fencing == REVOCATION_MODE:
             after = note_revocation(current, after)
+        elif after.revocation_epoch:  # of a time when that was the mode
+            after = after._replace(revocation_epoch=0)
         if after == current:
             return
         self.current = after

@@ -272,6 +272,8 @@ class Step:
         after = reconcile(self.current, self.said.process_id, self.target_epoch, self.target, group, owned)
         if self.shard.config.group_commit_fencing == REVOCATION_EPOCH:
             after = note_revocation(self.current, after)
+        elif after.revocation_epoch:  # of a time when that was the mode
+            after = after._replace(revocation_epoch=0)
         if after == self.current:
             return
         self.current = after

@@ -18,12 +18,15 @@ from broker.coordinator.groups.consumer_member import (
     Said,
 )
 from broker.coordinator.groups.consumer_records import (
+    REVOCATION_EPOCH_TAG,
     current_record,
     group_record,
     member_record,
     target_epoch_record,
     target_record,
 )
+from protocol.messages.coordinator_records import decode_record
+from protocol.record_batch import iter_records
 
 LONG = "x" * 4097
 RANGE = ClassicSaid(45_000, (("range", b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"),))
@@ -276,3 +279,28 @@ def test_earlier_design_refuses_an_owner_that_the_released_one_accepts():
         groups.restart()
         assert groups.commit("a", old, a.assigned["t"][0]) == results[mode]
     assert results == {"assignment-epoch": 0, "revocation-epoch": 113}
+
+
+def test_epoch_of_the_last_revocation_is_written_in_its_mode_only():
+    groups = Groups({"t": 3}, group_commit_fencing="revocation-epoch")
+    a, b = groups.joined("a", "b")
+    a.beat()
+    assert logged_tags(groups, "a") == {REVOCATION_EPOCH_TAG: (2).to_bytes(4, "big")}
+    groups.world = groups.world.restart(group_commit_fencing="assignment-epoch")
+    groups.client = type(groups.client)(groups.world)
+    b.leave()
+    groups.settle([a])
+    assert logged_tags(groups, "a") is None
+
+
+def logged_tags(groups: Groups, member_id: str) -> dict[int, bytes] | None:
+    """The tags unknown to Kafka in a member's last current assignment."""
+    found = None
+    for _, batch in groups.world.broker.shard_of_group("g").log.batches(0):
+        for record in iter_records(batch):
+            key, value = decode_record(record.key, record.value)
+            if key.API_KEY == 8 and key.member_id == member_id:
+                found = value
+    assert found is not None
+    tags: dict[int, bytes] | None = found.unknown_tags
+    return tags

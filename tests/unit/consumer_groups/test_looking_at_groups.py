@@ -150,3 +150,14 @@ def test_group_is_the_same_whatever_order_its_records_are_in(g):
     assert forward.facts() == backward.facts() == g.group().facts()
     assert group_record("g", 1, 0)[0] in last
     assert {a.member_id, b.member_id} == set(forward.members)
+
+
+def test_new_racks_of_the_brokers_move_the_group_epoch_and_nothing_else(g):
+    a, b = g.joined("a", "b")
+    before, epoch = (a.assigned, b.assigned), g.group().group_epoch
+    g.world = g.world.restart(broker_rack="north")
+    g.client = Client(g.world)
+    a.beat()
+    assert g.group().group_epoch == epoch + 1
+    g.settle([a, b])
+    assert (g.group().group_epoch, (a.assigned, b.assigned)) == (epoch + 1, before)
