@@ -295,6 +295,9 @@ def copy(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--client", choices=CLIENTS, default="confluent")
+    parser.add_argument(
+        "--class-path", help="of tests/e2e/java/src/Copy.java and Kafka's clients: Java's, instead of --client"
+    )
     parser.add_argument("--protocol", choices=("classic", "consumer"), help="of the group; both where the client can")
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--kills", type=int, default=3, help="of each process")
@@ -305,9 +308,13 @@ def main() -> None:
     seed = told.pop("seed")
     seed = Random().randrange(1 << 32) if seed is None else seed
     print(f"seed {seed}", flush=True)  # noqa: T201 - a program of its own here
-    client, protocol = told.pop("client"), told.pop("protocol")
-    for each in (protocol,) if protocol else ("classic", "consumer") if client == "confluent" else ("classic",):
-        print(client, each, copy(python_client(client), protocol=each, seed=seed, **told), flush=True)  # noqa: T201
+    client, class_path, protocol = told.pop("client"), told.pop("class_path"), told.pop("protocol")
+    command = python_client(client)
+    if class_path:
+        client, command = "java", ["java", "-Xmx192m", "-XX:+UseSerialGC", "-cp", class_path, "Copy"]
+    both = client in ("confluent", "java")
+    for each in (protocol,) if protocol else ("classic", "consumer") if both else ("classic",):
+        print(client, each, copy(command, protocol=each, seed=seed, **told), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":
