@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import shutil
-import socket
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
+from apache_kafka import apache_kafka
 from clientwork import until
 from confluent_kafka import Consumer, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
@@ -24,45 +20,6 @@ from protocol.record_batch import build_batch
 pytestmark = pytest.mark.xdist_group("java")
 
 PARTITIONS = 3
-PROPERTIES = """\
-process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-controller.listener.names=CONTROLLER
-log.dirs={logs}
-offsets.topic.num.partitions=3
-offsets.topic.replication.factor=1
-transaction.state.log.num.partitions=3
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-"""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@contextmanager
-def apache_kafka(libs: str, directory: Path) -> Iterator[str]:
-    """One KRaft node on a directory of its own, stopped in good order."""
-    port = free_port()
-    properties = directory / "server.properties"
-    properties.write_text(PROPERTIES.format(port=port, controller=free_port(), logs=directory / "logs"))
-    java = ["java", "-Xmx256m", "-cp", libs]
-    tool = ["kafka.tools.StorageTool", "format", "-t", "momusmomusmomusmomusAA", "-c", str(properties)]
-    subprocess.run([*java, *tool], check=True, capture_output=True, timeout=60)
-    with open(directory / "broker.log", "wb") as log:
-        process = subprocess.Popen([*java, "kafka.Kafka", str(properties)], stdout=log, stderr=log)
-        try:
-            yield f"127.0.0.1:{port}"
-            process.terminate()
-            process.wait(60)
-        finally:
-            process.kill()
-            process.wait()
 
 
 def topic_is_made(admin: AdminClient) -> bool:
