@@ -41,6 +41,7 @@ def stream_of(
     if tables.is_archive(path):
         table = f"{path}/{records}"
         if tables.is_delta(table):
+            tables.require_delta(spark, table)
             return spark.readStream.format("delta").load(table).select(*schema.names)
         read = spark.readStream.schema(spark_schema(records).add(tables.DAY, DateType()))
         return read.parquet(table).select(*schema.names)

@@ -14,6 +14,7 @@ from pyarrow import fs
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType
 
+from pipeline.errors import PipelineError
 from pipeline.files import open_directory
 from pipeline.schema import PLACE_NAMES, TOPICS, VIEWS, spark_schema
 
@@ -122,6 +123,7 @@ def _table(spark: SparkSession, path: str, records: str) -> DataFrame:
     if not _exists(table):
         return spark.createDataFrame([], schema)
     if is_delta(table):
+        require_delta(spark, table)
         return spark.read.format("delta").load(table).select(*schema.names)
     # Without the schema, Spark would take a log named like a date for one.
     read = spark.read.schema(spark_schema(records).add(DAY, DateType()))
@@ -131,6 +133,12 @@ def _table(spark: SparkSession, path: str, records: str) -> DataFrame:
 def is_delta(table: str) -> bool:
     """Whether a table is one of Delta Lake."""
     return _exists(f"{table}/_delta_log")
+
+
+def require_delta(spark: SparkSession, table: str) -> None:
+    """Errors: PipelineError: the session has no Delta Lake."""
+    if "delta" not in (spark.conf.get("spark.sql.extensions", "") or "").lower():
+        raise PipelineError(f"{table} is a table of Delta Lake: add --format delta")
 
 
 def began(path: str, records: str) -> dict[str, int]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import random
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from confluent_kafka import Producer
+from live import Live
 from pyspark.sql import SparkSession
 
+from momus import Broker
 from pipeline import lag as lags
-from pipeline.jobs.lag import over_time, slots_of
+from pipeline.jobs.lag import now, over_time, slots_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 STEP = timedelta(seconds=10)
@@ -77,6 +81,21 @@ def test_lag_is_never_negative_and_sums_over_partitions(spark):
     assert (row["kafka_consumergroup_current_offset_sum"], row["kafka_consumergroup_lag_sum"]) == (30, 5 + 10 + 0)
 
 
+def test_lag_now_is_counted_to_the_ends_that_the_broker_tells(spark):
+    with Broker() as broker, closing(Live(broker)) as live:
+        live.create("t")
+        producer = Producer(broker.client_config("confluent"))
+        for _ in range(5):
+            producer.produce("t", b"x", partition=1)
+        assert producer.flush(30) == 0
+        changes = [("g", "t", 1, 2, False, at(0), 0), ("g", "gone", 0, 2, False, at(0), 1)]
+        rows = now(spark, spark.createDataFrame(changes, CHANGES), broker.bootstrap_servers).collect()
+    assert {(row["topic"], row["partition"], row[lags.END], row[lags.LAG]) for row in rows} == {
+        ("t", 1, 5, 3),
+        ("gone", 0, None, None),
+    }
+
+
 @pytest.mark.parametrize("seed", [1])
 def test_lag_of_random_histories_is_what_a_count_of_all_records_says(spark, seed):
     rng = random.Random(seed)
@@ -93,14 +112,14 @@ def test_lag_of_random_histories_is_what_a_count_of_all_records_says(spark, seed
     found = {(row[0], row[1], row[2], row[3]): row[4:] for row in lag_rows(spark, changes, records, since=START)}
     expected = {}
     for slot in range(21):
-        now = START + slot * STEP
-        if now - STEP >= max(c[5] for c in changes):
+        moment = START + slot * STEP
+        if moment - STEP >= max(c[5] for c in changes):
             break
         for group in "gh":
             for topic, partition in partitions:
-                mine = [c for c in changes if c[:3] == (group, topic, partition) and c[5] <= now]
+                mine = [c for c in changes if c[:3] == (group, topic, partition) and c[5] <= moment]
                 if mine and not (last := max(mine, key=lambda c: c[6]))[4]:
-                    there = [r[2] + 1 for r in records if r[:2] == (topic, partition) and r[3] <= now]
+                    there = [r[2] + 1 for r in records if r[:2] == (topic, partition) and r[3] <= moment]
                     end = max(there, default=None)
                     gap = None if end is None else max(0, end - last[3])
                     expected[slot * 10, group, topic, partition] = (last[3], end, gap)
