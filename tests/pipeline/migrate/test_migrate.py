@@ -25,7 +25,7 @@ COUNT = 1500
 GROUPS = {
     "early": [("orders", 0, 10, "a"), ("orders", 1, 0, "")],
     "behind-the-aborted": [("orders", p, 400, "m") for p in range(PARTITIONS)],
-    "at-the-end": [("latest", 0, 5, ""), ("silent", 1, 0, "nothing yet"), ("orders", 2, 525, "near the end")],
+    "at-the-end": [("latest", 0, 5, ""), ("silent", 1, 0, "nothing yet"), ("orders", 2, 515, "near the end")],
 }
 
 
