@@ -16,8 +16,6 @@ import argparse
 import asyncio
 import json
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -28,12 +26,14 @@ from pathlib import Path
 from benchmarks.load import COMMIT_V, FETCHOFF_V, Load, arguments
 from benchmarks.offset_state import pause, replay
 from benchmarks.offset_upkeep import disk, waits
-from benchmarks.peers import Running, free_port, momus_command, running
+from benchmarks.peers import running, start
 from benchmarks.wire import connect, frame, parse
 from protocol.messages.offsets import OffsetCommitRequest
 
 CONNECTIONS = (1, 16, 100, 1000)
 PARTITIONS = (100, 10, 1)
+MEMORY_ONLY = ("kfake", "rdmock")
+COORDINATORS = 200  # groups that are asked for before: enough to meet each of a peer's fifty logs
 LEAST_RATIO = 0.8
 REQUESTS_AT_ONCE = 64
 
@@ -60,7 +60,7 @@ def growth(peer: str, flush: str, seconds: float) -> bool:
 
 async def fill(address: str, entries: int, partitions: int) -> tuple[str, int]:
     """Commit so many entries, each group once; the last group, and the offset that its last partition has then."""
-    load = Load(arguments(["commit", address, "--partitions", str(partitions)]))
+    load = Load(arguments(["commit", address, "--partitions", str(partitions), "--group", "warm"]))
     await load.open()
     wire = load.wires[0]
     groups = entries // partitions
@@ -80,6 +80,7 @@ async def fill(address: str, entries: int, partitions: int) -> tuple[str, int]:
         if not accepted or reply[4:] != accepted[0]:
             raise SystemExit("a commit was refused")
 
+    load.wires = [wire] * COORDINATORS
     await load._coordinators()
     await wire.run(REQUESTS_AT_ONCE, more, look)
     wire.transport.close()
@@ -101,48 +102,39 @@ async def wait_for(address: str, group: str, offset: int, partitions: int) -> No
         await asyncio.sleep(0.005)
 
 
-def memory_and_start(entries: int, flush: str) -> None:
-    """Fill, weigh, kill, start again."""
-    print("\n| partitions a group | bytes an entry | start to the first right answer | disk |\n|---|---|---|---|")
+def memory_and_start(peer: str, entries: int, flush: str) -> None:
+    """Fill, weigh, kill, start again; a peer that keeps nothing on disk is only weighed."""
+    print(f"\n| {peer}: partitions a group | bytes an entry | start to the first right answer | disk |")
+    print("|---|---|---|---|")
     for partitions in PARTITIONS:
         directory = Path(tempfile.mkdtemp(prefix="bench-offsets-"))
+        broker = start(peer, directory, flush)
         try:
-            port = free_port()
-            command = momus_command(port, directory / "data", flush)
-            process = _start(command, port)
-            broker = Running(f"127.0.0.1:{port}", process, directory)
             asyncio.run(fill(broker.address, 1000, partitions))
             before = broker.rss_mb()
             group, offset = asyncio.run(fill(broker.address, entries, partitions))
             grown = (broker.rss_mb() - before) * 1e6 / entries
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            disk = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
-            begin = time.perf_counter()
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            asyncio.run(wait_for(broker.address, group, offset, partitions))
-            seconds = time.perf_counter() - begin
-            process.terminate()
-            process.wait()
-            print(f"| {partitions} | {grown:.0f} | {seconds:.2f} s | {disk / 1e6:.0f} MB |", flush=True)
+            broker.process.kill()
+            broker.process.wait()
+            disk_bytes = sum(path.stat().st_blocks * 512 for path in directory.rglob("*"))
+            told = "-"
+            if peer not in MEMORY_ONLY:
+                begin = time.perf_counter()
+                broker = start(peer, directory, flush)
+                asyncio.run(wait_for(broker.address, group, offset, partitions))
+                told = f"{time.perf_counter() - begin:.2f} s"
+            print(f"| {partitions} | {grown:.0f} | {told} | {disk_bytes / 1e6:.0f} MB |", flush=True)
         finally:
+            broker.process.kill()
+            broker.process.wait()
             shutil.rmtree(directory, ignore_errors=True)
-
-
-def _start(command: list[str], port: int) -> subprocess.Popen[bytes]:
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while True:
-        with socket.socket() as probe:
-            if not probe.connect_ex(("127.0.0.1", port)):
-                return process
-        time.sleep(0.02)
 
 
 def main() -> None:
     """Print tables in Markdown; exit 1 when a promise is not kept."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.offsets", description=__doc__)
     parser.add_argument("what", nargs="*", help="all if none is named")
-    parser.add_argument("--peer", default="momus", help="for growth: momus, kfake, kfake-sync, kafka")
+    parser.add_argument("--peer", default="momus", help="of growth and memory: momus, kfake, kfake-disk, kafka")
     parser.add_argument("--entries", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--rate", type=float, default=20_000, help="for disk: records a second")
@@ -151,7 +143,7 @@ def main() -> None:
     options = parser.parse_args()
     todo = {
         "growth": lambda: growth(options.peer, options.flush, options.seconds),
-        "memory": lambda: memory_and_start(options.entries, options.flush),
+        "memory": lambda: memory_and_start(options.peer, options.entries, options.flush),
         "replay": lambda: replay(options.entries),
         "pause": lambda: pause(options.entries),
         "disk": lambda: disk(options.entries, 10 * options.seconds, options.rate, options.flush),

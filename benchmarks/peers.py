@@ -145,5 +145,6 @@ def _kafka(port: int, directory: Path) -> list[str]:
     properties.write_text(SERVER_PROPERTIES.format(port=port, controller=port + 1, directory=directory))
     classpath = ["-cp", f"{libraries}/*"]
     format_log = [*("kafka.tools.StorageTool", "format"), "-t", "momusmomusmomusmomusAA", "-c", str(properties)]
-    subprocess.run(["java", *classpath, *format_log], check=True, capture_output=True)
+    if not (directory / "logs").exists():
+        subprocess.run(["java", *classpath, *format_log], check=True, capture_output=True)
     return ["java", *JAVA, *classpath, "kafka.Kafka", str(properties)]
