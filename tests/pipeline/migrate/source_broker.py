@@ -19,7 +19,7 @@ def settings(address: str) -> dict[str, Any]:
 def make_topics(address: str) -> None:
     """One topic of each kind, one of them without a record."""
     topics = [
-        NewTopic("orders", PARTITIONS, 1),
+        NewTopic("orders", PARTITIONS, 1, config={"retention.ms": "-1"}),  # its times are old
         NewTopic("latest", 1, 1, config={"cleanup.policy": "compact", "retention.ms": "123456789"}),
         NewTopic("stamped", 1, 1, config={"message.timestamp.type": "LogAppendTime"}),
         NewTopic("silent", 2, 1),
