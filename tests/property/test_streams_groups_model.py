@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 from unit.streams_groups.kit import Member, StreamsWorld, subtopology, topic_info, topology
 
+from broker.coordinator.groups import streams_target
 from protocol.errors import ErrorCode
 
+WORK_AT_ONCE = streams_target.WORK_AT_ONCE
 PARTITIONS = 3
 SHAPE = topology(
     subtopology("0", "in", sinks=("g-r",)),
@@ -24,8 +26,9 @@ TOPIC_OF = {"0": "in", "1": "g-r"}
 class StreamsGroups(RuleBasedStateMachine):
     members = Bundle("members")
 
-    @initialize(exact=st.booleans(), standbys=st.integers(0, 1))
-    def begin(self, exact: bool, standbys: int) -> None:
+    @initialize(exact=st.booleans(), standbys=st.integers(0, 1), work_at_once=st.sampled_from([0, WORK_AT_ONCE]))
+    def begin(self, exact: bool, standbys: int, work_at_once: int) -> None:
+        streams_target.WORK_AT_ONCE = work_at_once  # 0: every target is made between the turns
         self.exact = exact
         self.world = StreamsWorld(
             {"in": PARTITIONS},
@@ -114,6 +117,7 @@ class StreamsGroups(RuleBasedStateMachine):
                         assert on.setdefault(where, member_id) == member_id, f"{where} twice"
 
     def teardown(self) -> None:
+        streams_target.WORK_AT_ONCE = WORK_AT_ONCE
         if hasattr(self, "world"):
             self.world.restart()
 

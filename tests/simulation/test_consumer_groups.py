@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from broker.coordinator.groups import target
 from broker.coordinator.shard import GroupShard
 from protocol.errors import ErrorCode as E
 from protocol.messages.consumer_group import (
@@ -32,6 +33,7 @@ from protocol.record_batch import iter_records
 REFUSALS = (E.UNKNOWN_MEMBER_ID, E.FENCED_MEMBER_EPOCH, E.UNRELEASED_INSTANCE_ID, E.GROUP_ID_NOT_FOUND)
 WISHES = (("t",), ("u",), ("t", "u"), ("t", "later"))
 SLOTS = 6
+AT_ONCE = target.WORK_AT_ONCE, target.MIXED_WORK_AT_ONCE
 
 Partition = tuple[str, int]
 
@@ -58,8 +60,10 @@ class Group(RuleBasedStateMachine):
     fencing = "assignment-epoch"
     zombies_accepted = 0
 
-    @initialize(members=st.integers(0, SLOTS))
-    def start(self, members: int) -> None:
+    @initialize(members=st.integers(0, SLOTS), is_large=st.booleans())
+    def start(self, members: int, is_large: bool) -> None:
+        """`is_large`: every target is made between the turns."""
+        target.WORK_AT_ONCE, target.MIXED_WORK_AT_ONCE = (0, 0) if is_large else AT_ONCE
         self.groups = Groups({"t": 4, "u": 3}, group_commit_fencing=self.fencing)
         self.numbers = 0
         self.consumers: dict[int, Consumer] = {}
@@ -298,6 +302,12 @@ class Group(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Left alone, the members that are there come to share all partitions."""
+        try:
+            self.settle()
+        finally:
+            target.WORK_AT_ONCE, target.MIXED_WORK_AT_ONCE = AT_ONCE
+
+    def settle(self) -> None:
         if not hasattr(self, "groups"):
             return
         living = [c for c in self.consumers.values() if c.is_member]
