@@ -24,11 +24,12 @@ _MARKERS: Final = ("COMMIT", "ABORT")
 
 def whole(rows: DataFrame) -> DataFrame:
     """Without the parts of commits over several batches: what a crash left, or what is being written."""
-    span = Window.partitionBy("log", "commit_id", "commit_size")
+    # Nearly every commit is one batch. Only the others are shuffled: a window over all would hold a whole log at once.
     spanned = F.col("commit_id").isNotNull() & (F.col("producer_id") < 0)
-    counted = rows.withColumn("_records", F.when(spanned, F.count(F.lit(1)).over(span)))
-    complete = F.col("_records") == F.col("commit_size")
-    return counted.where(F.col("_records").isNull() | complete).drop("_records")
+    span = Window.partitionBy("log", "commit_id", "commit_size")
+    counted = rows.where(spanned).withColumn("_records", F.count(F.lit(1)).over(span))
+    complete = counted.where(F.col("_records") == F.col("commit_size")).drop("_records")
+    return rows.where(~spanned).unionByName(complete)
 
 
 def with_end(rows: DataFrame) -> DataFrame:
