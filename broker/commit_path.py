@@ -256,16 +256,17 @@ class CommitPath:
             return False
         if len(set(partitions)) != n:
             return False
-        head.topic, head.topic_name, head.partitions = topic, topic.name, partitions
-        head.highest = max(partitions)
-        head.dense = partitions == tuple(range(partitions[0], partitions[0] + n))
         headers = b"\x00"
         if self._broker.config.offsets_provenance:
             headers = encode_headers(provenance(head.member_id, head.instance, head.generation, head.client_id))
-        head.batch = CommitBatch(head.group_id, topic.name, topic.topic_id, partitions, headers)
-        if head.batch.size > self._broker.config.message_max_bytes:
+        batch = CommitBatch(head.group_id, topic.name, topic.topic_id, partitions, headers)
+        if batch.size > self._broker.config.message_max_bytes:
             return False  # more than one batch
-        head.columns = None
+        # from here on the head is taken to have been met: nothing may be left undone
+        head.topic, head.topic_name, head.partitions = topic, topic.name, partitions
+        head.highest = max(partitions)
+        head.dense = partitions == tuple(range(partitions[0], partitions[0] + n))
+        head.batch, head.columns = batch, None
         name = topic.name.encode()
         label = topic.topic_id if head.version >= 10 else _uvarint_bytes(len(name) + 1) + name
         answers = b"".join(p.to_bytes(4, "big") + b"\x00\x00\x00" for p in partitions)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 from core_broker import Client, SimulatedCrash, World, make_topic
 from core_requests import commit_request, committed
 
+from protocol.errors import ErrorCode
 from protocol.record_batch import iter_records
 from storage.log import Log
 from storage.sim_env import sim_env
@@ -52,6 +55,16 @@ def test_commit_too_large_for_a_batch_spans_several_and_survives():
     assert records(log_of(again)) == records(log_of(world))
 
 
+def test_commit_that_comes_again_on_its_connection_spans_several_batches_again():
+    world = world_with_commit()
+    client = Client(world)
+    for n in range(3):
+        assert_accepted(client.call(commit_request("g", {**NEW, 0: n}), 8))
+    assert spans(log_of(world)) == 3 * MANY
+    assert max(header.size for header, _ in log_of(world).batches(0)) <= 400
+    assert committed(world.crash(), "g") == {**NEW, 0: 2}
+
+
 @pytest.mark.parametrize("flush", ["os", "fsync"])
 @pytest.mark.parametrize("lose_unsynced", [False, True])
 def test_killed_at_every_batch_of_a_commit_leaves_all_or_nothing(flush, lose_unsynced):
@@ -76,6 +89,46 @@ def test_killed_at_every_batch_of_a_commit_leaves_all_or_nothing(flush, lose_uns
             repaired += log_of(again).end_offset > 4 and found == OLD
         assert_cleaner_keeps(again, found)
     assert repaired > 3 or lose_unsynced
+
+
+@pytest.mark.parametrize("flush", ["os", "fsync"])
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO], ids=["ENOSPC", "EIO"])
+def test_disk_that_fails_at_any_batch_of_a_commit_leaves_nothing_of_it(flush, error):
+    whole = world_with_commit(flush)
+    assert_accepted(Client(whole).call(commit_request("g", NEW), 8))
+    sizes = [header.size for header, _ in log_of(whole).batches(4)]
+    ends = [sum(sizes[:n]) for n in range(len(sizes))]
+    faults = [("write", end + more) for end in ends for more in (0, 1, 61)]
+    for kind, short_bytes in faults + [("sync", 0)] * (flush == "fsync"):
+        world = world_with_commit(flush)
+        world.files.inject(1, kinds=(kind,), error=error, short_bytes=short_bytes)
+        client = Client(world)
+        answer = client.call(commit_request("g", NEW), 8)
+        assert {p.error_code for topic in answer.topics for p in topic.partitions} == {ErrorCode.NOT_COORDINATOR}
+        assert committed(world, "g") == OLD
+        assert log_of(world).end_offset == len(OLD)
+        assert committed(world.crash(lose_unsynced=flush == "fsync"), "g") == OLD
+        assert_accepted(client.call(commit_request("g", NEW), 8))
+        assert committed(world.crash(lose_unsynced=flush == "fsync"), "g") == NEW
+
+
+@pytest.mark.parametrize(("partitions", "metadata"), [(10_000, "m" * 120), (400, "m" * 4096)])
+def test_commit_larger_than_a_batch_may_be_is_whole_with_the_default_settings(partitions, metadata):
+    world = World("os", offsets_topic_num_partitions="1")
+    client = Client(world)
+    make_topic(client, "t", partitions)
+    rows = {n: n for n in range(partitions)}
+    assert_accepted(client.call(commit_request("g", dict.fromkeys(rows, 7), "t", metadata), 8))
+    at = log_of(world).end_offset
+    assert_accepted(client.call(commit_request("g", rows, "t", metadata), 8))
+    sizes = [header.size for header, _ in log_of(world).batches(at)]
+    assert len(sizes) > 1
+    assert max(sizes) <= 1048588  # message.max.bytes
+    assert committed(world.crash(), "g") == rows
+    cut = world.files.crash()
+    path = log_of(world).segments[-1].file.path
+    cut.write_file_atomic(path, cut.read_file(path)[:-1])
+    assert committed(world.again(cut), "g") == dict.fromkeys(rows, 7)
 
 
 def test_repair_that_is_cut_short_is_done_again():
