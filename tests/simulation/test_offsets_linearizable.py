@@ -1,9 +1,9 @@
 """Committed offsets read like one register a group, whoever asks which broker while what fails or moves.
 
-Clients commit one value on three partitions at once and fetch them; turns, syncs, failing disks and moves of the
-coordinator come at random in between. Each history is checked by the search of Wing and Gong (as Lowe improved it): is
-there an order of the operations, each somewhere between its request and its reply, in which every fetch tells the
-commit before it?
+Clients commit one value on three partitions at once and fetch them; turns, syncs, failing disks, moves of the
+coordinator, and virtual brokers that stop and start come at random in between. Each history is checked by the search of
+Wing and Gong (as Lowe improved it): is there an order of the operations, each somewhere between its request and its
+reply, in which every fetch tells the commit before it?
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pytest
 from core_broker import Client, World, make_topic
 from core_requests import commit_request
 
+from broker.virtual_nodes import VirtualNodes
 from protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from protocol.messages.reassign import (
     AlterPartitionReassignmentsRequest,
@@ -138,9 +139,19 @@ def move_coordinator(world: World, admin: Client, rng: random.Random) -> None:
     admin.send(AlterPartitionReassignmentsRequest(topics=[topic]), 0)
 
 
+def stop_or_start(nodes: VirtualNodes, rng: random.Random) -> None:
+    """Some node goes, unless it is the last, or comes back."""
+    node = rng.choice(nodes.all)
+    if not nodes.is_up(node):
+        nodes.start(node, lambda durable: None)
+    elif len(nodes.all) - sum(not nodes.is_up(each) for each in nodes.all) > 1:
+        nodes.stop(node, lambda durable: None)
+
+
 def run_history(seed: int, flush: str, brokers: int, steps: int = 160) -> dict[str, list[Operation]]:
     rng = random.Random(seed)
     world = World(flush, brokers=brokers, offsets_topic_num_partitions="1", shortcuts=rng.random() < 0.7)
+    nodes = VirtualNodes(world.broker)
     admin = Client(world)
     make_topic(admin, "t", PARTITIONS)
     for group in GROUPS:
@@ -160,8 +171,10 @@ def run_history(seed: int, flush: str, brokers: int, steps: int = 160) -> dict[s
             world.sync(fail=rng.random() < 0.15)
         elif kind < 0.93:
             world.files.inject(1, error=errno.ENOSPC, short_bytes=rng.randrange(200))
-        elif kind < 0.97 and brokers > 1:
+        elif kind < 0.96 and brokers > 1:
             move_coordinator(world, admin, rng)
+        elif kind < 0.98 and brokers > 1:
+            stop_or_start(nodes, rng)
         elif world.broker.background:
             world.broker.begin_turn()
             world.broker.step_background()
