@@ -19,6 +19,8 @@ from pipeline.errors import PipelineError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from momus import Broker
+
 CLIENTS = ("aiokafka", "confluent_kafka", "kafka")
 PROMPT = {"group.initial.rebalance.delay.ms": 0, "archive.retain.group": "archive"}
 
@@ -33,6 +35,7 @@ def steps(folder: Path, source: str, target: str) -> list[tuple[str, list[str]]]
         ("audit", ["--input", data, "--output", str(folder / "audit")]),
         ("compaction", ["--input", data, "--output", str(folder / "compaction")]),
         ("migrate", ["--input", data, "--bootstrap-server", target, "--output", str(folder / "proof.json")]),
+        ("bridge", ["--checkpoint", f"{folder}/copy/_checkpoint", "--group", "spark", "--bootstrap-server", source]),
         ("report", ["--input", data, "--output", str(folder / "report.html")]),
     ]
 
@@ -69,12 +72,22 @@ def play(folder: Path, seconds: float) -> int:
         spark = session("momus demo", kafka=True)
         _say(f"Spark {spark.version} started in {time.monotonic() - began:.0f} s")
         try:
+            _say("\norders into Parquet, by Structured Streaming")
+            stream_orders(spark, source, folder / "copy")
             for name, words in steps(folder, source.bootstrap_servers, target.bootstrap_servers):
                 run(spark, name, words)
         finally:
             spark.stop()
     _say(f"\nthe report: {folder / 'report.html'}")
     return 0
+
+
+def stream_orders(spark: SparkSession, broker: Broker, folder: Path) -> None:
+    """Spark as a client of the broker: what `bridge` then tells the position of."""
+    reader = spark.readStream.format("kafka").options(**broker.client_config("spark"))
+    orders = reader.option("subscribe", "orders").option("startingOffsets", "earliest").load()
+    writer = orders.writeStream.option("checkpointLocation", f"{folder}/_checkpoint").trigger(availableNow=True)
+    writer.start(str(folder)).awaitTermination()
 
 
 def run(spark: SparkSession, name: str, words: list[str]) -> None:
