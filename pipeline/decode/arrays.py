@@ -62,6 +62,8 @@ def numbers(values: Ints, kind: pa.DataType, missing: Mask | None = None) -> pa.
 
 def named(index: NDArray[Any], names: Sequence[str | None]) -> pa.Array:
     """One of a few strings for each row; -1 is null."""
+    if len(index) and index.min() == index.max() >= 0:
+        return pa.repeat(pa.scalar(names[int(index[0])], pa.string()), len(index))
     missing = index < 0
     indices = pa.array(index, mask=missing if missing.any() else None)
     return pa.DictionaryArray.from_arrays(indices, pa.array(names, pa.string())).dictionary_decode()

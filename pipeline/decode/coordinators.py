@@ -249,8 +249,7 @@ def _made_by(frame: Frame, names: _Names) -> Columns:
     headers = frame.headers
     batch = frame.batch[headers.record]
     of_first = (frame.first[batch] == headers.record) & (headers.value_size >= 0)
-    is_single = len(frame) == len(frame.position) and bool((frame.header["count"] == 1).all())
-    rows = None if is_single else pa.array(frame.batch)
+    rows = None if frame.is_single else pa.array(frame.batch)
     columns = []
     for name in (b"member", b"instance", b"generation", b"client"):
         found = names.find(name, of_first & (headers.value_size == 4) if name == b"generation" else of_first)

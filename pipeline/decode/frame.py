@@ -120,6 +120,7 @@ class Frame:
     header: NDArray[Any]  # by batch
     position: Ints  # of the batch in the file, by batch
     first: Ints  # number of its first record, by batch
+    is_single: bool  # every batch has one record
     batch: Ints  # number of its batch, by record
     start: Ints
     size: Ints
@@ -137,7 +138,8 @@ class Frame:
     def of_batch(self, name: str) -> NDArray[Any]:
         """A header field of each record's batch."""
         column = self.header[name]
-        return column.astype(column.dtype.newbyteorder("="))[self.batch]
+        native = column.astype(column.dtype.newbyteorder("="))
+        return native if self.is_single else native[self.batch]
 
     def is_control(self) -> Mask:
         """Which records are markers."""
@@ -202,18 +204,15 @@ def _frame(data: Bytes, header: NDArray[Any], position: Ints, section: Ints, sec
     _must(bool(((length >= 6) & (at + length == end)).all()))
     time_delta, at = data.varints(at + 1)
     offset_delta, at = data.varints(at)
-    key_size, key = data.varints(at)
-    _must(bool((key_size >= -1).all()))
-    at = np.minimum(key + np.maximum(key_size, 0), end)
-    value_size, value = data.varints(at)
-    _must(bool((value_size >= -1).all()))
-    at = np.minimum(value + np.maximum(value_size, 0), end)
+    key_size, key, at = _field(data, at, -1)
+    value_size, value, at = _field(data, at, -1)
     headers = _headers(data, at, end)
     return Frame(
         data,
         header,
         position,
         first,
+        bool((counts == 1).all()),
         batch,
         start,
         end - start,
@@ -277,24 +276,28 @@ def _headers(data: Bytes, at: Ints, end: Ints) -> Headers:
     count, at = data.varints(at)
     _must(bool(((count >= 0) & (count <= end - at)).all()))
     going = np.flatnonzero(count)
-    first = np.cumsum(count) - count
     total = int(count.sum())
-    found = Headers(count, *(np.empty(total, np.int64) for _ in range(5)))
-    at, limit, step = at.copy(), data.size, 0
-    place = at[going]
-    while going.size:
-        number = first[going] + step
-        name_size, name = data.varints(place)
-        place = np.minimum(name + np.maximum(name_size, 0), limit)
-        value_size, value = data.varints(place)
-        place = np.minimum(value + np.maximum(value_size, 0), limit)
-        _must(bool((name_size >= 0).all() and (value_size >= -1).all()))
-        found.record[number] = going
-        found.name[number], found.name_size[number] = name, name_size
-        found.value[number], found.value_size[number] = value, value_size
-        step += 1
+    found = Headers(count, np.repeat(np.arange(len(count)), count), *(np.empty(total, np.int64) for _ in range(4)))
+    first, steps, place = np.cumsum(count) - count, int(count.max(initial=0)), at[going]
+    is_even = total == len(going) * steps  # the same number of headers wherever there are any
+    for step in range(steps):
+        number = slice(step, None, steps) if is_even else first[going] + step
+        found.name_size[number], found.name[number], place = _field(data, place, 0)
+        found.value_size[number], found.value[number], place = _field(data, place, -1)
+        if not is_even:
+            at[going] = place
+            more = count[going] > step + 1
+            going, place = going[more], place[more]
+    if is_even:
         at[going] = place
-        more = count[going] > step
-        going, place = going[more], place[more]
     _must(bool((at == end).all()))
     return found
+
+
+def _field(data: Bytes, at: Ints, least: int) -> tuple[Ints, Ints, Ints]:
+    """Sizes of fields, where they begin, and the positions behind them."""
+    size, start = data.varints(at)
+    smallest = int(size.min(initial=0))
+    behind = start + (size if smallest >= 0 else np.maximum(size, 0))
+    _must(smallest >= least and int(behind.max(initial=0)) <= data.size)
+    return size, start, behind

@@ -87,6 +87,20 @@ def test_columns_of_thousands_of_records_equal_the_reference(only_columns):
         equal(made.chunk_of(batches), view)
 
 
+@pytest.mark.parametrize("counts", [(0, 2, 1), (1, 1, 1), (2, 0), (1, 0, 2, 1), (0,), (0, 0, 3)])
+def test_columns_of_as_many_batches_as_records_equal_the_reference(only_columns, counts):
+    by = (("member", b"m"), ("client", b"c"))
+    batches, offset = [], 0
+    for number, count in enumerate(counts):
+        records = [
+            (made.commit_key(f"g{number}"), made.commit_value(n), by[:number] if not n else ()) for n in range(count)
+        ]
+        batches.append(made.batch_of(records, base_offset=offset, leader_epoch=number))
+        offset += max(count, 1)
+    for view in ("raw", "offsets"):
+        equal(made.chunk_of(batches), view)
+
+
 def test_headers_of_a_commits_first_record_are_on_all_rows_of_its_batch(only_columns):
     by = (("member", b"m-1"), ("instance", b"i-1"), ("generation", b"\0\0\0\x07"), ("client", b"c-1"))
     records = [(made.commit_key(partition=p), made.commit_value(p), by if p == 0 else ()) for p in range(3)]
