@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 NEEDS_KAFKA: Final = False
 OFFSETS_TOPIC: Final = TOPICS["offsets"]
+INTERNAL: Final = (TOPICS["offsets"], TOPICS["transactions"])
+READ: Final = "read"  # Spark's name of the count of rows on their way
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,17 +85,18 @@ class Archive:
         self._query: StreamingQuery | None = None
         self._batch = -1
         self._position: dict[str, int] = {}
-        self._remove_remains()
         self._rows_before = self._count()
+        self._remove_remains()
 
     def start(self) -> StreamingQuery:
         """Begin, or go on where the checkpoint says."""
         args = self._args
         rows = stream_of(self._spark, args.input, self.records, self._topic, args.max_bytes)
         if self._topic is not None:
-            rows = rows.where(~F.col("topic").isin(*(topic for topic in TOPICS.values() if topic != "*")))
+            rows = rows.where(~F.col("topic").isin(*INTERNAL))
         writer = (
             rows.withColumn(tables.DAY, F.to_date("timestamp"))
+            .observe(READ, F.count(F.lit(1)).alias("rows"))
             .writeStream.format(args.format)
             .queryName(f"archive {self.records}")
             .partitionBy("log", tables.DAY)
@@ -107,16 +110,15 @@ class Archive:
         if self._query is not None and (last := self._query.lastProgress) is not None:
             is_next = last["batchId"] <= max(self._rows, default=-1) + 1
             for progress in [last] if is_next else self._query.recentProgress:
-                batch, rows = progress["batchId"], progress["numInputRows"]
-                self._rows[batch] = max(rows, self._rows.get(batch, 0))  # an idle trigger speaks of the next one
+                if (metrics := progress["observedMetrics"].get(READ)) is not None:  # not of an idle trigger
+                    self._rows[progress["batchId"]] = metrics["rows"]
         found = committed_position(self._checkpoint)
         if found is not None and found[0] != self._batch:
             self._batch, (position,) = found
-            internal = {topic for topic in TOPICS.values() if topic != "*"}
             self._position = {
                 log: offset
                 for log, offset in position.items()
-                if self._topic is None or log.rpartition("-")[0] not in internal
+                if self._topic is None or log.rpartition("-")[0] not in INTERNAL
             }
             self._note_beginnings()
         return self._position
@@ -139,14 +141,15 @@ class Archive:
         if news:
             files, root = open_directory(tables.arrow_address(f"{self._args.output}/{tables.BEGAN}"))
             files.create_dir(root)
-            with files.open_output_stream(f"{root}/{self.records}.json") as stream:
+            with files.open_output_stream(f"{root}/{self.records}.json.new") as stream:
                 stream.write(json.dumps(began | news).encode())
+            files.move(f"{root}/{self.records}.json.new", f"{root}/{self.records}.json")
 
     def _remove_remains(self) -> None:
         """Files that no micro-batch of the sink's log has: their rows came, or will come, in others."""
         if self._args.format == "delta" or not self._is_there():
             return
-        known = self._spark.read.parquet(self._table).inputFiles() if self._count() else []
+        known = self._spark.read.parquet(self._table).inputFiles() if self._rows_before else []
         names = {unquote(urlsplit(address).path).rpartition("/")[2] for address in known}
         files, root = open_directory(tables.arrow_address(self._table))
         for each in files.get_file_info(fs.FileSelector(root, recursive=True)):
