@@ -14,8 +14,8 @@ from broker.coordinator.offset_replay import offset_key
 from broker.coordinator.offsets import OffsetTable
 from broker.coordinator.pending_offsets import PendingOffsets
 from broker.coordinator.provenance import CLIENT, GENERATION, INSTANCE, MEMBER
+from broker.coordinator.records import committed_value
 from broker.coordinator.replay import LAST_OFFSET_TYPE, Replay
-from broker.coordinator.shard import committed_value
 from protocol.record_batch import BatchHeader, iter_records
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from broker.coordinator.columns import Committed
 from broker.coordinator.commit_batch import offset_key_prefix
 from protocol.codegen import codec
 from protocol.messages.coordinator_records import (
@@ -16,7 +17,6 @@ from protocol.messages.coordinator_records import (
 )
 
 if TYPE_CHECKING:
-    from broker.coordinator.columns import Committed
     from broker.coordinator.groups.classic import ClassicGroup
     from broker.coordinator.groups.member import Member
     from broker.coordinator.result import Record
@@ -109,6 +109,20 @@ def offset_value(committed: Committed) -> bytes:
         topic_id=committed.topic_id,
     )
     return encode_record(value, 4 if committed.expire_timestamp_ms < 0 else 1)
+
+
+def committed_value(value: bytes) -> Committed:
+    """An OffsetCommitValue of any version."""
+    version = int.from_bytes(value[:2], "big")
+    record, _ = codec(OffsetCommitValue, version).decode(value, 2)
+    return Committed(
+        record.offset,
+        record.leader_epoch,
+        record.metadata,
+        record.commit_timestamp,
+        record.expire_timestamp,
+        record.topic_id,
+    )
 
 
 def offset_tombstones(group_id: str, partitions: Mapping[str, Iterable[int]]) -> list[Record]:

@@ -28,7 +28,8 @@ from broker.coordinator.groups.rebalance import (
     on_sync_timer,
     prepare_rebalance,
 )
-from broker.coordinator.offsets import Committed, OffsetTable
+from broker.coordinator.offset_replay import offset_key
+from broker.coordinator.offsets import OffsetTable
 from broker.coordinator.pending_offsets import PendingOffsets
 from broker.coordinator.records import (
     CONSUMER_GROUP_METADATA,
@@ -38,6 +39,7 @@ from broker.coordinator.records import (
     OFFSET_COMMIT_V0,
     STREAMS_GROUP_METADATA,
     STREAMS_GROUP_TYPES,
+    committed_value,
     group_tombstone,
     offset_tombstones,
 )
@@ -47,7 +49,6 @@ from protocol.errors import ErrorCode
 from protocol.messages.coordinator_records import (
     GroupMetadataKey,
     GroupMetadataValue,
-    OffsetCommitValue,
     decode_record,
 )
 
@@ -386,26 +387,3 @@ def settled(groups: Iterable[Any]) -> list[Any]:
 def group_tombstones(group: Any) -> list[Record]:
     """What deletes a group, but for its offsets."""
     return [group_tombstone(group.group_id)] if group.group_type == CLASSIC else group.tombstones()
-
-
-def offset_key(key: bytes) -> tuple[str, str, int]:
-    """Group, topic and partition of an OffsetCommitKey (types 0 and 1: the same fields)."""
-    group_end = 4 + _SHORT.unpack_from(key, 2)[0]
-    topic_start = group_end + 2
-    topic_end = topic_start + _SHORT.unpack_from(key, group_end)[0]
-    partition = int.from_bytes(key[topic_end : topic_end + 4], "big", signed=True)
-    return key[4:group_end].decode(), key[topic_start:topic_end].decode(), partition
-
-
-def committed_value(value: bytes) -> Committed:
-    """An OffsetCommitValue of any version."""
-    version = _SHORT.unpack_from(value)[0]
-    record, _ = codec(OffsetCommitValue, version).decode(value, 2)
-    return Committed(
-        record.offset,
-        record.leader_epoch,
-        record.metadata,
-        record.commit_timestamp,
-        record.expire_timestamp,
-        record.topic_id,
-    )

@@ -112,7 +112,8 @@ def test_batch_of_a_commit_is_read_back_in_columns(run, topic_id, group_id, head
 @given(st.data())
 def test_batch_that_differs_anywhere_is_left_to_the_general_reader(data):
     """Change one byte of the records: either it is another commit of the same shape, read right, or it is not taken."""
-    from broker.coordinator.shard import committed_value, offset_key
+    from broker.coordinator.offset_replay import offset_key
+    from broker.coordinator.records import committed_value
 
     n = data.draw(st.integers(1, 4))
     batch = bytearray(CommitBatch("group", "topic", IDS[1], range(n), b"\2\2c\2d").build(0, 0, 9, range(n), [3] * n))
