@@ -55,8 +55,8 @@ def main(words: Sequence[str]) -> int:
     return play(folder.absolute(), args.seconds)
 
 
-def play(folder: Path, seconds: float) -> int:
-    """Traffic, then the jobs, all in one Spark."""
+def play(folder: Path, seconds: float, spark: SparkSession | None = None) -> int:
+    """Traffic, then the jobs, all in one Spark: the one given, or one for the demo alone."""
     from momus import Broker
     from pipeline.demo_traffic import Traffic
     from pipeline.session import session
@@ -69,21 +69,22 @@ def play(folder: Path, seconds: float) -> int:
         for what, number in sorted(Traffic(source.bootstrap_servers).run(seconds).items()):
             _say(f"  {number:>6} {what}")
         began = time.monotonic()
-        spark = session("momus demo", kafka=True)
-        _say(f"Spark {spark.version} started in {time.monotonic() - began:.0f} s")
+        used = spark or session("momus demo", kafka=True)
+        _say(f"Spark {used.version} is there after {time.monotonic() - began:.0f} s")
         try:
-            _say("\norders into Parquet, by Structured Streaming")
-            stream_orders(spark, source, folder / "copy")
+            stream_orders(used, source, folder / "copy")
             for name, words in steps(folder, source.bootstrap_servers, target.bootstrap_servers):
-                run(spark, name, words)
+                run(used, name, words)
         finally:
-            spark.stop()
+            if spark is None:
+                used.stop()
     _say(f"\nthe report: {folder / 'report.html'}")
     return 0
 
 
 def stream_orders(spark: SparkSession, broker: Broker, folder: Path) -> None:
     """Spark as a client of the broker: what `bridge` then tells the position of."""
+    _say("\norders into Parquet, by Structured Streaming")
     reader = spark.readStream.format("kafka").options(**broker.client_config("spark"))
     orders = reader.option("subscribe", "orders").option("startingOffsets", "earliest").load()
     writer = orders.writeStream.option("checkpointLocation", f"{folder}/_checkpoint").trigger(availableNow=True)

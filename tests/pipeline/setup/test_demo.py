@@ -1,0 +1,26 @@
+"""The demo: every job over what real clients left behind, and what the jobs say against what the clients did."""
+
+from __future__ import annotations
+
+import json
+
+from pyspark.sql import functions as F
+
+from pipeline import demo
+
+
+def test_demo_runs_every_job_and_they_agree_with_the_clients(spark, tmp_path, capfd):
+    assert demo.play(tmp_path, 8, spark) == 0
+
+    said = capfd.readouterr().out
+    sold = int(next(line.split()[0] for line in said.splitlines() if line.endswith(" orders")))
+    raw = spark.read.format("momus").option("path", str(tmp_path / "data")).option("topic", "orders").load()
+    assert raw.count() == sold > 0
+    assert spark.read.parquet(str(tmp_path / "copy")).count() == sold
+    latest = spark.read.parquet(str(tmp_path / "offsets")).groupBy("group").agg(F.sum("commit_offset").alias("read"))
+    assert {"billing", "analytics", "shipping"} <= {row.group for row in latest.collect() if 0 < row.read <= sold}
+    proof = json.loads((tmp_path / "proof.json").read_text())
+    assert proof["equal"]
+    assert {"orders", "shipments"} <= {each["topic"] for each in proof["topics"]}
+    assert "zombies fenced" in said
+    assert (tmp_path / "report.html").read_text().lstrip().lower().startswith("<!doctype html>")
