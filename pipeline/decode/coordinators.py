@@ -139,9 +139,9 @@ def _commits(frame: Frame, rows: Ints) -> _Commits:
     end = frame.key[rows] + frame.key_size[rows]
     at = frame.key[rows] + 2
     group, group_size = at + 2, data.i16(at)
-    at = np.minimum(group + group_size, limit)
+    at = np.clip(group + group_size, 0, limit)
     topic, topic_size = at + 2, data.i16(at)
-    at = np.minimum(topic + topic_size, limit)
+    at = np.clip(topic + topic_size, 0, limit)
     if ((group_size < 0) | (topic_size < 0) | (at + 4 != end)).any():
         raise IrregularError("a key of a committed offset that is not as its schema says")
     partition = data.i32(at)
@@ -170,7 +170,7 @@ def _commit_values(frame: Frame, rows: Ints) -> tuple[Ints, Ints, Ints, Ints, In
         raise IrregularError("long metadata")
     size = np.where(is_flexible, short - 1, data.i16(at))
     metadata = at + np.where(is_flexible, 1, 2)
-    at = np.minimum(metadata + size, limit)
+    at = np.clip(metadata + size, 0, limit)
     time = data.i64(at)
     at = np.minimum(at + 8, limit)
     has_expiry = version == 1
