@@ -137,7 +137,7 @@ def main() -> None:
     parser.add_argument("--peer", default="momus", help="of growth and memory: momus, kfake, kfake-disk, kafka")
     parser.add_argument("--entries", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=3.0)
-    parser.add_argument("--rate", type=float, default=20_000, help="for disk: records a second")
+    parser.add_argument("--rate", type=float, default=8_000, help="for disk: records a second")
     parser.add_argument("--pairs", type=int, default=3, help="for waits")
     parser.add_argument("--flush", default="os", choices=("memory", "os", "fsync"))
     options = parser.parse_args()

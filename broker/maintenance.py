@@ -23,7 +23,7 @@ logger = logging.getLogger("momus.maintenance")
 SHARD_INTERVAL_MS = 2000  # between two looks at how much of the coordinators' logs is out of date
 LEAST_DIRTY_BYTES = 256 << 10  # of a coordinator's log, or a segment, before cleaning it out of turn is worth it
 BUSY_DIRTY_BYTES = 16 << 20  # the same while clients commit so much that they need the time themselves
-BUSY_RECORDS_A_SECOND = 20_000
+BUSY_RECORDS_A_SECOND = 10_000
 DIRTY_SHARE = 0.4  # of what is clean: with what comes during a pass the log stays below twice its live bytes
 
 FAILURES = (KafkaError, OSError, StorageError)

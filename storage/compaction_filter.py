@@ -27,15 +27,15 @@ def filter_batch(
     provenance: Headers = ()  # who made this commit: on the first record there is
     tombstones = empty_marker
     if not discard:
-        count = 0
+        count, keeps, is_control = 0, plan.keeps, header.is_control
         for record in raw_records(batch, header):
             if not count:
                 provenance = record.headers
             count += 1
             if count % SLICE_RECORDS == 0:
                 yield
-            if not header.is_control:
-                if not plan.keeps(record.offset, record.key):
+            if not is_control:
+                if not keeps(record.offset, record.key):
                     continue
                 if record.value is None:
                     if past_horizon:

@@ -26,6 +26,7 @@ SLICE_RECORDS: Final = 64
 _SLICE_HEADERS: Final = 256
 # About 200 bytes a key: a pass needs 50 MB at most, and the next pass goes on where it stopped.
 MAX_KEYS: Final = 250_000
+_KEY_BYTES: Final = 64  # a digest of a shorter one takes longer than what it saves is worth
 _DIGEST_BYTES: Final = 16
 
 
@@ -69,12 +70,14 @@ class Plan:
 
     def keeps(self, offset: int, key: bytes | None) -> bool:
         """The last of its key; a compacted log has no use for a record without one."""
-        return key is not None and self.last_by_key.get(digest(key), -1) <= offset
+        if key is None:
+            return False
+        return self.last_by_key.get(key if len(key) <= _KEY_BYTES else digest(key), -1) <= offset
 
 
 def digest(key: bytes) -> bytes:
     """The key, or 16 bytes in its place: a map of long keys stays small."""
-    if len(key) <= _DIGEST_BYTES:
+    if len(key) <= _KEY_BYTES:
         return key
     from hashlib import blake2b
 
