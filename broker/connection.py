@@ -199,7 +199,7 @@ class Connection:
         most = PRESSED_BYTES if broker.backlog.is_pressed else broker.backlog_limit
         unsent = self.unsent
         monotonic_ms = broker.env.clock.monotonic_ms
-        stop_ms = monotonic_ms() + SLICE_MS
+        stop_ms = 0  # when others get their turn; a frame that came alone is not timed
         is_long = False
         position, end = 0, len(data)
         unpack = FRAME_HEAD.unpack_from
@@ -208,6 +208,8 @@ class Connection:
             stop = position + 4 + size
             if stop > end or not 8 <= size <= limit:
                 break
+            if not stop_ms and stop != end:
+                stop_ms = monotonic_ms() + SLICE_MS
             if api_key == 8:
                 reply = commit(self, data, position, stop, correlation_id)
             elif api_key == 0:
@@ -230,7 +232,7 @@ class Connection:
                 dispatch(self, data, position, stop, api_key, api_version, correlation_id)
                 if self.closed:
                     return
-                is_long = monotonic_ms() >= stop_ms
+                is_long = stop_ms != 0 and monotonic_ms() >= stop_ms
                 if is_long or self.unsent > most or len(out) > BACKLOG_SLOTS:
                     position = stop
                     break
@@ -298,7 +300,14 @@ class Connection:
         """Put a reply into the slot its request took."""
         if not self.closed:
             self.out[slot - self.base] = reply
-            self.unsent += size_of(reply)
+            self.unsent += len(reply) if isinstance(reply, bytes) else size_of(reply)
+
+    def add(self, reply: bytes) -> int:
+        """Append a reply that is known already; the slot of its request."""
+        slot = self.base + len(self.out)
+        self.out.append(reply)
+        self.unsent += len(reply)
+        return slot
 
     def drain(self) -> None:
         """Send all replies that are ready and in order."""

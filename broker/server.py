@@ -15,6 +15,7 @@ from broker.config import BrokerConfig, ConfigError
 from broker.connection import Connection
 from broker.directory import DataDirectory, DirectoryError
 from broker.listeners import Listener, Node, make_nodes
+from broker.spin import Spin
 
 if TYPE_CHECKING:
     from broker.control import Control
@@ -47,6 +48,7 @@ class Server:
             call_soon=lambda call: self.loop.call_soon(self._turn, call),
             start_sync=self._sync,
         )
+        self._spin = Spin(self.loop.call_soon)
         self.stopping = asyncio.Event()
         self._servers: dict[Node, list[asyncio.Server]] = {}
         self._control: Control | None = None
@@ -125,6 +127,7 @@ class Server:
     def _turn(self, end_turn: Any) -> None:
         end_turn()
         self._after_turn()
+        self._spin.turn_ended()
 
     def _after_turn(self) -> None:
         broker = self.broker

@@ -21,6 +21,7 @@ from protocol.codegen import codec
 if TYPE_CHECKING:
     from broker.connection import Connection
     from broker.coordinator.runtime import Shard
+    from broker.coordinator.transactions import TransactionShard
     from broker.metadata import Topic
     from broker.txn_coordinator import TransactionCoordinator
 
@@ -85,13 +86,12 @@ class AddPath:
             return False
         producer_id, epoch = _PRODUCER.unpack_from(data, at)
         now_ms = broker.now_ms
-        transaction = shard.machine.transactions.get(known.transactional_id)
+        machine: TransactionShard = shard.machine
+        transaction = machine.transactions.get(known.transactional_id)
         made = add_partitions(transaction, producer_id, epoch, known.partitions, now_ms, 0)
         if made is not None:
             self._transactions.change(shard, made, now_ms)
-        slot = connection.next_slot
-        connection.out.append(None)
-        connection.fill(slot, _REPLY_HEAD.pack(4 + len(known.reply), correlation_id) + known.reply)
+        slot = connection.add(_REPLY_HEAD.pack(4 + len(known.reply), correlation_id) + known.reply)
         broker.durability.hold(shard.journal, (connection, slot, data, position, stop))
         return True
 

@@ -259,23 +259,6 @@ class TransactionCoordinator:
             for topic, index in [place for place in ending.left if place[0] == name]:
                 ending.marked(topic, index, durable=True)
 
-    def append_marker(self, transaction: Transaction, coordinator_epoch: int, topic: str, index: int) -> Journal | None:
-        """Append a transaction's marker to a partition; the journal that tells when it is durable.
-
-        None: there is no such partition any more. Errors: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED,
-        COORDINATOR_LOAD_IN_PROGRESS (an offsets shard that is still being loaded).
-        """
-        return write_marker(
-            self.broker,
-            topic,
-            index,
-            transaction.producer_id,
-            transaction.producer_epoch,
-            coordinator_epoch,
-            commit=transaction.state is PREPARE_COMMIT,
-            transaction_version=transaction.client_version,
-        )
-
     # -- the gate
 
     def before_produce(
@@ -310,12 +293,11 @@ class Ending:
         if not durable:
             self.lost = True
             return
-        partitions = self.transaction.partitions
-        left = self.left = {(topic, index) for topic, indexes in partitions.items() for index in indexes}
-        for topic, indexes in partitions.items():
+        left = self.left
+        for topic, indexes in self.transaction.partitions.items():
             for index in indexes:
-                if self._mark(topic, index):
-                    left.discard((topic, index))
+                if not self._mark(topic, index):
+                    left.add((topic, index))
         if not left:
             self.coordinator.ended(self)
 
@@ -324,19 +306,27 @@ class Ending:
 
         Again later, when its disk is full or its shard not loaded.
         """
-        coordinator = self.coordinator
-        broker = coordinator.broker
+        broker, transaction = self.coordinator.broker, self.transaction
         try:
-            journal = coordinator.append_marker(self.transaction, self.shard.log.leader_epoch, topic, index)
+            journal = write_marker(
+                broker,
+                topic,
+                index,
+                transaction.producer_id,
+                transaction.producer_epoch,
+                self.shard.log.leader_epoch,
+                commit=transaction.state is PREPARE_COMMIT,
+                transaction_version=transaction.client_version,
+            )
         except KafkaError as error:
             if error.code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED):
                 # the partition knows a newer epoch: what this one had open there has ended
-                logger.warning("%s-%d refuses the marker of %r: %s", topic, index, self.transaction.key, error.message)
+                logger.warning("%s-%d refuses the marker of %r: %s", topic, index, transaction.key, error.message)
                 return True
             self._later(topic, index)
             return False
         except (OSError, StorageError) as error:
-            logger.error("%s-%d cannot take the marker of %r: %s", topic, index, self.transaction.key, error)
+            logger.error("%s-%d cannot take the marker of %r: %s", topic, index, transaction.key, error)
             self._later(topic, index)
             return False
         if journal is None:
@@ -383,6 +373,8 @@ def write_marker(
     """Append a marker to a partition, be it data or offsets, and leave it to the caller to have it written.
 
     None: no such partition.
+    Errors: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, COORDINATOR_LOAD_IN_PROGRESS (an offsets shard that
+    is still being loaded).
     """
     found = broker.metadata.topics.get(topic)
     if found is None or not 0 <= index < len(found.partitions):

@@ -25,6 +25,7 @@ from protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from broker.coordinator.result import Context
     from broker.coordinator.transaction import Partitions
+    from broker.coordinator.transactions import TransactionShard
     from broker.txn_coordinator import TransactionCoordinator
 
 TopicIndex: TypeAlias = tuple[str, int]
@@ -116,7 +117,8 @@ def ask(
 ) -> Sequence[TopicIndex] | None:
     """Those that are not in the transaction; None: `step` is to come, as what makes them so is not durable yet."""
     shard = transactions.shard(transactional_id)
-    transaction = shard.machine.transactions.get(transactional_id)
+    machine: TransactionShard = shard.machine
+    transaction = machine.transactions.get(transactional_id)
     if adds:
         made = add_partitions(transaction, producer_id, producer_epoch, partitions, now_ms, 2)
         if made is not None and transactions.broker.fsync:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from broker.connection import Connection
     from broker.coordinator.provenance import Headers
     from broker.coordinator.runtime import Shard
+    from broker.coordinator.shard import GroupShard
     from broker.metadata import Topic
     from broker.txn_coordinator import TransactionCoordinator
 
@@ -128,7 +129,7 @@ class OffsetsPath:
         now_ms = broker.now_ms
         if ask(self._transactions, now_ms, known.transactional_id, producer_id, epoch, known.place, adds, nobody_waits):
             return False
-        machine = shard.machine
+        machine: GroupShard = shard.machine
         code = machine.check_txn_offset_commit(
             known.group_id, known.generation_id, known.member_id, known.instance_id, None
         )
@@ -144,9 +145,7 @@ class OffsetsPath:
         pending.put_run(producer_id, known.group_id, topic.name, known.partitions, offsets, epochs, now_ms, base)
         if known.sender:
             pending.sent_by(producer_id, known.group_id, known.sender)
-        slot = connection.next_slot
-        connection.out.append(None)
-        connection.fill(slot, _REPLY_HEAD.pack(4 + len(known.reply), correlation_id) + known.reply)
+        slot = connection.add(_REPLY_HEAD.pack(4 + len(known.reply), correlation_id) + known.reply)
         journal = shard.journal
         if not journal.queued:
             broker.touch(journal)

@@ -27,6 +27,7 @@ from storage.errors import StorageError
 if TYPE_CHECKING:
     from broker.connection import Connection
     from broker.coordinator.runtime import Shard
+    from broker.coordinator.transactions import TransactionShard
     from broker.metadata import Topic
     from broker.txn_coordinator import TransactionCoordinator
 
@@ -123,7 +124,8 @@ class TxnPath:
                 return False
         shard, name = known
         producer_id, epoch, commit, tags = _END.unpack_from(data, stop - 12)
-        transaction = shard.machine.transactions.get(name)
+        machine: TransactionShard = shard.machine
+        transaction = machine.transactions.get(name)
         if tags or shard.state is not READY or transaction is None or transaction.state is not ONGOING:
             return False
         broker, transactions = self._broker, self._transactions
@@ -222,14 +224,13 @@ class TxnPath:
             if refused:
                 return False
         offset, append_time = partition.append(records, broker.now_ms, begins_at_zero=version >= 12)
-        slot = connection.next_slot
         journal = partition.journal
         if not journal.queued:
             broker.touch(journal)
         answer = _PRODUCE_ANSWER.pack(offset, append_time, partition.log.log_start_offset, 1 << 24, 0, 0)
-        reply = _REPLY_HEAD.pack(4 + len(known.reply) + len(answer), correlation_id) + known.reply + answer
-        connection.out.append(None)
-        connection.fill(slot, reply)
+        slot = connection.add(
+            _REPLY_HEAD.pack(4 + len(known.reply) + len(answer), correlation_id) + known.reply + answer
+        )
         broker.durability.hold(journal, (connection, slot, data, position, stop))
         return True
 

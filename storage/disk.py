@@ -243,7 +243,8 @@ class SystemFile:
         if done != total:  # write(2) may take less than it was given; the next call says why
             rest = memoryview(b"".join(buffers))[done:]
             while len(rest):
-                rest = rest[os.write(fd, rest) :]
+                sent = os.write(fd, rest)  # not within the slice: mypyc works out its bounds twice
+                rest = rest[sent:]
         return total
 
     def pread(self, n: int, pos: int) -> bytes:

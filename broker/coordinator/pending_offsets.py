@@ -53,8 +53,11 @@ class PendingOffsets:
 
     def groups(self, producer_id: int) -> Iterator[tuple[str, dict[str, bytes], dict[str, list[int]]]]:
         """Each group that a producer has offsets pending in: its id, who sent them, and topic -> partitions."""
+        places = self._places.get(producer_id)
+        if places is None:
+            return
         found: dict[str, dict[str, list[int]]] = {}
-        for (group_id, topic), partitions in self._places.get(producer_id, {}).items():
+        for (group_id, topic), partitions in places.items():
             found.setdefault(group_id, {})[topic] = sorted(partitions)
         senders = self._senders.get(producer_id, {})
         for group_id, topics in found.items():

@@ -14,7 +14,7 @@ the next one, and the record of it replaces the old one at replay.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from struct import Struct
@@ -83,7 +83,16 @@ _UNCOUNTED_BYTES: Final = 9  # of the length: leader epoch, magic and CRC
 _PREVIOUS: Final = Struct(">BBBq")
 _PREVIOUS_CLIENT: Final = Struct(">BBBqBBh")
 
-Partitions = dict[str, tuple[int, ...]]  # by topic
+Partitions = dict[str, tuple[int, ...]]  # by topic; never changed once made, so that many may share one
+NO_PARTITIONS: Final[Partitions] = {}
+
+MOST_KEPT: Final = 1000  # of each that follows: producers do the same in every transaction
+# by the identity of what a transaction has and what is added to it: these two, and what they make, with its wire form
+_sums: dict[tuple[int, int], tuple[Partitions, Partitions, Partitions, bytes]] = {}
+# packer, what the batch's length field says, sizes of the record and of its value, tags around the previous producer id
+Layout = tuple[Callable[..., bytes], int, bytes, bytes, bytes, bytes]
+# by the lengths of a record up to its value and of its partitions, and the client's version: what packs a batch of it
+_layouts: dict[tuple[int, int, int], Layout] = {}
 
 
 class Transaction:
@@ -123,7 +132,7 @@ class Transaction:
         self.last_producer_epoch = NO_EPOCH
         self.timeout_ms = timeout_ms
         self.state: State = EMPTY
-        self.partitions: Partitions = {}
+        self.partitions: Partitions = NO_PARTITIONS
         self.start_ms = -1
         self.updated_ms = -1
         self.client_version = 0  # 2: the client takes a new epoch with every transaction
@@ -158,22 +167,39 @@ class Transaction:
 
     def add(self, partitions: Partitions) -> None:
         """Make these a part of a transaction in the making."""
-        mine = dict(self.partitions)
-        for topic, indexes in partitions.items():
-            known = mine.get(topic, ())
-            mine[topic] = known + tuple(dict.fromkeys(index for index in indexes if index not in known))
-        self.partitions = mine
-        self._wire = None
+        before = self.partitions
+        found = _sums.get((id(before), id(partitions)))
+        if found is None:
+            mine = dict(before)
+            for topic, indexes in partitions.items():
+                known = mine.get(topic, ())
+                mine[topic] = known + tuple(dict.fromkeys([index for index in indexes if index not in known]))
+            if len(_sums) >= MOST_KEPT:
+                _sums.clear()
+            found = _sums[id(before), id(partitions)] = before, partitions, mine, _wire_partitions(mine)
+        self.partitions, self._wire = found[2], found[3]
 
     def clear(self) -> None:
         """No partition is left in a transaction in the making."""
-        self.partitions = {}
+        self.partitions = NO_PARTITIONS
         self._wire = None
 
     @property
     def is_exhausted(self) -> bool:
         """Whether its producer id has no epoch left to give to a client."""
         return self.producer_epoch >= LAST_EPOCH
+
+    @property
+    def wire(self) -> bytes:
+        """The partitions as version 1 of the record has them."""
+        wire = self._wire
+        if wire is None:
+            if self.state is EMPTY:
+                wire = b"\x00"
+            else:
+                wire = _wire_partitions(self.partitions) if self.partitions else _NO_PARTITIONS_WIRE
+            self._wire = wire
+        return wire
 
     def encode(self, version: int) -> bytes:
         """The value of its record, 0 or 1 (flexible: with what transactions v2 need).
@@ -183,9 +209,7 @@ class Transaction:
         if version == 0:
             return _SHORT.pack(0) + codec(TransactionLogValue, 0).encode(self._message())
         head = _HEAD.pack(1, self.producer_id, self.producer_epoch, self.timeout_ms, self.state)
-        wire = self._wire
-        if wire is None:
-            wire = self._wire = b"\x00" if self.state is EMPTY else _wire_partitions(self.partitions)
+        wire = self.wire
         times = _TIMES.pack(self.updated_ms, self.start_ms)
         previous, client = self.previous_producer_id, self.client_version
         if previous != NO_PRODUCER and self.next_producer_id == NO_PRODUCER:
@@ -203,6 +227,8 @@ class Transaction:
         groups: Sequence[tuple[str, bytes, bytes]] = (),
     ) -> bytes:
         """Its record, and those of groups (id, key, value) behind it, as protocol.record_batch would make the batch."""
+        if not groups and version and self.previous_producer_id != NO_PRODUCER and self.next_producer_id == NO_PRODUCER:
+            return self._usual_batch(base_offset, leader_epoch, now_ms)
         value = self.encode(version)
         record = self._named + varint(len(value)) + value + b"\0"
         count = 1 + len(groups)
@@ -212,6 +238,37 @@ class Transaction:
             body += varint(len(record)) + record
         head = _BATCH_HEAD.pack(base_offset, len(body) + _UNCOUNTED_BYTES, leader_epoch, _MAGIC, crc32c(body))
         return head + body
+
+    def _usual_batch(self, base_offset: int, leader_epoch: int, now_ms: int) -> bytes:
+        """The same for the record alone, where nothing is rare: what stays the same is laid out once."""
+        wire, client, named = self.wire, self.client_version, self._named
+        layout = _layouts.get((len(named), len(wire), client)) or _layout(len(named), len(wire), client)
+        pack, length, record_size, value_size, tags_head, tags_end = layout
+        body = pack(
+            0,
+            0,
+            now_ms,
+            now_ms,
+            -1,
+            -1,
+            -1,
+            1,
+            record_size,
+            named,
+            value_size,
+            1,
+            self.producer_id,
+            self.producer_epoch,
+            self.timeout_ms,
+            self.state,
+            wire,
+            self.updated_ms,
+            self.start_ms,
+            tags_head,
+            self.previous_producer_id,
+            tags_end,
+        )
+        return _BATCH_HEAD.pack(base_offset, length, leader_epoch, _MAGIC, crc32c(body)) + body
 
     def _message(self) -> TransactionLogValue:
         return TransactionLogValue(
@@ -264,6 +321,25 @@ def decode_transaction(key: bytes, value: bytes) -> Transaction:
     made.start_ms = record.transaction_start_timestamp_ms
     made.updated_ms = record.transaction_last_update_timestamp_ms
     made.client_version = record.client_transaction_version
+    return made
+
+
+_NO_PARTITIONS_WIRE: Final = b"\x01"
+
+
+def _layout(named_size: int, wire_size: int, client: int) -> Layout:
+    """What packs the batch of one usual record."""
+    head, end = (b"\2\0\x08", b"\2\2" + _SHORT.pack(client)) if client else (b"\1\0\x08", b"")
+    size = _HEAD.size + wire_size + _TIMES.size + len(head) + 8 + len(end)
+    value_size = varint(size)
+    record_size = varint(named_size + len(value_size) + size + 1)
+    layout = Struct(
+        f">hiqqqhii{len(record_size)}s{named_size}s{len(value_size)}shqhib{wire_size}sqq3sq{len(end) + 1}s"
+    )
+    if len(_layouts) >= MOST_KEPT:
+        _layouts.clear()
+    made = layout.pack, layout.size + _UNCOUNTED_BYTES, record_size, value_size, head, end + b"\0"
+    _layouts[named_size, wire_size, client] = made
     return made
 
 

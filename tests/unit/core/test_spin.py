@@ -1,0 +1,75 @@
+"""The loop stays awake for a moment after a turn, but only where that is worth it."""
+
+from broker.spin import LOOKS, MOST_TRUST, TURNS_A_TRIAL, Spin
+
+
+class Loop:
+    """Calls what is due in the next iteration, and counts the iterations."""
+
+    def __init__(self):
+        self.ready = []
+        self.spin = Spin(self.ready.append)
+
+    def iterate(self):
+        calls, self.ready[:] = self.ready[:], []
+        for call in calls:
+            call()
+
+    def run_dry(self):
+        """Iterations until the loop would sleep."""
+        count = 0
+        while self.ready:
+            self.iterate()
+            count += 1
+        return count
+
+    def trusted(self):
+        """A client that always asks again in time."""
+        for _ in range(TURNS_A_TRIAL + MOST_TRUST + 1):
+            self.spin.turn_ended()
+            self.iterate()
+        self.run_dry()
+
+
+def test_spin_with_requests_far_apart_looks_after_one_turn_of_sixteen():
+    loop = Loop()
+    looks = []
+    for _ in range(3 * TURNS_A_TRIAL):
+        loop.spin.turn_ended()
+        looks.append(loop.run_dry())
+    assert [at for at, count in enumerate(looks, 1) if count] == [16, 32, 48]
+    assert set(looks) == {0, LOOKS}
+
+
+def test_spin_with_a_client_that_asks_again_at_once_looks_after_every_turn():
+    loop = Loop()
+    loop.trusted()
+    loop.spin.turn_ended()
+    assert loop.run_dry() == LOOKS
+
+
+def test_spin_after_a_turn_it_saw_begins_to_look_anew_once():
+    loop = Loop()
+    loop.trusted()
+    loop.spin.turn_ended()
+    for _ in range(LOOKS - 1):
+        loop.iterate()
+    loop.spin.turn_ended()
+    assert len(loop.ready) == 1
+    assert loop.run_dry() == LOOKS
+
+
+def test_spin_that_is_never_answered_stops_after_as_many_as_it_trusts():
+    loop = Loop()
+    loop.trusted()
+    looks = []
+    for _ in range(MOST_TRUST):
+        loop.spin.turn_ended()
+        looks.append(loop.run_dry())
+    assert looks == [LOOKS] * (MOST_TRUST - 1) + [0]
+
+
+def test_spin_at_rest_leaves_the_loop_asleep():
+    loop = Loop()
+    loop.trusted()
+    assert loop.run_dry() == 0
