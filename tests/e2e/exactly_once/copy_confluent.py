@@ -6,7 +6,20 @@ import sys
 import time
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from copy_kit import BATCH, BEGUN, ENDING, FENCED, IDLE, LIMIT_S, OFFSETS, arguments, dwell_s, tell, transformed
+from copy_kit import (
+    BATCH,
+    BEGUN,
+    ENDING,
+    FENCED,
+    IDLE,
+    LIMIT_S,
+    OFFSETS,
+    REFUSED,
+    arguments,
+    dwell_s,
+    tell,
+    transformed,
+)
 
 PROMPT = {
     "reconnect.backoff.ms": 20,
@@ -23,7 +36,7 @@ class Copier:
 
     def __init__(self) -> None:
         self.task = task = arguments()
-        basics = PROMPT | {"bootstrap.servers": task.servers}
+        basics = PROMPT | {"bootstrap.servers": task.servers, "client.id": f"copier-{task.number}"}
         timing = {"session.timeout.ms": 2000, "heartbeat.interval.ms": 300} if task.protocol == "classic" else {}
         self.producer = Producer(basics | {"transactional.id": f"{task.group}-{task.number}", "linger.ms": 1})
         self.consumer = Consumer(
@@ -51,11 +64,14 @@ class Copier:
             except KafkaException as failure:
                 if not failure.args[0].txn_requires_abort():
                     raise
+                tell(REFUSED)
                 self.again(lambda: self.producer.abort_transaction(LIMIT_S))
                 self.rewind()
             tell(IDLE)
 
     def copy(self, messages: list[Message]) -> None:
+        # now: a client that is expelled forgets who it was, and who says nothing of itself is not refused
+        group = self.consumer.consumer_group_metadata()
         self.producer.begin_transaction()
         tell(BEGUN)
         offsets = {}
@@ -66,7 +82,6 @@ class Copier:
             if at == len(messages) // 2:
                 self.producer.flush(LIMIT_S)
                 time.sleep(dwell_s())
-        group = self.consumer.consumer_group_metadata()
         self.again(lambda: self.producer.send_offsets_to_transaction(list(offsets.values()), group, LIMIT_S))
         tell(OFFSETS)
         time.sleep(dwell_s())

@@ -30,6 +30,7 @@ def main() -> None:
     consumer = KafkaConsumer(
         task.source,
         bootstrap_servers=task.servers,
+        client_id=f"copier-{task.number}",
         group_id=task.group,
         isolation_level="read_committed",
         enable_auto_commit=False,
@@ -42,6 +43,7 @@ def main() -> None:
         batches = consumer.poll(100)
         if not batches:
             continue
+        group = consumer.group_metadata()
         signal.alarm(LIMIT_S)
         producer.begin_transaction()
         tell(BEGUN)
@@ -52,7 +54,7 @@ def main() -> None:
             offsets[TopicPartition(task.source, place.partition)] = OffsetAndMetadata(records[-1].offset + 1, "", -1)
         producer.flush()
         time.sleep(dwell_s())
-        producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
+        producer.send_offsets_to_transaction(offsets, group)
         tell(OFFSETS)
         time.sleep(dwell_s())
         tell(ENDING)

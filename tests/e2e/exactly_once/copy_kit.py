@@ -6,7 +6,7 @@ import argparse
 import os
 import random
 
-IDLE, BEGUN, OFFSETS, ENDING = b".", b"b", b"o", b"e"
+IDLE, BEGUN, OFFSETS, ENDING, REFUSED = b".", b"b", b"o", b"e", b"x"
 FENCED = 3  # the exit code of a process that has to be started anew: its producer is of no use any more
 BATCH = 100
 LIMIT_S = 10

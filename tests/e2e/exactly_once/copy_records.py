@@ -77,6 +77,11 @@ class Records:
                 found.append(value)
         return sum(map(len, self.found))
 
+    def members(self) -> set[str]:
+        """The client ids of the group's members."""
+        described = self.admin.describe_consumer_groups([GROUP])[GROUP].result(LIMIT_S)
+        return {member.client_id for member in described.members}
+
     def check(self) -> None:
         """All is there, nothing follows, no transaction hangs, and the group has committed the whole of its source."""
         assert self.look(1.0) == self.total

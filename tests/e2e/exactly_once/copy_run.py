@@ -1,15 +1,17 @@
 """Three processes copy records in transactions while they and their broker are killed inside them, again and again.
 
-`python tests/e2e/exactly_once/copy_run.py --records 100000 --kills 3 --broker-kills 5 --client confluent` is the long
-form. A death counts only if it came inside an open transaction: the victim said so and did not say otherwise before it
-died; when the broker dies, at least one of the processes is inside one. The order of deaths, and the moments, come from
-the seed, as far as several processes can be repeated at all.
+`python tests/e2e/exactly_once/copy_run.py --records 100000 --kills 3 --broker-kills 5 --zombies 3` is the long
+form. A death counts only if it came inside an open transaction: the victim said so and did not say otherwise
+before it died; when the broker dies, at least one of the processes is inside one. Zombies are stopped in a transaction
+until their group has expelled them, and then go on. The order of deaths, and the moments, come from the seed, as far as
+several processes can be repeated at all.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,8 +24,8 @@ from random import Random
 from typing import IO
 
 from confluent_kafka import KafkaException
-from copy_kit import FENCED, IDLE
-from copy_records import GROUP, PARTITIONS, SOURCE, TARGET, Records
+from copy_kit import BEGUN, FENCED, IDLE, REFUSED
+from copy_records import GROUP, LIMIT_S, PARTITIONS, SOURCE, TARGET, Records
 
 from momus import Broker
 
@@ -40,7 +42,7 @@ PROMPT = {
     "group.consumer.heartbeat.interval.ms": 300,
 }
 CLIENTS = ("confluent", "kafka_python", "aiokafka")
-BROKER = -1
+BROKER, ZOMBIE = -1, 100  # ZOMBIE and above: workers that are stopped for a while
 
 
 def python_client(name: str) -> list[str]:
@@ -86,6 +88,15 @@ class Worker:
             return True
         return False
 
+    def pause(self) -> bool:
+        """Whether it stopped in a transaction that has no offsets yet."""
+        self.process.send_signal(signal.SIGSTOP)
+        time.sleep(0.05)
+        self._read()
+        if self.step != BEGUN:
+            self.process.send_signal(signal.SIGCONT)
+        return self.step == BEGUN
+
     def _read(self) -> None:
         assert self.process.stdout is not None
         while told := self.process.stdout.read(65536):
@@ -110,6 +121,8 @@ class Figures:
     steps: Counter[bytes] = field(default_factory=Counter)  # where they were killed
     broker_killed: int = 0
     missed: int = 0  # deaths outside transactions, which do not count
+    zombies: int = 0
+    refused: int = 0  # transactions
     gave_up: int = 0
     transactions: int = 0
 
@@ -118,7 +131,8 @@ class Figures:
         return (
             f"seed {self.seed}: {self.records} records once and in order in {self.seconds:.0f} s; {self.transactions} "
             f"transactions; killed inside one: processes {self.killed} ({where}), broker {self.broker_killed}; "
-            f"{self.missed} more deaths outside; {self.gave_up} times a producer was fenced or gave up"
+            f"{self.missed} more deaths outside; {self.zombies} zombies; {self.refused} transactions refused and "
+            f"aborted, {self.gave_up} times a producer was fenced or gave up"
         )
 
 
@@ -136,8 +150,9 @@ class Run:
             for number in range(WORKERS)
         ]
 
-    def run(self, kills: int, broker_kills: int) -> Figures:
+    def run(self, kills: int, broker_kills: int, zombies: int) -> Figures:
         victims = [number for number in range(WORKERS) for _ in range(kills)] + [BROKER] * broker_kills
+        victims += [ZOMBIE + number % WORKERS for number in range(zombies)]
         self.rng.shuffle(victims)
         total, seen = self.figures.records, 0
         burst = total // (2 * len(victims) + 2)
@@ -153,6 +168,7 @@ class Run:
                 inside = [worker.look() for worker in self.workers]
                 killed = bool(victims) and seen >= due and self._kill(victims[-1], inside)
                 if killed:
+                    moved_s = time.monotonic()
                     victims.pop()
                     due = self.records.fed + self.rng.randrange(burst)
                 if killed or seen >= self.records.fed:
@@ -169,11 +185,29 @@ class Run:
         self.figures.gave_up = sum(worker.gave_up for worker in self.workers)
         for worker in self.workers:
             self.figures.steps += worker.deaths
-            self.figures.transactions += worker.steps[IDLE]
+            self.figures.refused += worker.steps[REFUSED]
+            self.figures.transactions += worker.steps[IDLE] - worker.steps[REFUSED]
         return self.figures
+
+    def _be_a_zombie(self, number: int) -> bool:
+        """Whether a worker was stopped in a transaction; the others have its partitions when it goes on."""
+        worker = self.workers[number]
+        if worker.step != BEGUN or not worker.pause():
+            return False
+        self.records.feed(10 * TRICKLE)
+        end_s = time.monotonic() + LIMIT_S
+        while f"copier-{number}" in self.records.members():
+            assert time.monotonic() < end_s, "a member that is silent is not expelled"
+            time.sleep(0.1)
+        time.sleep(self.rng.uniform(0.5, 1.0))
+        worker.process.send_signal(signal.SIGCONT)
+        self.figures.zombies += 1
+        return True
 
     def _kill(self, victim: int, inside: list[bool]) -> bool:
         """Whether it died inside a transaction."""
+        if victim >= ZOMBIE:
+            return self._be_a_zombie(victim - ZOMBIE)
         if victim == BROKER:
             if not any(inside):
                 return False
@@ -196,12 +230,20 @@ class Run:
 
 
 def copy(
-    client: Sequence[str], *, protocol: str, records: int, kills: int, broker_kills: int, seed: int, flush: str = "os"
+    client: Sequence[str],
+    *,
+    protocol: str,
+    records: int,
+    kills: int,
+    broker_kills: int,
+    seed: int,
+    zombies: int = 0,
+    flush: str = "os",
 ) -> Figures:
     """One whole run; AssertionError with what the processes said if it is not as it should be."""
     with tempfile.TemporaryFile() as log, Broker(config=PROMPT, flush=flush) as broker:
         try:
-            return Run(broker, client, protocol, records, seed, log).run(kills, broker_kills)
+            return Run(broker, client, protocol, records, seed, log).run(kills, broker_kills, zombies)
         except (AssertionError, KafkaException) as failure:
             log.seek(0)
             raise AssertionError(f"seed {seed}: {failure}\n{log.read().decode()[-4000:]}{broker.log}") from failure
@@ -217,6 +259,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--kills", type=int, default=3, help="of each process")
     parser.add_argument("--broker-kills", type=int, default=5)
+    parser.add_argument("--zombies", type=int, default=3, help="not with aiokafka, whose group has no members")
     parser.add_argument("--flush", choices=("os", "fsync"), default="os")
     parser.add_argument("--seed", type=int, default=None)
     told = vars(parser.parse_args())
@@ -227,6 +270,8 @@ def main() -> None:
     command = python_client(client)
     if class_path:
         client, command = "java", ["java", "-Xmx192m", "-XX:+UseSerialGC", "-cp", class_path, "Copy"]
+    if client == "aiokafka":
+        told["zombies"] = 0
     both = client in ("confluent", "java")
     for each in (protocol,) if protocol else ("classic", "consumer") if both else ("classic",):
         print(client, each, copy(command, protocol=each, seed=seed, **told), flush=True)  # noqa: T201

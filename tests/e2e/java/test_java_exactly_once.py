@@ -46,5 +46,6 @@ def test_idempotent_producer_over_cut_connections_writes_each_record_once(copyin
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_copies_of_killed_processes_and_a_killed_broker_are_there_once_and_in_order(copying_classes, protocol):
     client = [*JVM, "-cp", copying_classes, "Copy"]
-    figures = copy(client, protocol=protocol, records=3000, kills=1, broker_kills=1, seed=6)
-    assert (figures.killed, figures.broker_killed) == ([1] * WORKERS, 1)
+    figures = copy(client, protocol=protocol, records=3000, kills=1, broker_kills=1, zombies=1, seed=6)
+    assert (figures.killed, figures.broker_killed, figures.zombies) == ([1] * WORKERS, 1, 1)
+    assert figures.gave_up >= 1

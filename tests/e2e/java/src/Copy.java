@@ -40,7 +40,7 @@ public final class Copy {
 
     public static void main(String[] told) throws Exception {
         Properties consuming = new Properties();
-        consuming.putAll(Map.of("bootstrap.servers", told[0], "group.id", told[3], "group.protocol", told[7],
+        consuming.putAll(Map.of("bootstrap.servers", told[0], "client.id", "copier-" + told[4], "group.id", told[3], "group.protocol", told[7],
             "isolation.level", "read_committed", "enable.auto.commit", "false", "auto.offset.reset", "earliest",
             "max.poll.records", 100));
         if (told[7].equals("classic")) {
@@ -49,10 +49,10 @@ public final class Copy {
         Properties producing = new Properties();
         producing.putAll(Map.of("bootstrap.servers", told[0], "transactional.id", told[3] + "-" + told[4],
             "retry.backoff.ms", 20, "reconnect.backoff.max.ms", 200));
-        try (var producer = new KafkaProducer<>(producing, new ByteArraySerializer(), new ByteArraySerializer());
-                var consumer = new KafkaConsumer<>(consuming, new ByteArrayDeserializer(),
-                    new ByteArrayDeserializer())) {
+        try {
+            var producer = new KafkaProducer<>(producing, new ByteArraySerializer(), new ByteArraySerializer());
             producer.initTransactions();
+            var consumer = new KafkaConsumer<>(consuming, new ByteArrayDeserializer(), new ByteArrayDeserializer());
             consumer.subscribe(List.of(told[1]));
             while (true) {
                 copy(consumer, producer, told[1], told[2]);
@@ -60,7 +60,7 @@ public final class Copy {
         } catch (KafkaException failure) {
             // the next process with this transactional id ends what is open and begins where that began
             System.err.println("ended: " + failure);
-            Runtime.getRuntime().halt(FENCED);
+            Runtime.getRuntime().halt(FENCED); // at once: closing would wait for the transaction
         }
     }
 
@@ -70,6 +70,7 @@ public final class Copy {
         if (records.isEmpty()) {
             return;
         }
+        var group = consumer.groupMetadata();
         producer.beginTransaction();
         tell('b');
         Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
@@ -79,7 +80,7 @@ public final class Copy {
         });
         producer.flush();
         dwell();
-        producer.sendOffsetsToTransaction(offsets, consumer.groupMetadata());
+        producer.sendOffsetsToTransaction(offsets, group);
         tell('o');
         dwell();
         tell('e');
