@@ -48,16 +48,14 @@ def audit(raw: DataFrame, offsets: DataFrame, states: DataFrame) -> Audit:
 
     Each input is read once, and what is needed of it kept: batches, not records, of the data.
     """
-    found = batches(raw).persist()
-    offsets = with_lost(offsets).persist()
-    states = with_lost(states).persist()
+    found, offsets, states = (_settled(rows) for rows in (batches(raw), with_lost(offsets), with_lost(states)))
     known = logs(found)
-    data = txns.with_end(found).persist()
+    data = _settled(txns.with_end(found))
     all_commits = of_groups.commits(offsets)
-    told = txns.transactions(states).persist()
+    told = _settled(txns.transactions(states))
     expected = txns.expected_markers(told)
     actual = txns.markers(found)
-    pairs = txns.matched(expected, actual).persist()
+    pairs = _settled(txns.matched(expected, actual))
     missing = endings.untold(expected, pairs)
     by_group = members.with_group(offsets)
     topic_ids = all_commits.select(F.col("commit_topic").alias("topic"), F.col("commit_topic_id").alias("topic_id"))
@@ -76,13 +74,23 @@ def audit(raw: DataFrame, offsets: DataFrame, states: DataFrame) -> Audit:
             members.stale_generations(by_group),
             members.stale_epochs(by_group, topic_ids.where("topic_id is not null").distinct()),
         ],
-    ).persist()
+    )
+    candidates = _settled(candidates)
     return Audit(
         findings=sure(candidates).orderBy("log", "offset", "kind"),
         doubts=doubts(candidates).orderBy("kind", "log"),
         coverage=coverage(found).orderBy("log"),
         transactions=txns.details(told, pairs, data, all_commits),
     )
+
+
+def _settled(rows: DataFrame) -> DataFrame:
+    """The rows, computed, with the plan that made them forgotten.
+
+    Each of these is asked for several times and joined with itself; Spark would copy and plan all that lies below
+    each time: 22 s of 70 for the tests' logs.
+    """
+    return rows.localCheckpoint()
 
 
 def newest(actual: DataFrame, offsets: DataFrame, states: DataFrame) -> DataFrame:
