@@ -61,23 +61,23 @@ def play(folder: Path, seconds: float, spark: SparkSession | None = None) -> int
     from pipeline.demo_traffic import Traffic
     from pipeline.session import session
 
-    with (
-        Broker(data_dir=folder / "data", config=PROMPT) as source,
-        Broker(data_dir=folder / "target", config=PROMPT) as target,
-    ):
-        _say(f"clients at work for {seconds:.0f} s against {source.bootstrap_servers}, data in {folder / 'data'}")
-        for what, number in sorted(Traffic(source.bootstrap_servers).run(seconds).items()):
-            _say(f"  {number:>6} {what}")
-        began = time.monotonic()
-        used = spark or session("momus demo", kafka=True)
-        _say(f"Spark {used.version} is there after {time.monotonic() - began:.0f} s")
-        try:
+    began = time.monotonic()
+    used = spark or session("momus demo", kafka=True)
+    _say(f"Spark {used.version} is there after {time.monotonic() - began:.0f} s")
+    try:
+        with (
+            Broker(data_dir=folder / "data", config=PROMPT) as source,
+            Broker(data_dir=folder / "target", config=PROMPT) as target,
+        ):
+            _say(f"clients at work for {seconds:.0f} s against {source.bootstrap_servers}, data in {folder / 'data'}")
+            for what, number in sorted(Traffic(source.bootstrap_servers).run(seconds).items()):
+                _say(f"  {number:>6} {what}")
             stream_orders(used, source, folder / "copy")
             for name, words in steps(folder, source.bootstrap_servers, target.bootstrap_servers):
                 run(used, name, words)
-        finally:
-            if spark is None:
-                used.stop()
+    finally:
+        if spark is None:
+            used.stop()
     _say(f"\nthe report: {folder / 'report.html'}")
     return 0
 

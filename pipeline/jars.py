@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from pipeline.cache import cache_folder
 from pipeline.errors import PipelineError
+from pipeline.trust import PASSWORD, write_key_store
 
 
 class Jar(NamedTuple):
@@ -89,20 +90,30 @@ def fetch(jars: Iterable[Jar], java_home: Path) -> list[Path]:
 
 def _fetch(jar: Jar, path: Path, java_home: Path) -> None:
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
-        command = [str(java_home / "bin" / "java"), "-jar", str(_ivy()), "-ivy", "/dev/null"]
-        command += ["-dependency", jar.group, jar.artifact, jar.version, "-notransitive", "-confs", "default"]
-        command += ["-cache", f"{scratch}/ivy", "-retrieve", f"{scratch}/[artifact]-[revision].[ext]"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-        fetched = Path(scratch) / jar.file_name
-        if done.returncode != 0 or not fetched.exists():
-            said = "\n".join((done.stdout + done.stderr).splitlines()[-20:])
+        said = _run_ivy(jar, Path(scratch), java_home, [])
+        if said is not None and "PKIX" in said and write_key_store(Path(scratch) / "trusted"):
+            trusted = [f"-Djavax.net.ssl.trustStore={scratch}/trusted", "-Djavax.net.ssl.trustStoreType=JKS"]
+            said = _run_ivy(jar, Path(scratch), java_home, [*trusted, f"-Djavax.net.ssl.trustStorePassword={PASSWORD}"])
+        if said is not None:
             raise PipelineError(
                 f"cannot fetch {jar.group}:{jar.artifact}:{jar.version} from Maven Central; "
                 f"without a network, put {jar.file_name} into {path.parent}\n{said}"
             )
+        fetched = Path(scratch) / jar.file_name
         if (was := _sha256(fetched)) != jar.sha256:
             raise PipelineError(f"{jar.file_name} has the SHA-256 {was}, not {jar.sha256}: it is not used")
         fetched.replace(path)
+
+
+def _run_ivy(jar: Jar, scratch: Path, java_home: Path, options: list[str]) -> str | None:
+    """Put the jar into scratch; what was said, if that failed."""
+    command = [str(java_home / "bin" / "java"), *options, "-jar", str(_ivy()), "-ivy", "/dev/null"]
+    command += ["-dependency", jar.group, jar.artifact, jar.version, "-notransitive", "-confs", "default"]
+    command += ["-cache", f"{scratch}/ivy", "-retrieve", f"{scratch}/[artifact]-[revision].[ext]"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    if done.returncode == 0 and (scratch / jar.file_name).exists():
+        return None
+    return "\n".join((done.stdout + done.stderr).splitlines()[-20:])
 
 
 def _sha256(path: Path) -> str:

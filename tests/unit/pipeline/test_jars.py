@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import jars
+from pipeline import jars, trust
 from pipeline.errors import PipelineError
 
 CONTENT = b"the right bytes"
@@ -60,6 +60,27 @@ def test_jar_that_cannot_be_fetched_is_named_with_the_folder_to_put_it_in(folder
     assert "org.example:thing_2.13:1.2" in first
     assert first.endswith(f"put thing_2.13-1.2.jar into {folder}")
     assert said == ["unresolved"]
+
+
+def test_jar_behind_a_proxy_is_fetched_with_the_certificates_that_python_trusts(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(jars, "write_key_store", lambda path: bool(path.write_bytes(b"certificates")))
+    java = make_ivy(tmp_path / "java", CONTENT)
+    program = java / "bin" / "java"
+    script = program.read_text().replace(
+        "#!/bin/sh\n",
+        "#!/bin/sh\ncase $1 in *trustStore=*/trusted) ;; *) echo PKIX path building failed; exit 1;; esac\n",
+    )
+    program.write_text(script)
+    jars.fetch([JAR], java)
+    assert (folder / JAR.file_name).read_bytes() == CONTENT
+
+
+def test_key_store_holds_every_certificate_and_a_digest_over_all():
+    store = trust.key_store([b"first", b"second one"])
+    assert store[:12] == bytes.fromhex("feedfeed 00000002 00000002")
+    assert store[12:-20].count(b"X.509") == 2
+    assert store[:-20].endswith(b"\x00\x00\x00\x0asecond one")
+    assert store[-20:] == hashlib.sha1("changeit".encode("utf-16-be") + b"Mighty Aphrodite" + store[:-20]).digest()
 
 
 def test_every_pinned_jar_carries_a_whole_sha256():
