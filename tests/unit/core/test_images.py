@@ -169,6 +169,19 @@ def test_image_that_is_newer_than_the_logs_end_is_removed():
     assert committed(again, "a") != {}
 
 
+def test_image_that_is_older_than_the_logs_start_is_removed():
+    world = busy_world()
+    offset = image(world)
+    work(Client(world), random.Random(3), 5)
+    directory = world.broker.directory
+    directory.logs["__consumer_offsets", 0].delete_records_before(offset + 1)
+    directory.log_start_moved("__consumer_offsets", 0, offset + 1)
+    directory.write_checkpoints()
+    again = world.crash()
+    assert began_at(again) == offset + 1
+    assert snapshot.offsets(again.files, DIRECTORY) == []
+
+
 def test_housekeeping_takes_images():
     world = busy_world(commits=5)
     world.advance(5000)

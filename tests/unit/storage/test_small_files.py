@@ -111,3 +111,10 @@ def test_index_bytes_are_kafkas_and_come_back():
 )
 def test_index_that_cannot_be_right_is_refused(offsets, times):
     assert decode(bytes.fromhex(offsets), bytes.fromhex(times), 80_000) is None
+
+
+def test_snapshot_is_summed_and_written_in_slices_of_a_bounded_size(files):
+    parts = [bytes(1 << 20)] * 16
+    slices = sum(1 for _ in snapshot.write_slowly(files, "/data/s", parts))
+    assert slices >= 16 // 4 + 16
+    assert snapshot.read(files, "/data/s") == b"".join(parts)
