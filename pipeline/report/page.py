@@ -10,13 +10,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
-from importlib.resources import files
 from typing import Any, Final
 
 from pipeline.audit.findings import KINDS
 from pipeline.report import charts
 from pipeline.report.charts import MOST_SERIES, OUTCOME_COLOURS, SERIES, VARIABLES, size
 from pipeline.report.figures import Figures, Point
+from pipeline.report.style import STYLE
 
 MOST_ROWS: Final = 12
 NUMBER: Final = "n"  # the class of a cell that holds a number
@@ -26,7 +26,6 @@ Cell = str | int | float | None
 
 def page(figures: Figures) -> str:
     """The whole document."""
-    style = files("pipeline.report").joinpath("report.css").read_text(encoding="utf-8")
     data = json.dumps(figures.as_json(), separators=(",", ":")).replace("<", "\\u003c")
     sections = (
         _verdict(figures), _lag(figures), _commits(figures), _rebalances(figures), _outcomes(figures), _bytes(figures)
@@ -40,7 +39,7 @@ def page(figures: Figures) -> str:
 <link rel="icon" href="data:,">
 <title>momus: {escape(figures.source)}</title>
 <style>
-{style}</style>
+{STYLE}</style>
 </head>
 <body>
 <header>
