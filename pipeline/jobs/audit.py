@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pipeline import tables
 from pipeline.audit.audit import Audit, audit
 from pipeline.errors import PipelineError
+from pipeline.jobs.output import write
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 NEEDS_KAFKA: Final = False
 MOST_SHOWN: Final = 100
@@ -19,17 +20,17 @@ MOST_SHOWN: Final = 100
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What only this job knows."""
-    parser.add_argument("--json", action="store_true", help="print the findings as JSON, one a line")
+    parser.add_argument("--json", action="store_true", help=f"print the first {MOST_SHOWN} findings as JSON, one a line")
 
 
 def run(spark: SparkSession, args: argparse.Namespace) -> int:
-    """Audit a data directory or an archive; tables go to --output."""
+    """Audit a data directory or an archive; the tables, with all findings, go to --output."""
     made = audit_of(spark, args.input)
     found = made.findings.count()
     if args.output:
         for name, table in made.tables().items():
             write(spark, table, f"{args.output}/{name}", args.format)
-    for row in made.findings.limit(MOST_SHOWN).collect() if found <= MOST_SHOWN else made.findings.take(MOST_SHOWN):
+    for row in made.findings.limit(MOST_SHOWN).collect():
         _say(json.dumps(row.asDict(), default=str) if args.json else _line(row))
     for line in [] if args.json else summary(made, found):
         _say(line)
@@ -44,16 +45,6 @@ def audit_of(spark: SparkSession, path: str) -> Audit:
     if read != there:
         raise PipelineError(f"{there} records were read and {read} audited: the logs changed meanwhile, audit again")
     return made
-
-
-def write(spark: SparkSession, table: DataFrame, path: str, kind: str) -> int:
-    """Write a table and count what is there then; returns the rows."""
-    rows = table.count()
-    table.write.format(kind).mode("overwrite").save(path)
-    written = spark.read.format(kind).load(path).count()
-    if rows != written:
-        raise PipelineError(f"{path} has {written} rows, {rows} were to be written")
-    return rows
 
 
 def summary(made: Audit, found: int) -> list[str]:

@@ -1,0 +1,91 @@
+"""What a gap could explain is not a finding: the same faults where offsets are missing, and one where too few are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_logs import STATES, Logs
+from test_audit_faults import CO, audited
+
+pytestmark = pytest.mark.timeout(900)
+
+
+def write(logs: Logs) -> dict[str, str]:
+    """Log -> the kind that cannot be decided there."""
+    states = f"{STATES}-0"
+    logs.skip(states, 5)  # what coordinators knew before
+
+    logs.data("missing-0", 5, pid=1, epoch=0, sequence=0)
+    logs.skip("missing-0", 2)
+    logs.data("missing-0", 5, pid=1, epoch=0, sequence=7)
+
+    logs.skip("start-0", 7)
+    logs.data("start-0", 5, pid=2, epoch=0, sequence=7)
+
+    logs.data("stray-0", 1)
+    logs.marker("stray-0", 3, 0)
+
+    logs.transaction("nomarker", 4, 0, "nomarker-0", markers=[])
+    logs.skip("nomarker-0", 1)
+    logs.data("nomarker-0", 1)
+
+    logs.transaction("gone", 5, 0, "gone-0", markers=[])
+    (logs.directory / "gone-0" / f"{0:020d}.log").unlink()  # a topic that was deleted
+    del logs.ends["gone-0"]
+
+    logs.commit(f"{CO}-1", "back", {0: 50}, member="m", generation=1)
+    logs.skip(f"{CO}-1", 1)
+    logs.commit(f"{CO}-1", "back", {0: 40}, member="m", generation=1)
+
+    logs.classic_group(f"{CO}-2", "old", 2)
+    logs.skip(f"{CO}-2", 1)
+    logs.commit(f"{CO}-2", "old", {0: 2}, member="m1", generation=1)
+
+    first = logs.commit(f"{CO}-3", "torn", {0: 1, 1: 1}, size=3)
+    logs.skip(f"{CO}-3", 1)
+    logs.commit(f"{CO}-3", "torn", {0: 2})
+    assert first == 0
+
+    logs.data("few-0", 5, pid=6, epoch=0, sequence=0)
+    logs.skip("few-0", 1)
+    logs.roll("few-0")
+    logs.data("few-0", 5, pid=6, epoch=0, sequence=7)
+    return {
+        "missing-0": "missing-sequence",
+        "start-0": "missing-sequence",
+        "stray-0": "marker-without-transaction",
+        f"{CO}-1": "offset-regression",
+        f"{CO}-2": "stale-generation",
+        f"{CO}-3": "incomplete-commit",
+        states: "transaction-without-marker",
+    }
+
+
+@pytest.fixture(scope="module")
+def outcome(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, dict[str, str]]:
+    directory: Path = tmp_path_factory.mktemp("gaps")
+    logs = Logs(directory)
+    undecided = write(logs)
+    return audited(spark, directory), undecided
+
+
+def test_audit_fault_that_a_gap_could_explain_is_a_doubt_and_no_finding(outcome):
+    made, undecided = outcome
+    found = made.findings.collect()
+    assert [(row["log"], row["offset"], row["kind"]) for row in found] == [("few-0", 6, "missing-sequence")]
+    doubts = {row["log"]: (row["kind"], row["undecided"]) for row in made.doubts.collect()}
+    counts = {f"{STATES}-0": 2}
+    assert doubts == {log: (kind, counts.get(log, 1)) for log, kind in undecided.items()}
+
+
+def test_audit_coverage_tells_what_was_not_there(outcome):
+    made, _ = outcome
+    rows = {row["log"]: row for row in made.coverage.collect()}
+    start, missing, few = rows["start-0"], rows["missing-0"], rows["few-0"]
+    assert (start["start_offset"], start["missing_inside"], start["gaps"], start["complete"]) == (7, 0, 0, False)
+    assert (missing["start_offset"], missing["missing_inside"], missing["gaps"]) == (0, 2, 1)
+    assert (missing["first_gap_from"], missing["first_gap_to"]) == (5, 6)
+    assert (few["first_gap_from"], few["first_gap_to"], few["complete"]) == (5, 5, False)
+    assert rows["stray-0"]["complete"]
