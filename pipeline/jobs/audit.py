@@ -20,7 +20,7 @@ MOST_SHOWN: Final = 100
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What only this job knows."""
-    parser.add_argument("--json", action="store_true", help=f"print the first {MOST_SHOWN} findings as JSON, one a line")
+    parser.add_argument("--json", action="store_true", help=f"print the first {MOST_SHOWN} findings as JSON")
 
 
 def run(spark: SparkSession, args: argparse.Namespace) -> int:
