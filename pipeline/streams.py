@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import StreamingQueryException
@@ -14,13 +15,16 @@ from pipeline.errors import PipelineError
 from pipeline.schema import spark_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 LOOK_S: Final = 1  # between two looks at a query's progress
+# Spark gives the Python worker of a source ten seconds to start and has no setting for it; a busy machine needs more.
+TOO_SLOW: Final = "Python worker failed to connect back"
+TRIES: Final = 10
 
 
 def add_stream_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,8 +64,9 @@ def trigger(writer: DataStreamWriter, every_s: float | None) -> DataStreamWriter
     return writer.trigger(processingTime=f"{int(every_s * 1000)} milliseconds")
 
 
-def run_until_done(queries: list[StreamingQuery], look: Callable[[], None] = lambda: None) -> None:
-    """Wait for all queries, calling `look` now and then and once more at the end; SIGTERM and SIGINT end them well.
+def run_until_done(starts: Sequence[Callable[[], StreamingQuery]], look: Callable[[], None] = lambda: None) -> None:
+    """Start the queries and wait for all, calling `look` now and then and once more at the end; SIGTERM and SIGINT end
+    them well.
 
     Errors:  PipelineError: one has failed; the others are stopped.
     """
@@ -71,16 +76,26 @@ def run_until_done(queries: list[StreamingQuery], look: Callable[[], None] = lam
         stopped.append(number)
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    queries: list[StreamingQuery] = []
     try:
+        queries += [start() for start in starts]
+        running = dict.fromkeys(range(len(starts)), TRIES)
+        while running and not stopped:
+            with suppress(StreamingQueryException):  # looked at below
+                queries[next(iter(running))].awaitTermination(LOOK_S)
+            look()
+            for at in [at for at in running if not queries[at].isActive]:
+                error = queries[at].exception()
+                if error is None:
+                    del running[at]
+                elif TOO_SLOW in str(error) and running[at]:
+                    running[at] -= 1
+                    queries[at] = starts[at]()
+                else:
+                    raise PipelineError(f"the stream has ended: {str(error).splitlines()[0]}") from error
         for query in queries:
-            while not query.awaitTermination(LOOK_S) and not stopped:
-                look()
-        if stopped:
-            for query in queries:
-                query.stop()
+            query.stop()
         look()
-    except StreamingQueryException as error:
-        raise PipelineError(f"the stream has ended: {str(error).splitlines()[0]}") from error
     finally:
         for query in queries:
             if query.isActive:

@@ -68,7 +68,7 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
             tell.move(positions)
 
     look()  # what a killed run has not told yet
-    run_until_done([each.start() for each in archives], look)
+    run_until_done([each.start for each in archives], look)
     for each in archives:
         each.check()
     return 0

@@ -62,7 +62,7 @@ def follow(spark: SparkSession, args: argparse.Namespace, records: str, fold: Fo
 
     stream = stream_of(spark, args.input, records, max_bytes=args.max_bytes)
     writer = stream.writeStream.foreachBatch(step).option("checkpointLocation", f"{output}/_checkpoint")
-    run_until_done([trigger(writer, args.every).start()])
+    run_until_done([trigger(writer, args.every).start])
     return 0
 
 

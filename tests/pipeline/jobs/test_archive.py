@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from live import OFFSETS, History, Live
 from pyspark.sql import DataFrame, SparkSession
 
@@ -20,7 +22,6 @@ CONFIG = {
     "offsets.topic.num.partitions": 2,
     "transaction.state.log.num.partitions": 2,
     "log.cleaner.backoff.ms": 50,
-    "log.cleaner.min.cleanable.ratio": 0.01,
 }
 
 
@@ -43,31 +44,48 @@ def same(left: DataFrame, right: DataFrame) -> bool:
     return one.exceptAll(other).isEmpty() and other.exceptAll(one).isEmpty()
 
 
-@pytest.fixture
-def history(tmp_path):
-    """A broker with some history, and a way to make more of it."""
-    with Broker(data_dir=tmp_path / "data", config=CONFIG) as broker:
-        live = Live(broker)
-        made = History(3)
-        made.create(live)
+class Logs:
+    """A data directory that only changes while this makes more history: its broker is down otherwise."""
 
-        def more(steps: int = 60) -> None:
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self._history = History(3)
+        self.more(first=True)
+
+    def more(self, steps: int = 60, *, first: bool = False, clean: bool = False) -> None:
+        """So many steps; `clean`: in small segments, until the cleaner has been."""
+        with Broker(data_dir=self.data, config=CONFIG) as broker, closing(Live(broker)) as live:
+            self._history.forget()
+            if first:
+                self._history.create(live)
+                producer = Producer(broker.client_config("confluent"))
+                for n in range(30):
+                    producer.produce("a3", b"%d" % n, key=b"k", partition=n % 2, headers={"h": b"\xff"})
+                assert producer.flush(30) == 0
+            if clean:
+                live.configure(OFFSETS, internal_segment_bytes="1500", min_cleanable_dirty_ratio="0.01")
             for _ in range(steps):
-                made.step(live)
+                self._history.step(live)
+            before = self.size()
+            while clean and self.size() >= before:
+                self._history.step(live)
 
-        more()
-        yield broker, live, more
-        live.close()
+    def size(self) -> int:
+        return sum(path.stat().st_size for path in self.data.glob(f"{OFFSETS}-*/*.log"))
 
 
-def test_archive_holds_what_the_logs_hold_and_grows_with_them(spark, history, tmp_path):
-    _, _, more = history
-    data, output = tmp_path / "data", tmp_path / "archive"
+@pytest.fixture
+def logs(tmp_path: Path) -> Logs:
+    return Logs(tmp_path / "data")
+
+
+def test_archive_holds_what_the_logs_hold_and_grows_with_them(spark, logs, tmp_path):
+    data, output = logs.data, tmp_path / "archive"
     for _ in range(2):
         run(spark, data, output, "--max-bytes", "4000")
         for view in (tables.offsets, tables.transactions):
             assert same(view(spark, str(data)), view(spark, str(output)))
-        more()
+        logs.more()
     latest = [commits.latest(commits.effective(tables.offsets(spark, str(path)))) for path in (data, output)]
     assert latest[0].count() > latest[1].count() / 2
     run(spark, data, output)
@@ -85,15 +103,8 @@ def follow(spark: SparkSession, source: Path, output: Path) -> None:
     assert found.count() > 50
 
 
-def test_archive_of_topics_has_their_records_as_they_are(spark, history, tmp_path):
-    broker, _, _ = history
-    data, output = tmp_path / "data", tmp_path / "archive"
-    from confluent_kafka import Producer
-
-    producer = Producer(broker.client_config("confluent"))
-    for n in range(30):
-        producer.produce("a3", b"%d" % n, key=b"k", partition=n % 2, headers={"h": b"\xff"})
-    assert producer.flush(30) == 0
+def test_archive_of_topics_has_their_records_as_they_are(spark, logs, tmp_path):
+    data, output = logs.data, tmp_path / "archive"
     run(spark, data, output, "--topics", "a*")
     assert same(tables.raw(spark, str(data), "a*"), tables.raw(spark, str(output), "a*"))
     assert tables.raw(spark, str(output), "a*").count() == 30
@@ -104,38 +115,23 @@ def test_archive_of_topics_has_their_records_as_they_are(spark, history, tmp_pat
     )
 
 
-def test_what_went_before_the_archive_and_what_it_was_not_waited_for_are_different_gaps(spark, history, tmp_path):
-    _, live, more = history
-    data, output = tmp_path / "data", tmp_path / "archive"
-    live.configure(OFFSETS, internal_segment_bytes="1500")
+def test_what_went_before_the_archive_and_what_it_was_not_waited_for_are_different_gaps(spark, logs, tmp_path):
+    data, output = logs.data, tmp_path / "archive"
 
-    def clean() -> None:
-        more()
-        before = size(data)
-        more(5)
-        while size(data) >= before:
-            more(1)
+    def reasons(path: Path) -> set[str]:
+        return {row["reason"] for row in tables.coverage(spark, str(path), "offsets").where("missing").collect()}
 
-    clean()
+    logs.more(clean=True)
     run(spark, data, output)
-    gaps = tables.coverage(spark, str(output), "offsets").where("missing")
-    assert {row["reason"] for row in gaps.collect()} == {"before"}
-    clean()
-    clean()
+    assert reasons(output) == {"before"}
+    logs.more(clean=True)
     run(spark, data, output)
-    gaps = tables.coverage(spark, str(output), "offsets").where("missing")
-    assert {row["reason"] for row in gaps.collect()} == {"before", "unwaited"}
-    assert {row["reason"] for row in tables.coverage(spark, str(data), "offsets").where("missing").collect()} == {
-        "removed"
-    }
+    assert reasons(output) == {"before", "unwaited"}
+    assert reasons(data) == {"removed"}
 
 
-def size(data: Path) -> int:
-    return sum(path.stat().st_size for path in data.glob(f"{OFFSETS}-*/*.log"))
-
-
-def test_files_of_a_micro_batch_that_was_killed_are_removed(spark, history, tmp_path):
-    data, output = tmp_path / "data", tmp_path / "archive"
+def test_files_of_a_micro_batch_that_was_killed_are_removed(spark, logs, tmp_path):
+    data, output = logs.data, tmp_path / "archive"
     run(spark, data, output)
     kept = sorted(output.glob("offsets/*/*/*.parquet"))
     left = kept[0].with_name("part-00099-killed.c000.snappy.parquet")
@@ -145,8 +141,8 @@ def test_files_of_a_micro_batch_that_was_killed_are_removed(spark, history, tmp_
     assert all(path.exists() for path in kept)
 
 
-def test_archive_of_an_archive_is_refused(spark, history, tmp_path):
-    run(spark, tmp_path / "data", tmp_path / "archive")
+def test_archive_of_an_archive_is_refused(spark, tmp_path):
+    (tmp_path / "archive" / "offsets").mkdir(parents=True)
     with pytest.raises(PipelineError, match="is an archive already"):
         run(spark, tmp_path / "archive", tmp_path / "other")
 
