@@ -3,8 +3,8 @@
 decode   one process, one core, files in the page cache, CRCs checked: records a second of CPU time; best of three
 process  the same as a whole process, start included, beside Apache Kafka's kafka-dump-log --offsets-decoder on the same
          segments; needs Java, and the jars in --kafka-libs or in KAFKA_LIBS
-spark    all columns of the view into a sink that keeps nothing, local[2], best of two behind one that warms it up; CPU time is that of
-         the JVM and the Python workers together
+spark    all columns of the view into a sink that keeps nothing, local[2], best of two after one for warmth; the CPU
+         time is that of the JVM and the Python workers
 
 Each counts the rows it has seen, and they must be all.
 """
