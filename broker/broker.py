@@ -342,6 +342,7 @@ class Broker:
         self.alarm_moved = self._alarms[0][0] == due_ms or self.alarm_moved
 
     alarm_moved = False  # the server has to look at next_alarm_ms again
+    expects_more = False  # somebody goes step by step, and the next step follows: the server may look out for it
 
     @property
     def next_alarm_ms(self) -> int | None:

@@ -19,9 +19,9 @@ from protocol.record_batch import ABORT, COMMIT, HEADER, HEADER_BYTES, TRANSACTI
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
     from broker.journal import Journal
     from broker.metadata import ClusterMetadata, Topic, TopicPartition
+    from storage.env import Env
     from storage.log import Log
 
 SNAPSHOT_EVERY_BYTES: Final = 16 * 1024 * 1024  # bounds what a start after a crash has to read again
@@ -33,6 +33,15 @@ class Waiter(Protocol):
 
     def poll(self) -> None:
         """Look again: there may be more, or the partition is gone."""
+
+
+class Host(Protocol):
+    """What a partition needs of the broker around it."""
+
+    @property
+    def env(self) -> Env: ...
+    @property
+    def metadata(self) -> ClusterMetadata: ...
 
 
 class Partition:
@@ -63,7 +72,7 @@ class Partition:
 
     journal: Journal  # of the log: whoever opens the partition sets it
 
-    def __init__(self, topic: Topic, index: int, log: Log, broker: Broker) -> None:
+    def __init__(self, topic: Topic, index: int, log: Log, broker: Host) -> None:
         self.index = index
         self.log = log
         self._leader = -1
@@ -264,7 +273,9 @@ class Partition:
 
     def reload(self) -> None:
         """A write has failed and the log was cut back: forget what the lost batches had changed."""
-        self._producers, self._producers_before = None, self._producers or self._producers_before
+        if self._producers is not None:
+            self._producers_before = self._producers
+        self._producers = None
         self._files.remove_after(self.log.end_offset)
         self.high_watermark = min(self.high_watermark, self.log.end_offset)
         self.log.set_leader_epoch(self.info.leader_epoch)  # its start may have been cut off

@@ -48,7 +48,7 @@ class Server:
             call_soon=lambda call: self.loop.call_soon(self._turn, call),
             start_sync=self._sync,
         )
-        self._spin = Spin(self.loop.call_soon)
+        self._spin = Spin(self.loop.call_soon, env.clock.monotonic_ms)
         self.stopping = asyncio.Event()
         self._servers: dict[Node, list[asyncio.Server]] = {}
         self._control: Control | None = None
@@ -127,7 +127,9 @@ class Server:
     def _turn(self, end_turn: Any) -> None:
         end_turn()
         self._after_turn()
-        self._spin.turn_ended()
+        if self.broker.expects_more:
+            self.broker.expects_more = False
+            self._spin.turn_ended()
 
     def _after_turn(self) -> None:
         broker = self.broker

@@ -8,19 +8,22 @@ from typing import Final
 LOOKS: Final = 20  # of the loop, 2 to 3 µs each, after a turn
 MOST_TRUST: Final = 8
 TURNS_A_TRIAL: Final = 16
+LONGEST_MS: Final = 1  # that all looks take, unless others get the processor: then it is theirs
 
 
 class Spin:
     """Keeps the loop awake for a moment after a turn, as long as the next one mostly comes within it.
 
-    Who waits for an answer before it asks again is answered sooner by some 50 µs; where nothing ever comes in time, be
-    it that clients take longer or that they need the processor, this looks after one turn of sixteen only.
+    For the steps of a transaction, each of which waits for the answer to the one before. Where nothing ever comes in
+    time, be it that clients take longer or that they need the processor, this looks after one turn of sixteen only.
     """
 
-    __slots__ = ("_call_soon", "_left", "_looking", "_trust", "_turns")
+    __slots__ = ("_began_ms", "_call_soon", "_left", "_looking", "_monotonic_ms", "_trust", "_turns")
 
-    def __init__(self, call_soon: Callable[[Callable[[], None]], object]) -> None:
+    def __init__(self, call_soon: Callable[[Callable[[], None]], object], monotonic_ms: Callable[[], int]) -> None:
         self._call_soon = call_soon  # in the next iteration of the loop
+        self._monotonic_ms = monotonic_ms
+        self._began_ms = 0
         self._left = 0
         self._looking = False
         self._trust = 0
@@ -28,15 +31,16 @@ class Spin:
 
     def turn_ended(self) -> None:
         """Begin to look, or go on."""
-        if self._looking and self._trust < MOST_TRUST:
-            self._trust += 1  # it came while we looked
         self._turns += 1
         if self._looking:
-            self._left = LOOKS
+            self._judge(came=True)
         elif self._trust or self._turns % TURNS_A_TRIAL == 0:
             self._looking = True
-            self._left = LOOKS
             self._call_soon(self._look)
+        else:
+            return
+        self._left = LOOKS
+        self._began_ms = self._monotonic_ms()
 
     def _look(self) -> None:
         self._left -= 1
@@ -44,5 +48,12 @@ class Spin:
             self._call_soon(self._look)
             return
         self._looking = False
-        if self._trust:
-            self._trust -= 1
+        self._judge(came=False)
+
+    def _judge(self, *, came: bool) -> None:
+        if self._monotonic_ms() - self._began_ms > LONGEST_MS:
+            self._trust = 0
+        elif came:
+            self._trust = min(self._trust + 1, MOST_TRUST)
+        else:
+            self._trust = max(self._trust - 1, 0)

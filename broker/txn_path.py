@@ -108,6 +108,7 @@ class TxnPath:
                 pass  # refused, or not what it looks like: the general handler has the words for it
             if served:
                 self._broker.metrics.counts[api_key] += 1
+                self._broker.expects_more = True
                 return
         self._dispatch(connection, data, position, stop, api_key, api_version, correlation_id)
 

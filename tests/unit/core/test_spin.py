@@ -8,7 +8,8 @@ class Loop:
 
     def __init__(self):
         self.ready = []
-        self.spin = Spin(self.ready.append)
+        self.now_ms = 0
+        self.spin = Spin(self.ready.append, lambda: self.now_ms)
 
     def iterate(self):
         calls, self.ready[:] = self.ready[:], []
@@ -72,4 +73,15 @@ def test_spin_that_is_never_answered_stops_after_as_many_as_it_trusts():
 def test_spin_at_rest_leaves_the_loop_asleep():
     loop = Loop()
     loop.trusted()
+    assert loop.run_dry() == 0
+
+
+def test_spin_while_others_need_the_processor_stops_at_once():
+    loop = Loop()
+    loop.trusted()
+    loop.spin.turn_ended()
+    loop.now_ms += 2
+    loop.spin.turn_ended()  # it came while we looked, and waited for the processor
+    loop.run_dry()
+    loop.spin.turn_ended()
     assert loop.run_dry() == 0
