@@ -24,7 +24,7 @@ from random import Random
 from typing import IO
 
 from confluent_kafka import KafkaException
-from copy_kit import BEGUN, FENCED, IDLE, REFUSED
+from copy_kit import BEGUN, FENCED, IDLE, OFFSETS, REFUSED
 from copy_records import GROUP, LIMIT_S, PARTITIONS, SOURCE, TARGET, Records
 
 from momus import Broker
@@ -131,7 +131,7 @@ class Figures:
         return (
             f"seed {self.seed}: {self.records} records once and in order in {self.seconds:.0f} s; {self.transactions} "
             f"transactions; killed inside one: processes {self.killed} ({where}), broker {self.broker_killed}; "
-            f"{self.missed} more deaths outside; {self.zombies} zombies; {self.refused} transactions refused and "
+            f"{self.missed} more deaths outside; {self.zombies} zombies refused; {self.refused} transactions refused and "
             f"aborted, {self.gave_up} times a producer was fenced or gave up"
         )
 
@@ -190,7 +190,7 @@ class Run:
         return self.figures
 
     def _be_a_zombie(self, number: int) -> bool:
-        """Whether a worker was stopped in a transaction; the others have its partitions when it goes on."""
+        """Whether a worker that was stopped in a transaction, and whose partitions others have now, was refused."""
         worker = self.workers[number]
         if worker.step != BEGUN or not worker.pause():
             return False
@@ -200,9 +200,16 @@ class Run:
             assert time.monotonic() < end_s, "a member that is silent is not expelled"
             time.sleep(0.1)
         time.sleep(self.rng.uniform(0.5, 1.0))
+        end_s = time.monotonic() + LIMIT_S
+        accepted = worker.steps[OFFSETS]
         worker.process.send_signal(signal.SIGCONT)
-        self.figures.zombies += 1
-        return True
+        while worker.look() and worker.step == BEGUN:
+            assert time.monotonic() < end_s, "a zombie is told nothing"
+            time.sleep(0.02)
+        # what it had asked for before it was stopped may be accepted: then the others wait for its transaction
+        refused = worker.steps[OFFSETS] == accepted
+        self.figures.zombies += refused
+        return refused
 
     def _kill(self, victim: int, inside: list[bool]) -> bool:
         """Whether it died inside a transaction."""
