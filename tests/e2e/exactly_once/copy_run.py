@@ -131,8 +131,8 @@ class Figures:
         return (
             f"seed {self.seed}: {self.records} records once and in order in {self.seconds:.0f} s; {self.transactions} "
             f"transactions; killed inside one: processes {self.killed} ({where}), broker {self.broker_killed}; "
-            f"{self.missed} more deaths outside; {self.zombies} zombies refused; {self.refused} transactions refused and "
-            f"aborted, {self.gave_up} times a producer was fenced or gave up"
+            f"{self.missed} more deaths outside; {self.zombies} zombies refused; {self.refused} transactions aborted, "
+            f"{self.gave_up} times a producer was fenced or gave up"
         )
 
 
