@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+import pyspark
 import pytest
 from pyspark.sql import functions as F
 
@@ -31,14 +32,17 @@ def test_workers_are_this_python_and_find_the_pipeline(spark):
     def looked_up(_):
         import sys
 
+        import pyspark
+
         import pipeline.schema
 
-        return f"{sys.executable} {pipeline.schema.__file__}"
+        return f"{sys.executable} {pipeline.schema.__file__} {pyspark.__file__}"
 
     (row,) = spark.range(1).select(looked_up("id")).collect()
-    executable, module = row[0].split(" ")
+    executable, module, spark_module = row[0].split(" ")
     assert os.path.realpath(executable) == os.path.realpath(sys.executable)
     assert module == str(sessions.ROOT / "pipeline" / "schema.py")
+    assert spark_module == pyspark.__file__  # and not the same in a zip, which is compiled each time anew
 
 
 def test_connector_and_source_are_on_board(spark):
