@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -71,7 +71,11 @@ class Logs:
                 self._history.step(live)
 
     def size(self) -> int:
-        return sum(path.stat().st_size for path in self.data.glob(f"{OFFSETS}-*/*.log"))
+        found = 0
+        for path in self.data.glob(f"{OFFSETS}-*/*.log"):
+            with suppress(FileNotFoundError):  # the cleaner has been faster
+                found += path.stat().st_size
+        return found
 
 
 @pytest.fixture
@@ -110,7 +114,9 @@ def test_archive_of_topics_has_their_records_as_they_are(spark, logs, tmp_path):
     assert tables.raw(spark, str(output), "a*").count() == 30
     places = ["log", "offset", "producer_id", "control"]
     assert same(
-        tables.raw(spark, str(data)).where("topic not like 'b%'").select(*places),
+        tables.raw(spark, str(data))
+        .where("topic in ('a3', '__consumer_offsets', '__transaction_state')")
+        .select(*places),
         tables.raw(spark, str(output)).select(*places),
     )
 

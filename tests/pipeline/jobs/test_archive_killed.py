@@ -101,7 +101,7 @@ def log_rows(spark: SparkSession, path: Path) -> int:
     return tables.offsets(spark, str(path)).count()
 
 
-@pytest.mark.timeout(1500)  # a Spark starts eleven times
+@pytest.mark.timeout(2400)  # a Spark starts eleven times
 def test_archive_killed_ten_times_ahead_of_the_cleaner_has_every_commit_once(spark, tmp_path):
     rng = random.Random(7)
     data, output = tmp_path / "data", tmp_path / "archive"
@@ -111,7 +111,7 @@ def test_archive_killed_ten_times_ahead_of_the_cleaner_has_every_commit_once(spa
         writer = Writer(live, rng)
         job = Job(data, output, tmp_path / "job.log", broker.bootstrap_servers)
         for _ in range(KILLS):
-            job.run_and_kill(lambda: writer.write(5), rng.randint(1, 3))
+            job.run_and_kill(lambda: writer.write(5), rng.randint(1, 2))
         writer.write(100)
         job.finish()
         told = live.committed("archive")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,7 +42,11 @@ def snapshot(live: Live, data: Path, path: Path, histories: list[History]) -> St
 
 
 def log_bytes(data: Path) -> int:
-    return sum(path.stat().st_size for path in data.glob(f"{OFFSETS}-*/*.log"))
+    found = 0
+    for path in data.glob(f"{OFFSETS}-*/*.log"):
+        with suppress(FileNotFoundError):  # the cleaner has been faster
+            found += path.stat().st_size
+    return found
 
 
 def play(live: Live, histories: list[History]) -> None:
