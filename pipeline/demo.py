@@ -29,7 +29,7 @@ def steps(folder: Path, source: str, target: str) -> list[tuple[str, list[str]]]
     """Every job with its words; source and target are brokers' addresses."""
     data, archive = str(folder / "data"), str(folder / "archive")
     return [
-        ("archive", ["--input", data, "--output", archive, "--topics", "*", "--bootstrap-server", source]),
+        ("archive", ["--input", data, "--output", archive, "--topics", "[!_]*", "--bootstrap-server", source]),
         ("offsets", ["--input", archive, "--output", str(folder / "offsets")]),
         ("lag", ["--input", data, "--output", str(folder / "lag")]),
         ("audit", ["--input", data, "--output", str(folder / "audit")]),
