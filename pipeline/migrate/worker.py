@@ -207,22 +207,19 @@ def _read(consumer: Consumer, place: tuple[str, int], begin: int, end: int | Non
         return
     last = None if end is None else end - 1
     consumer.assign([TopicPartition(*place, begin)])
-    try:
-        while True:
-            messages = consumer.consume(1000, timeout=WAIT_S)
-            if not messages:
-                raise RuntimeError(f"{place[0]}-{place[1]}: the target does not answer")
-            for message in messages:
-                error = message.error()
-                if error is not None:
-                    if error.name() == "_PARTITION_EOF":
-                        return
-                    raise KafkaException(error)
-                yield message
-                if message.offset() == last:
+    while True:
+        messages = consumer.consume(1000, timeout=WAIT_S)
+        if not messages:
+            raise RuntimeError(f"{place[0]}-{place[1]}: the target does not answer")
+        for message in messages:
+            error = message.error()
+            if error is not None:
+                if error.name() == "_PARTITION_EOF":
                     return
-    finally:
-        consumer.unassign()
+                raise KafkaException(error)
+            yield message
+            if message.offset() == last:
+                return
 
 
 def comparer(client: Mapping[str, Any]) -> Callable[[Iterable[Row]], Iterator[Compared]]:
