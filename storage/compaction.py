@@ -148,20 +148,37 @@ def _clean_group(log: Log, plan: Plan, group: list[Segment]) -> Generator[None, 
             files.remove(path)
         return still_there
     try:
-        _swap(log, cleaned, group, at)
+        return (yield from _swap(log, cleaned, group))
     except OSError as error:
         raise log.give_up(f"could not swap in a compacted segment: {error}") from error
-    return True
 
 
-def _swap(log: Log, cleaned: Segment, group: list[Segment], at: int) -> None:
+class _Directory:
+    """The names in a directory, to be synced beside the loop: a busy disk takes a tenth of a second for it."""
+
+    def __init__(self, files: Files, path: str) -> None:
+        self._files = files
+        self._path = path
+
+    def sync(self) -> None:
+        self._files.sync_dir(self._path)
+
+
+def _swap(log: Log, cleaned: Segment, group: list[Segment]) -> Generator[None, None, bool]:
     files = log.env.files
     swap = cleaned.stem + LOG_SUFFIX + SWAP_SUFFIX
     cleaned.file.close()
+    files.rename(cleaned.file.path, swap)
+    synced = files.start_sync(_Directory(files, log.directory))
+    while not synced():
+        yield
+    at = log.segments.index(group[0]) if group[0] in log.segments else len(log.segments)
+    if log.broken or log.segments[at : at + len(group)] != group:  # taken away meanwhile
+        if files.exists(swap):
+            files.remove(swap)
+        return False
     for segment in group:
         segment.file.retire()
-    files.rename(cleaned.file.path, swap)
-    files.sync_dir(log.directory)
     for segment in group[1:]:  # upwards: what a crash leaves are later records, never older ones alone
         remove_segment(files, log.directory, segment.base_offset)
     files.rename(swap, cleaned.stem + LOG_SUFFIX)
@@ -169,6 +186,7 @@ def _swap(log: Log, cleaned: Segment, group: list[Segment], at: int) -> None:
     cleaned.max_bytes = log.config.segment_bytes
     cleaned.save_index(final=True)
     log.segments[at : at + len(group)] = [cleaned]
+    return True
 
 
 def finish_swap(files: Files, directory: str, name: str) -> None:

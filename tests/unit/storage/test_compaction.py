@@ -341,6 +341,25 @@ def test_cut_during_a_pass_wins(log):
     assert reopened(log.env, CONFIG).end_offset == 3
 
 
+@pytest.mark.parametrize("take_away", [lambda log: log.retain(NOW), lambda log: log.delete()], ids=["retention", "end"])
+def test_segments_that_go_while_their_successors_name_is_synced_stay_gone(log, take_away, monkeypatch):
+    files = log.env.files
+    for n in range(12):
+        put(log, (b"k%d" % (n % 3), b"v%d" % n))
+    fill_up(log)
+    steps = log.clean(NOW)
+    monkeypatch.setattr(files, "start_sync", lambda file: iter([False, True]).__next__)
+    while not any(name.endswith(".swap") for name in files.listdir(DIRECTORY)):
+        next(steps)
+    log.log_start_offset = log.segments[-1].base_offset
+    take_away(log)
+    for _ in steps:
+        pass
+    assert len(log.segments) == 1 or log.broken
+    assert not any(name.endswith((".swap", ".cleaned")) for name in files.listdir(DIRECTORY))
+    assert not log.broken or "deleted" in log.broken
+
+
 def test_slice_cut_before_a_pass_still_reads_the_old_bytes(log):
     for n in range(12):
         put(log, (b"k", b"v%d" % n))
