@@ -8,7 +8,7 @@ LISTEN ?= 127.0.0.1:9092
 DATA ?= ./data
 CRASH_ROUNDS ?= 200
 
-.PHONY: serve test lint pytest test-java test-pipeline pipeline-demo bench crash exactly-once e2e-java clean
+.PHONY: serve test lint pytest test-java test-pipeline pipeline-demo bench crash exactly-once e2e-java compiled test-compiled clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
@@ -38,6 +38,18 @@ pipeline-demo: $(VENV)/.spark
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks $(ARGS)
+
+# Optional: a copy of the project in build/compiled in which the serving path is compiled by mypyc; needs a C compiler.
+compiled: $(VENV)/.dev
+	$(BIN)/python tools/compiled.py build/compiled
+
+# What runs against whole brokers, on that build. Left out is what hands a class something that only looks like a broker or a
+# connection: compiled ones refuse it.
+test-compiled: compiled
+	cd build/compiled && $(abspath $(BIN))/python -m pytest -n 2 --dist worksteal -m "not java and not spark" \
+	  --ignore tests/property/test_producers_model.py --ignore tests/property/test_transactions_model.py \
+	  --deselect tests/crash/test_log_failures.py::test_power_cut_at_any_operation_loses_nothing_that_was_synced \
+	  tests/property tests/crash tests/simulation tests/conformance tests/e2e tests/unit/storage $(ARGS)
 
 # The long form of the crash tests: kill -9 under load, again and again.
 crash: $(VENV)/.dev

@@ -7,6 +7,7 @@ median of those: the machine's speed drifts, and the load generator shares its c
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import statistics
 import subprocess
@@ -102,8 +103,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--flush", default="os", choices=("memory", "os", "fsync"))
     options = parser.parse_args()
+    found = importlib.util.find_spec("broker.connection")
+    build = "pure Python" if found is None or (found.origin or "").endswith(".py") else "compiled"
     for peer in options.peer or ["kfake"]:
-        print(f"\n| scenario | momus --flush {options.flush} | {peer} | ratio |\n|---|---|---|---|")
+        print(f"\n| scenario | momus --flush {options.flush}, {build} | {peer} | ratio |\n|---|---|---|---|")
         for scenario in SCENARIOS:
             if options.only and not scenario.name.startswith(tuple(options.only)):
                 continue

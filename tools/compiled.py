@@ -1,0 +1,102 @@
+"""Makes the compiled build: a copy of the project in which the modules on the serving path are C extensions.
+
+    python tools/compiled.py [FOLDER]       build/compiled unless told otherwise
+
+Needs a C compiler, mypy (whose wheel brings mypyc) and setuptools. The sources are the same; whatever is run in the
+folder runs the compiled modules: `cd build/compiled && python -m momus serve`, `python -m pytest tests/unit`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+COPIED = ("protocol", "storage", "broker", "momus", "pipeline", "benchmarks", "examples", "tests")
+# What a request passes through. Not storage.env: a subclass of random.Random cannot be compiled.
+MODULES = (
+    "broker/backlog.py",
+    "broker/broker.py",
+    "broker/commit_path.py",
+    "broker/connection.py",
+    "broker/consume_path.py",
+    "broker/coordinator/aborted.py",
+    "broker/coordinator/columns.py",
+    "broker/coordinator/commit_batch.py",
+    "broker/coordinator/offsets.py",
+    "broker/coordinator/pending_offsets.py",
+    "broker/coordinator/placement.py",
+    "broker/coordinator/producer_table.py",
+    "broker/coordinator/producers.py",
+    "broker/coordinator/provenance.py",
+    "broker/coordinator/result.py",
+    "broker/coordinator/runtime.py",
+    "broker/coordinator/shard.py",
+    "broker/coordinator/transaction.py",
+    "broker/coordinator/transaction_rules.py",
+    "broker/coordinator/transactions.py",
+    "broker/incoming_batch.py",
+    "broker/journal.py",
+    "broker/metadata.py",
+    "broker/metrics.py",
+    "broker/partition.py",
+    "broker/partitions.py",
+    "broker/produce_path.py",
+    "broker/record_rules.py",
+    "broker/record_scan.py",
+    "broker/request_bytes.py",
+    "broker/router.py",
+    "broker/txn_add_path.py",
+    "broker/txn_coordinator.py",
+    "broker/txn_gate.py",
+    "broker/txn_offsets_path.py",
+    "broker/txn_path.py",
+    "protocol/record.py",
+    "protocol/record_batch.py",
+    "storage/disk.py",
+    "storage/epochs.py",
+    "storage/index.py",
+    "storage/log.py",
+    "storage/log_writer.py",
+    "storage/segment.py",
+)
+
+
+def copy(folder: Path) -> None:
+    """The project as it is, without anything built."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    ignored = shutil.ignore_patterns("__pycache__", "target", "*.so")
+    for name in COPIED:
+        shutil.copytree(REPOSITORY / name, folder / name, ignore=ignored)
+    for path in REPOSITORY.iterdir():
+        if path.is_file():
+            shutil.copy(path, folder)
+
+
+def build(folder: Path) -> None:
+    """Compile in the folder."""
+    from mypyc.build import mypycify
+    from setuptools import Distribution
+
+    os.chdir(folder)
+    sys.path.insert(0, str(folder))
+    extensions = mypycify(list(MODULES), opt_level="1", debug_level="0")
+    command = Distribution({"name": "momus", "ext_modules": extensions}).get_command_obj("build_ext")
+    command.inplace = True
+    command.ensure_finalized()
+    command.run()
+    shutil.rmtree(folder / "build", ignore_errors=True)
+
+
+def main() -> None:
+    """Build into the folder named on the command line."""
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else REPOSITORY / "build" / "compiled").resolve()
+    copy(folder)
+    build(folder)
+
+
+if __name__ == "__main__":
+    main()
