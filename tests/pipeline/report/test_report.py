@@ -133,8 +133,8 @@ def test_report_in_a_browser_is_drawn_without_an_error_in_any_light_and_width(te
 def test_browser_page_that_fails_or_fetches_is_noticed():
     broken = look("<html><body><script>throw new Error('broken')</script></body></html>")
     assert "broken" in broken.console[0]
-    fetching = look("<html><body><link rel='stylesheet' href='file:///no/such.css'></body></html>")
-    assert fetching.probe["fetched"] or fetching.console
+    fetching = look("<html><body><img src='http://127.0.0.1:1/absent.png'></body></html>")
+    assert fetching.probe["fetched"] == ["http://127.0.0.1:1/absent.png"]
 
 
 def made(**changes: Any) -> Figures:
