@@ -35,8 +35,10 @@ class Stage(NamedTuple):
     log_bytes: int
 
 
-def snapshot(live: Live, data: Path, path: Path, histories: list[History]) -> Stage:
+def snapshot(broker: Broker, live: Live, data: Path, path: Path, histories: list[History]) -> Stage:
+    """Ask, stop, copy, so that nothing is cleaned meanwhile; the broker is down then."""
     found = live.committed(*(group for history in histories for group in history.groups))
+    broker.stop()
     shutil.copytree(data, path)
     return Stage(path, found, log_bytes(path))
 
@@ -47,6 +49,14 @@ def log_bytes(data: Path) -> int:
         with suppress(FileNotFoundError):  # the cleaner has been faster
             found += path.stat().st_size
     return found
+
+
+def again(broker: Broker, live: Live, histories: list[History]) -> Live:
+    live.close()
+    broker.start()
+    for history in histories:
+        history.forget()
+    return Live(broker)
 
 
 def play(live: Live, histories: list[History]) -> None:
@@ -71,27 +81,19 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Stage]:
             OFFSETS, internal_segment_bytes="4000", max_message_bytes="300", min_compaction_lag_ms=FOREVER_MS
         )
         play(live, histories)
-        for kill in (broker.kill, broker.stop):
-            kill()
-            broker.start()
-            live.close()
-            live = Live(broker)
-            for history in histories:
-                history.forget()
+        for end in (broker.kill, broker.stop):
+            end()
+            live = again(broker, live, histories)
             play(live, histories)
-        found["before"] = snapshot(live, data, root / "before", histories)
+        found["before"] = snapshot(broker, live, data, root / "before", histories)
+        live = again(broker, live, histories)
         live.configure(OFFSETS, min_compaction_lag_ms="0")
         while log_bytes(data) > found["before"].log_bytes / 2:
             live.committed(*histories[0].groups)
-        found["after"] = snapshot(live, data, root / "after", histories)
-        broker.kill()
-        broker.start()
-        live.close()
-        live = Live(broker)
-        for history in histories:
-            history.forget()
+        found["after"] = snapshot(broker, live, data, root / "after", histories)
+        live = again(broker, live, histories)
         play(live, histories)
-        found["later"] = snapshot(live, data, root / "later", histories)
+        found["later"] = snapshot(broker, live, data, root / "later", histories)
         live.close()
     return found
 
