@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from source_broker import PARTITIONS, commit, committed, config, fill, make_topics, read, settings
 
 from momus import Broker
@@ -97,6 +97,8 @@ def test_migrate_everything_is_equal_and_proven(spark, source, target, tmp_path)
 
 def test_migrate_task_killed_in_the_middle_is_resumed_without_a_double(spark, source, target, tmp_path):
     def dying(rows):
+        from confluent_kafka import Consumer, TopicPartition  # they cannot be pickled
+
         for n, row in enumerate(rows):
             if n == 300:
                 look = Consumer({"bootstrap.servers": target, "group.id": "look", "log_level": 0})
