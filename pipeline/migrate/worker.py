@@ -208,10 +208,11 @@ def _read(consumer: Consumer, place: tuple[str, int], begin: int, end: int | Non
     last = None if end is None else end - 1
     consumer.assign([TopicPartition(*place, begin)])
     while True:
-        messages = consumer.consume(1000, timeout=WAIT_S)
-        if not messages:
+        first = consumer.poll(WAIT_S)
+        if first is None:
             raise RuntimeError(f"{place[0]}-{place[1]}: the target does not answer")
-        for message in messages:
+        # What is there already: with a timeout, consume would wait it out for the last of a thousand messages.
+        for message in [first, *consumer.consume(999, timeout=0)]:
             error = message.error()
             if error is not None:
                 if error.name() == "_PARTITION_EOF":
