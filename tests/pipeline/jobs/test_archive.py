@@ -67,9 +67,11 @@ class Logs:
                 live.configure(OFFSETS, internal_segment_bytes="1500", min_cleanable_dirty_ratio="0.01")
             for _ in range(steps):
                 self._history.step(live)
-            before = self.size()
-            while clean and self.size() >= before:
+            most, size = 0, self.size()
+            while clean and size >= most:
+                most = size
                 self._history.step(live)
+                size = self.size()
 
     def size(self) -> int:
         found = 0
@@ -127,7 +129,8 @@ def test_what_went_before_the_archive_and_what_it_was_not_waited_for_are_differe
     logs.more(clean=True)
     run(spark, data, output)
     assert reasons(output) == {"before"}
-    logs.more(clean=True)
+    for _ in range(2):  # the second time, the cleaner begins with what the first has left
+        logs.more(clean=True)
     run(spark, data, output)
     assert reasons(output) == {"before", "unwaited"}
     assert reasons(data) == {"removed"}
