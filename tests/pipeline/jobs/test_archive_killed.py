@@ -57,7 +57,7 @@ class Job:
     """`momus pipeline archive` in processes of its own."""
 
     def __init__(self, data: Path, output: Path, log: Path, address: str) -> None:
-        words = f"--master local[2] --conf spark.driver.memory=1g --max-bytes 20000 --bootstrap-server {address}"
+        words = f"--master local[2] --conf spark.driver.memory=1g --bootstrap-server {address}"
         self._command = [sys.executable, "-m", "momus", "pipeline", "archive", *words.split()]
         self._command += ["--input", str(data), "--output", str(output)]
         self._planned, self._log = output / "_checkpoint" / "offsets" / "offsets", log
@@ -89,7 +89,12 @@ class Job:
 
     def _start(self) -> subprocess.Popen[bytes]:
         with self._log.open("ab") as log:
-            return subprocess.Popen([*self._command, "--every", "0.05"], stdout=log, stderr=log, start_new_session=True)
+            return subprocess.Popen(
+                [*self._command, "--every", "0.05", "--max-bytes", "20000"],
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
 
     def finish(self) -> None:
         """Once over what is left."""
