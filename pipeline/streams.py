@@ -22,8 +22,13 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 LOOK_S: Final = 1  # between two looks at a query's progress
-# Spark gives the Python worker of a source ten seconds to start and has no setting for it; a busy machine needs more.
-TOO_SLOW: Final = "Python worker failed to connect back"
+# Failures of Spark's own that pass; a query goes on from its checkpoint. The Python worker of a source has ten seconds
+# to start, without a setting, and a busy machine needs more; a task is sent while another query changes a shared map.
+PASSING: Final = (
+    "Python worker failed to connect back",
+    "java.io.OptionalDataException",
+    "java.util.ConcurrentModificationException",
+)
 TRIES: Final = 10
 
 
@@ -88,7 +93,7 @@ def run_until_done(starts: Sequence[Callable[[], StreamingQuery]], look: Callabl
                 error = queries[at].exception()
                 if error is None:
                     del running[at]
-                elif TOO_SLOW in str(error) and running[at]:
+                elif running[at] and any(failure in str(error) for failure in PASSING):
                     running[at] -= 1
                     queries[at] = starts[at]()
                 else:

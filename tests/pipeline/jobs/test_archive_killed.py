@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from momus import Broker
 from pipeline import tables
+from pipeline.streams import PASSING
 
 KILLS = 10
 CONFIG = {
@@ -28,8 +29,6 @@ CONFIG = {
     "archive.retain.group": "archive",
 }
 PAUSE_S = 0.05  # a writer that never rests leaves nothing of two cores for a Spark that starts
-# A machine that is busy with other things: Spark gives a Python worker ten seconds to start, and has no setting for it.
-TOO_SLOW = "Python worker failed to connect back"
 MOST_COMMITS = 6_000  # in one life of the job: then it does nothing at all
 
 
@@ -78,7 +77,7 @@ class Job:
                     return
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(PAUSE_S)
-                    assert TOO_SLOW in self._log.read_text()
+                    assert passes(self._log.read_text())
                     self._log.unlink()
                     process = self._start()
             pytest.fail(f"no micro-batch {goal}: {self._log.read_text()}")
@@ -99,7 +98,12 @@ class Job:
     def finish(self) -> None:
         """Once over what is left."""
         while (done := subprocess.run(self._command, capture_output=True, text=True, timeout=600)).returncode:
-            assert TOO_SLOW in done.stderr, done.stderr
+            assert passes(done.stderr), done.stderr
+
+
+def passes(said: str) -> bool:
+    """Whether the job ended, all its tries used up, for what a busy machine does to Spark."""
+    return any(failure in said for failure in PASSING)
 
 
 def log_rows(spark: SparkSession, path: Path) -> int:
