@@ -73,7 +73,10 @@ def migrate(
     groups: bool = True,
 ) -> dict[str, Any]:
     """The proof of a migration, as JSON has it. Errors: PipelineError: it was refused."""
-    topics = plan.chosen(plan.topics_of(plan.metadata_values(tables.raw(spark, path, plan.METADATA), path)), patterns)
+    described = plan.topics_of(plan.metadata_values(tables.raw(spark, path, plan.METADATA), path))
+    if not described and tables.is_archive(path):
+        raise PipelineError(f"{path} lacks the log of the metadata: archive --topics '*' copies it with all others")
+    topics = plan.chosen(described, patterns)
     if not topics:
         raise PipelineError(f"{path} has no topic {' '.join(patterns)}")
     raw = tables.raw(spark, path, patterns[0] if len(patterns) == 1 else "*").where(F.col("topic").isin(list(topics)))

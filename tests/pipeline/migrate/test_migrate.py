@@ -17,6 +17,7 @@ from source_broker import PARTITIONS, commit, committed, config, fill, make_topi
 from momus import Broker
 from pipeline import tables
 from pipeline.errors import PipelineError
+from pipeline.jobs import archive
 from pipeline.jobs import migrate as job
 from pipeline.migrate import plan, worker
 
@@ -62,17 +63,26 @@ def target() -> Iterator[str]:
         assert broker.log == ""
 
 
-def migrated(spark: Any, source: Source, target: str, output: Path, *words: str) -> tuple[int, dict[str, Any]]:
+def parsed(module: Any, directory: Path, output: Path, *words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    job.add_arguments(parser)
-    args = parser.parse_args(["-b", target, "-X", "log_level=0", *words])
-    args.input, args.output = str(source.directory), str(output)
-    code = job.run(spark, args)
+    module.add_arguments(parser)
+    args = parser.parse_args(words)
+    args.input, args.output, args.format = str(directory), str(output), "parquet"
+    return args
+
+
+def migrated(spark: Any, directory: Path, target: str, output: Path, *words: str) -> tuple[int, dict[str, Any]]:
+    code = job.run(spark, parsed(job, directory, output, "-b", target, "-X", "log_level=0", *words))
     return code, json.loads(output.read_text())
 
 
+def of_logs(proof: dict[str, Any]) -> tuple[Any, Any]:
+    """What a proof says of records and groups, whatever the source and the target were called."""
+    return proof["partitions"], proof["groups"]
+
+
 def test_migrate_everything_is_equal_and_proven(spark, source, target, tmp_path):
-    code, proof = migrated(spark, source, target, tmp_path / "proof.json")
+    code, proof = migrated(spark, source.directory, target, tmp_path / "proof.json")
 
     assert (code, proof["equal"]) == (0, True)
     for (topic, partition), records in source.records.items():
@@ -93,6 +103,28 @@ def test_migrate_everything_is_equal_and_proven(spark, source, target, tmp_path)
 
     assert config(target, "latest", "cleanup.policy", "retention.ms") == ["compact", "123456789"]
     assert config(target, "stamped", "message.timestamp.type", "retention.ms") == ["LogAppendTime", "604800000"]
+
+
+def test_migrate_from_an_archive_says_and_copies_what_the_directory_does(spark, source, target, tmp_path):
+    archived = tmp_path / "archive"
+    assert archive.run(spark, parsed(archive, source.directory, archived, "--topics", "*")) == 0
+    with Broker() as other:
+        _, wanted = migrated(spark, source.directory, other.bootstrap_servers, tmp_path / "wanted.json")
+
+    code, proof = migrated(spark, archived, target, tmp_path / "proof.json")
+
+    assert (code, proof["equal"]) == (0, True)
+    assert of_logs(proof) == of_logs(wanted)
+    for (topic, partition), records in source.records.items():
+        assert read(target, topic, partition) == records
+
+
+def test_migrate_from_an_archive_without_its_topics_is_refused(spark, source, target, tmp_path):
+    archived = tmp_path / "archive"
+    assert archive.run(spark, parsed(archive, source.directory, archived, "--topics", "orders")) == 0
+
+    with pytest.raises(PipelineError, match=r"lacks the log of the metadata: archive --topics '\*'"):
+        migrated(spark, archived, target, tmp_path / "proof.json")
 
 
 def test_migrate_task_killed_in_the_middle_is_resumed_without_a_double(spark, source, target, tmp_path):
@@ -117,12 +149,12 @@ def test_migrate_task_killed_in_the_middle_is_resumed_without_a_double(spark, so
     left = sum(len(read(target, "orders", p)) for p in range(PARTITIONS))
     assert 0 < left < COUNT
 
-    code, proof = migrated(spark, source, target, tmp_path / "proof.json", "--topic", "orders")
+    code, proof = migrated(spark, source.directory, target, tmp_path / "proof.json", "--topic", "orders")
 
     assert (code, proof["equal"]) == (0, True)
     for partition in range(PARTITIONS):
         assert read(target, "orders", partition) == source.records["orders", partition]
-    again, _ = migrated(spark, source, target, tmp_path / "proof.json", "--topic", "orders")  # nothing left to do
+    again, _ = migrated(spark, source.directory, target, tmp_path / "proof.json", "--topic", "orders")  # nothing left to do
     assert again == 0
     assert len(read(target, "orders", 0)) == len(source.records["orders", 0])
 
@@ -133,7 +165,7 @@ def test_migrate_target_with_other_records_is_refused(spark, source, target, tmp
     producer.flush(20)
 
     with pytest.raises(PipelineError, match="latest-0 of the target holds something else: its record 0 is not"):
-        migrated(spark, source, target, tmp_path / "proof.json", "--topic", "latest")
+        migrated(spark, source.directory, target, tmp_path / "proof.json", "--topic", "latest")
 
     assert len(read(target, "latest", 0)) == 1
 
@@ -144,12 +176,12 @@ def test_migrate_target_with_another_partition_count_is_refused(spark, source, t
     producer.flush(20)
 
     with pytest.raises(PipelineError, match="topic orders has 3 partitions, and 1 in the target"):
-        migrated(spark, source, target, tmp_path / "proof.json", "--topic", "orders")
+        migrated(spark, source.directory, target, tmp_path / "proof.json", "--topic", "orders")
 
 
 def test_migrate_topic_that_is_not_there_is_refused(spark, source, target, tmp_path):
     with pytest.raises(PipelineError, match="has no topic nothing"):
-        migrated(spark, source, target, tmp_path / "proof.json", "--topic", "nothing")
+        migrated(spark, source.directory, target, tmp_path / "proof.json", "--topic", "nothing")
 
 
 def test_digest_every_part_of_a_record_counts():
