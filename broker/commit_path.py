@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from broker.coordinator.commit_batch import CommitBatch
 from broker.coordinator.provenance import provenance
 from broker.coordinator.runtime import READY
+from protocol.codec_support import uvarint
 from protocol.errors import ErrorCode
 from protocol.record import encode_headers
 from storage.errors import StorageError
@@ -268,10 +269,10 @@ class CommitPath:
         head.dense = partitions == tuple(range(partitions[0], partitions[0] + n))
         head.batch, head.columns = batch, None
         name = topic.name.encode()
-        label = topic.topic_id if head.version >= 10 else _uvarint_bytes(len(name) + 1) + name
+        label = topic.topic_id if head.version >= 10 else uvarint(len(name) + 1) + name
         answers = b"".join(p.to_bytes(4, "big") + b"\x00\x00\x00" for p in partitions)
         # header tags, throttle time, one topic, its partitions without errors, tags
-        head.reply = b"\x00" + bytes(4) + b"\x02" + label + _uvarint_bytes(n + 1) + answers + b"\x00\x00"
+        head.reply = b"\x00" + bytes(4) + b"\x02" + label + uvarint(n + 1) + answers + b"\x00\x00"
         head.reply_size = 4 + len(head.reply)
         return True
 
@@ -294,15 +295,6 @@ class CommitPath:
         for name, deadline_ms in accepted(group, head.member_id, self._broker.now_ms):
             shard.set_timer(name, deadline_ms)
         return True
-
-
-def _uvarint_bytes(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 class Answer:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from broker.fetch_question import FLEXIBLE_SINCE
 from broker.fetch_session import Wanted
 from broker.router import SMALL_FETCH_BYTES
+from protocol.codec_support import uvarint
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -107,14 +108,4 @@ def _aborted(partition: Partition, from_offset: int, end_offset: int, flexible: 
 
 def _count(count: int, flexible: bool) -> bytes:
     """The length of an array, a string or of records."""
-    if not flexible:
-        return _INT32.pack(count)
-    count += 1
-    if count < 0x80:
-        return bytes((count,))
-    out = bytearray()
-    while count > 0x7F:
-        out.append(count & 0x7F | 0x80)
-        count >>= 7
-    out.append(count)
-    return bytes(out)
+    return uvarint(count + 1) if flexible else _INT32.pack(count)

@@ -10,7 +10,8 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from broker.record_rules import ZSTD_SINCE, is_transactional
-from protocol.errors import KafkaError
+from protocol.codec_support import read_uvarint
+from protocol.errors import KafkaError, MalformedError
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -68,17 +69,11 @@ class ProducePath:
                 return None
             index = _INT32.unpack_from(data, at + 1)[0]
             at += 5
-            size = shift = 0
-            while True:  # the records' length plus one, as a varint
-                byte = data[at]
-                at += 1
-                size |= (byte & 0x7F) << shift
-                if byte < 0x80:
-                    break
-                shift += 7
-                if shift > 28 or at >= stop:
-                    return None
-            size -= 1
+            try:
+                size, at = read_uvarint(data, at)
+            except (MalformedError, IndexError):
+                return None
+            size -= 1  # the length of an array plus one
             if at + size + 3 != stop or data[stop - 3 : stop] != b"\0\0\0":
                 return None
         else:

@@ -21,6 +21,7 @@ from broker.router import ParkedRequest
 from broker.txn_add_path import VERSION, AddPath
 from broker.txn_gate import ask
 from broker.txn_offsets_path import OffsetsPath, nobody_waits, settled_topic
+from protocol.codec_support import read_uvarint
 from protocol.errors import KafkaError, MalformedError
 from storage.errors import StorageError
 
@@ -186,16 +187,7 @@ class TxnPath:
             known = self._learn_place(head)
             if known is None:
                 return False
-        size = shift = 0
-        while True:  # the records' length plus one
-            byte = data[at]
-            at += 1
-            size |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                break
-            shift += 7
-            if shift > 28:
-                return False
+        size, at = read_uvarint(data, at)  # the records' length plus one
         records = memoryview(data)[at : at + size - 1]
         if at + size + 2 != stop or data[stop - 3 : stop] != b"\0\0\0" or not is_transactional(records):
             return False

@@ -7,24 +7,12 @@ from struct import Struct
 
 from fastcrc import crc32
 
+from protocol.record import varint
 from protocol.record_batch import TRANSACTIONAL
 
 crc32c = crc32.iscsi
 BATCH_HEAD = Struct(">qiiBI")  # base offset, length, leader epoch, magic, crc
 ZERO_ID = bytes(16)
-
-
-def zigzag(number: int) -> bytes:
-    """A signed varint, as record batches write lengths and deltas."""
-    value = (number << 1) ^ (number >> 63)
-    if value < 0x80:
-        return bytes((value,))
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def offset_key_prefix(group_id: str, topic: str) -> bytes:
@@ -55,9 +43,9 @@ class CommitBatch:
         last = b""
         for i, partition in enumerate(partitions):
             key = prefix + partition.to_bytes(4, "big")
-            body = b"\x00\x00" + zigzag(i) + zigzag(len(key)) + key + zigzag(value_size) + b"\x00\x04"
+            body = b"\x00\x00" + varint(i) + varint(len(key)) + key + varint(value_size) + b"\x00\x04"
             size = len(body) + value_size - 2 + len(headers)  # the value's version is in body
-            fixed = last + zigzag(size) + body
+            fixed = last + varint(size) + body
             layout.append(f"{len(fixed)}sqiBq")
             args += (fixed, 0, -1, 1, 0)
             last = tags + headers

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker.coordinator.commit_batch import zigzag
 from broker.coordinator.records import offset_value
-from protocol.record import read_varint
+from protocol.record import read_varint, varint
 from protocol.record_batch import HEADER_BYTES, BatchHeader
 
 if TYPE_CHECKING:
@@ -34,14 +33,14 @@ class Template:
 
     def __init__(self, count: int, key_size: int, value_size: int) -> None:
         tail_size = value_size - VALUE_HEAD.size + 1
-        self.value_size = zigzag(value_size)
-        key_length = zigzag(key_size)
+        self.value_size = varint(value_size)
+        key_length = varint(key_size)
         layout = [">"]
         heads = []
         for i in range(1, count):
-            body = b"\x00\x00" + zigzag(i) + key_length
+            body = b"\x00\x00" + varint(i) + key_length
             size = len(body) + key_size + len(self.value_size) + value_size + 1
-            heads.append(zigzag(size) + body)
+            heads.append(varint(size) + body)
             layout.append(f"{len(heads[-1])}s{key_size - 4}si{len(self.value_size)}shqiBq{tail_size}s")
         self.heads = tuple(heads)
         struct = Struct("".join(layout))

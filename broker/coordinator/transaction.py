@@ -22,6 +22,7 @@ from typing import Final
 
 from fastcrc.crc32 import iscsi as crc32c
 
+from protocol.codec_support import uvarint
 from protocol.codegen import codec
 from protocol.messages.coordinator_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
 from protocol.record import varint
@@ -344,7 +345,7 @@ def _layout(named_size: int, wire_size: int, client: int) -> Layout:
 
 
 def _wire_partitions(partitions: Partitions) -> bytes:
-    return _uvarint(len(partitions) + 1) + b"".join(map(_wire_topic, partitions.items()))
+    return uvarint(len(partitions) + 1) + b"".join(map(_wire_topic, partitions.items()))
 
 
 @lru_cache(maxsize=1000)  # producers write to the same partitions in every transaction
@@ -352,15 +353,4 @@ def _wire_topic(place: tuple[str, tuple[int, ...]]) -> bytes:
     topic, indexes = place
     name, count = topic.encode(), len(indexes)
     numbers = Struct(f">{count}i").pack(*indexes)
-    return b"".join((_uvarint(len(name) + 1), name, _uvarint(count + 1), numbers, b"\x00"))
-
-
-def _uvarint(value: int) -> bytes:
-    if value < 0x80:
-        return bytes((value,))
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    return b"".join((uvarint(len(name) + 1), name, uvarint(count + 1), numbers, b"\x00"))
