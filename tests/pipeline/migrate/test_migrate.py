@@ -154,8 +154,8 @@ def test_migrate_task_killed_in_the_middle_is_resumed_without_a_double(spark, so
     assert (code, proof["equal"]) == (0, True)
     for partition in range(PARTITIONS):
         assert read(target, "orders", partition) == source.records["orders", partition]
-    again, _ = migrated(spark, source.directory, target, tmp_path / "proof.json", "--topic", "orders")  # nothing left to do
-    assert again == 0
+    nothing_left, _ = migrated(spark, source.directory, target, tmp_path / "proof.json", "--topic", "orders")
+    assert nothing_left == 0
     assert len(read(target, "orders", 0)) == len(source.records["orders", 0])
 
 
