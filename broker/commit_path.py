@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from broker.coordinator.commit_batch import CommitBatch
 from broker.coordinator.provenance import provenance
 from broker.coordinator.runtime import READY
+from broker.request_bytes import REPLY_HEAD
 from protocol.codec_support import uvarint
 from protocol.errors import ErrorCode
 from protocol.record import encode_headers
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.connection import Connection
 
-REPLY_HEAD = Struct(">ii")
 INT32 = Struct(">i")
 HEADS_A_CONNECTION = 64
 HEAD_BYTES = 2048

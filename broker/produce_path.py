@@ -10,6 +10,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from broker.record_rules import ZSTD_SINCE, is_transactional
+from broker.request_bytes import REPLY_HEAD
 from protocol.codec_support import read_uvarint
 from protocol.errors import KafkaError, MalformedError
 from storage.errors import StorageError
@@ -25,7 +26,6 @@ FLEXIBLE_SINCE: Final = 9
 TOPIC_IDS_SINCE: Final = 13
 MOST_TOPICS: Final = 10_000
 
-_REPLY_HEAD: Final = Struct(">ii")
 _FLEXIBLE_HEAD: Final = Struct(">BBhiB")  # header tags, transactional id, acks, timeout, topics
 _OLD_HEAD: Final = Struct(">hhiih")  # transactional id, acks, timeout, topics, length of the name
 _OLD_PARTITION: Final = Struct(">iii")  # partitions, index, size of the records
@@ -127,7 +127,7 @@ class ProducePath:
             if version >= 8:
                 answer += b"\0\0\0\0\xff\xff"  # no record errors, no message
             body = b"\0\0\0\1" + label + answer + b"\0\0\0\0"
-        return _REPLY_HEAD.pack(4 + len(body), correlation_id) + body
+        return REPLY_HEAD.pack(4 + len(body), correlation_id) + body
 
     def _learn(self, name: bytes, version: int) -> Topic | None:
         metadata = self._broker.metadata

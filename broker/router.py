@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.coordinator.result import PARKED, Context, Result
 from broker.errors import error_response, lost_code
+from broker.request_bytes import REPLY_HEAD
 from protocol.api import request_class, response_class
 from protocol.codegen import codec
 from protocol.errors import ErrorCode, KafkaError, MalformedError
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("momus.router")
 
-REPLY_HEAD = Struct(">ii")
 _FRAME_HEAD: Final = Struct(">ihhi")  # size, api key, api version, correlation id
 BROKER: Final = "broker"  # handler(broker, ctx, request)
 GROUP: Final = "group"  # handler(shard of request.group_id, ctx, request)

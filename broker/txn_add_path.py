@@ -5,14 +5,13 @@ What is learnt is kept by all bytes of the request but the producer's id and epo
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.coordinator.placement import shard_index
 from broker.coordinator.runtime import READY
 from broker.coordinator.transaction import Partitions
 from broker.coordinator.transaction_rules import add_partitions
-from broker.request_bytes import header_end, keep
+from broker.request_bytes import PRODUCER, REPLY_HEAD, header_end, keep, transactional_id_end
 from broker.topic_names import OFFSETS_TOPIC
 from broker.txn_offsets_path import settled_topic
 from protocol.api import ApiKey
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
 
 VERSION: Final = 3  # what clients send; 4 and above are for brokers
 MOST_BYTES: Final = 4096
-
-_REPLY_HEAD: Final = Struct(">ii")
-_PRODUCER: Final = Struct(">qh")
 
 
 class AddPlace:
@@ -66,9 +62,7 @@ class AddPath:
         """Serve one frame, if it is what it usually is."""
         if stop - position > MOST_BYTES:
             return False
-        at = position + 12
-        at += 3 + max(int.from_bytes(data[at : at + 2], "big", signed=True), 0)
-        at += max(data[at], 1)  # transactional id
+        at = transactional_id_end(data, position)
         if at + 10 > stop:
             return False
         key = data[position + 4 : position + 6] + data[position + 12 : at] + data[at + 10 : stop]
@@ -84,14 +78,14 @@ class AddPath:
                 return False
         if shard.state is not READY:
             return False
-        producer_id, epoch = _PRODUCER.unpack_from(data, at)
+        producer_id, epoch = PRODUCER.unpack_from(data, at)
         now_ms = broker.now_ms
         machine: TransactionShard = shard.machine
         transaction = machine.transactions.get(known.transactional_id)
         made = add_partitions(transaction, producer_id, epoch, known.partitions, now_ms, 0)
         if made is not None:
             self._transactions.change(shard, made, now_ms)
-        slot = connection.add(_REPLY_HEAD.pack(4 + len(known.reply), correlation_id) + known.reply)
+        slot = connection.add(REPLY_HEAD.pack(4 + len(known.reply), correlation_id) + known.reply)
         broker.durability.hold(shard.journal, (connection, slot, data, position, stop))
         return True
 

@@ -7,14 +7,14 @@ partition has to be as it was. See txn_path.
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker.coordinator.commit_batch import CommitBatch
 from broker.coordinator.groups.classic import ClassicGroup
 from broker.coordinator.provenance import provenance
 from broker.coordinator.runtime import READY
 from broker.coordinator.transaction import Partitions
-from broker.request_bytes import SHORT_TEXT, header_end, keep, short_text
+from broker.request_bytes import PRODUCER, REPLY_HEAD, SHORT_TEXT, header_end, keep, short_text, transactional_id_end
 from broker.topic_names import OFFSETS_TOPIC
 from broker.txn_gate import ask
 from protocol.errors import ErrorCode
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from broker.coordinator.shard import GroupShard
     from broker.metadata import Topic
     from broker.txn_coordinator import TransactionCoordinator
-
-_REPLY_HEAD: Final = Struct(">ii")
-_PRODUCER: Final = Struct(">qh")
 
 
 def settled_topic(broker: Broker, name: str) -> Topic | None:
@@ -100,10 +97,7 @@ class OffsetsPath:
         self, connection: Connection, data: bytes, position: int, stop: int, version: int, correlation_id: int
     ) -> bool:
         """Serve one frame, if it is what it usually is."""
-        at = position + 12
-        size = int.from_bytes(data[at : at + 2], "big", signed=True)
-        at += 3 + max(size, 0)
-        at += max(data[at], 1)  # transactional id
+        at = transactional_id_end(data, position)
         at += max(data[at], 1)  # group
         head = data[position + 12 : at]
         known = self._offsets.get(head)
@@ -115,7 +109,7 @@ class OffsetsPath:
             if known is None:
                 return False
             run_at = at + 10 + len(known.middle)
-        producer_id, epoch = _PRODUCER.unpack_from(data, at)
+        producer_id, epoch = PRODUCER.unpack_from(data, at)
         run = known.unpack(data, run_at)
         if run[-1] or any(run[4::5]) or max(run[3::5]) > 1 or run[0:-1:5] != known.partitions:
             return False
@@ -145,7 +139,7 @@ class OffsetsPath:
         pending.put_run(producer_id, known.group_id, topic.name, known.partitions, offsets, epochs, now_ms, base)
         if known.sender:
             pending.sent_by(producer_id, known.group_id, known.sender)
-        slot = connection.add(_REPLY_HEAD.pack(4 + len(known.reply), correlation_id) + known.reply)
+        slot = connection.add(REPLY_HEAD.pack(4 + len(known.reply), correlation_id) + known.reply)
         journal = shard.journal
         if not journal.queued:
             broker.touch(journal)

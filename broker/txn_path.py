@@ -16,7 +16,7 @@ from broker.coordinator.runtime import READY
 from broker.coordinator.transaction import ONGOING, Partitions
 from broker.coordinator.transaction_rules import end_transaction, end_transaction_v2
 from broker.record_rules import is_transactional
-from broker.request_bytes import SHORT_TEXT, header_end, keep, short_text
+from broker.request_bytes import PRODUCER, REPLY_HEAD, SHORT_TEXT, header_end, keep, short_text, transactional_id_end
 from broker.router import ParkedRequest
 from broker.txn_add_path import VERSION, AddPath
 from broker.txn_gate import ask
@@ -39,8 +39,6 @@ END_TXN: Final = 26
 TXN_OFFSET_COMMIT: Final = 28
 LEAST_BYTES: Final = 28
 
-_REPLY_HEAD: Final = Struct(">ii")
-_PRODUCER: Final = Struct(">qh")
 _END: Final = Struct(">qhBB")  # producer id, epoch, commit, tags
 _ENDED: Final = Struct(">iiBihB")  # size, correlation id, tags, throttle time, no error, tags
 _ENDED_V5: Final = Struct(">iiBihqhB")  # the same with producer id and epoch
@@ -173,10 +171,7 @@ class TxnPath:
     def _produce(
         self, connection: Connection, data: bytes, position: int, stop: int, version: int, correlation_id: int
     ) -> bool:
-        at = position + 12
-        size = int.from_bytes(data[at : at + 2], "big", signed=True)
-        at += 3 + max(size, 0)
-        at += max(data[at], 1)  # transactional id
+        at = transactional_id_end(data, position)
         name_at = at + 7
         at = name_at + data[name_at] + 5
         if at + 64 > stop:
@@ -198,7 +193,7 @@ class TxnPath:
         partition = broker.partition(topic, index)
         if partition.metadata_version != broker.metadata.version or partition.topic is not topic:
             partition.configure(topic, broker.metadata)
-        producer_id, epoch = _PRODUCER.unpack_from(records, _PRODUCER_AT)
+        producer_id, epoch = PRODUCER.unpack_from(records, _PRODUCER_AT)
         if not partition.has_open_transaction(producer_id, epoch):
             partition.check_epoch(producer_id, epoch)
             adds = version >= 12
@@ -222,7 +217,7 @@ class TxnPath:
             broker.touch(journal)
         answer = _PRODUCE_ANSWER.pack(offset, append_time, partition.log.log_start_offset, 1 << 24, 0, 0)
         slot = connection.add(
-            _REPLY_HEAD.pack(4 + len(known.reply) + len(answer), correlation_id) + known.reply + answer
+            REPLY_HEAD.pack(4 + len(known.reply) + len(answer), correlation_id) + known.reply + answer
         )
         broker.durability.hold(journal, (connection, slot, data, position, stop))
         return True
