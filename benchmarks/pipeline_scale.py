@@ -1,13 +1,15 @@
 """How a pipeline job grows with its input: `python -m benchmarks.pipeline_scale [--records N ...] [--job NAME ...]`.
 
 For every size a data directory is generated once and each job is run on it as a process of its own. While it runs, the
-resident memory of its JVM (driver and executor in one: local[2]) and of its Python workers is sampled; what the JVM's
-heap holds after a collection comes from its own log. Rows are counted in what was written.
+resident memory of the driver's JVM, of the executor's and of its Python workers is sampled; what a JVM's heap holds
+after a collection comes from its own log. In local[2] one JVM is both; local-cluster[1,2,MB] has two, and shows what
+the driver alone needs. Rows are counted in what was written.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import re
 import shutil
 import subprocess
@@ -26,73 +28,114 @@ from pipeline.session import ROOT
 BATCH, LOGS, GROUPS = 20, 8, 5
 SAMPLE_S = 0.25
 JOBS = ("archive", "offsets")
+EXECUTOR = "CoarseGrainedExecutorBackend"
 AFTER_COLLECTION = re.compile(r"\d+M->(\d+)M\(\d+M\)")
+
+
+class Memory(NamedTuple):
+    """Megabytes, the most there were."""
+
+    heap: int  # after a collection
+    resident: int
+
+    def __str__(self) -> str:
+        return f"{self.heap} MB of {self.resident}"
 
 
 class Run(NamedTuple):
     """One job over one input."""
 
     job: str
+    master: str
     records: int
     seconds: float
     cpu_s: float
     rows: int
-    heap_mb: int
-    jvm_mb: int
-    workers_mb: int
     output_bytes: int
+    driver: Memory
+    executor: Memory | None  # None: the driver is it
+    workers_mb: int
 
     def line(self) -> str:
-        cells = [self.job, f"{self.records:,}", f"{self.seconds:.0f} s", f"{self.cpu_s:.0f} s"]
+        cells = [self.job, self.master, f"{self.records:,}", f"{self.seconds:.0f} s", f"{self.cpu_s:.0f} s"]
         cells += [f"{self.records / self.seconds:,.0f}", f"{self.rows:,}", f"{self.output_bytes / 1e6:,.0f} MB"]
-        cells += [f"{each} MB" for each in (self.heap_mb, self.jvm_mb, self.workers_mb)]
+        cells += [str(self.driver), str(self.executor or "the same"), f"{self.workers_mb} MB"]
         return f"| {' | '.join(cells)} |"
 
 
 HEAD = (
-    "| job | records | time | CPU | records/s | rows written | output | heap after collection, most "
-    "| JVM resident, most | Python workers, most |\n|---|---|---|---|---|---|---|---|---|---|"
+    "| job | master | records | time | CPU | records/s | rows written | output | driver: heap after collection of "
+    "resident | executor | Python workers |\n|---|---|---|---|---|---|---|---|---|---|---|"
 )
+
+
+class Watched:
+    """What the processes below one take, sampled."""
+
+    def __init__(self, pid: int) -> None:
+        self._root = psutil.Process(pid)
+        self._cpu_s: dict[int, float] = {}
+        self.most = dict.fromkeys(("driver", "executor", "workers"), 0)
+
+    def look(self) -> None:
+        """One sample. Workers are forked from one daemon: what they share counts once."""
+        now = dict.fromkeys(self.most, 0)
+        for child in self._root.children(recursive=True):
+            try:
+                self._cpu_s[child.pid] = sum(child.cpu_times()[:2])
+                if child.name() != "java":
+                    now["workers"] += child.memory_full_info().uss
+                else:
+                    role = "executor" if any(EXECUTOR in word for word in child.cmdline()) else "driver"
+                    now[role] += child.memory_info().rss
+            except psutil.NoSuchProcess:
+                continue  # it ended while we looked
+        self.most = {name: max(size, now[name]) for name, size in self.most.items()}
+
+    def cpu_s(self) -> float:
+        """CPU seconds of all that were seen."""
+        return sum(self._cpu_s.values())
+
+    def memory(self, role: str, log: Path) -> Memory | None:
+        """The most that the JVM of a role has held, or None when there was none."""
+        if not self.most[role]:
+            return None
+        heap = max((int(found) for found in AFTER_COLLECTION.findall(log.read_text())), default=0)
+        return Memory(heap, self.most[role] >> 20)
 
 
 def run(job: str, source: Path, records: int, output: Path, heap: str, master: str) -> Run:
     """Run one job and watch it."""
-    log = output.with_suffix(".gc")
-    quiet = ROOT / "pipeline" / "log4j2.properties"
+    logs = {role: output.with_suffix(f".{role}") for role in ("driver", "executor")}
+    quiet = f"-Dlog4j2.configurationFile=file:{ROOT / 'pipeline' / 'log4j2.properties'}"
     command = [sys.executable, "-m", "momus", "pipeline", job, "--input", str(source), "--output", str(output)]
-    command += ["--master", master, "--conf", f"spark.driver.memory={heap}", "--conf"]
-    command += [f"spark.driver.extraJavaOptions=-Dlog4j2.configurationFile=file:{quiet} -Xlog:gc:file={log}"]
+    command += ["--master", master, "--conf", f"spark.driver.memory={heap}", "--conf", f"spark.executor.memory={heap}"]
+    for role, log in logs.items():
+        options = f"-Xlog:gc:file={log}" if role == "executor" else f"{quiet} -Xlog:gc:file={log}"
+        command += ["--conf", f"spark.{role}.extraJavaOptions={options}"]
     began = time.monotonic()
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
-    jvm = workers = 0
-    cpu_s: dict[int, float] = {}
+    watched = Watched(process.pid)
     while process.poll() is None:
-        now_jvm, now_workers = _look(process.pid, cpu_s)
-        jvm, workers = max(jvm, now_jvm), max(workers, now_workers)
+        watched.look()
         time.sleep(SAMPLE_S)
     seconds = time.monotonic() - began
     if process.returncode != 0:
         raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
-    rows = pyarrow.dataset.dataset(output, format="parquet").count_rows()
-    heap_mb = max((int(found) for found in AFTER_COLLECTION.findall(log.read_text())), default=0)
-    size = sum(path.stat().st_size for path in output.rglob("*.parquet"))
-    return Run(job, records, seconds, sum(cpu_s.values()), rows, heap_mb, jvm >> 20, workers >> 20, size)
-
-
-def _look(pid: int, cpu_s: dict[int, float]) -> tuple[int, int]:
-    """Resident bytes of the JVM and of all Python workers below a process; notes what each has computed so far."""
-    jvm = workers = 0
-    for child in psutil.Process(pid).children(recursive=True):
-        try:
-            cpu_s[child.pid] = sum(child.cpu_times()[:2])
-            # Workers are forked from one daemon: what they share counts once.
-            if child.name() == "java":
-                jvm += child.memory_info().rss
-            else:
-                workers += child.memory_full_info().uss
-        except psutil.NoSuchProcess:
-            continue  # it ended while we looked
-    return jvm, workers
+    driver = watched.memory("driver", logs["driver"])
+    assert driver is not None
+    return Run(
+        job,
+        master,
+        records,
+        seconds,
+        watched.cpu_s(),
+        pyarrow.dataset.dataset(output, format="parquet").count_rows(),
+        sum(path.stat().st_size for path in output.rglob("*.parquet")),
+        driver,
+        watched.memory("executor", logs["executor"]),
+        watched.most["workers"] >> 20,
+    )
 
 
 def main() -> None:
@@ -100,7 +143,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, nargs="+", default=[10_000_000, 100_000_000])
     parser.add_argument("--job", nargs="+", default=list(JOBS))
     parser.add_argument("--heap", default="2g")
-    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--master", nargs="+", default=["local[2]", "local-cluster[1,2,2048]"])
     parser.add_argument("--folder", type=Path, help="keep the generated logs here, and use them again")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
@@ -113,9 +156,9 @@ def main() -> None:
         print(HEAD)
         for records in args.records:
             source = (args.folder or Path(scratch)) / str(records)
-            for job in args.job:
+            for job, master in itertools.product(args.job, args.master):
                 output = Path(scratch) / f"{job}-{records}"
-                print(run(job, source, records, output, args.heap, args.master).line(), flush=True)
+                print(run(job, source, records, output, args.heap, master).line(), flush=True)
                 shutil.rmtree(output)
 
 
