@@ -16,6 +16,7 @@ from pyspark.sql.types import DateType
 
 from pipeline.errors import PipelineError
 from pipeline.files import open_directory
+from pipeline.gaps import ranges, reason
 from pipeline.schema import PLACE_NAMES, TOPICS, VIEWS, spark_schema
 
 if TYPE_CHECKING:
@@ -79,42 +80,15 @@ def coverage(spark: SparkSession, path: str, *records: str) -> DataFrame:
     found = None
     for name in records or ("offsets", "transactions"):
         beginnings = began(path, name) if is_archive(path) else None
-        part = ranges(view(spark, path, name))
-        reason = F.lit("removed")
-        if beginnings is not None:
-            rows = list(beginnings.items())
-            starts = spark.createDataFrame(rows, "log string, began long")
-            part = part.join(F.broadcast(starts), "log", "left")
-            reason = F.when(F.col("from_offset") < F.col("began"), "before").otherwise("unwaited")
+        rows = view(spark, path, name).withColumn("last_offset", F.col("offset"))
+        part, why = reason(ranges(rows.select("log", "topic", "partition", "offset", "last_offset")), beginnings)
         part = part.select(
             "log", "topic", "partition", "from_offset", "to_offset", "missing",
-            F.when(F.col("missing"), reason).alias("reason"),
+            F.when(F.col("missing"), why).alias("reason"),
         )  # fmt: skip
         found = part if found is None else found.unionByName(part)
     assert found is not None
     return found
-
-
-def ranges(rows: DataFrame) -> DataFrame:
-    """The offsets of each log as ranges, of what is there and of what is missing before, between."""
-    from pyspark.sql import Window
-
-    by_offset = Window.partitionBy("log").orderBy("offset")
-    each = rows.select("log", "topic", "partition", "offset")
-    before = F.coalesce(F.lag("offset").over(by_offset) + 1, F.lit(0).cast("long"))
-    marked = each.withColumn("expected", before)
-    jumps = F.col("offset") != F.col("expected")
-    gaps = marked.where(jumps).select(
-        "log", "topic", "partition", F.col("expected").alias("from_offset"), F.col("offset").alias("to_offset"),
-        F.lit(True).alias("missing"),
-    )  # fmt: skip
-    runs = (
-        marked.withColumn("run", F.sum(jumps.cast("long")).over(by_offset))
-        .groupBy("log", "topic", "partition", "run")
-        .agg(F.min("offset").alias("from_offset"), (F.max("offset") + 1).alias("to_offset"))
-        .select("log", "topic", "partition", "from_offset", "to_offset", F.lit(False).alias("missing"))
-    )
-    return runs.unionByName(gaps)
 
 
 def _table(spark: SparkSession, path: str, records: str) -> DataFrame:

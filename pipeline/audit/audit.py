@@ -11,10 +11,13 @@ from pyspark.sql import functions as F
 from pipeline.audit import commits as of_groups
 from pipeline.audit import endings, members, sequences
 from pipeline.audit import transactions as txns
-from pipeline.audit.findings import doubts, sure
-from pipeline.audit.places import batches, coverage, logs, with_lost
+from pipeline.audit.findings import but_for, doubts, sure
+from pipeline.audit.places import batches, coverage, logs, renewed, with_lost
+from pipeline.audit.places import missing as missing_ranges
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import DataFrame
 
 
@@ -25,12 +28,14 @@ class Audit:
     findings      one row each, with the log position that proves it; none that something missing could explain
     doubts        how many places of each kind and log something missing could explain
     coverage      one row a log: what of it was there
+    gaps          one row a range of offsets that was not there, with the reason
     transactions  one row each, with markers, data and offsets
     """
 
     findings: DataFrame
     doubts: DataFrame
     coverage: DataFrame
+    gaps: DataFrame
     transactions: DataFrame
 
     def tables(self) -> dict[str, DataFrame]:
@@ -39,17 +44,19 @@ class Audit:
             "findings": self.findings,
             "doubts": self.doubts,
             "coverage": self.coverage,
+            "gaps": self.gaps,
             "transactions": self.transactions,
         }
 
 
-def audit(raw: DataFrame, offsets: DataFrame, states: DataFrame) -> Audit:
+def audit(raw: DataFrame, offsets: DataFrame, states: DataFrame, began: Mapping[str, int] | None = None) -> Audit:
     """raw must hold the batches of all logs, `__consumer_offsets` included; the others are the views of their names.
 
-    Each input is read once, and what is needed of it kept: batches, not records, of the data.
+    began: of an archive, where its logs stood when it came to them. Each input is read once, and what is needed of it
+    kept: batches, not records, of the data.
     """
     found, offsets, states = (_settled(rows) for rows in (batches(raw), with_lost(offsets), with_lost(states)))
-    known = logs(found)
+    known = _settled(logs(found))
     data = _settled(txns.with_end(found))
     all_commits = of_groups.commits(offsets)
     told = _settled(txns.transactions(states))
@@ -64,7 +71,7 @@ def audit(raw: DataFrame, offsets: DataFrame, states: DataFrame) -> Audit:
         [
             sequences.stale_epochs(found),
             sequences.sequence_faults(found),
-            endings.wrong_markers(pairs),
+            endings.wrong_markers(pairs, known),
             endings.untold_partitions(missing, data, known),
             endings.stray_markers(actual, pairs, states),
             endings.foreign_data(data, pairs),
@@ -75,11 +82,14 @@ def audit(raw: DataFrame, offsets: DataFrame, states: DataFrame) -> Audit:
             members.stale_epochs(by_group, topic_ids.where("topic_id is not null").distinct()),
         ],
     )
-    candidates = _settled(candidates)
+    twice = _settled(renewed(found))
+    candidates = _settled(but_for(candidates, twice))
+    lacking = _settled(missing_ranges(found, expected, began))
     return Audit(
         findings=sure(candidates).orderBy("log", "offset", "kind"),
         doubts=doubts(candidates).orderBy("kind", "log"),
-        coverage=coverage(found).orderBy("log"),
+        coverage=coverage(known, lacking, twice).orderBy("log"),
+        gaps=lacking.orderBy("log", "from_offset"),
         transactions=txns.details(told, pairs, data, all_commits),
     )
 

@@ -23,17 +23,27 @@ GRACE_S: Final = 10  # a coordinator looks for what has timed out that often
 UNREAD: Final = 2**62  # as many offsets are lost in a log that is not there at all
 
 
-def wrong_markers(pairs: DataFrame) -> DataFrame:
-    """Markers that say the opposite of what the coordinator had decided."""
+def wrong_markers(pairs: DataFrame, known: DataFrame) -> DataFrame:
+    """Markers that say the opposite of what the coordinator had decided. `known`: rows of places.logs.
+
+    Where an epoch is that of one transaction (v2) the two belong together; else each is the k-th of its kind, if
+    nothing is missing.
+    """
+    lost = known.select("log", "log_lost")
     rows = (
         pairs.where("control != decision")
+        .join(lost, "log", "left")
+        .join(lost.toDF("coordinator_log", "coordinator_lost"), "coordinator_log", "left")
         .withColumn("offset", F.col("marker_offset"))
+        .withColumn("right_epoch", F.col("producer_epoch"))
         .withColumn("producer_epoch", F.col("marker_epoch"))
         .withColumn("proof_log", F.col("coordinator_log"))
         .withColumn("proof_offset", F.col("prepared_offset"))
     )
     detail = F.format_string("the marker says %s, the coordinator decided %s", "control", "decision")
-    return findings(rows, MARKER_AGAINST_DECISION, detail)
+    is_alone = F.coalesce(F.col("marker_epoch") > F.col("right_epoch"), F.lit(False))
+    missing = F.when(is_alone, 0).otherwise(F.col("log_lost") + F.col("coordinator_lost"))
+    return findings(rows, MARKER_AGAINST_DECISION, detail, missing)
 
 
 def untold(expected: DataFrame, pairs: DataFrame) -> DataFrame:

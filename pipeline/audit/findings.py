@@ -67,6 +67,14 @@ def findings(rows: DataFrame, kind: str, detail: Column, lost: Column | None = N
     return named.select(F.lit(kind).alias("kind"), *made)
 
 
+def but_for(candidates: DataFrame, ambiguous: DataFrame) -> DataFrame:
+    """Candidates that rest on one of these logs, in doubt."""
+    logs = F.broadcast(ambiguous.select(F.col("log").alias("ambiguous")))
+    rests = (F.col("log") == F.col("ambiguous")) | (F.col("proof_log") == F.col("ambiguous"))
+    sound = candidates.join(logs, rests, "left_anti")
+    return sound.unionByName(candidates.join(logs, rests, "left_semi").withColumn("lost", F.greatest("lost", F.lit(1))))
+
+
 def sure(candidates: DataFrame) -> DataFrame:
     """Those that nothing missing could explain."""
     return candidates.where("lost = 0").drop("lost")

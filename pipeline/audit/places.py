@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from pipeline.gaps import ABSENT, gaps, reason, run_of, with_expected
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import Column, DataFrame
 
 SEQUENCES: Final = 2**31  # they wrap to 0
@@ -38,30 +42,24 @@ def batches(raw: DataFrame) -> DataFrame:
 def with_lost(rows: DataFrame, span: Column | None = None) -> DataFrame:
     """Rows of logs with `lost_before`; a row covers `span` offsets, from `offset` on.
 
-    Summed up by segment, then over segments: no task ever has to hold a whole log.
+    Summed up by runs of offsets, then over these: no task ever has to hold a whole log.
     """
     one = F.lit(1).cast("bigint") if span is None else span
-    before = Window.partitionBy("log", "segment").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
-    segments = (
-        rows.groupBy("log", "segment")
+    before = Window.partitionBy("log", "run").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    runs_before = Window.partitionBy("log").orderBy("run").rowsBetween(Window.unboundedPreceding, -1)
+    rows = rows.withColumn("run", run_of())
+    runs = (
+        rows.groupBy("log", "run")
         .agg(F.sum(one).alias("covered"))
-        .withColumn(
-            "covered_before",
-            F.coalesce(
-                F.sum("covered").over(
-                    Window.partitionBy("log").orderBy("segment").rowsBetween(Window.unboundedPreceding, -1)
-                ),
-                F.lit(0),
-            ),
-        )
+        .withColumn("covered_before", F.coalesce(F.sum("covered").over(runs_before), F.lit(0)))
         .drop("covered")
     )
     inside = F.coalesce(F.sum(one).over(before), F.lit(0))
     return (
         rows.withColumn("inside", inside)
-        .join(F.broadcast(segments), ["log", "segment"])
+        .join(F.broadcast(runs), ["log", "run"])
         .withColumn("lost_before", F.col("offset") - F.col("covered_before") - F.col("inside"))
-        .drop("inside", "covered_before")
+        .drop("run", "inside", "covered_before")
     )
 
 
@@ -74,39 +72,56 @@ def logs(found: DataFrame) -> DataFrame:
         (F.max("last_offset") + 1).alias("end_offset"),
         F.min("timestamp").alias("first_timestamp"),
         last["lost_before"].alias("log_lost"),
-        F.sum(F.col("last_offset") - F.col("offset") + 1 - F.col("batch_records")).alias("lost_in_batches"),
         F.sum(F.col("read_records")).alias("records"),
         F.count(F.lit(1)).alias("batches"),
     )
 
 
-def coverage(found: DataFrame) -> DataFrame:
-    """What of each log was not there to be audited: before its start, and in gaps since.
+def renewed(found: DataFrame) -> DataFrame:
+    """Logs of which offsets are there twice: `log`.
 
-    Gaps are what the cleaner removed, or an archive that came too late: a log alone does not tell which.
+    An archive has them when a topic was deleted and made again; which rows belong together, nothing in them tells.
     """
-    before = Window.partitionBy("log", "segment").orderBy("offset")
-    edges = found.groupBy("log", "segment").agg(F.min("offset").alias("first"), F.max("last_offset").alias("last"))
-    joints = edges.select(
+    twice = with_expected(found).where("offset < expected").select("log")
+    return twice.unionByName(found.where("read_records > batch_records").select("log")).distinct()
+
+
+def missing(found: DataFrame, expected: DataFrame, began: Mapping[str, int] | None) -> DataFrame:
+    """Ranges of offsets that were not there to be audited: log, from_offset, to_offset (exclusive), missing, reason.
+
+    Of a range from the first to the last offset of a batch some records are there. Without offsets: logs that
+    transactions name (rows of `expected` with log) and of which there is nothing.
+    """
+    span = F.col("last_offset") + 1 - F.col("offset")
+    between = gaps(found).withColumn("missing", F.col("to_offset") - F.col("from_offset"))
+    within = found.where(span > F.col("read_records")).select(
         "log",
-        (F.lag("last").over(Window.partitionBy("log").orderBy("segment")) + 1).alias("gap_first"),
-        (F.col("first") - 1).alias("gap_last"),
+        F.col("offset").alias("from_offset"),
+        (F.col("last_offset") + 1).alias("to_offset"),
+        (span - F.col("read_records")).alias("missing"),
     )
-    inner = found.select(
-        "log", (F.lag("last_offset").over(before) + 1).alias("gap_first"), (F.col("offset") - 1).alias("gap_last")
-    )
-    gaps = (
-        joints.unionByName(inner)
-        .where("gap_first <= gap_last")
-        .groupBy("log")
-        .agg(
-            F.count(F.lit(1)).alias("gaps"),
-            F.min(F.struct("gap_first", "gap_last")).alias("first_gap"),
+    known, why = reason(between.drop("topic", "partition").unionByName(within), began)
+    nothing = F.lit(None).cast("bigint")
+    absent = expected.select("log").distinct().join(found.select("log").distinct(), "log", "left_anti")
+    return known.select("log", "from_offset", "to_offset", "missing", why.alias("reason")).unionByName(
+        absent.select(
+            "log", nothing.alias("from_offset"), nothing.alias("to_offset"), nothing.alias("missing"),
+            F.lit(ABSENT).alias("reason"),
         )
+    )  # fmt: skip
+
+
+def coverage(known: DataFrame, lacking: DataFrame, twice: DataFrame) -> DataFrame:
+    """What of each log was there to be audited. Rows of `logs`, `missing` and `renewed`."""
+    since = F.col("from_offset") >= F.col("start_offset")
+    counted = (
+        lacking.join(known.select("log", "start_offset"), "log")
+        .groupBy("log")
+        .agg(F.sum(F.when(since, F.col("missing"))).alias("missing_inside"), F.count_if(since).alias("gaps"))
     )
     return (
-        logs(found)
-        .join(gaps, "log", "left")
+        known.join(counted, "log", "left")
+        .join(twice.withColumn("renewed", F.lit(True)), "log", "left")
         .select(
             "log",
             "topic",
@@ -114,10 +129,9 @@ def coverage(found: DataFrame) -> DataFrame:
             "end_offset",
             "batches",
             "records",
-            (F.col("log_lost") - F.col("start_offset") + F.col("lost_in_batches")).alias("missing_inside"),
+            F.coalesce("missing_inside", F.lit(0)).cast("bigint").alias("missing_inside"),
             F.coalesce("gaps", F.lit(0)).cast("bigint").alias("gaps"),
-            F.col("first_gap.gap_first").alias("first_gap_from"),
-            F.col("first_gap.gap_last").alias("first_gap_to"),
-            ((F.col("log_lost") == 0) & (F.col("lost_in_batches") == 0)).alias("complete"),
+            F.coalesce("renewed", F.lit(False)).alias("renewed"),
+            (F.col("gaps").isNull() & F.col("renewed").isNull()).alias("complete"),
         )
     )

@@ -6,16 +6,28 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import functions as F
+
 from pipeline import tables
 from pipeline.audit.audit import Audit, audit
 from pipeline.errors import PipelineError
+from pipeline.gaps import ABSENT, BEFORE, REMOVED, UNWAITED
 from pipeline.jobs.output import write
+from pipeline.schema import VIEWS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NEEDS_KAFKA: Final = False
 MOST_SHOWN: Final = 100
+# Why offsets are missing, and what helps.
+REASONS: Final = {
+    REMOVED: "the cleaner, retention or DeleteRecords took them; an archive from before would have them",
+    BEFORE: "they had gone when the archive began",
+    UNWAITED: "the broker did not wait for the archive: it ran too seldom, without --retain-for, or more was held back "
+    "than archive.retain.max.bytes allows",
+    ABSENT: "the topic was deleted, or the archive was made without it (archive --topics)",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,11 +52,18 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
 def audit_of(spark: SparkSession, path: str) -> Audit:
     """The audit of all logs under a path; it must have read every record of them."""
     raw = tables.raw(spark, path)
-    made = audit(raw, tables.offsets(spark, path), tables.transactions(spark, path))
+    made = audit(raw, tables.offsets(spark, path), tables.transactions(spark, path), beginnings(path))
     read, there = made.coverage.groupBy().sum("records").collect()[0][0] or 0, raw.count()
     if read != there:
         raise PipelineError(f"{there} records were read and {read} audited: the logs changed meanwhile, audit again")
     return made
+
+
+def beginnings(path: str) -> dict[str, int] | None:
+    """Where the logs of an archive stood when it came to them; None: it is a data directory."""
+    if not tables.is_archive(path):
+        return None
+    return {log: end for view in VIEWS for log, end in tables.began(path, view).items()}
 
 
 def summary(made: Audit, found: int) -> list[str]:
@@ -52,10 +71,14 @@ def summary(made: Audit, found: int) -> list[str]:
     seen = made.transactions.groupBy("state").count().orderBy("state").collect()
     states = ", ".join(f"{row['count']} {row['state']}" for row in seen) or "none"
     lines = [f"transactions: {states}"]
-    for row in made.coverage.where("not complete").collect():
+    gaps = made.gaps.groupBy("log", "reason").agg(
+        F.min("from_offset").alias("first"), F.max("to_offset").alias("end"), F.sum("missing").alias("missing")
+    )
+    for row in gaps.orderBy("log", "first").collect():
+        lines.append(f"coverage: {row['log']} {_lack(row)}: {REASONS[row['reason']]}")
+    for row in made.coverage.where("renewed").collect():
         lines.append(
-            f"coverage: {row['log']} begins at offset {row['start_offset']} and lacks {row['missing_inside']} records "
-            f"in {row['gaps']} gaps"
+            f"coverage: {row['log']} is there twice: its topic was made again, and nothing in it can be decided"
         )
     for row in made.doubts.collect():
         lines.append(
@@ -63,6 +86,12 @@ def summary(made: Audit, found: int) -> list[str]:
             f"{row['first_offset']}: what is missing could explain them"
         )
     return [*lines, f"findings: {found}"]
+
+
+def _lack(row: Any) -> str:
+    if row["first"] is None:
+        return "is named by transactions and not here"
+    return f"lacks {row['missing']} offsets from {row['first']} to {row['end'] - 1}"
 
 
 def _line(row: Any) -> str:

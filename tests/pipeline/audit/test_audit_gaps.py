@@ -9,6 +9,8 @@ import pytest
 from made_logs import STATES, Logs
 from test_audit_faults import CO, audited
 
+from pipeline.jobs.audit import summary
+
 pytestmark = pytest.mark.timeout(900)
 
 
@@ -86,6 +88,25 @@ def test_audit_coverage_tells_what_was_not_there(outcome):
     start, missing, few = rows["start-0"], rows["missing-0"], rows["few-0"]
     assert (start["start_offset"], start["missing_inside"], start["gaps"], start["complete"]) == (7, 0, 0, False)
     assert (missing["start_offset"], missing["missing_inside"], missing["gaps"]) == (0, 2, 1)
-    assert (missing["first_gap_from"], missing["first_gap_to"]) == (5, 6)
-    assert (few["first_gap_from"], few["first_gap_to"], few["complete"]) == (5, 5, False)
+    assert not few["complete"]
     assert rows["stray-0"]["complete"]
+
+
+def test_audit_gaps_are_told_with_their_reason(outcome):
+    made, _ = outcome
+    rows = {
+        (row["log"], row["from_offset"], row["to_offset"], row["missing"], row["reason"]) for row in made.gaps.collect()
+    }
+    wanted = {
+        ("start-0", 0, 7, 7, "removed"),
+        ("missing-0", 5, 7, 2, "removed"),
+        ("few-0", 5, 6, 1, "removed"),
+        ("gone-0", None, None, None, "absent"),
+    }
+    assert wanted <= rows
+    told = summary(made, 1)
+    assert (
+        "coverage: missing-0 lacks 2 offsets from 5 to 6: the cleaner, retention or DeleteRecords took them"
+        in "".join(told)
+    )
+    assert any(line.startswith("coverage: gone-0 is named by transactions and not here: ") for line in told)

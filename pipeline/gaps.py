@@ -1,0 +1,81 @@
+"""Which offsets of logs are missing, as ranges, and why: what the archive and the audit know of it alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame
+
+# Offsets that are put in order together: no task holds a whole log. Not by segment: an archive has rows of the same
+# segment from before and after it was merged with others.
+RUN: Final = 1 << 20
+REMOVED, BEFORE, UNWAITED, ABSENT = "removed", "before", "unwaited", "absent"
+
+
+def run_of(offset: str = "offset") -> Column:
+    """Number of the run that an offset lies in."""
+    return F.expr(f"{offset} div {RUN}")
+
+
+def with_expected(spans: DataFrame) -> DataFrame:
+    """Rows that cover `offset` to `last_offset` of a log, with `expected`: the end of all that lies before, or 0."""
+    before = Window.partitionBy("log", "run").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    runs_before = Window.partitionBy("log").orderBy("run").rowsBetween(Window.unboundedPreceding, -1)
+    reach = F.max(F.col("last_offset") + 1)
+    rows = spans.withColumn("run", run_of())
+    runs = (
+        rows.groupBy("log", "run")
+        .agg(reach.alias("reach"))
+        .withColumn("reached", F.coalesce(F.max("reach").over(runs_before), F.lit(0)))
+        .drop("reach")
+    )
+    return (
+        rows.withColumn("inside", reach.over(before))
+        .join(F.broadcast(runs), ["log", "run"])
+        .withColumn("expected", F.greatest("inside", "reached"))
+        .drop("run", "inside", "reached")
+    )
+
+
+def gaps(spans: DataFrame) -> DataFrame:
+    """log, topic, partition, from_offset, to_offset (exclusive) of what is missing before and between the spans."""
+    return (
+        with_expected(spans)
+        .where("offset > expected")
+        .select("log", "topic", "partition", F.col("expected").alias("from_offset"), F.col("offset").alias("to_offset"))
+    )
+
+
+def ranges(spans: DataFrame) -> DataFrame:
+    """The same with what is there: `missing` tells which."""
+    holes = gaps(spans)
+    place = ("log", "topic", "partition")
+    ends = spans.groupBy(*place).agg((F.max("last_offset") + 1).alias("end"))
+    zero = F.lit(0).cast("bigint")
+    borders = holes.unionByName(ends.select(*place, zero.alias("from_offset"), zero.alias("to_offset")))
+    following = F.lead("from_offset").over(Window.partitionBy("log").orderBy("to_offset", "from_offset"))
+    runs = (
+        borders.withColumn("following", following)
+        .join(ends, list(place))
+        .select(*place, F.col("to_offset").alias("from_offset"), F.coalesce("following", "end").alias("to_offset"))
+        .where("from_offset < to_offset")
+    )
+    return holes.withColumn("missing", F.lit(True)).unionByName(runs.withColumn("missing", F.lit(False)))
+
+
+def reason(rows: DataFrame, began: Mapping[str, int] | None) -> tuple[DataFrame, Column]:
+    """Rows with log and from_offset, made ready for the column that says why these offsets are missing.
+
+    began: of an archive, where each log stood when its first rows came; None: the rows are those of a data directory.
+    """
+    if began is None:
+        return rows, F.lit(REMOVED)
+    starts = rows.sparkSession.createDataFrame(list(began.items()), "log string, began long")
+    is_before = F.col("from_offset") < F.col("began")
+    return rows.join(F.broadcast(starts), "log", "left"), F.when(is_before, BEFORE).otherwise(UNWAITED)
