@@ -1,8 +1,9 @@
 """Runs a job on new rows only: each micro-batch and what earlier ones left make rows of tables and a new remainder.
 
     OUTPUT/TABLE/batch=N/            the rows that micro-batch N has added
+    OUTPUT/TABLE/                    or all rows of a table that each micro-batch replaces
     OUTPUT/_state/batch=N/NAME/      what the next one needs of all before
-    OUTPUT/_checkpoint/              Spark's
+    OUTPUT/_checkpoint/              Spark's: one position for all views together
 
 A micro-batch that was killed is done again from the same rows and the same state, and replaces what it had written:
 no row is lost or there twice.
@@ -11,24 +12,52 @@ no row is lost or there twice.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase, translate
+from functools import reduce
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from pyarrow import fs
+from pyspark.sql import functions as F
 
 from pipeline import tables
 from pipeline.errors import PipelineError
 from pipeline.files import open_directory
 from pipeline.jobs.output import write
+from pipeline.schema import PLACE_NAMES, TOPICS, VIEWS, spark_schema
 from pipeline.streams import add_stream_arguments, run_until_done, stream_of, trigger
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    Tables: TypeAlias = dict[str, DataFrame]
-    Fold: TypeAlias = Callable[[DataFrame, Tables], tuple[Tables, Tables]]
-
+Tables: TypeAlias = "dict[str, DataFrame]"
 STATE: Final = "_state"
+CHECKPOINT: Final = "_checkpoint"
+
+
+class View(NamedTuple):
+    """Rows to follow: a view of the logs, of the topics that match a glob, and only the columns that are looked at."""
+
+    records: str
+    topic: str | None = None  # None: the view's own
+    columns: tuple[str, ...] = ()  # none: all
+    path: str | None = None  # None: --input
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.columns or tuple(VIEWS[self.records].names)
+
+
+class Folded(NamedTuple):
+    """What a micro-batch comes to."""
+
+    state: Tables  # for the next one
+    added: Tables  # table -> rows that are new in it
+    replaced: Tables | None = None  # table -> all of its rows
+
+
+# The new rows of each view, the state that the last micro-batch has left (none: {}), and the micro-batch's number.
+Fold: TypeAlias = Callable[[Tables, Tables, int], Folded]
 
 
 def add_follow_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,11 +66,17 @@ def add_follow_arguments(parser: argparse.ArgumentParser) -> None:
     add_stream_arguments(parser)
 
 
-def follow(spark: SparkSession, args: argparse.Namespace, records: str, fold: Fold) -> int:
-    """Fold the rows of a view that are new, once or until stopped."""
+def follow(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, View], fold: Fold) -> int:
+    """Fold the rows of views that are new, once or until stopped.
+
+    Errors: PipelineError: there is no place for them, or the stream has failed.
+    """
     if not args.output:
         raise PipelineError("--follow adds to tables: it needs --output")
     output, kind = args.output, args.format
+    streams = {name: found for name, view in views.items() if (found := _streams(spark, args, view))}
+    if not streams:
+        raise PipelineError(f"{args.input} has nothing to follow yet: its tables come with its first rows")
 
     def step(rows: DataFrame, batch: int) -> None:
         session = rows.sparkSession
@@ -51,19 +86,63 @@ def follow(spark: SparkSession, args: argparse.Namespace, records: str, fold: Fo
             before = {name: session.read.format(kind).load(f"{folder}/{name}") for name in _names(folder)}
         rows.persist()
         try:
-            added, state = fold(rows, before)
-            for name, table in added.items():
+            found = fold(_parts(session, rows, views, list(streams)), before, batch)
+            for name, table in found.added.items():
                 write(session, table, f"{output}/{name}/batch={batch}", kind)
-            for name, table in state.items():
+            for name, table in (found.replaced or {}).items():
+                write(session, table, f"{output}/{name}", kind)
+            for name, table in found.state.items():
                 write(session, table, f"{output}/{STATE}/batch={batch}/{name}", kind)
         finally:
             rows.unpersist()
         _remove(f"{output}/{STATE}/batch={batch - 2}")  # the one before may be needed again
 
-    stream = stream_of(spark, args.input, records, max_bytes=args.max_bytes)
-    writer = stream.writeStream.foreachBatch(step).option("checkpointLocation", f"{output}/_checkpoint")
+    writer = _union(streams).writeStream.foreachBatch(step).option("checkpointLocation", f"{output}/{CHECKPOINT}")
     run_until_done([trigger(writer, args.every).start])
     return 0
+
+
+def _streams(spark: SparkSession, args: argparse.Namespace, view: View) -> list[DataFrame]:
+    """The streams that make a view, one a table where it comes from an archive; none: there is no table yet.
+
+    An archive has the internal topics decoded: of the view `raw`, only their places are there.
+    """
+    path = view.path or args.input
+    if not tables.is_archive(path):
+        return [stream_of(spark, path, view.records, view.topic, args.max_bytes).select(*view.names)]
+    found = []
+    for records in VIEWS if view.records == "raw" else [view.records]:
+        topic = view.topic or "*"
+        if _is_there(f"{path}/{records}") and (records == "raw" or fnmatchcase(TOPICS[records], topic)):
+            rows = stream_of(spark, path, records)
+            if records == "raw":
+                rows = rows.where(F.col("topic").rlike(f"^{translate(topic)}"))
+            there = PLACE_NAMES if records != view.records else view.names
+            found.append(rows.select(*(name for name in view.names if name in there)))
+    return found
+
+
+def _union(streams: Mapping[str, list[DataFrame]]) -> DataFrame:
+    """All views as one stream, so that they have one position: each row is in the column of its view."""
+    joined = {name: reduce(_both, found) for name, found in streams.items()}
+    if len(joined) == 1:
+        return next(iter(joined.values()))
+    return reduce(_both, (rows.select(F.struct("*").alias(name)) for name, rows in joined.items()))
+
+
+def _both(one: DataFrame, other: DataFrame) -> DataFrame:
+    return one.unionByName(other, allowMissingColumns=True)
+
+
+def _parts(session: SparkSession, rows: DataFrame, views: Mapping[str, View], streamed: list[str]) -> Tables:
+    """The rows of each view; of one that has no stream, none."""
+    found: Tables = {}
+    for name, view in views.items():
+        if name not in streamed:
+            found[name] = session.createDataFrame([], spark_schema(view.records)).select(*view.names)
+        else:
+            found[name] = rows if len(streamed) == 1 else rows.where(F.col(name).isNotNull()).select(f"{name}.*")
+    return found
 
 
 def _names(folder: str) -> list[str]:
@@ -72,6 +151,11 @@ def _names(folder: str) -> list[str]:
 
 
 def _remove(folder: str) -> None:
-    files, root = open_directory(tables.arrow_address(folder))
-    if files.get_file_info(root).type == fs.FileType.Directory:
+    if _is_there(folder):
+        files, root = open_directory(tables.arrow_address(folder))
         files.delete_dir(root)
+
+
+def _is_there(folder: str) -> bool:
+    files, root = open_directory(tables.arrow_address(folder))
+    return bool(files.get_file_info(root).type == fs.FileType.Directory)

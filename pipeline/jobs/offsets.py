@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from pipeline import commits, tables
 from pipeline.errors import PipelineError
-from pipeline.jobs.follow import add_follow_arguments, follow
+from pipeline.jobs.follow import Folded, View, add_follow_arguments, follow
 from pipeline.jobs.output import emit
 from pipeline.times import time_argument
 
@@ -45,7 +45,7 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
     if args.follow:
         if args.as_of or args.diff or args.history or args.group or args.topic:
             raise PipelineError("--follow keeps the history of all groups: it goes with no other choice")
-        return follow(spark, args, "offsets", fold)
+        return follow(spark, args, {"offsets": View("offsets")}, _step)
     changes = commits.effective(tables.offsets(spark, args.input))
     emit(spark, choose(changes, args), args.output, args.format)
     return 0
@@ -61,6 +61,11 @@ def choose(changes: DataFrame, args: argparse.Namespace) -> DataFrame:
     if args.history:
         return commits.history(changes).orderBy("log", "effective_offset", "log_offset")
     return commits.latest(changes, args.as_of).orderBy("group", "topic", "partition")
+
+
+def _step(rows: dict[str, DataFrame], state: dict[str, DataFrame], _: int) -> Folded:
+    added, left = fold(rows["offsets"], state)
+    return Folded(left, added)
 
 
 def fold(rows: DataFrame, state: dict[str, DataFrame]) -> tuple[dict[str, DataFrame], dict[str, DataFrame]]:
