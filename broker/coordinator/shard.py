@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from broker.coordinator import fencing
 from broker.coordinator.epochs import check_offset_commit, check_txn_offset_commit
 from broker.coordinator.groups.classic import EMPTY, STABLE, ClassicGroup
+from broker.coordinator.groups.epoch_order import THE_GROUP
 from broker.coordinator.groups.expiry import expired_offsets
 from broker.coordinator.groups.rebalance import (
     GroupConfig,
@@ -91,7 +92,7 @@ class GroupShard:
         self.delayed: set[tuple[Any, ...]] = set()  # streams groups' timers that hold a first assignment back; volatile
         self.offsets = OffsetTable()
         self.pending = PendingOffsets(self.offsets)
-        self.touched: dict[str, set[str]] | None = None  # by a new batch: group -> members; None while loading
+        self.touched: dict[str, set[str]] | None = None  # by a new batch: group -> who; None while loading
         self._expiring: list[str] = []  # the rest of a running expiry check
         self._replay: dict[int, Callable[[bytes, bytes | None], None]] = {
             OFFSET_COMMIT_V0: self._replay_offset,
@@ -361,7 +362,7 @@ class GroupShard:
         else:
             group.replay(name, fact)
             if self.touched is not None:
-                self.touched.setdefault(group_id, set()).add(getattr(name, "member_id", ""))
+                self.touched.setdefault(group_id, set()).add(getattr(name, "member_id", THE_GROUP))
 
     def _replay_offset(self, key: bytes, value: bytes | None) -> None:
         group_id, topic, partition = offset_key(key)

@@ -26,7 +26,7 @@ before its group, say. So nothing is checked while replaying; `broken` is asked 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -47,6 +47,7 @@ from broker.coordinator.groups.consumer_records import (
     group_tombstones,
     said_of,
 )
+from broker.coordinator.groups.epoch_order import disorder
 from broker.coordinator.result import Record
 
 if TYPE_CHECKING:
@@ -209,22 +210,9 @@ class ConsumerGroup:
                             found.append(f"partition {partition} is both {other}'s and {member_id}'s")
         return found
 
-    def disorder(self, member_ids: Iterable[str]) -> list[str]:
-        """The same for the group's own epochs and the partitions of some members; who is none counts as in order."""
-        found = []
-        if self.assignment_epoch > self.group_epoch:
-            found.append(f"assignment epoch {self.assignment_epoch} is above group epoch {self.group_epoch}")
-        for member in self.members.values():
-            if member.current.member_epoch > self.assignment_epoch:
-                epoch = member.current.member_epoch
-                found.append(f"member {member.member_id} is at {epoch}, above {self.assignment_epoch}")
-        for current in (self.members[m].current for m in member_ids if m in self.members):
-            epoch = current.member_epoch
-            for part in (current.assigned, current.pending):
-                for epochs in part.values():
-                    if max(epochs.values(), default=0) > epoch != STATIC_LEAVING_EPOCH:
-                        found.append(f"a member at {epoch} has partitions assigned at {epochs}")
-        return found
+    def disorder(self, member_ids: Collection[str]) -> list[str]:
+        """The same for what has been touched; see epoch_order.py."""
+        return disorder(self, member_ids, _held, "partitions")
 
     def facts(self) -> tuple[object, ...]:
         """What the log says of the group."""
@@ -353,6 +341,12 @@ _REPLAYS: Final[dict[int, Callable[[ConsumerGroup, Any, Any], None]]] = {
     8: ConsumerGroup._replay_current,
     16: ConsumerGroup._replay_regex,
 }
+
+
+def _held(current: Current) -> Iterable[Mapping[int, int]]:
+    if current.member_epoch == STATIC_LEAVING_EPOCH:
+        return ()
+    return (*current.assigned.values(), *current.pending.values())
 
 
 def _assignment_epochs(current: Current, partitions: Partitions) -> Iterator[int]:

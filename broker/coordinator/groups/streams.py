@@ -24,11 +24,12 @@ that see the latter at 0 again are sent the endpoints once more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.coordinator.fencing import NOT_ASSIGNED, Committer, Partitions
+from broker.coordinator.groups.epoch_order import disorder
 from broker.coordinator.groups.streams_member import GONE, Current, Held, Said, StreamsMember, Tasks
 from broker.coordinator.groups.streams_records import current_of, group_tombstones, said_of, tasks_of
 from broker.coordinator.groups.streams_topology import source_topics
@@ -174,22 +175,9 @@ class StreamsGroup:
                             found.append(f"task {subtopology_id}_{partition} is both {other}'s and {member_id}'s")
         return found
 
-    def disorder(self, member_ids: Iterable[str]) -> list[str]:
-        """The same for the group's own epochs and the tasks of some members; who is none counts as in order."""
-        found = []
-        if self.assignment_epoch > self.group_epoch:
-            found.append(f"assignment epoch {self.assignment_epoch} is above group epoch {self.group_epoch}")
-        for member in self.members.values():
-            if member.current.member_epoch > self.assignment_epoch:
-                epoch = member.current.member_epoch
-                found.append(f"member {member.member_id} is at {epoch}, above {self.assignment_epoch}")
-        for current in (self.members[m].current for m in member_ids if m in self.members):
-            epoch = current.member_epoch
-            for tasks in (current.assigned.active, current.pending.active):
-                for epochs in tasks.values():
-                    if max(epochs.values(), default=0) > epoch:
-                        found.append(f"a member at {epoch} has tasks assigned at {epochs}")
-        return found
+    def disorder(self, member_ids: Collection[str]) -> list[str]:
+        """The same for what has been touched; see epoch_order.py."""
+        return disorder(self, member_ids, _held, "tasks")
 
     def facts(self) -> tuple[object, ...]:
         """What the log says of the group."""
@@ -294,6 +282,10 @@ class StreamsGroup:
                     processes.discard(process_id)
                     if not processes:
                         del self.copies[task]
+
+
+def _held(current: Current) -> Iterable[Mapping[int, int]]:
+    return (*current.assigned.active.values(), *current.pending.active.values())
 
 
 def _assignment_epochs(current: Current, sources: Mapping[str, str], partitions: Partitions) -> Iterator[int]:

@@ -8,7 +8,7 @@ from core_broker import Client
 
 from broker.coordinator.groups.consumer import ConsumerGroup
 from broker.coordinator.groups.consumer_member import Current
-from broker.coordinator.groups.consumer_records import current_record, group_record
+from broker.coordinator.groups.consumer_records import current_record, group_record, target_epoch_record
 from protocol.errors import ErrorCode as E
 from protocol.messages.group_admin import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
 from protocol.messages.offsets import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
@@ -131,6 +131,16 @@ def test_group_found_broken_is_reported_and_served(caplog):
     assert g.describe().members[0].member_epoch == 99
     assert g.member("a").join().error_code == 0
     assert g.member("b").join().error_code == 0
+
+
+def test_member_ahead_of_its_group_is_found_by_its_own_record_and_by_the_groups():
+    g = Groups({"t": 4})
+    g.joined("a", "b")
+    shard = g.world.broker.shard_of_group("g")
+    epoch = g.group().assignment_epoch
+    for records in ([current_record("g", "a", Current(99, 98, 0, {}))], [target_epoch_record("g", epoch, 0)]):
+        with pytest.raises(AssertionError, match=rf"group g: \['member a is at 99, above {epoch}'\]"):
+            shard.append(records)
 
 
 def test_group_is_the_same_whatever_order_its_records_are_in(g):
