@@ -12,7 +12,10 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
+import pyarrow as pa
 from pyarrow import fs
+
+from pipeline.errors import PipelineError
 
 _LOG: Final = re.compile(r"(.+)-(\d+)")
 _SEGMENT: Final = re.compile(r"(\d{20})\.log(\.swap)?")
@@ -37,11 +40,23 @@ class Segment(NamedTuple):
 
 
 def open_directory(path: str) -> tuple[fs.FileSystem, str]:
-    """The file system of an address, and the path in it; a plain path is a local one."""
+    """The file system of an address, and the path in it; a plain path is a local one.
+
+    Errors:  PipelineError: no address that pyarrow.fs knows.
+    """
     if "://" in path:
-        found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(path)
+        try:
+            found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(path)
+        except (pa.ArrowInvalid, NotImplementedError) as error:
+            raise PipelineError(f"{path.partition('?')[0]} cannot be opened: {error}") from error
         return found[0], found[1].rstrip("/") or "/"
     return fs.LocalFileSystem(), path.rstrip("/") or "/"
+
+
+def inside(path: str, name: str) -> str:
+    """The address of what lies in a directory; an address' options stay at its end."""
+    place, mark, options = path.partition("?") if "://" in path else (path, "", "")
+    return f"{place.rstrip('/')}/{name}{mark}{options}"
 
 
 def segments(path: str, topic: str = "*", logs: Iterable[str] | None = None) -> list[Segment]:

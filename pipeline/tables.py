@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DateType
 
 from pipeline.errors import PipelineError
-from pipeline.files import open_directory
+from pipeline.files import inside, open_directory
 from pipeline.gaps import ranges, reason
 from pipeline.schema import PLACE_NAMES, TOPICS, VIEWS, spark_schema
 
@@ -62,7 +62,7 @@ def view(spark: SparkSession, path: str, records: str, topic: str | None = None)
 
 def is_archive(path: str) -> bool:
     """Whether a path holds an archive's tables; a data directory's logs are all called TOPIC-PARTITION."""
-    return any(_exists(f"{path}/{records}") for records in VIEWS)
+    return any(_exists(inside(path, records)) for records in VIEWS)
 
 
 def coverage(spark: SparkSession, path: str, *records: str) -> DataFrame:
@@ -93,7 +93,7 @@ def coverage(spark: SparkSession, path: str, *records: str) -> DataFrame:
 
 def _table(spark: SparkSession, path: str, records: str) -> DataFrame:
     schema = spark_schema(records)
-    table = f"{path}/{records}"
+    table = inside(path, records)
     if not _exists(table):
         return spark.createDataFrame([], schema)
     if is_delta(table):
@@ -106,7 +106,7 @@ def _table(spark: SparkSession, path: str, records: str) -> DataFrame:
 
 def is_delta(table: str) -> bool:
     """Whether a table is one of Delta Lake."""
-    return _exists(f"{table}/_delta_log")
+    return _exists(inside(table, "_delta_log"))
 
 
 def require_delta(spark: SparkSession, table: str) -> None:
@@ -117,7 +117,7 @@ def require_delta(spark: SparkSession, table: str) -> None:
 
 def began(path: str, records: str) -> dict[str, int]:
     """Log -> the end of it when its first rows were archived."""
-    files, root = open_directory(arrow_address(f"{path}/{BEGAN}/{records}.json"))
+    files, root = open_directory(arrow_address(inside(path, f"{BEGAN}/{records}.json")))
     if files.get_file_info(root).type == fs.FileType.NotFound:
         return {}
     with files.open_input_stream(root) as stream:
