@@ -52,6 +52,7 @@ from broker.coordinator.result import Record
 
 if TYPE_CHECKING:
     from broker.coordinator.groups.rebalance import Outcome
+    from broker.coordinator.groups.regex import Resolution
     from broker.coordinator.shard import GroupShard
 
 FIRST_EPOCH: Final = 1
@@ -114,7 +115,7 @@ class ConsumerGroup:
         # volatile
         self.metadata_seen: tuple[Any, int] | None = None  # the cluster metadata that metadata_hash was checked for
         self.topics_made_seen = -1  # how many topics had ever been made when the expressions were last resolved
-        self.resolving: Iterator[object] | None = None  # the expressions are being resolved
+        self.resolving: Resolution | None = None  # the expressions are being resolved
         self.assigning: Any = None  # a target that is being computed in the background
         self.found_broken = False  # as it was loaded; served all the same
 

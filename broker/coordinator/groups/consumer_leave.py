@@ -120,7 +120,7 @@ def on_timer(shard: GroupShard, group: ConsumerGroup, name: tuple[Any, ...], out
     if kind == "regex":
         _resolve(shard, group, out)
     elif kind == "assign":
-        _assign(shard, group, out)
+        _assign(group, out)
     elif len(name) == 3:
         member = group.members.get(name[2])
         if member is None:
@@ -143,25 +143,19 @@ def _resolve(shard: GroupShard, group: ConsumerGroup, out: Outcome) -> None:
             return
         group.topics_made_seen = metadata.topics_made
         group.resolving = regex.resolve(expressions, list(metadata.topics))
-    try:
-        next(group.resolving)
-    except StopIteration as stop:
+    found = out.advance(group.resolving, ("regex", group.group_id))
+    if found is not None:
         group.resolving = None
-        out.records += regex.resolution_records(group, stop.value, metadata, out.now_ms)
-    else:
-        out.set_timer(("regex", group.group_id), 0)
+        out.records += regex.resolution_records(group, found, metadata, out.now_ms)
 
 
-def _assign(shard: GroupShard, group: ConsumerGroup, out: Outcome) -> None:
+def _assign(group: ConsumerGroup, out: Outcome) -> None:
     """Go on with a target assignment that takes long; when done it is the group's, for the epoch it was made for."""
     pending = group.assigning
     if pending is None:
         return
-    try:
-        next(pending.steps)
-    except StopIteration as stop:
+    changes = out.advance(pending.steps, ("assign", group.group_id))
+    if changes is not None:
         group.assigning = None
-        changes = target.settle(group, pending, stop.value)
-        out.records += target.target_records(group.group_id, changes, pending.epoch, out.now_ms)
-    else:
-        out.set_timer(("assign", group.group_id), 0)
+        settled = target.settle(group, pending, changes)
+        out.records += target.target_records(group.group_id, settled, pending.epoch, out.now_ms)

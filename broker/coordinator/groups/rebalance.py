@@ -11,8 +11,8 @@ Source: KIP-134 (initial delay), KIP-345 (static members), KIP-394 (member ids g
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from collections.abc import Generator, Hashable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from broker.coordinator.groups.classic import (
     COMPLETING_REBALANCE,
@@ -29,6 +29,8 @@ from protocol.messages.classic_group import JoinGroupResponse, JoinGroupResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+_Made = TypeVar("_Made")
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000  # as Kafka, where it cannot be configured either
 
@@ -80,6 +82,16 @@ class Outcome:
     def cancel_timer(self, name: Hashable) -> None:
         """Stop a timer if it runs."""
         self.timers.append((name, None))
+
+    def advance(self, steps: Generator[None, None, _Made], timer: Hashable) -> _Made | None:
+        """One step of what takes long; what it has come to after the last one, else the timer is for the next."""
+        try:
+            next(steps)
+        except StopIteration as stop:
+            made: _Made = stop.value
+            return made
+        self.set_timer(timer, 0)
+        return None
 
     def result(self) -> Result:
         """All of it; the request being handled is parked when nothing has answered it."""

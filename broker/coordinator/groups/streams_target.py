@@ -68,14 +68,10 @@ def go_on(group: StreamsGroup, out: Outcome) -> None:
     pending = group.assigning
     if pending is None:
         return
-    try:
-        next(pending.steps)
-    except StopIteration as stop:
+    targets: Targets | None = out.advance(pending.steps, ("assign", group.group_id))
+    if targets is not None:
         group.assigning = None
-        targets: Targets = stop.value
         _keep(group, {m: tasks for m, tasks in targets.items() if m in group.members}, pending.epoch, out)
-    else:
-        out.set_timer(("assign", group.group_id), 0)
 
 
 def _keep(group: StreamsGroup, targets: Targets, epoch: int, out: Outcome) -> None:
