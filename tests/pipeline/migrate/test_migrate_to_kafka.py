@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import socket
-import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
+from apache_kafka import apache_kafka
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from source_broker import committed, config, read, settings
@@ -18,22 +14,11 @@ from test_migrate import GROUPS, PARTITIONS, Source, migrated
 
 pytestmark = pytest.mark.timeout(900)
 
-PROPERTIES = """\
-process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-controller.listener.names=CONTROLLER
-log.dirs={logs}
-offsets.topic.num.partitions=3
-offsets.topic.replication.factor=1
-"""
 
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def wait_for(address: str) -> None:
+    deadline = time.monotonic() + 120
+    while not answers(address):
+        assert time.monotonic() < deadline
 
 
 def answers(address: str) -> bool:
@@ -43,28 +28,6 @@ def answers(address: str) -> bool:
         return False
 
 
-@contextmanager
-def apache_kafka(libs: str, directory: Path) -> Iterator[str]:
-    """One KRaft node on a directory of its own."""
-    port = free_port()
-    properties = directory / "server.properties"
-    properties.write_text(PROPERTIES.format(port=port, controller=free_port(), logs=directory / "logs"))
-    java = ["java", "-Xmx256m", "-cp", libs]
-    tool = ["kafka.tools.StorageTool", "format", "-t", "momusmomusmomusmomusAA", "-c", str(properties)]
-    subprocess.run([*java, *tool], check=True, capture_output=True, timeout=120)
-    with open(directory / "broker.log", "wb") as log:
-        process = subprocess.Popen([*java, "kafka.Kafka", str(properties)], stdout=log, stderr=log)
-    try:
-        deadline = time.monotonic() + 120
-        while not answers(f"127.0.0.1:{port}"):
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-        yield f"127.0.0.1:{port}"
-    finally:
-        process.kill()
-        process.wait()
-
-
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
     return Source(tmp_path_factory.mktemp("source"))
@@ -72,7 +35,8 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
 
 def test_migrate_into_apache_kafka_every_record_and_position_is_equal(spark: Any, kafka_libs, source, tmp_path):
     with apache_kafka(kafka_libs, tmp_path) as address:
-        code, proof = migrated(spark, source, address, tmp_path / "proof.json", "--replication-factor", "1")
+        wait_for(address)
+        code, proof = migrated(spark, source.directory, address, tmp_path / "proof.json", "--replication-factor", "1")
 
         assert (code, proof["equal"]) == (0, True)
         assert all(each["source_sha256"] == each["target_sha256"] for each in proof["partitions"])
