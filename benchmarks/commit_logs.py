@@ -10,8 +10,8 @@ import argparse
 import time
 from pathlib import Path
 
-import crc32c
 import numpy as np
+from fastcrc.crc32 import iscsi as crc32c
 from numpy.typing import NDArray
 
 from broker.coordinator.provenance import provenance
@@ -57,7 +57,7 @@ class Template:
         _put(rows, [BASE_OFFSET], first_offset + np.arange(len(commits)) * self.batch)
         _put(rows, [BASE_TIMESTAMP, MAX_TIMESTAMP, *self.times], now_ms)
         _put(rows, self.offsets, commits * 10)
-        checksums = [crc32c.crc32c(row[CRC_POSITION + 4 :]) for row in rows]
+        checksums = [crc32c(row[CRC_POSITION + 4 :]) for row in rows]
         rows[:, CRC_POSITION : CRC_POSITION + 4] = np.array(checksums, ">u4").view(np.uint8).reshape(-1, 4)
         return rows
 
