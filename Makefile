@@ -83,6 +83,7 @@ $(VENV)/.spark: pyproject.toml | $(VENV)/pyvenv.cfg
 	@touch $@ $(VENV)/.core
 
 $(VENV)/.spark-dev: pyproject.toml | $(VENV)/.dev $(VENV)/.spark
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -e '.[pipeline-dev]'
 	@touch $@
 
 clean:

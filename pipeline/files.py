@@ -48,7 +48,9 @@ def open_directory(path: str) -> tuple[fs.FileSystem, str]:
         try:
             found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(path)
         except (pa.ArrowInvalid, NotImplementedError) as error:
-            raise PipelineError(f"{path.partition('?')[0]} cannot be opened: {error}") from error
+            where = path.rpartition("@")[2].partition("?")[0]  # without the secrets that may stand in it
+            why = str(error).replace(path, where)
+            raise PipelineError(f"{where} is no address that pyarrow.fs can open: {why}") from None
         return found[0], found[1].rstrip("/") or "/"
     return fs.LocalFileSystem(), path.rstrip("/") or "/"
 

@@ -97,6 +97,8 @@ def bundle(folder: Path) -> None:
 def run_job(name: str, words: Sequence[str]) -> int:
     """Run one job in a session made for it."""
     job, args = parse(name, words)
+    if args.input is not None:
+        _check_input(args.input)
     conf = dict(pair.split("=", 1) for pair in args.conf)
     from pipeline.session import session
 
@@ -105,6 +107,21 @@ def run_job(name: str, words: Sequence[str]) -> int:
         return int(job.run(spark, args))
     finally:
         spark.stop()
+
+
+def _check_input(path: str) -> None:
+    """Said at once, in a sentence: Spark would take ten seconds to start, and say it in a hundred lines.
+
+    Errors:  PipelineError: there is no such directory.
+    """
+    from pyarrow import fs
+
+    from pipeline.files import open_directory
+    from pipeline.tables import arrow_address
+
+    files, root = open_directory(arrow_address(path))
+    if files.get_file_info(root).type != fs.FileType.Directory:
+        raise PipelineError(f"--input: there is no directory {root}: it takes a broker's data directory, or an archive")
 
 
 def parse(name: str, words: Sequence[str]) -> tuple[ModuleType, argparse.Namespace]:
