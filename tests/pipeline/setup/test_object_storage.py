@@ -1,4 +1,4 @@
-"""Logs in an object store, here an emulator of S3: the source, a stream and a job say what they say of the directory."""
+"""Logs in an object store, here an emulator of S3: source, stream and job say what they say of the directory."""
 
 from __future__ import annotations
 
