@@ -7,10 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from clientwork import LIMIT_S
-from confluent_kafka import Consumer, TopicPartition
 from conftest import JVM
 from fault_proxy import FaultProxy
+from read_back import read_back
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "exactly_once"))
 
@@ -31,13 +30,7 @@ def test_idempotent_producer_over_cut_connections_writes_each_record_once(copyin
         assert done.stdout.strip() == "ok", done.stdout + done.stderr
         cuts = proxy.cuts
         proxy.calm()
-        consumer = Consumer({"bootstrap.servers": f"{host}:{port}", "group.id": name, "log_level": 0})
-        consumer.assign([TopicPartition(name, 0, 0)])
-        values = []
-        while len(values) < RECORDS:
-            values += [message.value() for message in consumer.consume(1000, LIMIT_S) if not message.error()]
-        _, end = consumer.get_watermark_offsets(TopicPartition(name, 0), LIMIT_S)
-        consumer.close()
+        values, end = read_back(f"{host}:{port}", name, RECORDS)
     assert cuts > 5
     assert values == [b"%0100d" % number for number in range(RECORDS)]
     assert end == RECORDS

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 from clientwork import LIMIT_S
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from fault_proxy import FaultProxy
+from read_back import read_back
 
 RECORDS = 20_000
 
@@ -40,13 +41,7 @@ def test_all_records_are_there_once_and_in_order(serve, name, state):
         assert failed == []
         cuts = proxy.cuts
         proxy.calm()
-        consumer = Consumer({**direct, "group.id": name, "auto.offset.reset": "earliest", "check.crcs": True})
-        consumer.assign([TopicPartition(name, 0, 0)])
-        values = []
-        while len(values) < RECORDS:
-            values += [message.value() for message in consumer.consume(1000, LIMIT_S) if not message.error()]
-        _, end = consumer.get_watermark_offsets(TopicPartition(name, 0), LIMIT_S)
-        consumer.close()
+        values, end = read_back(f"{host}:{port}", name, RECORDS)
     assert cuts > 5
     assert values == [b"%0100d" % number for number in range(RECORDS)]
     assert end == RECORDS
