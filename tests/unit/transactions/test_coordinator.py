@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from core_broker import Client, World, make_topic
-from txn_kit import (
-    ABORT,
-    COMMIT,
-    Producer,
-    committed,
-    find_coordinator,
-    markers_of,
-    state_of,
-    states_in_log,
-)
+from core_broker import Client, World
+from txn_kit import ABORT, COMMIT, Producer, committed, markers_of, state_of, states_in_log
+from unit.transactions.coordinator_kit import OFFSETS, client_with_topic, group_partition
 
 from broker.coordinator.transaction import (
     COMPLETE_ABORT,
@@ -24,27 +16,13 @@ from broker.coordinator.transaction import (
     PREPARE_ABORT,
     PREPARE_COMMIT,
 )
-from protocol.codegen import codec
 from protocol.errors import ErrorCode
-from protocol.messages.cluster import (
-    ApiVersionsRequest,
-    FeatureUpdateKey,
-    UpdateFeaturesRequest,
-)
-from protocol.messages.own_records import TransactionGroupValue
-from protocol.messages.transaction_admin import DescribeTransactionsRequest, ListTransactionsRequest
 from protocol.messages.transactions import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
     InitProducerIdRequest,
-    WritableTxnMarker,
-    WritableTxnMarkerTopic,
-    WriteTxnMarkersRequest,
 )
-
-OFFSETS = "__consumer_offsets"
-WEEK_MS = 7 * 86_400_000
 
 
 @pytest.fixture(params=["memory", "os", "fsync"])
@@ -54,19 +32,7 @@ def world(request):
 
 @pytest.fixture
 def client(world):
-    client = Client(world)
-    make_topic(client, "t", 3)
-    return client
-
-
-def group_partition(world, group_id="g"):
-    return world.broker.shard_of_group(group_id).machine.index
-
-
-def set_feature(client, level):
-    kind = 3 if level < 2 else 1
-    update = FeatureUpdateKey(feature="transaction.version", max_version_level=level, upgrade_type=kind)
-    assert client.call(UpdateFeaturesRequest(feature_updates=[update]), 1).error_code == 0
+    return client_with_topic(world)
 
 
 # -- InitProducerId
@@ -319,240 +285,3 @@ def test_end_of_an_unknown_producer_is_refused(client):
     assert stranger.end() == ErrorCode.INVALID_PRODUCER_ID_MAPPING
     producer.id += 1
     assert producer.end() == ErrorCode.INVALID_PRODUCER_ID_MAPPING
-
-
-# -- time
-
-
-@pytest.mark.parametrize("level", [0, 1, 2])
-def test_transaction_that_lasts_too_long_is_aborted_and_its_producer_fenced(client, level):
-    if level < 2:
-        set_feature(client, level)
-    producer = Producer(client, v2=level == 2)
-    producer.init(timeout_ms=10_000)
-    producer.add_offsets()
-    producer.send_offsets({0: 5})
-    client.world.advance(10_000)
-    assert state_of(client).transaction_state == "Ongoing"
-    client.world.advance(1)
-    state = state_of(client)
-    assert (state.transaction_state, state.producer_epoch) == ("CompleteAbort", 1)
-    assert committed(client, stable=True) == {0: (-1, 0)}
-    assert producer.send_offsets({0: 6}) == {0: ErrorCode.INVALID_PRODUCER_EPOCH}
-    assert producer.end() in (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_TXN_STATE)
-    assert producer.init() == 0
-    assert producer.epoch == 2
-
-
-def test_transaction_does_not_time_out_after_its_end(client):
-    producer = Producer(client)
-    producer.init(timeout_ms=10_000)
-    producer.send_offsets({0: 5})
-    producer.end()
-    client.world.advance(20_000)
-    assert state_of(client).transaction_state == "CompleteCommit"
-    producer.send_offsets({0: 6})
-    client.world.advance(9_000)
-    assert producer.end() == 0
-    assert committed(client) == {0: (6, 0)}
-
-
-def test_transaction_times_out_after_a_restart(world, client):
-    if world.flush == "memory":
-        return
-    producer = Producer(client)
-    producer.init(timeout_ms=10_000)
-    producer.send_offsets({0: 5})
-    again = world.crash(lose_unsynced=world.flush == "fsync")
-    client = Client(again)
-    assert committed(client, stable=True) == {0: (-1, 88)}
-    again.advance(10_000)
-    assert committed(client, stable=True) == {0: (-1, 0)}
-    assert state_of(client).transaction_state == "CompleteAbort"
-
-
-def test_unused_id_is_forgotten(client):
-    idle, busy = Producer(client, "idle"), Producer(client, "busy")
-    idle.init()
-    busy.init()
-    client.world.advance(WEEK_MS - 1_000)
-    busy.init()
-    client.world.advance(3_600_000)
-    assert state_of(client, "idle").error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
-    assert state_of(client, "busy").error_code == 0
-    assert idle.send_offsets({0: 1}) == {0: ErrorCode.INVALID_PRODUCER_ID_MAPPING}
-    assert idle.init() == 0
-
-
-# -- tools
-
-
-def test_describe_tells_all_there_is(client):
-    producer = Producer(client)
-    producer.init(timeout_ms=12_345)
-    producer.send_offsets({0: 1})
-    state = state_of(client)
-    assert (state.error_code, state.transaction_state, state.transaction_timeout_ms) == (0, "Ongoing", 12_345)
-    assert (state.producer_id, state.producer_epoch) == (producer.id, 0)
-    assert state.transaction_start_time_ms == client.world.clock.now_ms()
-
-
-def test_describe_of_what_is_not_there(client):
-    request = DescribeTransactionsRequest(transactional_ids=["tx", ""])
-    assert [each.error_code for each in client.call(request, 0).transaction_states] == [16, 42]
-    find_coordinator(client)
-    assert [each.error_code for each in client.call(request, 0).transaction_states] == [105, 42]
-
-
-def listed(client, version=2, **filters):
-    answer = client.call(ListTransactionsRequest(**filters), version)
-    assert answer.error_code == 0
-    found = {each.transactional_id: each.transaction_state for each in answer.transaction_states}
-    return (found, answer.unknown_state_filters) if answer.unknown_state_filters else found
-
-
-def test_list_filters(client):
-    assert listed(client) == {}
-    open_one, done = Producer(client, "open"), Producer(client, "done")
-    for producer in (open_one, done):
-        producer.init()
-        producer.send_offsets({0: 1})
-    done.end()
-    assert listed(client) == {"open": "Ongoing", "done": "CompleteCommit"}
-    assert listed(client, state_filters=["Ongoing"]) == {"open": "Ongoing"}
-    assert listed(client, state_filters=["Ongoing", "Nonsense"]) == ({"open": "Ongoing"}, ["Nonsense"])
-    assert listed(client, state_filters=["Nonsense"]) == ({}, ["Nonsense"])
-    assert listed(client, producer_id_filters=[done.id]) == {"done": "CompleteCommit"}
-    assert listed(client, transactional_id_pattern="op.*") == {"open": "Ongoing"}
-    assert listed(client, transactional_id_pattern="op") == {}
-    client.world.advance(1000)
-    assert listed(client, duration_filter=1000) == {}
-    assert listed(client, duration_filter=999) == {"open": "Ongoing", "done": "CompleteCommit"}
-    request = ListTransactionsRequest(transactional_id_pattern="(")
-    assert client.call(request, 2).error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
-
-
-def test_write_txn_markers_ends_what_hangs(client):
-    producer = Producer(client)
-    producer.init()
-    producer.send_offsets({0: 5})
-    place = group_partition(client.world)
-
-    def write(topic, *partitions, epoch=0):
-        marker = WritableTxnMarker(
-            producer_id=producer.id,
-            producer_epoch=epoch,
-            transaction_result=False,
-            coordinator_epoch=0,
-            topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=list(partitions))],
-        )
-        answer = client.call(WriteTxnMarkersRequest(markers=[marker]), 1).markers[0]
-        assert answer.producer_id == producer.id
-        return [each.error_code for each in answer.topics[0].partitions]
-
-    assert write(OFFSETS, place, 99) == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
-    assert write("nope", 0) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
-    assert committed(client, stable=True) == {0: (-1, 0)}
-
-
-# -- where it is
-
-
-def test_coordinator_of_another_node_is_named_and_others_refuse():
-    world = World(brokers=3)
-    client = Client(world)
-    node = find_coordinator(client).node_id
-    nodes = [Client(world, index) for index in range(3)]
-    answers = {
-        each.connection.node_id: each.call(
-            InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=1000), 5
-        ).error_code
-        for each in nodes
-    }
-    assert answers == {n: 0 if n == node else ErrorCode.NOT_COORDINATOR for n in answers}
-
-
-@pytest.mark.parametrize("level", [0, 1, 2])
-def test_feature_level_says_how_records_are_written(client, level):
-    if level < 2:
-        set_feature(client, level)
-    producer = Producer(client, v2=False)
-    producer.init()
-    log = client.world.broker.transactions.shard("tx").log
-    from protocol.record_batch import iter_records
-
-    (record,) = [record for _, batch in log.batches(0) for record in iter_records(batch)]
-    assert record.value[:2] == (b"\x00\x01" if level else b"\x00\x00")
-    finalized = client.call(ApiVersionsRequest(client_software_name="x", client_software_version="1"), 4)
-    found = {each.name: each.max_version_level for each in finalized.finalized_features}
-    assert found.get("transaction.version", 0) == level
-
-
-def test_feature_level_of_the_settings_is_kept_over_restarts():
-    world = World("os", feature_transaction_version="1")
-    assert world.broker.transactions.version == 1
-    del world.settings["feature_transaction_version"]
-    again = world.crash()
-    assert again.broker.transactions.version == 1
-    assert again.restart(feature_transaction_version="2").broker.transactions.version == 2
-
-
-# -- whose offsets they were
-
-
-def groups_of(world, name="tx"):
-    return world.broker.transactions.shard(name).machine.groups.get(name, {})
-
-
-def decoded(value):
-    return codec(TransactionGroupValue, 0).decode(value, 2)[0]
-
-
-@pytest.mark.parametrize("commit", [True, False])
-def test_groups_of_a_transaction_are_kept_with_its_decision(world, client, commit):
-    producer = Producer(client)
-    producer.init()
-    producer.send_offsets({0: 1, 2: 3}, "g")
-    producer.send_offsets({1: 1}, "h", version=5, generation_id=-1, member_id="", group_instance_id=None)
-    assert groups_of(world) == {}
-    producer.end(commit=commit)
-    kept = {group: decoded(value) for group, value in groups_of(world).items()}
-    assert {g: (v.producer_id, v.producer_epoch, v.client_id) for g, v in kept.items()} == {
-        "g": (producer.id, 0, "client"),
-        "h": (producer.id, 0, "client"),
-    }
-    assert {g: [(t.topic, t.partitions) for t in v.topics] for g, v in kept.items()} == {
-        "g": [("t", [0, 2])],
-        "h": [("t", [1])],
-    }
-    before = groups_of(world)
-    producer.send_offsets({1: 9}, "g")
-    producer.end()
-    assert decoded(groups_of(world)["g"]).topics[0].partitions == [1]
-    assert groups_of(world)["h"] == before["h"]
-    assert states_in_log(world).count(PREPARE_COMMIT if commit else PREPARE_ABORT) == (2 if commit else 1)
-
-
-def test_groups_of_a_transaction_are_known_after_a_crash_before_its_end():
-    world = World("os")
-    client = Client(world)
-    make_topic(client, "t", 3)
-    producer = Producer(client)
-    producer.init(timeout_ms=10_000)
-    producer.send_offsets({0: 1}, "g")
-    again = world.crash()
-    again.advance(10_001)
-    (value,) = groups_of(again).values()
-    assert (decoded(value).client_id, decoded(value).topics[0].partitions) == ("client", [0])
-    third = again.crash()
-    assert groups_of(third) == groups_of(again)
-
-
-def test_groups_go_with_the_id(client):
-    producer = Producer(client)
-    producer.init()
-    producer.send_offsets({0: 1})
-    producer.end()
-    client.world.advance(WEEK_MS + 3_600_000)
-    assert state_of(client).error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
-    assert groups_of(client.world) == {}
