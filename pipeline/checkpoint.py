@@ -23,10 +23,16 @@ def committed_position(path: str) -> tuple[int, list[Any]] | None:
     if not both:
         return None
     batch = max(both)
+    return batch, planned_position(path, batch)
+
+
+def planned_position(path: str, batch: int) -> list[Any]:
+    """The offset of each source behind a micro-batch that has begun; None: the source has nothing yet."""
+    files, root = open_directory(arrow_address(path))
     with files.open_input_stream(f"{root}/offsets/{batch}") as stream:
         lines = bytes(stream.read()).decode().splitlines()
     # version, metadata, then one line a source: a dash for one that has nothing yet
-    return batch, [None if line == "-" else json.loads(line) for line in lines[2:]]
+    return [None if line == "-" else json.loads(line) for line in lines[2:]]
 
 
 def _batches(files: fs.FileSystem, folder: str) -> set[int]:

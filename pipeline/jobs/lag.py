@@ -3,6 +3,7 @@
     momus pipeline lag --input ./data                                    # 200 moments from the first commit to the last
     momus pipeline lag --input ./archive --since 2026-01-31T12:00:00 --until 2026-01-31T13:00:00 --step 60 --sum
     momus pipeline lag --input ./archive --bootstrap-server 127.0.0.1:9092     # one moment: now, by the broker's ends
+    momus pipeline lag --input ./data --follow --step 60 --output ./lag        # only what is new: OUTPUT/lag grows
 
 The ends of logs come from their records: of a data directory, of the topics that an archive has (`archive --topics`),
 or of another place, --ends.
@@ -19,6 +20,8 @@ from pyspark.sql import functions as F
 from pipeline import commits, tables
 from pipeline import lag as lags
 from pipeline.errors import PipelineError
+from pipeline.jobs import lag_follow
+from pipeline.jobs.follow import add_follow_arguments
 from pipeline.jobs.output import emit
 from pipeline.times import time_argument
 
@@ -33,14 +36,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What only this job knows."""
     parser.add_argument("--since", type=time_argument, metavar="TIME", help="the first moment [the first commit]")
     parser.add_argument("--until", type=time_argument, metavar="TIME", help="the last moment [the last commit]")
-    parser.add_argument("--step", type=float, metavar="SECONDS", help=f"between moments [so that there are {SLOTS}]")
+    parser.add_argument(
+        "--step", type=float, metavar="SECONDS", help=f"between moments [so that there are {SLOTS}; --follow: 60]"
+    )
     parser.add_argument("--sum", action="store_true", help="one row a group and topic")
     parser.add_argument("--ends", metavar="PATH", help="where the logs of the topics are [--input]")
     parser.add_argument("--bootstrap-server", metavar="HOST:PORT", help="the lag now: ask this broker for the ends")
+    add_follow_arguments(parser)
 
 
 def run(spark: SparkSession, args: argparse.Namespace) -> int:
     """Print or write what was asked for."""
+    if args.follow:
+        return lag_follow.run(spark, args, over_time)
     changes = commits.effective(tables.offsets(spark, args.input))
     if args.bootstrap_server:
         if args.since or args.until or args.step or args.ends:
