@@ -82,6 +82,7 @@ def _unrolled(found: DataFrame) -> DataFrame:
     return (
         found.where("producer_id >= 0")
         .withColumn("before_in_log", F.lag("lost_before", 1, 0).over(producer))
+        .withColumn("before_epoch", F.first("before_in_log").over(same))  # its markers may be there, and not its data
         .where("base_sequence is not null")
         .withColumn("step", F.coalesce(step, base))
         .withColumn("first", F.sum("step").over(same.rowsBetween(Window.unboundedPreceding, 0)))
@@ -89,7 +90,7 @@ def _unrolled(found: DataFrame) -> DataFrame:
         .withColumn("top", F.max(F.struct("last", "offset", "lost_before")).over(before))
         .withColumn("highest", F.coalesce("top.last", F.lit(-1)))
         .withColumn("highest_offset", F.col("top.offset"))
-        .withColumn("lost_since", F.col("lost_before") - F.coalesce("top.lost_before", "before_in_log"))
+        .withColumn("lost_since", F.col("lost_before") - F.coalesce("top.lost_before", "before_epoch"))
     )
 
 
