@@ -1,6 +1,6 @@
 """Runs a job on new rows only: each micro-batch and what earlier ones left make rows of tables and a new remainder.
 
-    OUTPUT/TABLE/batch=N/            the rows that micro-batch N has added
+    OUTPUT/TABLE/batch=N/            the rows that micro-batch N has added: of one table, `batch` its last column
     OUTPUT/TABLE/                    or all rows of a table that each micro-batch replaces
     OUTPUT/_state/batch=N/NAME/      what the next one needs of all before
     OUTPUT/_checkpoint/              Spark's: one position for all views together
@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 from pipeline import tables
 from pipeline.errors import PipelineError
 from pipeline.files import open_directory
-from pipeline.jobs.output import write
+from pipeline.jobs.output import write, write_part
 from pipeline.schema import PLACE_NAMES, TOPICS, VIEWS, spark_schema
 from pipeline.streams import add_stream_arguments, run_until_done, stream_of, trigger
 
@@ -88,7 +88,7 @@ def follow(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, Vi
         try:
             found = fold(_parts(session, rows, views, list(streams)), before, batch)
             for name, table in found.added.items():
-                write(session, table, f"{output}/{name}/batch={batch}", kind)
+                write_part(session, table, f"{output}/{name}", kind, batch)
             for name, table in (found.replaced or {}).items():
                 write(session, table, f"{output}/{name}", kind)
             for name, table in found.state.items():
