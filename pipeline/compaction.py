@@ -4,6 +4,9 @@ A record is dead when a later one has its key, when its transaction was aborted,
 it: no key. What an open transaction has written is live and makes nothing dead yet. A tombstone stays until its time
 is over; markers are counted apart. Bytes are those of the log: a batch's are shared out among its records by their
 size, so compressed batches count as compressed; its header belongs to the records that stay, if any do.
+
+What later records may still change is small: the newest record of every key and what open transactions have written.
+`summary` keeps those, and the figures of all others, so that parts of a log can be looked at one after another.
 """
 
 from __future__ import annotations
@@ -19,11 +22,17 @@ from protocol.record_batch import HEADER_BYTES
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    Tables = dict[str, DataFrame]
+
+PLACE: Final = ("log", "topic", "partition", "segment")
+BATCH: Final = (*PLACE, "batch_base_offset", "batch_size")
+MARKERS: Final = ("COMMIT", "ABORT")
 STAYS: Final = ("live", "tombstone", "marker")
 DEAD: Final = ("superseded", "aborted", "keyless")
+UNITS: Final = 1 << 20  # of a byte: sums of whole numbers are the same in every order
 
 
-def keyed(rows: DataFrame) -> DataFrame:
+def keyed(rows: DataFrame, *others: str) -> DataFrame:
     """The view `raw` or `offsets`, reduced to what compaction looks at, with the record's key as `_key`."""
     if "key" in rows.columns:
         key, tombstone = F.col("key"), F.col("value").isNull()
@@ -34,11 +43,13 @@ def keyed(rows: DataFrame) -> DataFrame:
     return rows.select(
         "log", "topic", "partition", "segment", "offset", "timestamp", "batch_base_offset", "batch_size",
         "record_size", "producer_id", "transactional", "control", key.alias("_key"), tombstone.alias("_tombstone"),
+        *others,
     )  # fmt: skip
 
 
-def fates(rows: DataFrame) -> DataFrame:
-    """Each record of `keyed` with `fate` (live, tombstone, superseded, aborted, keyless, marker) and its `bytes`."""
+def fates(rows: DataFrame, *scope: str) -> DataFrame:
+    """Each record of `keyed` with `fate` (live, tombstone, superseded, aborted, keyless, marker), and whether that is
+    `open`: later records may change it. `scope`: what the rows are all of: logs, or segments of logs."""
     producers = with_end(rows.where(F.col("producer_id") >= 0))
     others = rows.where(F.col("producer_id") < 0).withColumns({
         "end": F.lit(None).cast("string"),
@@ -47,9 +58,9 @@ def fates(rows: DataFrame) -> DataFrame:
     })  # fmt: skip
     ended = others.unionByName(producers)
     aborted = F.col("transactional") & F.col("end").eqNullSafe("ABORT")
-    decided = ~F.col("transactional") | F.col("end").eqNullSafe("COMMIT")
-    counts = F.col("control").isNull() & decided & F.col("_key").isNotNull()
-    by_key = Window.partitionBy("log", F.when(counts, F.col("_key")))
+    pending = F.col("control").isNull() & F.col("transactional") & F.col("end").isNull()
+    counts = F.col("control").isNull() & ~aborted & ~pending & F.col("_key").isNotNull()
+    by_key = Window.partitionBy(*(scope or ("log",)), F.when(counts, F.col("_key")))
     last = F.max(F.when(counts, F.col("offset"))).over(by_key)
     fate = (
         F.when(F.col("control").isNotNull(), "marker")
@@ -59,31 +70,89 @@ def fates(rows: DataFrame) -> DataFrame:
         .when(F.col("_tombstone"), "tombstone")
         .otherwise("live")
     )
+    found = ended.withColumn("fate", fate).withColumn("open", F.col("fate").isin("live", "tombstone") | pending)
+    return found.withColumn("pending", pending).drop("end", "end_offset", "end_timestamp")
+
+
+def parts(records: DataFrame) -> DataFrame:
+    """One row a batch and fate: its records, and their size before compression."""
+    counts = F.count(F.lit(1)).alias("records"), F.sum("record_size").alias("size")
+    return records.groupBy(*BATCH, "fate").agg(*counts)
+
+
+def shares(parts: DataFrame) -> DataFrame:
+    """One row a segment and fate of whole batches: records, and the bytes of the log they take, in UNITS."""
+    both = F.sum("records").alias("records"), F.sum("size").alias("size")
     batch = Window.partitionBy("log", "segment", "batch_base_offset")
-    share = F.col("record_size") / F.sum("record_size").over(batch)
     stays = F.col("fate").isin(*STAYS)
-    stay = F.count_if(stays).over(batch)
-    of_header = F.when(stay == 0, HEADER_BYTES / F.count(F.lit(1)).over(batch)).when(stays, HEADER_BYTES / stay)
-    size = (F.col("batch_size") - HEADER_BYTES) * share + F.coalesce(of_header, F.lit(0))
-    return ended.withColumn("fate", fate).withColumn("bytes", size)
+    stay = F.sum(F.when(stays, F.col("records")).otherwise(0)).over(batch)
+    of_header = F.when(stay == 0, F.col("records") / F.sum("records").over(batch)).when(stays, F.col("records") / stay)
+    share = (F.col("batch_size") - HEADER_BYTES) * F.col("size") / F.sum("size").over(batch)
+    taken = share + HEADER_BYTES * F.coalesce(of_header, F.lit(0))
+    whole = parts.groupBy(*BATCH, "fate").agg(*both).withColumn("units", F.round(taken * UNITS).cast("long"))
+    return totals(whole)
 
 
-def segments(records: DataFrame) -> DataFrame:
+def totals(shares: DataFrame) -> DataFrame:
+    """The sums of several of `shares`."""
+    sums = F.sum("records").alias("records"), F.sum("units").alias("units")
+    return shares.select(*PLACE, "fate", "records", "units").groupBy(*PLACE, "fate").agg(*sums)
+
+
+def summary(rows: DataFrame, before: Tables | None, *scope: str) -> Tables:
+    """Rows on top of what is known of the records before them, of logs or of segments (`scope`: see fates).
+
+    `records`, those whose fate is open; `parts` of the batches they are in; `totals` of all other batches; `markers`,
+    the first of each producer in each segment: it decides what is open in the segments before.
+    """
+    known = rows if before is None else rows.unionByName(before["records"])
+    found = fates(known, *scope)
+    # The marker of a decided record may not be there the next time, so it is no longer one of a transaction.
+    records = found.where("open").withColumns({
+        "producer_id": F.when(F.col("pending"), F.col("producer_id")).otherwise(F.lit(-1).cast("long")),
+        "transactional": F.col("pending"),
+    })  # fmt: skip
+    done = parts(found.where("not open"))
+    markers = rows.where(F.col("control").isin(*MARKERS))
+    if before is not None:
+        done = done.unionByName(before["parts"])
+        markers = markers.unionByName(before["markers"])
+    batches = ["log", "segment", "batch_base_offset"]
+    unsettled = records.select(*batches).distinct()
+    settled = shares(done.join(unsettled, batches, "left_anti").select(*done.columns))
+    if before is not None:
+        settled = totals(settled.unionByName(before["totals"]))
+    first = F.min_by(F.struct(*rows.columns), "offset").alias("_first")
+    return {
+        "records": records.select(*rows.columns),
+        "parts": done.join(unsettled, batches, "left_semi").select(*done.columns),
+        "totals": settled,
+        "markers": markers.groupBy("log", "segment", "producer_id").agg(first).select("_first.*"),
+    }
+
+
+def report(known: Tables) -> DataFrame:
+    """The segments that summaries know of."""
+    left = fates(known["records"].unionByName(known["markers"])).where(F.col("control").isNull())
+    return segments(shares(parts(left).unionByName(known["parts"])).unionByName(known["totals"]))
+
+
+def segments(shares: DataFrame) -> DataFrame:
     """One row a segment: its records and bytes by fate, and whether a cleaning may touch it at all.
 
     `won_bytes`: what a cleaning would give back now: what is dead in segments that are no longer written to.
     """
 
+    def sum_of(column: str, *fates: str) -> Column:
+        return F.sum(F.when(F.col("fate").isin(*fates), F.col(column)).otherwise(0))
+
     def size(*fates: str) -> Column:
-        return F.round(F.sum(F.when(F.col("fate").isin(*fates), F.col("bytes")).otherwise(0))).cast("long")
+        return F.round(sum_of("units", *fates) / UNITS).cast("long")
 
-    def number(*fates: str) -> Column:
-        return F.count_if(F.col("fate").isin(*fates))
-
-    found = records.groupBy("log", "topic", "partition", "segment").agg(
-        F.count(F.lit(1)).alias("records"),
-        number(*DEAD).alias("dead_records"),
-        F.round(F.sum("bytes")).cast("long").alias("bytes"),
+    found = shares.groupBy(*PLACE).agg(
+        F.sum("records").alias("records"),
+        sum_of("records", *DEAD).alias("dead_records"),
+        size(*STAYS, *DEAD).alias("bytes"),
         size("live").alias("live_bytes"),
         size("tombstone").alias("tombstone_bytes"),
         size("marker").alias("marker_bytes"),

@@ -2,20 +2,26 @@
 
 momus pipeline compaction --input ./data                             # the internal topics
 momus pipeline compaction --input ./data --topics 'accounts*'        # a topic that is compacted
+momus pipeline compaction --input ./data --follow --output ./bytes   # only segments that have changed are read
 """
 
 from __future__ import annotations
 
 import argparse
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
 from pipeline import compaction, tables
+from pipeline.jobs import compaction_follow
+from pipeline.jobs.follow import add_follow_arguments
 from pipeline.jobs.output import emit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from pipeline.jobs.compaction_follow import Keyed
 
 NEEDS_KAFKA: Final = False
 
@@ -23,10 +29,13 @@ NEEDS_KAFKA: Final = False
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What only this job knows."""
     parser.add_argument("--topics", metavar="GLOB", help="these instead of the internal topics")
+    add_follow_arguments(parser)
 
 
 def run(spark: SparkSession, args: argparse.Namespace) -> int:
     """Print or write one row a segment."""
+    if args.follow:
+        return compaction_follow.run(spark, args, views_of(args.topics))
     rows = report(spark, args.input, args.topics)
     emit(spark, rows.orderBy("log", "segment"), args.output, args.format)
     return 0
@@ -34,20 +43,20 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
 
 def report(spark: SparkSession, path: str, topics: str | None = None) -> DataFrame:
     """The segments of the internal topics, or of those that match a glob."""
+    rows = [keyed(tables.view(spark, path, name, topics)) for name, keyed in views_of(topics).items()]
+    kept = reduce(lambda one, other: one.unionByName(other), rows)
+    return compaction.segments(compaction.shares(compaction.parts(compaction.fates(kept))))
+
+
+def views_of(topics: str | None) -> dict[str, Keyed]:
+    """What is looked at, and how its records have keys."""
     if topics is not None:
-        kept = compaction.keyed(tables.view(spark, path, "raw", topics))
-    else:
-        kept = compaction.keyed(tables.offsets(spark, path)).unionByName(
-            transaction_rows(tables.transactions(spark, path))
-        )
-    return compaction.segments(compaction.fates(kept))
+        return {"raw": compaction.keyed}
+    return {"offsets": compaction.keyed, "transactions": transaction_rows}
 
 
-def transaction_rows(rows: DataFrame) -> DataFrame:
+def transaction_rows(rows: DataFrame, *others: str) -> DataFrame:
     """The view `transactions` as compaction sees it: one key a transactional id and record type."""
     none = F.lit(None)
-    return compaction.keyed(
-        rows.withColumns({"group": F.col("transactional_id"), "commit_topic": none.cast("string")}).withColumn(
-            "commit_partition", none.cast("int")
-        )
-    )
+    named = rows.withColumns({"group": F.col("transactional_id"), "commit_topic": none.cast("string")})
+    return compaction.keyed(named.withColumn("commit_partition", none.cast("int")), *others)

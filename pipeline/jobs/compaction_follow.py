@@ -1,0 +1,189 @@
+"""The job `compaction --follow`: figures kept current, decoding only segments that have changed since the last time.
+
+    OUTPUT/segments/                 one row a segment, replaced whenever one of them has changed
+    OUTPUT/_state/round=N/NAME/      what is known of the segments: pipeline.compaction.summary of each
+    OUTPUT/_state/ledger.json        the last round that was finished, and the segments it knows
+
+Of a data directory, the files say what has changed (pipeline/segment_plan.py); segments that the cleaner has rewritten
+are read anew, and those that are gone leave the table. A round that was killed is done again: it counts once the ledger
+names it. The tables of an archive only grow: it is followed as a stream, and tells of all that it has, cleaned or not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from pyarrow import fs
+from pyspark.sql import functions as F
+
+from pipeline import compaction, pieces, tables
+from pipeline.errors import PipelineError
+from pipeline.files import open_directory
+from pipeline.jobs.follow import STATE, Folded, View, follow
+from pipeline.jobs.output import write
+from pipeline.schema import TOPICS
+from pipeline.segment_plan import Known, Place, Plan, as_read, listed, planned
+from pipeline.slices import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Tables: TypeAlias = "dict[str, DataFrame]"
+Keyed: TypeAlias = "Callable[..., DataFrame]"  # pipeline.compaction.keyed, for a view
+RESULT: Final = "segments"
+TRIES: Final = 20  # of rounds that the cleaner has overtaken, until the job gives up
+_FACTS: Final = ("position", "batch_last_offset")
+_SUMMARY: Final = ("records", "parts", "totals", "markers")
+
+
+def run(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, Keyed]) -> int:
+    """Bring OUTPUT/segments up to date, once or until stopped. `views`: what is looked at, and how.
+
+    Errors: PipelineError: there is no place for it.
+    """
+    if not args.output:
+        raise PipelineError("--follow adds to tables: it needs --output")
+    if tables.is_archive(args.input):
+        return _follow_archive(spark, args, views)
+    rounds = Rounds(spark, args, views)
+    stopped = threading.Event()
+    before = {number: signal.signal(number, lambda *_: stopped.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        while not stopped.is_set():
+            rounds.run()
+            if args.every is None or stopped.wait(args.every):
+                break
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return 0
+
+
+def _follow_archive(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, Keyed]) -> int:
+    def fold(rows: Tables, state: Tables, _: int) -> Folded:
+        if "raw" in rows:  # an archive has the internal topics in tables of their own
+            rows = {"raw": rows["raw"].where(~F.col("topic").isin(list(TOPICS.values())))}
+        found = compaction.summary(_keyed(views, rows), state or None, "log")
+        return Folded(found, {}, {RESULT: compaction.report(found)})
+
+    return follow(spark, args, {name: View(name, args.topics) for name in views}, fold)
+
+
+def _keyed(views: Mapping[str, Keyed], rows: Tables, *others: str) -> DataFrame:
+    return reduce(lambda one, other: one.unionByName(other), (views[name](rows[name], *others) for name in rows))
+
+
+class Rounds:
+    """The state in OUTPUT, and how it is brought up to date."""
+
+    def __init__(self, spark: SparkSession, args: argparse.Namespace, views: Mapping[str, Keyed]) -> None:
+        self._spark, self._output, self._kind, self._max_bytes = spark, args.output, args.format, args.max_bytes
+        topic = {"topic": args.topics} if args.topics else {}
+        self._views = views
+        self._settings = [Settings({"path": args.input, "records": name} | topic) for name in views]
+        self._files, self._root = open_directory(tables.arrow_address(f"{self._output}/{STATE}"))
+        self._round, self._known = self._load()
+        self._is_told = False  # the table may be that of a round before
+
+    def run(self) -> None:
+        """Read what has changed, and replace the table if anything has.
+
+        Errors:  PipelineError: segments change faster than they are read.
+        """
+        misses = 0
+        while misses < TRIES:
+            plan = planned(self._there().values(), self._known, self._max_bytes)
+            if not plan.read and len(plan.kept) == len(self._known) and self._round >= 0:
+                break
+            self._is_told = False
+            missed = self._step(plan)
+            misses += missed
+            if plan.is_last and not missed:
+                break
+        else:
+            raise PipelineError(f"segments have changed {TRIES} times while they were read")
+        if not self._is_told:
+            write(self._spark, compaction.report(self._state()), f"{self._output}/{RESULT}", self._kind)
+            self._is_told = True
+
+    def _there(self) -> dict[Place, Known]:
+        return {each.place: each for settings in self._settings for each in listed(settings.segments())}
+
+    def _step(self, plan: Plan) -> bool:
+        """One round; True: some of what was read had changed by then, and is not known."""
+        known = {each.place: each for each in plan.kept}
+        rows = self._read(plan).persist()
+        try:
+            facts = {(row["log"], row["segment"]): row.asDict() for row in _facts(rows).collect()}
+            there = self._there()  # after the rows: they are of the files that are there still
+            grown = []
+            for piece, wanted in plan.read:
+                found = as_read(piece, wanted, facts.get(wanted.place), there.get(wanted.place))
+                if found is not None:
+                    known[found.place] = found
+                    grown += [found.place] if piece.position else []
+            news = known.keys() - {each.place for each in plan.kept}
+            self._write(self._of(rows.drop(*_FACTS), news), [each.place for each in plan.kept], grown)
+        finally:
+            rows.unpersist()
+        self._save(known)
+        return len(known) < len(plan.kept) + len(plan.read)
+
+    def _read(self, plan: Plan) -> DataFrame:
+        wanted = [piece for piece, _ in plan.read]
+        rows = {each.records: pieces.read(self._spark, each, wanted) for each in self._settings}
+        return _keyed(self._views, rows, *_FACTS)
+
+    def _write(self, rows: DataFrame, kept: Iterable[Place], grown: Iterable[Place]) -> None:
+        """The summaries of the next round: of rows, on top of what was known of segments that have grown."""
+        if self._round < 0:
+            made = compaction.summary(rows, None, "log", "segment")
+        else:
+            before = self._state()
+            made = compaction.summary(rows, self._part(before, grown), "log", "segment")
+            made = {name: table.unionByName(made[name]) for name, table in self._part(before, kept).items()}
+        for name, table in made.items():
+            write(self._spark, table, f"{self._output}/{STATE}/round={self._round + 1}/{name}", self._kind)
+
+    def _state(self) -> Tables:
+        folder = f"{self._output}/{STATE}/round={self._round}"
+        return {name: self._spark.read.format(self._kind).load(f"{folder}/{name}") for name in _SUMMARY}
+
+    def _part(self, state: Tables, places: Iterable[Place]) -> Tables:
+        return {name: self._of(table, places) for name, table in state.items()}
+
+    def _of(self, rows: DataFrame, places: Iterable[Place]) -> DataFrame:
+        wanted = self._spark.createDataFrame(list(places), "log string, segment long")
+        return rows.join(F.broadcast(wanted), ["log", "segment"], "left_semi").select(*rows.columns)
+
+    def _load(self) -> tuple[int, dict[Place, Known]]:
+        path = f"{self._root}/ledger.json"
+        if self._files.get_file_info(path).type == fs.FileType.NotFound:
+            return -1, {}
+        with self._files.open_input_stream(path) as stream:
+            found = json.loads(stream.read())
+        return found["round"], {each.place: each for each in (Known(*row) for row in found["segments"])}
+
+    def _save(self, known: dict[Place, Known]) -> None:
+        path = f"{self._root}/ledger.json"
+        with self._files.open_output_stream(f"{path}.new") as stream:
+            stream.write(json.dumps({"round": self._round + 1, "segments": list(known.values())}).encode())
+        self._files.move(f"{path}.new", path)
+        if self._round >= 0:
+            self._files.delete_dir(f"{self._root}/round={self._round}")
+        self._round, self._known = self._round + 1, known
+
+
+def _facts(rows: DataFrame) -> DataFrame:
+    """Of each segment, which bytes of the file and which offsets were read: see as_read."""
+    return rows.groupBy("log", "segment").agg(
+        F.min("position").alias("start"),
+        F.max(F.col("position") + F.col("batch_size")).alias("reached"),
+        (F.max("batch_last_offset") + 1).alias("end"),
+    )
