@@ -21,6 +21,7 @@ from pyarrow import fs
 from pyspark.sql import functions as F
 
 from pipeline import tables
+from pipeline.checkpoint import committed_position
 from pipeline.errors import PipelineError
 from pipeline.files import open_directory
 from pipeline.jobs.output import write, write_part
@@ -69,7 +70,7 @@ def add_follow_arguments(parser: argparse.ArgumentParser) -> None:
 def follow(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, View], fold: Fold) -> int:
     """Fold the rows of views that are new, once or until stopped.
 
-    Errors: PipelineError: there is no place for them, or the stream has failed.
+    Errors: PipelineError: there is no place for them, they are others than before, or the stream has failed.
     """
     if not args.output:
         raise PipelineError("--follow adds to tables: it needs --output")
@@ -77,6 +78,9 @@ def follow(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, Vi
     streams = {name: found for name, view in views.items() if (found := _streams(spark, args, view))}
     if not streams:
         raise PipelineError(f"{args.input} has nothing to follow yet: its tables come with its first rows")
+    begun = committed_position(f"{output}/{CHECKPOINT}")
+    if begun is not None and len(begun[1]) != sum(map(len, streams.values())):
+        raise PipelineError(f"{args.input} has other tables than when {output} was begun: it needs another --output")
 
     def step(rows: DataFrame, batch: int) -> None:
         session = rows.sparkSession

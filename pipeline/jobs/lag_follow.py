@@ -49,7 +49,10 @@ def run(spark: SparkSession, args: argparse.Namespace, over_time: OverTime) -> i
         "raw": View("raw", columns=END_COLUMNS, path=ends),
     }
     steps = Steps(step, args.since, reach.sure, over_time, sums=args.sum)
-    return follow(spark, args, views, steps.fold)
+    try:
+        return follow(spark, args, views, steps.fold)
+    finally:
+        steps.keep()
 
 
 def _check_step(spark: SparkSession, args: argparse.Namespace, step: timedelta) -> None:
@@ -126,7 +129,7 @@ class Steps:
         moments = self._moments(state)
         moments = moments._replace(newest=_newest(rows, moments.newest))
         found = known(rows, state)
-        self._keep(found["changes"], found["records"])  # several tables are made of each
+        self.keep(found["changes"], found["records"])  # several tables are made of each
         until = self._until(moments, self._sure(batch))
         wanted = slots(moments, until, found["changes"])
         # A micro-batch that is done again must replace what it said, so it says something, if only nothing.
@@ -139,7 +142,8 @@ class Steps:
             {"lag": lags.sums(told) if self._sums else told},
         )
 
-    def _keep(self, *frames: DataFrame) -> None:
+    def keep(self, *frames: DataFrame) -> None:
+        """Hold these, and no others any more."""
         for frame in self._kept:
             frame.unpersist()
         self._kept = [frame.persist() for frame in frames]

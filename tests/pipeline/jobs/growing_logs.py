@@ -21,7 +21,7 @@ Arrival = tuple[datetime, bytes]  # of a batch of one record
 
 
 class Growing:
-    """Logs of which the batches that had come by some time are there."""
+    """Logs of which the batches that had come by some time are there, but for those that were cleaned away."""
 
     def __init__(self, data: Path, seed: int, *, steps: int = 40) -> None:
         self.data = data
@@ -37,12 +37,13 @@ class Growing:
     def start(self) -> datetime:
         return time_of(0)
 
-    def grow(self, until: float) -> None:
-        """Append what comes before a second."""
+    def grow(self, until: float, *, gone: float = -1) -> None:
+        """Have what comes before a second, and no more what came before another one."""
         for log, arrivals in self.logs.items():
             (self.data / log).mkdir(parents=True, exist_ok=True)
-            there = [batch for when, batch in arrivals if when <= time_of(0) + timedelta(seconds=until)]
-            numbered = (n.to_bytes(8, "big") + batch[8:] for n, batch in enumerate(there))
+            first, last = (time_of(0) + timedelta(seconds=second) for second in (gone, until))
+            there = [(n, batch) for n, (when, batch) in enumerate(arrivals) if first < when <= last]
+            numbered = (n.to_bytes(8, "big") + batch[8:] for n, batch in there)
             (self.data / log / f"{0:020d}.log").write_bytes(b"".join(numbered))
 
 

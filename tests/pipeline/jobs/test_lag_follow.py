@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -57,13 +58,16 @@ def batches(output: Path) -> int:
     return len(list((output / "_checkpoint" / "commits").glob("[0-9]*")))
 
 
-def test_lag_of_a_history_cut_at_random_is_that_of_the_whole(spark, tmp_path):
+def test_lag_of_a_history_cut_at_random_and_cleaned_meanwhile_is_that_of_the_whole(spark, tmp_path):
     data, output, rng = tmp_path / "data", tmp_path / "lag", random.Random(1)
     logs = Growing(data, 1)
-    for cut in (rng.uniform(0, logs.seconds), logs.seconds):
-        logs.grow(cut)
-        follow(spark, data, output, "--max-bytes", "6000")
+    cut = rng.uniform(0, logs.seconds)
+    logs.grow(cut)
+    follow(spark, data, output, "--max-bytes", "6000")
+    logs.grow(logs.seconds, gone=cut - 2)
+    follow(spark, data, output, "--max-bytes", "6000")
     assert batches(output) > 3
+    logs.grow(logs.seconds)
     found = told(spark, output)
     assert same(found, whole(spark, data, found))
     [last] = found.select(F.unix_micros(F.max("time"))).collect()
@@ -128,6 +132,9 @@ def test_lag_of_an_archive_that_grows_is_that_of_the_whole_archive(spark, tmp_pa
         follow(spark, source, output)
     found = told(spark, output)
     assert same(found, whole(spark, source, found))
+    shutil.rmtree(source / "raw")
+    with pytest.raises(PipelineError, match=r"has other tables than when .* was begun: it needs another --output"):
+        follow(spark, source, output)
 
 
 def test_lag_in_other_steps_than_it_was_begun_with_is_refused(spark, tmp_path):
