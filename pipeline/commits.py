@@ -19,27 +19,43 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 KEY: Final = ("log", "group", "topic", "partition")
+# What `is_plain` looks at; what decides which commit counts, and when; and all that is told of it.
+LOOK: Final = ("producer_id", "commit_id")
+DECIDING: Final = (
+    "log", "offset", "timestamp", "control", "kind", "tombstone", "group", "commit_topic", "commit_partition",
+    *LOOK, "commit_size",
+)  # fmt: skip
+COLUMNS: Final = (
+    *DECIDING, "commit_offset", "commit_leader_epoch", "commit_metadata", "commit_topic_id", "commit_timestamp",
+    "expire_timestamp", "transactional", "producer_epoch", "member_id", "instance_id", "generation", "client_id",
+)  # fmt: skip
+_RENAMED: Final = {
+    "topic": "commit_topic",
+    "partition": "commit_partition",
+    "leader_epoch": "commit_leader_epoch",
+    "metadata": "commit_metadata",
+    "topic_id": "commit_topic_id",
+    "removed": "tombstone",
+    "log_offset": "offset",
+}
+_CHANGE: Final = (
+    "log", "group", "topic", "partition", "commit_offset", "leader_epoch", "metadata", "topic_id", "removed",
+    "effective_at", "effective_offset", "log_offset", "commit_timestamp", "expire_timestamp", "transactional",
+    "producer_id", "producer_epoch", "member_id", "instance_id", "generation", "client_id",
+)  # fmt: skip
 _MARKERS: Final = ("COMMIT", "ABORT")
 
 
-def whole(rows: DataFrame) -> DataFrame:
-    """Without the parts of commits over several batches: what a crash left, or what is being written."""
-    # Nearly every commit is one batch. Only the others are shuffled: a window over all would hold a whole log at once.
-    spanned = F.col("commit_id").isNotNull() & (F.col("producer_id") < 0)
-    span = Window.partitionBy("log", "commit_id", "commit_size")
-    counted = rows.where(spanned).withColumn("_records", F.count(F.lit(1)).over(span))
-    complete = counted.where(F.col("_records") == F.col("commit_size")).drop("_records")
-    return rows.where(~spanned).unionByName(complete)
-
-
-def with_end(rows: DataFrame) -> DataFrame:
+def with_end(rows: DataFrame, *within: str) -> DataFrame:
     """Each record with `end`, `end_offset`, `end_timestamp` of the first marker of its producer behind it; null:
-    none."""
-    after = Window.partitionBy("log", "producer_id").orderBy("offset").rowsBetween(1, Window.unboundedFollowing)
+    none. Rows that differ in `within` are nothing to each other."""
+    # From the end: then what is behind a record is seen once, and not again for each record.
+    behind = Window.partitionBy("log", "producer_id", *within).orderBy(F.desc("offset"))
     is_marker = F.col("control").isin(*_MARKERS)
 
     def next_marker(column: str) -> Column:
-        return F.first(F.when(is_marker, F.col(column)), ignorenulls=True).over(after)
+        marked = F.when(is_marker, F.col(column))
+        return F.last(marked, ignorenulls=True).over(behind.rowsBetween(Window.unboundedPreceding, -1))
 
     return (
         rows.withColumn("end", next_marker("control"))
@@ -48,43 +64,59 @@ def with_end(rows: DataFrame) -> DataFrame:
     )
 
 
-def effective(rows: DataFrame) -> DataFrame:
-    """One row a commit or removal that counts, from the view `offsets`.
+def is_plain(rows: DataFrame) -> bool:
+    """Whether every record counts from itself: no transaction has one, no commit is in several batches."""
+    [found] = rows.agg(F.bool_or(_needs_others())).collect()
+    return not found[0]
 
-    effective_offset and effective_at: where in the log and when it began to count.
+
+def _needs_others() -> Column:
+    return (F.col("producer_id") >= 0) | F.col("commit_id").isNotNull()
+
+
+def _is_commit() -> Column:
+    return F.col("kind").isin("OffsetCommit", "LegacyOffsetCommit")
+
+
+def effective(rows: DataFrame, *, plain: bool = False) -> DataFrame:
+    """One row a commit or removal that counts, from the view `offsets`, whose rows are read once more for those that
+    others decide on; not if they are `plain`.
+
+    effective_offset and effective_at: where in the log and when it began to count. What `rows` do not say, of COLUMNS,
+    the changes do not say either.
     """
-    commits = F.col("kind").isin("OffsetCommit", "LegacyOffsetCommit")
-    plain = whole(rows.where(commits & (F.col("producer_id") < 0)))
-    sent = rows.where((F.col("producer_id") >= 0) & (commits | F.col("control").isNotNull()))
-    ended = with_end(sent).where(commits & (F.col("tombstone") | (F.col("end") == "COMMIT")))
-    at_once = F.col("tombstone") | F.col("end_offset").isNull()
-    counted = plain.withColumns({
+    alone = rows.where(_is_commit() & ~_needs_others())
+    counted = alone.withColumns({
         "end_offset": F.lit(None).cast("long"),
         "end_timestamp": F.lit(None).cast("timestamp"),
-    }).unionByName(ended.drop("end"))  # fmt: skip
-    return counted.select(
-        "log",
-        F.col("group"),
-        F.col("commit_topic").alias("topic"),
-        F.col("commit_partition").alias("partition"),
-        "commit_offset",
-        F.col("commit_leader_epoch").alias("leader_epoch"),
-        F.col("commit_metadata").alias("metadata"),
-        F.col("commit_topic_id").alias("topic_id"),
-        F.col("tombstone").alias("removed"),
-        F.when(at_once, F.col("timestamp")).otherwise(F.col("end_timestamp")).alias("effective_at"),
-        F.when(at_once, F.col("offset")).otherwise(F.col("end_offset")).alias("effective_offset"),
-        F.col("offset").alias("log_offset"),
-        "commit_timestamp",
-        "expire_timestamp",
-        "transactional",
-        "producer_id",
-        "producer_epoch",
-        "member_id",
-        "instance_id",
-        "generation",
-        "client_id",
-    )
+    })  # fmt: skip
+    if not plain:
+        counted = counted.unionByName(_decided(rows))
+    at_once = F.col("tombstone") | F.col("end_offset").isNull()
+    made = {
+        "effective_at": F.when(at_once, F.col("timestamp")).otherwise(F.col("end_timestamp")),
+        "effective_offset": F.when(at_once, F.col("offset")).otherwise(F.col("end_offset")),
+    }
+    source = {name: _RENAMED.get(name, name) for name in _CHANGE if name not in made}
+    return counted.select(*(
+        made[name].alias(name) if name in made else F.col(source[name]).alias(name)
+        for name in _CHANGE
+        if name in made or source[name] in rows.columns
+    ))  # fmt: skip
+
+
+def _decided(rows: DataFrame) -> DataFrame:
+    """The commits that count for what others say: of a transaction, or in several batches."""
+    sent = F.col("producer_id") >= 0
+    some = rows.where(_needs_others() & (_is_commit() | (sent & F.col("control").isNotNull())))
+    # Marks on a transaction's records are not those of a commit in several batches.
+    spans = {"_span": F.when(~sent, F.col("commit_id")), "_size": F.when(~sent, F.col("commit_size"))}
+    every = Window.partitionBy("log", "producer_id", *spans).orderBy(F.desc("offset"))
+    parts = F.count(F.lit(1)).over(every.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing))
+    ended = with_end(some.withColumns(spans), *spans).withColumn("_parts", parts)
+    is_whole = F.col("_parts") == F.col("_size")
+    counts = F.when(sent, F.col("tombstone") | (F.col("end") == "COMMIT")).otherwise(is_whole)
+    return ended.where(_is_commit() & counts).drop("end", "_parts", *spans)
 
 
 def undecided(rows: DataFrame) -> DataFrame:
@@ -115,27 +147,42 @@ def history(changes: DataFrame) -> DataFrame:
     return marked.where(seen).drop("_ahead", "_next")
 
 
-def latest(changes: DataFrame, as_of: datetime | None = None) -> DataFrame:
-    """What is committed, now or at a time: one row a group, topic and partition."""
+def latest(changes: DataFrame, as_of: datetime | None = None, keys: DataFrame | None = None) -> DataFrame:
+    """What is committed, now or at a time: one row a group, topic and partition. `keys`: as in `last_changes`."""
     if as_of is not None:
         changes = changes.where(F.col("effective_at") <= F.lit(as_of))
-    return last_changes(changes).where(~F.col("removed")).drop("removed")
+        keys = None if keys is None else keys.where(F.col("effective_at") <= F.lit(as_of))
+    return last_changes(changes, keys).where(~F.col("removed")).drop("removed")
 
 
-def last_changes(changes: DataFrame) -> DataFrame:
-    """The last change of every group, topic and partition, removals too."""
+def last_changes(changes: DataFrame, keys: DataFrame | None = None) -> DataFrame:
+    """The last change of every group, topic and partition, removals too.
+
+    `keys`: the same changes, made of the columns DECIDING. They are read first, and of `changes` only those are
+    sorted that are the last by then, or later ones. Memory holds every key, and not a task's rows.
+    """
+    if keys is not None:
+        named = [F.col(name).alias(f"_{name}") for name in KEY]
+        found = keys.groupBy(*named).agg(F.max("log_offset").alias("_newest"))
+        # Not a semi join: between the two reads a cleaner may remove what was the last, and a key may come.
+        same = [F.col(name) == F.col(f"_{name}") for name in KEY]
+        joined = changes.join(F.broadcast(found), same, "left")
+        is_last = F.col("_newest").isNull() | (F.col("log_offset") >= F.col("_newest"))
+        changes = joined.where(is_last).select(*changes.columns)
     key = ("log", "`group`", "topic", "partition")
     columns = [name for name in changes.columns if name not in KEY]
     newest = F.max_by(F.struct(*columns), F.col("log_offset")).alias("_newest")
     return changes.groupBy(*key).agg(newest).select(*key, "_newest.*").select(*changes.columns)
 
 
-def diff(changes: DataFrame, since: datetime, until: datetime | None = None) -> DataFrame:
+def diff(
+    changes: DataFrame, since: datetime, until: datetime | None = None, keys: DataFrame | None = None
+) -> DataFrame:
     """What differs between two times: one row a group, topic and partition whose committed offset is another one."""
     shown = ("commit_offset", "effective_at", "member_id", "instance_id", "generation", "client_id")
     names = ("log", "`group`", "topic", "partition")
-    before = latest(changes, since).select(*names, F.struct(*shown).alias("before"))
-    after = latest(changes, until).select(*names, F.struct(*shown).alias("after"))
+    before = latest(changes, since, keys).select(*names, F.struct(*shown).alias("before"))
+    after = latest(changes, until, keys).select(*names, F.struct(*shown).alias("after"))
     both = before.join(after, list(KEY), "full_outer")
     old, new = F.col("before.commit_offset"), F.col("after.commit_offset")
     return both.where(~old.eqNullSafe(new)).select(

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 from pyarrow import fs
 
+from pipeline.decode.batches import partition_of
 from pipeline.errors import PipelineError
 
 _LOG: Final = re.compile(r"(.+)-(\d+)")
@@ -32,11 +33,11 @@ class Segment(NamedTuple):
 
     @property
     def topic(self) -> str:
-        return self.log.rpartition("-")[0]
+        return partition_of(self.log)[0]
 
     @property
     def partition(self) -> int:
-        return int(self.log.rpartition("-")[2])
+        return partition_of(self.log)[1]
 
 
 def open_directory(path: str) -> tuple[fs.FileSystem, str]:
@@ -76,7 +77,7 @@ def segments(path: str, topic: str = "*", logs: Iterable[str] | None = None) -> 
         if info.type == fs.FileType.Directory and match and fnmatchcase(match[1], topic):
             names.append(info.base_name)
     found: list[Segment] = []
-    for name in sorted(names, key=_by_number):
+    for name in sorted(names, key=partition_of):
         if wanted is None or name in wanted:
             found += _settled(files, f"{root}/{name}", name)
     return found
@@ -85,11 +86,6 @@ def segments(path: str, topic: str = "*", logs: Iterable[str] | None = None) -> 
 def log_segments(files: fs.FileSystem, root: str, log: str) -> list[Segment]:
     """The segments of one log by base offset; none when it is gone."""
     return _settled(files, f"{root}/{log}", log)
-
-
-def _by_number(log: str) -> tuple[str, int]:
-    topic, _, partition = log.rpartition("-")
-    return topic, int(partition)
 
 
 def _settled(files: fs.FileSystem, directory: str, log: str) -> list[Segment]:

@@ -5,6 +5,7 @@ Importable without Spark: only `spark_schema` needs it.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -96,8 +97,21 @@ PLACE_NAMES: Final = tuple(name for name, _ in _PLACE)
 TOPICS: Final = {"raw": "*", "offsets": "__consumer_offsets", "transactions": "__transaction_state"}
 
 
-def spark_schema(records: str) -> StructType:
+def chosen(records: str, columns: Collection[str] | None) -> pa.Schema:
+    """A view's columns, or only these of it, in the view's order.
+
+    Errors:  ValueError: the view has no such column.
+    """
+    fields = VIEWS[records]
+    if columns is None:
+        return fields
+    if unknown := [name for name in columns if name not in fields.names]:
+        raise ValueError(f"the view {records} has no column {', '.join(unknown)}; it has {', '.join(fields.names)}")
+    return pa.schema([field for field in fields if field.name in columns])
+
+
+def spark_schema(records: str, columns: Collection[str] | None = None) -> StructType:
     """The same columns as Spark's types."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    return from_arrow_schema(VIEWS[records])
+    return from_arrow_schema(chosen(records, columns))

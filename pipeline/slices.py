@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from pipeline.decode.batches import EVERYTHING, Bounds, Source, chunks
 from pipeline.decode.columnar import decode_columns
 from pipeline.files import Segment, log_segments, open_directory, segments
-from pipeline.schema import TOPICS, VIEWS
+from pipeline.schema import TOPICS, VIEWS, chosen
 
 _UNITS: Final = ("", "k", "m", "g")
 _ATTEMPTS: Final = 5  # to find a file before it is renamed again
@@ -27,15 +27,21 @@ class Settings:
             raise ValueError("the option `path` is missing: it names a broker's data directory")
         if self.records not in VIEWS:
             raise ValueError(f"the option `records` is one of {', '.join(VIEWS)}; {self.records!r} is none of them")
+        self.columns = _names(options.get("columns"))
+        chosen(self.records, self.columns)
         self.topic = options.get("topic") or TOPICS[self.records]
         self.files, self.root = open_directory(self.path)
-        logs = options.get("logs")
         self.max_bytes_per_trigger = _bytes("maxBytesPerTrigger", options.get("maxBytesPerTrigger"))
-        self.logs = tuple(each.strip() for each in logs.split(",")) if logs else None
+        self.logs = _names(options.get("logs"))
 
     def segments(self) -> list[Segment]:
         found: list[Segment] = segments(self.path, self.topic, self.logs)
         return found
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    """a,b; nothing: None."""
+    return tuple(each.strip() for each in text.split(",")) if text else None
 
 
 def _bytes(name: str, text: str | None) -> int:
@@ -87,11 +93,14 @@ def read_slice(settings: Settings, wanted: Slice, attempts: int = _ATTEMPTS) -> 
         return
     with file:
         for chunk in chunks(file, Source(wanted.log, wanted.segment), wanted.bounds):
-            yield from decode_columns(chunk, settings.records)
+            yield from decode_columns(chunk, settings.records, settings.columns)
 
 
-def scan(path: str, records: str = "raw", topic: str | None = None) -> Iterator[pa.RecordBatch]:
+def scan(
+    path: str, records: str = "raw", topic: str | None = None, columns: Iterable[str] = ()
+) -> Iterator[pa.RecordBatch]:
     """The same rows without Spark, in the order of logs and offsets."""
-    settings = Settings({"path": str(path), "records": records} | ({"topic": topic} if topic else {}))
+    options = {"path": str(path), "records": records, "topic": topic or "", "columns": ",".join(columns)}
+    settings = Settings(options)
     for each in slices_of(settings.segments()):
         yield from read_slice(settings, each)

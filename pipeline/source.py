@@ -8,6 +8,10 @@
 | records | view: raw, offsets, transactions (pipeline/schema.py)   | raw                                |
 | topic   | name or glob                                            | raw: all; else the view's own log  |
 | logs    | only these, by directory: a-0,b-1                       | all that match `topic`             |
+| columns | only these: log,offset,timestamp                        | all of the view                    |
+
+`columns` is worth naming: Spark does not tell a source written in Python which columns a query reads, so all are
+decoded and handed over.
 
 A stream (`spark.readStream`) takes the same and `maxBytesPerTrigger`, the bytes of one step in all logs together. Its
 position is, for each log, the offset behind the last batch that was read.
@@ -119,7 +123,8 @@ class MomusSource(DataSource):
         return "momus"
 
     def schema(self) -> StructType:
-        return spark_schema(Settings(self.options).records)
+        settings = Settings(self.options)
+        return spark_schema(settings.records, settings.columns)
 
     def reader(self, schema: StructType) -> MomusReader:
         return MomusReader(Settings(self.options))

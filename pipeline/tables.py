@@ -17,31 +17,34 @@ from pyspark.sql.types import DateType
 from pipeline.errors import PipelineError
 from pipeline.files import inside, open_directory
 from pipeline.gaps import ranges, reason
-from pipeline.schema import PLACE_NAMES, TOPICS, VIEWS, spark_schema
+from pipeline.schema import PLACE_NAMES, TOPICS, VIEWS, chosen, spark_schema
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame, SparkSession
 
 DAY: Final = "day"  # of the record's timestamp, UTC
+RANGED: Final = ("log", "topic", "partition", "offset")  # what coverage reads
 BEGAN: Final = "_began"  # an archive's folder: where each log of a view stood when its first rows were archived
 
 
-def offsets(spark: SparkSession, path: str) -> DataFrame:
+def offsets(spark: SparkSession, path: str, columns: Sequence[str] | None = None) -> DataFrame:
     """Every record of `__consumer_offsets`, decoded."""
-    return view(spark, path, "offsets")
+    return view(spark, path, "offsets", columns=columns)
 
 
-def transactions(spark: SparkSession, path: str) -> DataFrame:
+def transactions(spark: SparkSession, path: str, columns: Sequence[str] | None = None) -> DataFrame:
     """Every record of `__transaction_state`, decoded."""
-    return view(spark, path, "transactions")
+    return view(spark, path, "transactions", columns=columns)
 
 
-def raw(spark: SparkSession, path: str, topic: str = "*") -> DataFrame:
+def raw(spark: SparkSession, path: str, topic: str = "*", columns: Sequence[str] | None = None) -> DataFrame:
     """The records of the topics that match a glob, as they are.
 
     An archive has the internal topics decoded: their keys, values and headers are null here, their places are not.
     """
-    found = view(spark, path, "raw", topic)
+    found = view(spark, path, "raw", topic, columns)
     if is_archive(path):
         for records in ("offsets", "transactions"):
             if fnmatchcase(TOPICS[records], topic):
@@ -51,13 +54,19 @@ def raw(spark: SparkSession, path: str, topic: str = "*") -> DataFrame:
     return found
 
 
-def view(spark: SparkSession, path: str, records: str, topic: str | None = None) -> DataFrame:
-    """One view, with the columns of pipeline/schema.py; without rows where there is nothing of it."""
+def view(
+    spark: SparkSession, path: str, records: str, topic: str | None = None, columns: Sequence[str] | None = None
+) -> DataFrame:
+    """One view, with the columns of pipeline/schema.py or only these of them, in its order; without rows where there
+    is nothing of it."""
     if not is_archive(path):
-        read = spark.read.format("momus").option("path", path).option("records", records)
-        return (read.option("topic", topic) if topic else read).load()
+        options = {"path": path, "records": records, "topic": topic or "", "columns": ",".join(columns or ())}
+        return spark.read.format("momus").options(**options).load()
+    names = chosen(records, columns).names
     found = _table(spark, path, records)
-    return found if topic in (None, "*") else found.where(F.col("topic").rlike(f"^{translate(str(topic))}"))
+    if topic not in (None, "*"):
+        found = found.where(F.col("topic").rlike(f"^{translate(str(topic))}"))
+    return found.select(*names)
 
 
 def is_archive(path: str) -> bool:
@@ -80,8 +89,8 @@ def coverage(spark: SparkSession, path: str, *records: str) -> DataFrame:
     found = None
     for name in records or ("offsets", "transactions"):
         beginnings = began(path, name) if is_archive(path) else None
-        rows = view(spark, path, name).withColumn("last_offset", F.col("offset"))
-        part, why = reason(ranges(rows.select("log", "topic", "partition", "offset", "last_offset")), beginnings)
+        rows = view(spark, path, name, columns=RANGED).withColumn("last_offset", F.col("offset"))
+        part, why = reason(ranges(rows.select(*RANGED, "last_offset")), beginnings)
         part = part.select(
             "log", "topic", "partition", "from_offset", "to_offset", "missing",
             F.when(F.col("missing"), why).alias("reason"),

@@ -6,7 +6,7 @@ one; Arrow takes every second value of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +19,7 @@ from pipeline.schema import TIME
 
 _TIME_LIMIT_MS: Final = (1 << 63) // 1000
 _MAX_BYTES: Final = (1 << 31) - 64  # Arrow's offsets are i32
-Columns = list[pa.Array]
+Makers = dict[str, Callable[[Any], pa.Array]]  # column -> what makes it
 
 
 def binaries(data: Bytes, start: Ints, size: Ints) -> pa.Array:

@@ -43,6 +43,12 @@ class File(Protocol):
     def size(self) -> int: ...
 
 
+def partition_of(log: str) -> tuple[str, int]:
+    """Topic and partition, from the name of a log's directory: TOPIC-PARTITION."""
+    topic, _, partition = log.rpartition("-")
+    return topic, int(partition)
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """Which file it is: the first columns of every row."""
@@ -52,11 +58,11 @@ class Source:
 
     @property
     def topic(self) -> str:
-        return self.log.rpartition("-")[0]
+        return partition_of(self.log)[0]
 
     @property
     def partition(self) -> int:
-        return int(self.log.rpartition("-")[2])
+        return partition_of(self.log)[1]
 
 
 @dataclass(frozen=True, slots=True)

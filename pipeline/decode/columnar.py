@@ -5,7 +5,8 @@ What is out of the ordinary goes to the reference decoder (plain.py) as a whole 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -13,102 +14,127 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipeline.decode import coordinators
-from pipeline.decode.arrays import Columns, binaries, named, texts, times
+from pipeline.decode.arrays import Makers, binaries, named, texts, times
 from pipeline.decode.batches import Chunk, Source
-from pipeline.decode.frame import Bytes, Frame, Headers, IrregularError, frames
+from pipeline.decode.frame import Frame, IrregularError, Mask, frames
 from pipeline.decode.plain import decode_plain
 from pipeline.decode.records import MARKERS, control_name
-from pipeline.schema import HEADERS, VIEWS
+from pipeline.schema import HEADERS, chosen
 from protocol.compression import CODEC_NAMES
 from protocol.record_batch import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
 
 _TIME_TYPES: Final = ("CreateTime", "LogAppendTime")
 
 
-def decode_columns(chunk: Chunk, records: str) -> Iterator[pa.RecordBatch]:
-    """One view of the chunk's records."""
+def decode_columns(chunk: Chunk, records: str, columns: Collection[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """One view of the chunk's records, or only some columns of it: nothing is computed for the others."""
+    fields = chosen(records, columns)
+    makers = {**_PLACE, **_VIEWS[records][1]}
     try:
         made = []
         for frame in frames(chunk):
-            columns = [*_place(frame, chunk.source), *_VIEWS[records](frame)]
-            made.append(pa.RecordBatch.from_arrays(columns, schema=VIEWS[records]))
+            place, view = Place(frame, chunk.source), _VIEWS[records][0](frame)
+            arrays = [makers[name](place if name in _PLACE else view) for name in fields.names]
+            made.append(pa.RecordBatch.from_arrays(arrays, schema=fields))
     except (IrregularError, pa.ArrowInvalid):
-        made = [decode_plain(chunk, records)]
+        made = [decode_plain(chunk, records).select(fields.names)]
     yield from (each for each in made if each.num_rows)
 
 
 # ---------------------------------------------------------------- of every view
 
 
-def _place(frame: Frame, source: Source) -> Columns:
-    count = len(frame)
-    header = frame.header
-    base = frame.of_batch("base_offset")
-    attributes = frame.of_batch("attributes")
-    control, coordinator_epoch = _control(frame, attributes)
-    sequence = frame.of_batch("base_sequence").astype(np.int64)
-    sequence = np.where(sequence < 0, -1, (sequence + frame.offset_delta) & 0x7FFFFFFF)
-    time = frame.of_batch("base_time") + frame.time_delta
-    is_append_time = attributes & LOG_APPEND_TIME != 0
-    if is_append_time.any():
-        time = np.where(is_append_time, frame.of_batch("max_time"), time)
-    last = header["base_offset"].astype(np.int64) + header["last_delta"]
-    return [
-        pa.repeat(pa.scalar(source.log), count),
-        pa.repeat(pa.scalar(source.topic), count),
-        pa.repeat(pa.scalar(source.partition, pa.int32()), count),
-        pa.repeat(pa.scalar(source.segment, pa.int64()), count),
-        pa.array(frame.position[frame.batch]),
-        pa.array(base),
-        pa.array(last[frame.batch]),
-        pa.array(frame.of_batch("length") + np.int32(12)),
-        pa.array(frame.of_batch("count")),
-        pa.array(base + frame.offset_delta),
-        times(time),
-        named(is_append_time.astype(np.int8), _TIME_TYPES),
-        pa.array(frame.of_batch("leader_epoch")),
-        pa.array(frame.of_batch("producer_id")),
-        pa.array(frame.of_batch("producer_epoch")),
-        pa.array(sequence.astype(np.int32)),
-        pa.array(attributes & TRANSACTIONAL != 0),
-        control,
-        coordinator_epoch,
-        named((attributes & 7).astype(np.int8), CODEC_NAMES),
-        pa.array(frame.size.astype(np.int32)),
-    ]
+class Place:
+    """Where the records of a frame lie and what their batches say: what several columns need, computed once."""
+
+    def __init__(self, frame: Frame, source: Source) -> None:
+        self.frame, self.source = frame, source
+
+    def same(self, value: str | int, kind: pa.DataType) -> pa.Array:
+        return pa.repeat(pa.scalar(value, kind), len(self.frame))
+
+    def of_batch(self, name: str) -> pa.Array:
+        return pa.array(self.frame.of_batch(name))
+
+    @cached_property
+    def base(self) -> NDArray[Any]:
+        return self.frame.of_batch("base_offset")
+
+    @cached_property
+    def attributes(self) -> NDArray[Any]:
+        return self.frame.of_batch("attributes")
+
+    @cached_property
+    def is_append_time(self) -> Mask:
+        flags: Mask = self.attributes & LOG_APPEND_TIME != 0
+        return flags
+
+    def last(self) -> pa.Array:
+        header = self.frame.header
+        last = header["base_offset"].astype(np.int64) + header["last_delta"]
+        return pa.array(last[self.frame.batch])
+
+    def time(self) -> pa.Array:
+        time = self.frame.of_batch("base_time") + self.frame.time_delta
+        if self.is_append_time.any():
+            time = np.where(self.is_append_time, self.frame.of_batch("max_time"), time)
+        return times(time)
+
+    def sequence(self) -> pa.Array:
+        sequence = self.frame.of_batch("base_sequence").astype(np.int64)
+        sequence = np.where(sequence < 0, -1, (sequence + self.frame.offset_delta) & 0x7FFFFFFF)
+        return pa.array(sequence.astype(np.int32))
+
+    @cached_property
+    def control(self) -> tuple[pa.Array, pa.Array]:
+        """Kind of marker, and the epoch of the coordinator that wrote it."""
+        frame, rows = self.frame, np.flatnonzero(self.attributes & CONTROL)
+        if not rows.size:
+            return pa.nulls(len(frame), pa.string()), pa.nulls(len(frame), pa.int32())
+        if (frame.key_size[rows] < 4).any():
+            raise IrregularError("a marker without a kind")
+        kinds = frame.bytes.i16(frame.key[rows] + 2)
+        names = sorted({int(kind) for kind in kinds})
+        index = np.full(len(frame), -1)
+        index[rows] = np.searchsorted(names, kinds)
+        has_epoch = rows[(kinds >= 0) & (kinds < MARKERS) & (frame.value_size[rows] >= 6)]
+        epochs = np.zeros(len(frame), np.int32)
+        epochs[has_epoch] = frame.bytes.i32(frame.value[has_epoch] + 2)
+        missing = np.ones(len(frame), np.bool_)
+        missing[has_epoch] = False
+        return named(index, [control_name(kind) for kind in names]), pa.array(epochs, mask=missing)
 
 
-def _control(frame: Frame, attributes: NDArray[Any]) -> tuple[pa.Array, pa.Array]:
-    """Kind of marker, and the epoch of the coordinator that wrote it."""
-    rows = np.flatnonzero(attributes & CONTROL)
-    if not rows.size:
-        return pa.nulls(len(frame), pa.string()), pa.nulls(len(frame), pa.int32())
-    if (frame.key_size[rows] < 4).any():
-        raise IrregularError("a marker without a kind")
-    kinds = frame.bytes.i16(frame.key[rows] + 2)
-    names = sorted({int(kind) for kind in kinds})
-    index = np.full(len(frame), -1)
-    index[rows] = np.searchsorted(names, kinds)
-    has_epoch = rows[(kinds >= 0) & (kinds < MARKERS) & (frame.value_size[rows] >= 6)]
-    epochs = np.zeros(len(frame), np.int32)
-    epochs[has_epoch] = frame.bytes.i32(frame.value[has_epoch] + 2)
-    missing = np.ones(len(frame), np.bool_)
-    missing[has_epoch] = False
-    return named(index, [control_name(kind) for kind in names]), pa.array(epochs, mask=missing)
+_PLACE: Final[Makers] = {
+    "log": lambda place: place.same(place.source.log, pa.string()),
+    "topic": lambda place: place.same(place.source.topic, pa.string()),
+    "partition": lambda place: place.same(place.source.partition, pa.int32()),
+    "segment": lambda place: place.same(place.source.segment, pa.int64()),
+    "position": lambda place: pa.array(place.frame.position[place.frame.batch]),
+    "batch_base_offset": lambda place: pa.array(place.base),
+    "batch_last_offset": Place.last,
+    "batch_size": lambda place: pa.array(place.frame.of_batch("length") + np.int32(12)),
+    "batch_records": lambda place: place.of_batch("count"),
+    "offset": lambda place: pa.array(place.base + place.frame.offset_delta),
+    "timestamp": Place.time,
+    "timestamp_type": lambda place: named(place.is_append_time.astype(np.int8), _TIME_TYPES),
+    "leader_epoch": lambda place: place.of_batch("leader_epoch"),
+    "producer_id": lambda place: place.of_batch("producer_id"),
+    "producer_epoch": lambda place: place.of_batch("producer_epoch"),
+    "sequence": Place.sequence,
+    "transactional": lambda place: pa.array(place.attributes & TRANSACTIONAL != 0),
+    "control": lambda place: place.control[0],
+    "coordinator_epoch": lambda place: place.control[1],
+    "compression": lambda place: named((place.attributes & 7).astype(np.int8), CODEC_NAMES),
+    "record_size": lambda place: pa.array(place.frame.size.astype(np.int32)),
+}
 
 
 # ---------------------------------------------------------------- raw
 
 
-def _raw(frame: Frame) -> Columns:
-    return [
-        binaries(frame.bytes, frame.key, frame.key_size),
-        binaries(frame.bytes, frame.value, frame.value_size),
-        _header_lists(frame.bytes, frame.headers),
-    ]
-
-
-def _header_lists(data: Bytes, headers: Headers) -> pa.Array:
+def _header_lists(frame: Frame) -> pa.Array:
+    data, headers = frame.bytes, frame.headers
     offsets = np.zeros(len(headers.count) + 1, np.int32)
     np.cumsum(headers.count, out=offsets[1:])
     pairs = pa.StructArray.from_arrays(
@@ -118,8 +144,14 @@ def _header_lists(data: Bytes, headers: Headers) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets), pairs, type=HEADERS)
 
 
-_VIEWS: Final[dict[str, Callable[[Frame], Columns]]] = {
-    "raw": _raw,
-    "offsets": coordinators.offsets,
-    "transactions": coordinators.transactions,
+_RAW: Final[Makers] = {
+    "key": lambda frame: binaries(frame.bytes, frame.key, frame.key_size),
+    "value": lambda frame: binaries(frame.bytes, frame.value, frame.value_size),
+    "headers": _header_lists,
+}
+# What of a frame the columns behind the place are made of, and how.
+_VIEWS: Final[dict[str, tuple[Callable[[Frame], Any], Makers]]] = {
+    "raw": (lambda frame: frame, _RAW),
+    "offsets": (coordinators.Offsets, coordinators.OFFSETS),
+    "transactions": (coordinators.Transactions, coordinators.TRANSACTIONS),
 }

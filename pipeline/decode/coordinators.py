@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property, partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -9,41 +10,47 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipeline.decode import plain
-from pipeline.decode.arrays import Columns, binaries, named, numbers, texts, times
+from pipeline.decode.arrays import Makers, binaries, named, numbers, texts, times
 from pipeline.decode.batches import Ints
 from pipeline.decode.frame import Frame, IrregularError, Mask
+from pipeline.decode.headers import Names, made_by, spans
 from pipeline.decode.records import COMMIT, LEGACY_COMMIT, as_json, decode, kind_name, uuid_text
-from pipeline.schema import OFFSETS_FIELDS, PLACE_NAMES, TRANSACTIONS_FIELDS
+from pipeline.schema import PLACE_NAMES, TRANSACTIONS_FIELDS
 
-_MEMBER: Final = OFFSETS_FIELDS.get_field_index("member_id")
 _ZERO_ID: Final = bytes(16)
 
 
 # ---------------------------------------------------------------- transactions
 
 
-def transactions(frame: Frame) -> Columns:
-    """The columns behind the place, of `__transaction_state`."""
-    rows = []
-    for marker, key, value in zip(frame.is_control().tolist(), *_keys_and_values(frame), strict=True):
-        rows.append(plain.transaction_columns(key, value, is_control=marker))
-    kept = pa.schema(list(TRANSACTIONS_FIELDS)[len(PLACE_NAMES) :])
-    return list(pa.RecordBatch.from_pylist(rows, schema=kept).columns)
+class Transactions:
+    """The records of `__transaction_state`, decoded one by one."""
+
+    def __init__(self, frame: Frame) -> None:
+        data = frame.bytes
+        keys = binaries(data, frame.key, frame.key_size).to_pylist()
+        values = binaries(data, frame.value, frame.value_size).to_pylist()
+        self.rows = [
+            plain.transaction_columns(key, value, is_control=marker)
+            for marker, key, value in zip(frame.is_control().tolist(), keys, values, strict=True)
+        ]
+
+    def column(self, field: pa.Field) -> pa.Array:
+        return pa.array([row.get(field.name) for row in self.rows], field.type)
 
 
-def _keys_and_values(frame: Frame) -> tuple[list[bytes | None], list[bytes | None]]:
-    data = frame.bytes
-    return (
-        binaries(data, frame.key, frame.key_size).to_pylist(),
-        binaries(data, frame.value, frame.value_size).to_pylist(),
-    )
+TRANSACTIONS: Final[Makers] = {
+    field.name: partial(Transactions.column, field=field)
+    for field in TRANSACTIONS_FIELDS
+    if field.name not in PLACE_NAMES
+}
 
 
 # ---------------------------------------------------------------- offsets
 
 
-class _Commits(NamedTuple):
-    """Fields of the records that set or delete an offset, in the order of `rows`."""
+class _Keys(NamedTuple):
+    """OffsetCommitKey of the records that set or delete an offset, in the order of `rows`."""
 
     rows: Ints
     group: Ints
@@ -51,7 +58,12 @@ class _Commits(NamedTuple):
     topic: Ints
     topic_size: Ints
     partition: Ints
-    is_set: Mask  # the following are of these only
+
+
+class _Values(NamedTuple):
+    """OffsetCommitValue of those that set one."""
+
+    rows: Ints
     offset: Ints
     leader_epoch: Ints
     metadata: Ints
@@ -61,44 +73,113 @@ class _Commits(NamedTuple):
     topic_id: NDArray[np.void]
 
 
-def offsets(frame: Frame) -> Columns:
-    """The columns behind the place, of `__consumer_offsets`."""
-    data, count = frame.bytes, len(frame)
-    markers = frame.is_control()
-    key_type = np.where(frame.key_size >= 2, data.i16(frame.key), -1)
-    if (~markers & (frame.key_size < 2)).any() or (~markers & (key_type == LEGACY_COMMIT)).any():
-        raise IrregularError("a key without a type, or of Kafka 0.8")
-    commits = _commits(frame, np.flatnonzero(~markers & (key_type == COMMIT)))
-    rare = np.flatnonzero(~markers & (key_type != COMMIT))
-    types = sorted({int(each) for each in key_type[rare]} | {COMMIT})
-    kind = np.where(markers, -1, np.searchsorted(types, key_type)).astype(np.int32)
+class _Rare(NamedTuple):
+    """Records of other kinds."""
 
-    group, group_size = frame.key.copy(), np.full(count, -1)
-    group[commits.rows], group_size[commits.rows] = commits.group, commits.group_size
-    key_json, value_json = pa.nulls(count, pa.string()), pa.nulls(count, pa.string())
-    if rare.size:
-        key_json, value_json = _one_by_one(frame, rare, group, group_size)
-    spread = _Spread(commits.rows, count)
-    set_spread = _Spread(commits.rows[commits.is_set], count)
-    value_version = data.i16(frame.value)
-    return [
-        named(kind, [kind_name("offsets", each) for each in types]),
-        numbers(key_type, pa.int16(), _some(markers)),
-        numbers(value_version, pa.int16(), _some(markers | (frame.value_size < 2))),
-        pa.array(~markers & (frame.value_size < 0)),
-        texts(data, group, group_size),
-        texts(data, *spread.strings(frame.key, commits.topic, commits.topic_size)),
-        spread.numbers(commits.partition, pa.int32()),
-        set_spread.numbers(commits.offset, pa.int64()),
-        set_spread.numbers(commits.leader_epoch, pa.int32()),
-        texts(data, *set_spread.strings(frame.value, commits.metadata, commits.metadata_size)),
-        set_spread.times(commits.time),
-        set_spread.times(commits.expiry),
-        _topic_ids(commits, set_spread),
-        *_headers(frame),
-        key_json,
-        value_json,
-    ]
+    keys: pa.Array  # as JSON, null in the rows of commits and markers
+    values: pa.Array
+    group: Ints  # of the rare rows only
+    group_size: Ints
+
+
+class Offsets:
+    """The records of `__consumer_offsets`: what several columns need, computed once."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame, self.markers = frame, frame.is_control()
+
+    @cached_property
+    def key_type(self) -> Ints:
+        """-1: none, as in a marker."""
+        frame = self.frame
+        key_type = np.where(frame.key_size >= 2, frame.bytes.i16(frame.key), -1)
+        if (~self.markers & (frame.key_size < 2)).any() or (~self.markers & (key_type == LEGACY_COMMIT)).any():
+            raise IrregularError("a key without a type, or of Kafka 0.8")
+        return key_type
+
+    @cached_property
+    def commits(self) -> _Keys:
+        return _keys(self.frame, np.flatnonzero(~self.markers & (self.key_type == COMMIT)))
+
+    @cached_property
+    def values(self) -> _Values:
+        rows = self.commits.rows
+        is_set = self.frame.value_size[rows] >= 0
+        return _values(self.frame, rows if is_set.all() else rows[is_set])
+
+    @cached_property
+    def rare(self) -> Ints:
+        missing = self.of_commits.missing
+        return np.empty(0, np.int64) if missing is None else np.flatnonzero(missing & ~self.markers)
+
+    @cached_property
+    def of_commits(self) -> _Spread:
+        return _Spread(self.commits.rows, len(self.frame))
+
+    @cached_property
+    def of_values(self) -> _Spread:
+        return _Spread(self.values.rows, len(self.frame))
+
+    @cached_property
+    def one_by_one(self) -> _Rare:
+        return _one_by_one(self.frame, self.rare)
+
+    @cached_property
+    def names(self) -> Names:
+        return Names(self.frame)
+
+    @cached_property
+    def spans(self) -> tuple[pa.Array, pa.Array]:
+        return spans(self.frame, self.names)
+
+    def kind(self) -> pa.Array:
+        types = sorted({int(each) for each in self.key_type[self.rare]} | {COMMIT})
+        kind = np.where(self.markers, -1, np.searchsorted(types, self.key_type)).astype(np.int32)
+        return named(kind, [kind_name("offsets", each) for each in types])
+
+    def group(self) -> pa.Array:
+        group, size = self.frame.key.copy(), np.full(len(self.frame), -1)
+        group[self.commits.rows], size[self.commits.rows] = self.commits.group, self.commits.group_size
+        if self.rare.size:
+            group[self.rare], size[self.rare] = self.one_by_one.group, self.one_by_one.group_size
+        return texts(self.frame.bytes, group, size)
+
+    def topic(self) -> pa.Array:
+        place = self.of_commits.strings(self.frame.key, self.commits.topic, self.commits.topic_size)
+        return texts(self.frame.bytes, *place)
+
+    def metadata(self) -> pa.Array:
+        place = self.of_values.strings(self.frame.value, self.values.metadata, self.values.metadata_size)
+        return texts(self.frame.bytes, *place)
+
+    def value_version(self) -> pa.Array:
+        missing = _some(self.markers | (self.frame.value_size < 2))
+        return numbers(self.frame.bytes.i16(self.frame.value), pa.int16(), missing)
+
+
+OFFSETS: Final[Makers] = {
+    "kind": Offsets.kind,
+    "key_version": lambda view: numbers(view.key_type, pa.int16(), _some(view.markers)),
+    "value_version": Offsets.value_version,
+    "tombstone": lambda view: pa.array(~view.markers & (view.frame.value_size < 0)),
+    "group": Offsets.group,
+    "commit_topic": Offsets.topic,
+    "commit_partition": lambda view: view.of_commits.numbers(view.commits.partition, pa.int32()),
+    "commit_offset": lambda view: view.of_values.numbers(view.values.offset, pa.int64()),
+    "commit_leader_epoch": lambda view: view.of_values.numbers(view.values.leader_epoch, pa.int32()),
+    "commit_metadata": Offsets.metadata,
+    "commit_timestamp": lambda view: view.of_values.times(view.values.time),
+    "expire_timestamp": lambda view: view.of_values.times(view.values.expiry),
+    "commit_topic_id": lambda view: _topic_ids(view.values, view.of_values),
+    "member_id": lambda view: made_by(view.frame, view.names, b"member"),
+    "instance_id": lambda view: made_by(view.frame, view.names, b"instance"),
+    "generation": lambda view: made_by(view.frame, view.names, b"generation"),
+    "client_id": lambda view: made_by(view.frame, view.names, b"client"),
+    "commit_id": lambda view: view.spans[0],
+    "commit_size": lambda view: view.spans[1],
+    "key_json": lambda view: view.one_by_one.keys,
+    "value_json": lambda view: view.one_by_one.values,
+}
 
 
 def _some(mask: Mask) -> Mask | None:
@@ -133,8 +214,7 @@ class _Spread:
         return self._full(start, elsewhere), self._full(size, -1)
 
 
-def _commits(frame: Frame, rows: Ints) -> _Commits:
-    """OffsetCommitKey and OffsetCommitValue of these rows."""
+def _keys(frame: Frame, rows: Ints) -> _Keys:
     data, limit = frame.bytes, frame.bytes.size
     end = frame.key[rows] + frame.key_size[rows]
     at = frame.key[rows] + 2
@@ -144,14 +224,10 @@ def _commits(frame: Frame, rows: Ints) -> _Commits:
     at = np.clip(topic + topic_size, 0, limit)
     if ((group_size < 0) | (topic_size < 0) | (at + 4 != end)).any():
         raise IrregularError("a key of a committed offset that is not as its schema says")
-    partition = data.i32(at)
-
-    is_set = frame.value_size[rows] >= 0
-    rows_set = rows if is_set.all() else rows[is_set]
-    return _Commits(rows, group, group_size, topic, topic_size, partition, is_set, *_commit_values(frame, rows_set))
+    return _Keys(rows, group, group_size, topic, topic_size, data.i32(at))
 
 
-def _commit_values(frame: Frame, rows: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, NDArray[np.void]]:
+def _values(frame: Frame, rows: Ints) -> _Values:
     data, limit = frame.bytes, frame.bytes.size
     start = frame.value[rows]
     end = start + frame.value_size[rows]
@@ -186,97 +262,35 @@ def _commit_values(frame: Frame, rows: Ints) -> tuple[Ints, Ints, Ints, Ints, In
     regular = (size >= 0) & ((tags == 0) | (has_id & (head == 0x010010))) & (at + is_flexible + 18 * has_id == end)
     if not regular.all():
         raise IrregularError("a committed offset that is not as its schema says")
-    return offset, leader_epoch, metadata, size, time, expiry, topic_id
+    return _Values(rows, offset, leader_epoch, metadata, size, time, expiry, topic_id)
 
 
-def _topic_ids(commits: _Commits, spread: _Spread) -> pa.Array:
+def _topic_ids(values: _Values, spread: _Spread) -> pa.Array:
     """Ids as text: few different ones, each written once."""
-    ids = np.ascontiguousarray(commits.topic_id)
+    ids = np.ascontiguousarray(values.topic_id)
     found = pa.Array.from_buffers(pa.binary(16), len(ids), [None, pa.py_buffer(ids)]).dictionary_encode()
     names = [None if each == _ZERO_ID else uuid_text(each) for each in found.dictionary.to_pylist()]
     index = found.indices.to_numpy(zero_copy_only=False)
     return named(spread._full(index, -1), names)
 
 
-def _one_by_one(frame: Frame, rows: Ints, group: Ints, group_size: Ints) -> tuple[pa.Array, pa.Array]:
+def _one_by_one(frame: Frame, rows: Ints) -> _Rare:
     """Key and value as JSON; where a key names a group, it does so first."""
+    if not rows.size:
+        none = pa.nulls(len(frame), pa.string())
+        return _Rare(none, none, rows, rows)
     keys: list[str | None] = [None] * len(frame)
     values: list[str | None] = [None] * len(frame)
+    group, group_size = frame.key[rows], np.full(len(rows), -1)
     data = frame.bytes.data
     starts, sizes = frame.key[rows].tolist(), frame.key_size[rows].tolist()
     value_starts, value_sizes = frame.value[rows].tolist(), frame.value_size[rows].tolist()
-    for row, at, size, value_at, value_size in zip(
-        rows.tolist(), starts, sizes, value_starts, value_sizes, strict=True
+    for number, (row, at, size, value_at, value_size) in enumerate(
+        zip(rows.tolist(), starts, sizes, value_starts, value_sizes, strict=True)
     ):
         value = None if value_size < 0 else data[value_at : value_at + value_size]
         decoded = decode("offsets", data[at : at + size], value)
         keys[row], values[row] = as_json(decoded.key), as_json(decoded.value)
         if decoded.key is not None:
-            group[row], group_size[row] = at + 4, int.from_bytes(data[at + 2 : at + 4], "big")
-    return pa.array(keys, pa.string()), pa.array(values, pa.string())
-
-
-# ---------------------------------------------------------------- headers
-
-
-class _Names:
-    """Which headers have which name: the first eight bytes of all names are compared as numbers."""
-
-    def __init__(self, frame: Frame) -> None:
-        self.headers, self.bytes = frame.headers, frame.bytes
-        self.size = self.headers.name_size
-        self.front = self.bytes.u64(self.headers.name)
-
-    def find(self, name: bytes, among: Mask) -> Ints:
-        shift = np.uint64(64 - 8 * min(len(name), 8))
-        same = (self.size == len(name)) & (self.front >> shift == np.uint64(int.from_bytes(name[:8], "big"))) & among
-        found = np.flatnonzero(same)
-        if len(name) > 8:
-            found = found[self.bytes.i16(self.headers.name[found] + 8) == int.from_bytes(name[8:10], "big")]
-        return found
-
-
-def _headers(frame: Frame) -> Columns:
-    """Member, instance, generation and client, commit id and size."""
-    if len(frame.headers.record):
-        names = _Names(frame)
-        return [*_made_by(frame, names), *_spans(frame, names)]
-    return [pa.nulls(len(frame), kind) for kind in OFFSETS_FIELDS.types[_MEMBER : _MEMBER + 6]]
-
-
-def _made_by(frame: Frame, names: _Names) -> Columns:
-    """From the headers of the first record of each batch, for all of its records."""
-    headers = frame.headers
-    batch = frame.batch[headers.record]
-    of_first = (frame.first[batch] == headers.record) & (headers.value_size >= 0)
-    rows = None if frame.is_single else pa.array(frame.batch)
-    columns = []
-    for name in (b"member", b"instance", b"generation", b"client"):
-        found = names.find(name, of_first & (headers.value_size == 4) if name == b"generation" else of_first)
-        start, size = np.zeros(len(frame.position), np.int64), np.full(len(frame.position), -1)
-        start[batch[found]], size[batch[found]] = headers.value[found], headers.value_size[found]
-        if name == b"generation":
-            column = numbers(frame.bytes.i32(start), pa.int32(), _some(size != 4))
-        elif found.size:
-            column = texts(frame.bytes, np.maximum.accumulate(start), size)
-        else:
-            column = pa.nulls(len(size), pa.string())
-        columns.append(column if rows is None else column.take(rows))
-    return columns
-
-
-def _spans(frame: Frame, names: _Names) -> Columns:
-    """Id and size of a commit over several batches; both or none."""
-    headers, count = frame.headers, len(frame)
-    ids = names.find(b"txid", headers.value_size == 8)
-    sizes = names.find(b"txsize", headers.value_size == 4)
-    if not ids.size or not sizes.size:
-        return [pa.nulls(count, pa.int64()), pa.nulls(count, pa.int32())]
-    txid, txsize = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    has_id, has_size = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
-    txid[headers.record[ids]] = frame.bytes.i64(headers.value[ids])
-    txsize[headers.record[sizes]] = frame.bytes.i32(headers.value[sizes])
-    has_id[headers.record[ids]] = True
-    has_size[headers.record[sizes]] = True
-    missing = ~(has_id & has_size)
-    return [numbers(txid, pa.int64(), missing), numbers(txsize, pa.int32(), missing)]
+            group[number], group_size[number] = at + 4, int.from_bytes(data[at + 2 : at + 4], "big")
+    return _Rare(pa.array(keys, pa.string()), pa.array(values, pa.string()), group, group_size)

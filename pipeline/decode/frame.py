@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -112,7 +113,7 @@ class Bytes:
         return signed ^ -(number & np.uint64(1)).astype(np.int64), at
 
 
-@dataclass(slots=True)
+@dataclass
 class Frame:
     """The records of some batches. What is said of a batch is an array of batches, else of records."""
 
@@ -130,7 +131,12 @@ class Frame:
     key_size: Ints  # -1: null
     value: Ints
     value_size: Ints
-    headers: Headers
+    behind: Ints  # the value: where the headers begin
+
+    @cached_property
+    def headers(self) -> Headers:
+        """Found when a column is made of them."""
+        return _headers(self.bytes, self.behind, self.start + self.size)
 
     def __len__(self) -> int:
         return len(self.start)
@@ -206,7 +212,6 @@ def _frame(data: Bytes, header: NDArray[Any], position: Ints, section: Ints, sec
     offset_delta, at = data.varints(at)
     key_size, key, at = _field(data, at, -1)
     value_size, value, at = _field(data, at, -1)
-    headers = _headers(data, at, end)
     return Frame(
         data,
         header,
@@ -222,7 +227,7 @@ def _frame(data: Bytes, header: NDArray[Any], position: Ints, section: Ints, sec
         key_size,
         value,
         value_size,
-        headers,
+        at,
     )
 
 

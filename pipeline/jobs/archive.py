@@ -24,6 +24,7 @@ from pyspark.sql import functions as F
 
 from pipeline import tables
 from pipeline.checkpoint import committed_position
+from pipeline.decode.batches import partition_of
 from pipeline.errors import PipelineError
 from pipeline.files import open_directory
 from pipeline.group_offsets import GroupOffsets
@@ -118,7 +119,7 @@ class Archive:
             self._position = {
                 log: offset
                 for log, offset in position.items()
-                if self._topic is None or log.rpartition("-")[0] not in INTERNAL
+                if self._topic is None or partition_of(log)[0] not in INTERNAL
             }
             self._note_beginnings()
         return self._position
@@ -176,11 +177,6 @@ class Position:
         moved = {log: by for log, by in moved.items() if by}
         is_own = list(moved.values()) == [self._records] and next(iter(moved)).startswith(f"{OFFSETS_TOPIC}-")
         if moved and not is_own:
-            wanted = {_partition(log): offset for log, offset in positions.items()}
+            wanted = {partition_of(log): offset for log, offset in positions.items()}
             if records := self._group.commit(wanted):
                 self._records, self._told = records, dict(positions)
-
-
-def _partition(log: str) -> tuple[str, int]:
-    topic, _, partition = log.rpartition("-")
-    return topic, int(partition)

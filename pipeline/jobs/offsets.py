@@ -46,21 +46,27 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
         if args.as_of or args.diff or args.history or args.group or args.topic:
             raise PipelineError("--follow keeps the history of all groups: it goes with no other choice")
         return follow(spark, args, {"offsets": View("offsets")}, _step)
-    changes = commits.effective(tables.offsets(spark, args.input))
-    emit(spark, choose(changes, args), args.output, args.format)
+    plain = commits.is_plain(tables.offsets(spark, args.input, commits.LOOK))
+    changes, keys = (
+        commits.effective(tables.offsets(spark, args.input, columns), plain=plain)
+        for columns in (commits.COLUMNS, commits.DECIDING)
+    )
+    emit(spark, choose(changes, args, keys), args.output, args.format)
     return 0
 
 
-def choose(changes: DataFrame, args: argparse.Namespace) -> DataFrame:
-    """The rows that the command line asks for."""
+def choose(changes: DataFrame, args: argparse.Namespace, keys: DataFrame | None = None) -> DataFrame:
+    """The rows that the command line asks for. `keys`: as in `commits.last_changes`."""
     for column in ("group", "topic"):
         if pattern := getattr(args, column):
-            changes = changes.where(F.col(column).rlike(f"^{translate(pattern)}"))
+            wanted = F.col(column).rlike(f"^{translate(pattern)}")
+            changes, keys = changes.where(wanted), None if keys is None else keys.where(wanted)
     if args.diff:
-        return commits.diff(changes, *args.diff).orderBy("group", "topic", "partition")
+        since, until = args.diff
+        return commits.diff(changes, since, until, keys).orderBy("group", "topic", "partition")
     if args.history:
         return commits.history(changes).orderBy("log", "effective_offset", "log_offset")
-    return commits.latest(changes, args.as_of).orderBy("group", "topic", "partition")
+    return commits.latest(changes, args.as_of, keys).orderBy("group", "topic", "partition")
 
 
 def _step(rows: dict[str, DataFrame], state: dict[str, DataFrame], _: int) -> Folded:

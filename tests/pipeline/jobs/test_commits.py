@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from log_model import Model, random_model, time_of
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from pipeline import commits
 from pipeline.jobs import offsets as job
@@ -46,6 +47,29 @@ def changes(spark: SparkSession, models: list[Model]) -> DataFrame:
 def test_latest_is_what_a_coordinator_has_after_its_replay(changes, models):
     found = by_log(commits.latest(changes))
     assert found == {model.log: model.after[-1] for model in models if model.after[-1]}
+
+
+@pytest.mark.parametrize("at", [None, 30])
+def test_latest_by_keys_that_were_read_before_is_the_same(spark, changes, models, at):
+    as_of = None if at is None else time_of(at)
+    whole = frame(spark, models)
+    found, keys = (commits.effective(whole.select(*columns)) for columns in (commits.COLUMNS, commits.DECIDING))
+    expected = sorted(map(repr, commits.latest(changes, as_of).collect()))
+    assert sorted(map(repr, commits.latest(found, as_of, keys).collect())) == expected
+    earlier = keys.where(F.col("log_offset") < 20)  # what was the last by then is cleaned, and keys are new
+    assert sorted(map(repr, commits.latest(found, as_of, earlier).collect())) == expected
+
+
+def test_logs_without_transactions_and_spans_are_plain_and_are_read_once(spark):
+    model = Model("__consumer_offsets-0")
+    model.commit(KEY, 1)
+    model.commit(KEY, 2)
+    plain = frame(spark, [model])
+    assert commits.is_plain(plain)
+    assert commits.is_plain(plain.limit(0))
+    assert by_log(commits.latest(commits.effective(plain, plain=True))) == {model.log: {KEY: 2}}
+    model.commit(KEY, 3, producer_id=7)
+    assert not commits.is_plain(frame(spark, [model]))
 
 
 @pytest.mark.parametrize("at", [3, 17, 30, 44])

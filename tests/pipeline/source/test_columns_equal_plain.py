@@ -66,6 +66,19 @@ def test_columns_of_any_keys_and_values_equal_the_reference(view, data):
     equal(chunk, view)
 
 
+@pytest.mark.parametrize("view", VIEWS)
+@given(data=st.data())
+def test_some_columns_equal_the_same_ones_of_the_reference(view, data):
+    pairs = made.commits() | made.group_records() | made.transaction_records()
+    cut = pairs | pairs.flatmap(lambda pair: st.tuples(*(_cut(each) for each in pair)))
+    chunk = made.chunk_of(data.draw(st.lists(made.batches(cut, made.provenances()), min_size=1, max_size=3)))
+    names = data.draw(st.sets(st.sampled_from(VIEWS[view].names), min_size=1, max_size=4))
+    found = made.rows(columnar.decode_columns(chunk, view, names))
+    assert found == [
+        {name: row[name] for name in row if name in names} for row in made.rows([decode_plain(chunk, view)])
+    ]
+
+
 def _cut(whole: bytes | None) -> st.SearchStrategy[bytes | None]:
     """Some of the bytes, or others."""
     if not whole:

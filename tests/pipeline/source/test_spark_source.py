@@ -7,6 +7,7 @@ from pathlib import Path
 import made_batches as made
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 from test_stream_planner import Logs
 
 from pipeline.schema import VIEWS, spark_schema
@@ -69,6 +70,15 @@ def test_options_choose_logs(spark, tmp_path):
     assert read(spark, tmp_path, logs="orders-1,bills-0").count() == 2
     assert read(spark, tmp_path, topic="none").count() == 0
     assert read(spark, tmp_path, records="offsets").count() == 0
+
+
+def test_option_columns_leaves_the_others_out(spark):
+    names = ["commit_offset", "log", "offset"]
+    some = read(spark, GOLDEN, records="offsets", columns=",".join(names))
+    assert some.columns == ["log", "offset", "commit_offset"]
+    assert sorted(some.collect()) == sorted(read(spark, GOLDEN, records="offsets").select(some.columns).collect())
+    with pytest.raises(AnalysisException, match="the view raw has no column commit_offset; it has log, topic, "):
+        read(spark, GOLDEN, columns="log,commit_offset")
 
 
 def test_stream_that_is_resumed_has_every_row_once(spark, tmp_path):
