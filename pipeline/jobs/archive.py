@@ -7,6 +7,7 @@
     OUTPUT/offsets, OUTPUT/transactions     the internal topics, decoded
     OUTPUT/raw                              the topics that --topics asks for
     OUTPUT/_checkpoint/VIEW, OUTPUT/_began  positions; where each log stood when its first rows came
+    OUTPUT/_settled.json                    up to where no view lacks what another one has
 
 Spark's file sink writes each row once, as Spark reads it; what a killed run has left of a micro-batch is removed at the
 next start, so that other readers of the files see each row once as well.
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
@@ -29,6 +31,7 @@ from pipeline.errors import PipelineError
 from pipeline.files import open_directory
 from pipeline.group_offsets import GroupOffsets
 from pipeline.jobs.output import check_rows
+from pipeline.looks import Looks, keep_settled
 from pipeline.schema import TOPICS
 from pipeline.streams import add_stream_arguments, run_until_done, stream_of, trigger
 
@@ -60,11 +63,13 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
     if args.topics:
         archives.append(Archive(spark, args, "raw", args.topics))
     tell = Position(GroupOffsets(args.bootstrap_server, args.group)) if args.bootstrap_server else None
+    settling = Settling(args, archives)
 
     def look() -> None:
         positions: dict[str, int] = {}
         for each in archives:
             positions.update(each.look())
+        settling.move(positions)
         if tell is not None:
             tell.move(positions)
 
@@ -88,6 +93,12 @@ class Archive:
         self._position: dict[str, int] = {}
         self._rows_before = self._count()
         self._remove_remains()
+
+    def holds(self, topic: str) -> bool:
+        """Whether it has the logs of a topic."""
+        if self._topic is None:
+            return topic == TOPICS[self.records]
+        return fnmatchcase(topic, self._topic) and topic not in INTERNAL
 
     def start(self) -> StreamingQuery:
         """Begin, or go on where the checkpoint says."""
@@ -116,11 +127,7 @@ class Archive:
         found = committed_position(self._checkpoint)
         if found is not None and found[0] != self._batch:
             self._batch, (position,) = found
-            self._position = {
-                log: offset
-                for log, offset in position.items()
-                if self._topic is None or partition_of(log)[0] not in INTERNAL
-            }
+            self._position = {log: end for log, end in position.items() if self.holds(partition_of(log)[0])}
             self._note_beginnings()
         return self._position
 
@@ -157,6 +164,27 @@ class Archive:
             is_ours = each.base_name.endswith(".parquet") and "/_spark_metadata/" not in each.path
             if is_ours and each.base_name not in names:
                 files.delete_file(each.path)
+
+
+class Settling:
+    """What is settled in the archive (pipeline/looks.py), written down whenever it has grown."""
+
+    def __init__(self, args: argparse.Namespace, archives: list[Archive]) -> None:
+        self._output, self._archives = args.output, archives
+        self._looks = Looks(args.input, {each.records: each.holds for each in archives})
+        self._positions: dict[str, int] = {}
+        self._settled: dict[str, int] = {}
+
+    def move(self, positions: dict[str, int]) -> None:
+        """The archive is so far by now."""
+        if positions == self._positions:
+            return
+        self._positions = dict(positions)
+        known = [log for each in self._archives for log in tables.began(self._output, each.records)]
+        settled = self._looks.settled({each.records: positions for each in self._archives}, known)
+        if settled is not None and settled != self._settled:
+            keep_settled(self._output, settled)
+            self._settled = settled
 
 
 class Position:
