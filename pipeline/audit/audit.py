@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F
 
@@ -12,8 +12,7 @@ from pipeline.audit import commits as of_groups
 from pipeline.audit import endings, members, sequences
 from pipeline.audit import transactions as txns
 from pipeline.audit.findings import but_for, doubts, sure
-from pipeline.audit.places import batches, coverage, logs, renewed, with_lost
-from pipeline.audit.places import missing as missing_ranges
+from pipeline.audit.places import absent, batches, below, coverage, lacking, logs, renewed, with_lost
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,20 +48,69 @@ class Audit:
         }
 
 
-def audit(raw: DataFrame, offsets: DataFrame, states: DataFrame, began: Mapping[str, int] | None = None) -> Audit:
+class Seen(NamedTuple):
+    """What the checks look at.
+
+    found     batches of all logs
+    offsets   rows of `__consumer_offsets`
+    states    rows of `__transaction_state`; all three with lost_before
+    known     rows of places.logs
+    twice     rows of places.renewed
+    """
+
+    found: DataFrame
+    offsets: DataFrame
+    states: DataFrame
+    known: DataFrame
+    twice: DataFrame
+
+
+class Examined(NamedTuple):
+    """What the checks say, and what they made on their way."""
+
+    candidates: DataFrame
+    transactions: DataFrame
+    expected: DataFrame
+    pairs: DataFrame
+    data: DataFrame
+    commits: DataFrame
+
+
+class Archived(NamedTuple):
+    """What is known of the logs of an archive: where each stood when it came to it, and where it is settled."""
+
+    began: Mapping[str, int]
+    settled: Mapping[str, int]
+
+
+def audit(raw: DataFrame, offsets: DataFrame, states: DataFrame, archived: Archived | None = None) -> Audit:
     """raw must hold the batches of all logs, `__consumer_offsets` included; the others are the views of their names.
 
-    began: of an archive, where its logs stood when it came to them. Each input is read once, and what is needed of it
-    kept: batches, not records, of the data.
+    Each input is read once, and what is needed of it kept: batches, not records, of the data.
     """
-    found, offsets, states = (_settled(rows) for rows in (batches(raw), with_lost(offsets), with_lost(states)))
-    known = _settled(logs(found))
-    data = _settled(txns.with_end(found))
+    found, offsets, states = (settled(rows) for rows in (batches(raw), with_lost(offsets), with_lost(states)))
+    seen = Seen(found, offsets, states, settled(logs(found)), settled(renewed(found)))
+    made = examine(seen) if archived is None else _as_settled(seen, archived.settled)
+    began = None if archived is None else archived.began
+    missing = settled(lacking(found, found, began).unionByName(absent(found, made.expected)))
+    return Audit(
+        findings=sure(made.candidates).orderBy("log", "offset", "kind"),
+        doubts=doubts(made.candidates).orderBy("kind", "log"),
+        coverage=coverage(seen.known, missing, seen.twice).orderBy("log"),
+        gaps=missing.orderBy("log", "from_offset"),
+        transactions=txns.details(made.transactions, made.pairs, made.data, made.commits),
+    )
+
+
+def examine(seen: Seen, limits: DataFrame | None = None) -> Examined:
+    """All checks. limits: at, end: how far logs tell what time it was (places.below); None: to their ends."""
+    found, offsets, states, known, twice = seen
+    data = settled(txns.with_end(found))
     all_commits = of_groups.commits(offsets)
-    told = _settled(txns.transactions(states))
+    told = settled(txns.transactions(states))
     expected = txns.expected_markers(told)
     actual = txns.markers(found)
-    pairs = _settled(txns.matched(expected, actual))
+    pairs = settled(txns.matched(expected, actual))
     missing = endings.untold(expected, pairs)
     by_group = members.with_group(offsets)
     topic_ids = all_commits.select(F.col("commit_topic").alias("topic"), F.col("commit_topic_id").alias("topic_id"))
@@ -75,26 +123,27 @@ def audit(raw: DataFrame, offsets: DataFrame, states: DataFrame, began: Mapping[
             endings.untold_partitions(missing, data, known),
             endings.stray_markers(actual, pairs, states),
             endings.foreign_data(data, pairs),
-            endings.hanging(data, told, missing, known, states, newest(actual, offsets, states)),
+            endings.hanging(data, told, missing, known, states, newest(actual, offsets, states, limits=limits)),
             of_groups.regressions(of_groups.effective(all_commits)),
             of_groups.incomplete(offsets),
             members.stale_generations(by_group),
             members.stale_epochs(by_group, topic_ids.where("topic_id is not null").distinct()),
         ],
     )
-    twice = _settled(renewed(found))
-    candidates = _settled(but_for(candidates, twice))
-    lacking = _settled(missing_ranges(found, expected, began))
-    return Audit(
-        findings=sure(candidates).orderBy("log", "offset", "kind"),
-        doubts=doubts(candidates).orderBy("kind", "log"),
-        coverage=coverage(known, lacking, twice).orderBy("log"),
-        gaps=lacking.orderBy("log", "from_offset"),
-        transactions=txns.details(told, pairs, data, all_commits),
-    )
+    return Examined(settled(but_for(candidates, twice)), told, expected, pairs, data, all_commits)
 
 
-def _settled(rows: DataFrame) -> DataFrame:
+def _as_settled(seen: Seen, ends: Mapping[str, int]) -> Examined:
+    """The checks, with doubts where one view of an archive may be further than another."""
+    places = [(row["log"], ends.get(row["log"], 0)) for row in seen.known.select("log").collect()]
+    limits = seen.known.sparkSession.createDataFrame(places, "at string, end long")
+    made = examine(seen, limits)
+    inside = below(below(made.candidates, limits), limits, "proof_log", "proof_offset")
+    beyond = made.candidates.exceptAll(inside).withColumn("lost", F.greatest("lost", F.lit(1)))
+    return made._replace(candidates=settled(inside.unionByName(beyond)))
+
+
+def settled(rows: DataFrame) -> DataFrame:
     """The rows, computed, with the plan that made them forgotten.
 
     Each of these is asked for several times and joined with itself; Spark would copy and plan all that lies below
@@ -103,7 +152,7 @@ def _settled(rows: DataFrame) -> DataFrame:
     return rows.localCheckpoint()
 
 
-def newest(actual: DataFrame, offsets: DataFrame, states: DataFrame) -> DataFrame:
+def newest(*rows: DataFrame, limits: DataFrame | None) -> DataFrame:
     """The last time that a broker, and not a client, wrote into a log: `newest`, one row."""
-    times = [rows.select("timestamp") for rows in (actual, offsets, states)]
+    times = [(part if limits is None else below(part, limits)).select("timestamp") for part in rows]
     return reduce(lambda one, other: one.unionByName(other), times).agg(F.max("timestamp").alias("newest"))

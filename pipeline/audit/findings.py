@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 STALE_PRODUCER_EPOCH: Final = "stale-producer-epoch"
 STALE_GENERATION: Final = "stale-generation"
@@ -65,6 +65,12 @@ def findings(rows: DataFrame, kind: str, detail: Column, lost: Column | None = N
         for name, kind_of in _COLUMNS.items()
     ]
     return named.select(F.lit(kind).alias("kind"), *made)
+
+
+def none(spark: SparkSession) -> DataFrame:
+    """No candidates."""
+    columns = ", ".join(f"`{name}` {kind}" for name, kind in _COLUMNS.items())
+    return spark.createDataFrame([], f"kind string, {columns}")
 
 
 def but_for(candidates: DataFrame, ambiguous: DataFrame) -> DataFrame:

@@ -22,8 +22,8 @@ SEQUENCES: Final = 2**31  # they wrap to 0
 DATA_KINDS: Final = ("COMMIT", "ABORT")
 
 
-def batches(raw: DataFrame) -> DataFrame:
-    """One row a record batch, however many of its records are left."""
+def batches(raw: DataFrame, before: DataFrame | None = None) -> DataFrame:
+    """One row a record batch, however many of its records are left. `before`: see with_lost."""
     into = F.col("offset") - F.col("batch_base_offset")
     base = F.when(F.col("sequence") >= 0, F.pmod(F.col("sequence") - into, F.lit(SEQUENCES)))
     same = ("topic", "partition", "position", "producer_id", "producer_epoch", "transactional", "control")
@@ -36,16 +36,18 @@ def batches(raw: DataFrame) -> DataFrame:
     return with_lost(
         made.withColumnRenamed("batch_base_offset", "offset").withColumnRenamed("batch_last_offset", "last_offset"),
         F.col("last_offset") - F.col("offset") + 1,
+        before,
     )
 
 
-def with_lost(rows: DataFrame, span: Column | None = None) -> DataFrame:
+def with_lost(rows: DataFrame, span: Column | None = None, before: DataFrame | None = None) -> DataFrame:
     """Rows of logs with `lost_before`; a row covers `span` offsets, from `offset` on.
 
+    before: log, covered: how many offsets rows have covered that came before all of these.
     Summed up by runs of offsets, then over these: no task ever has to hold a whole log.
     """
     one = F.lit(1).cast("bigint") if span is None else span
-    before = Window.partitionBy("log", "run").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    in_run = Window.partitionBy("log", "run").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
     runs_before = Window.partitionBy("log").orderBy("run").rowsBetween(Window.unboundedPreceding, -1)
     rows = rows.withColumn("run", run_of())
     runs = (
@@ -54,7 +56,10 @@ def with_lost(rows: DataFrame, span: Column | None = None) -> DataFrame:
         .withColumn("covered_before", F.coalesce(F.sum("covered").over(runs_before), F.lit(0)))
         .drop("covered")
     )
-    inside = F.coalesce(F.sum(one).over(before), F.lit(0))
+    if before is not None:
+        earlier = F.col("covered_before") + F.coalesce("covered", F.lit(0))
+        runs = runs.join(F.broadcast(before), "log", "left").withColumn("covered_before", earlier).drop("covered")
+    inside = F.coalesce(F.sum(one).over(in_run), F.lit(0))
     return (
         rows.withColumn("inside", inside)
         .join(F.broadcast(runs), ["log", "run"])
@@ -77,6 +82,23 @@ def logs(found: DataFrame) -> DataFrame:
     )
 
 
+def merged(one: DataFrame, other: DataFrame) -> DataFrame:
+    """Rows of `logs` of two parts of the same logs as those of the whole."""
+    return (
+        one.unionByName(other)
+        .groupBy("log")
+        .agg(
+            F.first("topic").alias("topic"),
+            F.min("start_offset").alias("start_offset"),
+            F.max("end_offset").alias("end_offset"),
+            F.min("first_timestamp").alias("first_timestamp"),
+            F.max_by("log_lost", "end_offset").alias("log_lost"),
+            F.sum("records").alias("records"),
+            F.sum("batches").alias("batches"),
+        )
+    )
+
+
 def renewed(found: DataFrame) -> DataFrame:
     """Logs of which offsets are there twice: `log`.
 
@@ -86,14 +108,14 @@ def renewed(found: DataFrame) -> DataFrame:
     return twice.unionByName(found.where("read_records > batch_records").select("log")).distinct()
 
 
-def missing(found: DataFrame, expected: DataFrame, began: Mapping[str, int] | None) -> DataFrame:
+def lacking(found: DataFrame, spans: DataFrame, began: Mapping[str, int] | None) -> DataFrame:
     """Ranges of offsets that were not there to be audited: log, from_offset, to_offset (exclusive), missing, reason.
 
-    Of a range from the first to the last offset of a batch some records are there. Without offsets: logs that
-    transactions name (rows of `expected` with log) and of which there is nothing.
+    Of a range from the first to the last offset of a batch some records are there. `spans`: what is there between
+    ranges, `found` or more than it.
     """
     span = F.col("last_offset") + 1 - F.col("offset")
-    between = gaps(found).withColumn("missing", F.col("to_offset") - F.col("from_offset"))
+    between = gaps(spans).withColumn("missing", F.col("to_offset") - F.col("from_offset"))
     within = found.where(span > F.col("read_records")).select(
         "log",
         F.col("offset").alias("from_offset"),
@@ -101,21 +123,22 @@ def missing(found: DataFrame, expected: DataFrame, began: Mapping[str, int] | No
         (span - F.col("read_records")).alias("missing"),
     )
     known, why = reason(between.drop("topic", "partition").unionByName(within), began)
+    return known.select("log", "from_offset", "to_offset", "missing", why.alias("reason"))
+
+
+def absent(found: DataFrame, expected: DataFrame) -> DataFrame:
+    """The same for logs that transactions name (rows of `expected` with log) and of which there is nothing."""
     nothing = F.lit(None).cast("bigint")
-    absent = expected.select("log").distinct().join(found.select("log").distinct(), "log", "left_anti")
-    return known.select("log", "from_offset", "to_offset", "missing", why.alias("reason")).unionByName(
-        absent.select(
-            "log", nothing.alias("from_offset"), nothing.alias("to_offset"), nothing.alias("missing"),
-            F.lit(ABSENT).alias("reason"),
-        )
-    )  # fmt: skip
+    none_of_it = expected.select("log").distinct().join(found.select("log").distinct(), "log", "left_anti")
+    ranges = [nothing.alias(name) for name in ("from_offset", "to_offset", "missing")]
+    return none_of_it.select("log", *ranges, F.lit(ABSENT).alias("reason"))
 
 
-def coverage(known: DataFrame, lacking: DataFrame, twice: DataFrame) -> DataFrame:
-    """What of each log was there to be audited. Rows of `logs`, `missing` and `renewed`."""
+def coverage(known: DataFrame, missing: DataFrame, twice: DataFrame) -> DataFrame:
+    """What of each log was there to be audited. Rows of `logs`, `lacking` and `renewed`."""
     since = F.col("from_offset") >= F.col("start_offset")
     counted = (
-        lacking.join(known.select("log", "start_offset"), "log")
+        missing.join(known.select("log", "start_offset"), "log")
         .groupBy("log")
         .agg(F.sum(F.when(since, F.col("missing"))).alias("missing_inside"), F.count_if(since).alias("gaps"))
     )
@@ -135,3 +158,9 @@ def coverage(known: DataFrame, lacking: DataFrame, twice: DataFrame) -> DataFram
             (F.col("gaps").isNull() & F.col("renewed").isNull()).alias("complete"),
         )
     )
+
+
+def below(rows: DataFrame, limits: DataFrame, log: str = "log", offset: str = "offset") -> DataFrame:
+    """Rows whose place lies before the end of its log in `limits` (at, end); a log without one has no more to come."""
+    is_beyond = (F.col(log) == F.col("at")) & (F.col(offset) >= F.col("end"))
+    return rows.join(F.broadcast(limits), is_beyond, "left_anti")

@@ -1,4 +1,8 @@
-"""The job `audit`: did exactly-once hold? Each finding with the log position that proves it; 1 when there is one."""
+"""The job `audit`: did exactly-once hold? Each finding with the log position that proves it; 1 when there is one.
+
+momus pipeline audit --input ./data --output ./audit             # or an archive
+momus pipeline audit --input ./data --output ./audit --follow    # only what is new: OUTPUT/findings grows
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from pipeline import tables
-from pipeline.audit.audit import Audit, audit
+from pipeline.audit.audit import Archived, Audit, audit
 from pipeline.errors import PipelineError
 from pipeline.gaps import ABSENT, BEFORE, REMOVED, UNWAITED
+from pipeline.jobs import audit_follow
+from pipeline.jobs.follow import add_follow_arguments
 from pipeline.jobs.output import write
+from pipeline.looks import settled_of
 from pipeline.schema import VIEWS
 
 if TYPE_CHECKING:
@@ -33,17 +40,20 @@ REASONS: Final = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What only this job knows."""
     parser.add_argument("--json", action="store_true", help=f"print the first {MOST_SHOWN} findings as JSON")
+    add_follow_arguments(parser)
 
 
 def run(spark: SparkSession, args: argparse.Namespace) -> int:
     """Audit a data directory or an archive; the tables, with all findings, go to --output."""
+    if args.follow:
+        return audit_follow.run(spark, args, lambda row: _say(_said(row, as_json=args.json)))
     made = audit_of(spark, args.input)
     found = made.findings.count()
     if args.output:
         for name, table in made.tables().items():
             write(spark, table, f"{args.output}/{name}", args.format)
     for row in made.findings.limit(MOST_SHOWN).collect():
-        _say(json.dumps(row.asDict(), default=str) if args.json else _line(row))
+        _say(_said(row, as_json=args.json))
     for line in [] if args.json else summary(made, found):
         _say(line)
     return 1 if found else 0
@@ -52,18 +62,19 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
 def audit_of(spark: SparkSession, path: str) -> Audit:
     """The audit of all logs under a path; it must have read every record of them."""
     raw = tables.raw(spark, path)
-    made = audit(raw, tables.offsets(spark, path), tables.transactions(spark, path), beginnings(path))
+    made = audit(raw, tables.offsets(spark, path), tables.transactions(spark, path), known_of(path))
     read, there = made.coverage.groupBy().sum("records").collect()[0][0] or 0, raw.count()
     if read != there:
         raise PipelineError(f"{there} records were read and {read} audited: the logs changed meanwhile, audit again")
     return made
 
 
-def beginnings(path: str) -> dict[str, int] | None:
-    """Where the logs of an archive stood when it came to them; None: it is a data directory."""
+def known_of(path: str) -> Archived | None:
+    """What is known of the logs of an archive; None: it is a data directory."""
     if not tables.is_archive(path):
         return None
-    return {log: end for view in VIEWS for log, end in tables.began(path, view).items()}
+    began = {log: end for view in VIEWS for log, end in tables.began(path, view).items()}
+    return Archived(began, settled_of(path))
 
 
 def summary(made: Audit, found: int) -> list[str]:
@@ -94,7 +105,9 @@ def _lack(row: Any) -> str:
     return f"lacks {row['missing']} offsets from {row['first']} to {row['end'] - 1}"
 
 
-def _line(row: Any) -> str:
+def _said(row: Any, *, as_json: bool) -> str:
+    if as_json:
+        return json.dumps(row.asDict(), default=str)
     proof = f" (against {row['proof_log']} offset {row['proof_offset']})" if row["proof_log"] else ""
     return f"{row['kind']}: {row['log']} segment {row['segment']} offset {row['offset']}: {row['detail']}{proof}"
 

@@ -109,3 +109,19 @@ def test_audit_of_an_archive_with_a_topic_made_again_decides_nothing_about_it(sp
     assert {row["log"] for row in found.doubts.collect()} == {"again-0"}
     assert {row["log"]: row["renewed"] for row in found.coverage.collect()} == {"again-0": True, "other-0": False}
     assert any(line.startswith("coverage: again-0 is there twice") for line in summary(found, 1))
+
+
+def test_audit_of_an_archive_in_the_making_waits_for_the_view_that_is_behind(spark, tmp_path):
+    logs = Logs(tmp_path / "data")
+    logs.transaction("tx", 1, 0, "d-0")
+    early = archived(spark, logs.directory, tmp_path / "early", "--topics", "*")
+    logs.transaction("tx", 1, 0, "d-0", sequence=2)
+    late = archived(spark, logs.directory, tmp_path / "late", "--topics", "*")
+    shutil.rmtree(late / "raw")
+    shutil.copytree(early / "raw", late / "raw", ignore=shutil.ignore_patterns("_spark_metadata"))
+    believed = audit_of(spark, str(late))  # it says that it has the data as well
+    assert [row["kind"] for row in believed.findings.collect()] == ["transaction-without-marker"]
+    shutil.copy(early / "_settled.json", late / "_settled.json")
+    made = audit_of(spark, str(late))
+    assert made.findings.collect() == []
+    assert [row["kind"] for row in made.doubts.collect()] == ["transaction-without-marker"]

@@ -1,0 +1,77 @@
+"""An audit that goes on where it stopped finds what one of the whole finds: each thing once, and nothing too early."""
+
+from __future__ import annotations
+
+import random
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from archived import rows_of, run
+from random_logs import RandomLogs
+
+from momus import Broker
+from pipeline.demo_traffic import Traffic
+from pipeline.errors import PipelineError
+from pipeline.jobs import audit
+from pipeline.jobs.audit import audit_of
+
+pytestmark = pytest.mark.timeout(900)
+CONFIG = {"group.initial.rebalance.delay.ms": 0, "offsets.topic.num.partitions": 2}
+
+
+def table(spark: Any, output: Path, name: str) -> list[Any]:
+    found = spark.read.parquet(f"{output}/{name}")
+    return rows_of(found.drop("batch", "reason"))
+
+
+def batches(output: Path) -> int:
+    return len(list((output / "_checkpoint" / "commits").glob("[0-9]*")))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_findings_of_all_runs_are_those_of_the_whole(spark, tmp_path, seed):
+    made, rng, output = RandomLogs(tmp_path / "data", seed), random.Random(seed), tmp_path / "audit"
+    data, codes = made.logs.directory, []
+    for _ in range(3):
+        for _ in range(rng.randrange(20, 40)):
+            made.step()
+        if rng.random() < 0.5:
+            made.logs.skip("r-0", 3)  # the cleaner has been here: doubts from now on
+            made.logs.data("r-0", 1)
+        codes.append(run(audit, spark, data, output, "--follow", "--max-bytes", "3000"))
+    assert batches(output) > 6
+    assert codes == [1, 1, 1]
+    whole = audit_of(spark, str(data))
+    found = table(spark, output, "findings")
+    assert found == rows_of(whole.findings)
+    assert len({row["kind"] for row in found}) > 7, made.done
+    assert table(spark, output, "gaps") == rows_of(whole.gaps.drop("reason"))
+    assert table(spark, output, "coverage") == rows_of(whole.coverage)
+    assert table(spark, output, "doubts") == rows_of(whole.doubts)
+    assert run(audit, spark, data, output, "--follow") == 0
+    assert table(spark, output, "findings") == found
+
+
+def test_nothing_is_found_in_logs_that_are_being_written(spark, tmp_path):
+    data, output = tmp_path / "data", tmp_path / "audit"
+    with Broker(data_dir=data, config=CONFIG) as broker:
+        traffic = Traffic(broker.bootstrap_servers)
+        writing = threading.Thread(target=traffic.run, args=(25.0,))
+        writing.start()
+        while writing.is_alive():
+            assert run(audit, spark, data, output, "--follow", "--max-bytes", "40000") == 0
+        writing.join()
+    assert run(audit, spark, data, output, "--follow") == 0
+    assert batches(output) > 3
+    assert table(spark, output, "findings") == []
+    coverage = table(spark, output, "coverage")
+    assert coverage == rows_of(audit_of(spark, str(data)).coverage)
+    assert traffic.done["transactions committed"]
+
+
+def test_an_archive_is_not_followed(spark, tmp_path):
+    (tmp_path / "archive" / "offsets").mkdir(parents=True)
+    with pytest.raises(PipelineError, match="audit the archive without it"):
+        run(audit, spark, tmp_path / "archive", tmp_path / "audit", "--follow")
