@@ -56,7 +56,7 @@ def run(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, Keyed
     before = {number: signal.signal(number, lambda *_: stopped.set()) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         while not stopped.is_set():
-            rounds.run()
+            rounds.run(stopped.is_set)
             if args.every is None or stopped.wait(args.every):
                 break
     finally:
@@ -91,8 +91,8 @@ class Rounds:
         self._round, self._known = self._load()
         self._is_told = False  # the table may be that of a round before
 
-    def run(self) -> None:
-        """Read what has changed, and replace the table if anything has.
+    def run(self, is_stopped: Callable[[], bool]) -> None:
+        """Read what has changed, and replace the table if anything has; between two rounds it can be stopped.
 
         Errors:  PipelineError: segments change faster than they are read.
         """
@@ -106,6 +106,8 @@ class Rounds:
             misses += missed
             if plan.is_last and not missed:
                 break
+            if is_stopped():
+                return
         else:
             raise PipelineError(f"segments have changed {TRIES} times while they were read")
         if not self._is_told:

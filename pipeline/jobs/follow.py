@@ -26,7 +26,7 @@ from pipeline.errors import PipelineError
 from pipeline.files import open_directory
 from pipeline.jobs.output import write, write_part
 from pipeline.schema import PLACE_NAMES, TOPICS, VIEWS, spark_schema
-from pipeline.streams import add_stream_arguments, run_until_done, stream_of, trigger
+from pipeline.streams import PASSING, add_stream_arguments, run_until_done, stream_of, trigger
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,7 +74,7 @@ def follow(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, Vi
     """
     if not args.output:
         raise PipelineError("--follow adds to tables: it needs --output")
-    output, kind = args.output, args.format
+    output = args.output
     streams = {name: found for name, view in views.items() if (found := _streams(spark, args, view))}
     if not streams:
         raise PipelineError(f"{args.input} has nothing to follow yet: its tables come with its first rows")
@@ -82,28 +82,51 @@ def follow(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, Vi
     if begun is not None and len(begun[1]) != sum(map(len, streams.values())):
         raise PipelineError(f"{args.input} has other tables than when {output} was begun: it needs another --output")
 
+    failed: list[Exception] = []
+
     def step(rows: DataFrame, batch: int) -> None:
-        session = rows.sparkSession
-        before: Tables = {}
-        if batch > 0:
-            folder = f"{output}/{STATE}/batch={batch - 1}"
-            before = {name: session.read.format(kind).load(f"{folder}/{name}") for name in _names(folder)}
-        rows.persist()
         try:
-            found = fold(_parts(session, rows, views, list(streams)), before, batch)
-            for name, table in found.added.items():
-                write_part(session, table, f"{output}/{name}", kind, batch)
-            for name, table in (found.replaced or {}).items():
-                write(session, table, f"{output}/{name}", kind)
-            for name, table in found.state.items():
-                write(session, table, f"{output}/{STATE}/batch={batch}/{name}", kind)
-        finally:
-            rows.unpersist()
-        _remove(f"{output}/{STATE}/batch={batch - 2}")  # the one before may be needed again
+            _fold(args, rows, batch, fold, lambda: _parts(rows.sparkSession, rows, views, list(streams)))
+        except Exception as error:
+            failed.append(error)
+            # Spark searches the text of what it gets by an expression that overflows its stack on a whole Java trace.
+            raise PipelineError(_brief(error)) from None
 
     writer = _union(streams).writeStream.foreachBatch(step).option("checkpointLocation", f"{output}/{CHECKPOINT}")
-    run_until_done([trigger(writer, args.every).start])
+    try:
+        run_until_done([trigger(writer, args.every).start])
+    except PipelineError:
+        if failed:
+            raise PipelineError(f"the stream has ended: {_brief(failed[-1])}") from failed[-1]
+        raise
     return 0
+
+
+def _fold(args: argparse.Namespace, rows: DataFrame, batch: int, fold: Fold, parts: Callable[[], Tables]) -> None:
+    """One micro-batch, from its rows to what it leaves."""
+    session, output, kind = rows.sparkSession, args.output, args.format
+    before: Tables = {}
+    if batch > 0:
+        folder = f"{output}/{STATE}/batch={batch - 1}"
+        before = {name: session.read.format(kind).load(f"{folder}/{name}") for name in _names(folder)}
+    rows.persist()
+    try:
+        found = fold(parts(), before, batch)
+        for name, table in found.added.items():
+            write_part(session, table, f"{output}/{name}", kind, batch)
+        for name, table in (found.replaced or {}).items():
+            write(session, table, f"{output}/{name}", kind)
+        for name, table in found.state.items():
+            write(session, table, f"{output}/{STATE}/batch={batch}/{name}", kind)
+    finally:
+        rows.unpersist()
+    _remove(f"{output}/{STATE}/batch={batch - 2}")  # the one before may be needed again
+
+
+def _brief(error: Exception) -> str:
+    """One line that names what passes, if it is that; of a Java trace, the two that say what is wrong."""
+    text = str(error) or type(error).__name__
+    return next((each for each in PASSING if each in text), " ".join(text.splitlines()[:2]))
 
 
 def _streams(spark: SparkSession, args: argparse.Namespace, view: View) -> list[DataFrame]:

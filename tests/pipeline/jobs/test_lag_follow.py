@@ -95,7 +95,7 @@ def test_lag_that_is_stopped_before_its_position_is_kept_has_every_moment_once(s
 
     replace_write(monkeypatch, stopped)
     for _ in range(2):
-        with pytest.raises(PipelineError, match="the stream has ended"):
+        with pytest.raises(PipelineError, match="the stream has ended: no space left"):
             follow(spark, data, output, "--max-bytes", "12000")
     follow(spark, data, output, "--max-bytes", "12000")
     assert written.count("lag/batch=1") == 3
