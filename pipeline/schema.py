@@ -93,6 +93,8 @@ TRANSACTIONS_FIELDS: Final = pa.schema(
 
 VIEWS: Final = {"raw": RAW_FIELDS, "offsets": OFFSETS_FIELDS, "transactions": TRANSACTIONS_FIELDS}
 PLACE_NAMES: Final = tuple(name for name, _ in _PLACE)
+# Never null. Spark and Parquet, told so, do not ask for each row.
+_ALWAYS: Final = {*PLACE_NAMES, "tombstone"} - {"timestamp", "control", "coordinator_epoch"}
 # The logs of a view, unless the option `topic` says otherwise.
 TOPICS: Final = {"raw": "*", "offsets": "__consumer_offsets", "transactions": "__transaction_state"}
 
@@ -110,8 +112,13 @@ def chosen(records: str, columns: Collection[str] | None) -> pa.Schema:
     return pa.schema([field for field in fields if field.name in columns])
 
 
+def told(fields: pa.Schema) -> pa.Schema:
+    """The same columns, and which of them are never null."""
+    return pa.schema([field.with_nullable(field.name not in _ALWAYS) for field in fields])
+
+
 def spark_schema(records: str, columns: Collection[str] | None = None) -> StructType:
     """The same columns as Spark's types."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    return from_arrow_schema(chosen(records, columns))
+    return from_arrow_schema(told(chosen(records, columns)))

@@ -27,7 +27,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
 from pipeline.planner import Planner
-from pipeline.schema import spark_schema
+from pipeline.schema import chosen, spark_schema, told
 from pipeline.slices import Settings, Slice, read_slice, scan, slices_of
 
 if TYPE_CHECKING:
@@ -111,8 +111,10 @@ class MomusStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def _read(settings: Settings, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     assert isinstance(partition, Task)
+    fields = told(chosen(settings.records, settings.columns))
     for each in partition.slices:
-        yield from read_slice(settings, each)
+        for batch in read_slice(settings, each):
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=fields)
 
 
 class MomusSource(DataSource):
