@@ -8,7 +8,7 @@ LISTEN ?= 127.0.0.1:9092
 DATA ?= ./data
 CRASH_ROUNDS ?= 200
 
-.PHONY: serve test lint pytest test-java test-pipeline pipeline-demo bench crash exactly-once e2e-java compiled test-compiled clean
+.PHONY: serve test lint pytest test-java test-pipeline pipeline-long pipeline-demo bench crash exactly-once e2e-java compiled test-compiled clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
@@ -31,6 +31,10 @@ test-java e2e-java: $(VENV)/.dev
 test-pipeline: $(VENV)/.spark-dev
 	$(BIN)/mypy -p pipeline
 	$(BIN)/python -m pytest tests/pipeline -m spark --require-spark --timeout 600 $(ARGS)
+
+# Their long form: ten kills of a streaming job, more random histories.
+pipeline-long: $(VENV)/.spark-dev
+	$(BIN)/python -m pytest tests/pipeline -m spark --require-spark --pipeline-long --timeout 900 -k "killed or follow" $(ARGS)
 
 # Everything from nothing: a broker, clients that misbehave, every job, and one HTML page of what was found.
 pipeline-demo: $(VENV)/.spark

@@ -32,6 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     options = parser.getgroup("momus' own tests")
     options.addoption("--crash-rounds", type=int, default=3, help="kill -9 so many times in each crash test")
     options.addoption("--fuzz-seconds", type=float, default=2.0, help="how long each fuzz test goes on")
+    options.addoption("--pipeline-long", action="store_true", help="the pipeline: ten kills, more random histories")
     options.addoption("--require-spark", action="store_true", help="fail, not skip, where pyspark is absent")
     options.addoption("--require-java", action="store_true", help="fail, not skip, where java or mvn is absent")
 
@@ -53,6 +54,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("spark")
         if {"kafka_libs", "old_kafka_libs"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("java")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """`history`: the seed of a random history that takes Spark long to go through."""
+    if "history" in metafunc.fixturenames:
+        metafunc.parametrize("history", range(1, 6 if metafunc.config.getoption("--pipeline-long") else 2))
 
 
 @pytest.fixture

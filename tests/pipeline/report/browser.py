@@ -19,14 +19,16 @@ FLAGS = (
     "--enable-logging=stderr", "--v=0",
 )  # fmt: skip
 DARK = "--blink-settings=preferredColorScheme=0"
-# Asks the drawn page what no element says; added to a copy of it.
+# Asks the page what no element says, once it has all that it wants; added to a copy of it.
 PROBE = """<script>
-const all = document.documentElement, chart = [...document.querySelectorAll("svg.chart")].filter(e => e.clientWidth);
-all.dataset.probe = JSON.stringify({
-  width: all.scrollWidth, paper: getComputedStyle(document.body).backgroundColor,
-  ink: getComputedStyle(document.body).color, charts: chart.length,
-  letters: getComputedStyle(chart[0]?.querySelector("text") ?? document.body).fill,
-  fetched: performance.getEntriesByType("resource").map(e => e.name),
+addEventListener("load", () => {
+  const all = document.documentElement, chart = [...document.querySelectorAll("svg.chart")].filter(e => e.clientWidth);
+  all.dataset.probe = JSON.stringify({
+    width: all.scrollWidth, paper: getComputedStyle(document.body).backgroundColor,
+    ink: getComputedStyle(document.body).color, charts: chart.length,
+    letters: getComputedStyle(chart[0]?.querySelector("text") ?? document.body).fill,
+    fetched: performance.getEntriesByType("resource").map(e => e.name),
+  });
 });
 </script></body>"""
 
