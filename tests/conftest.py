@@ -56,12 +56,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("java")
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """`history`: the seed of a random history that takes Spark long to go through."""
-    if "history" in metafunc.fixturenames:
-        metafunc.parametrize("history", range(1, 6 if metafunc.config.getoption("--pipeline-long") else 2))
-
-
 @pytest.fixture
 def crash_rounds(request: pytest.FixtureRequest) -> int:
     """How often a crash test kills its broker."""

@@ -22,6 +22,13 @@ collect_ignore_glob = ["*/test_*.py", "test_*.py"] if ABSENT else []
 PROMPT = {"group.initial.rebalance.delay.ms": 0, "group.min.session.timeout.ms": 1000}
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """`audit_seed`: of a random history that an audit takes long to go through."""
+    if "audit_seed" in metafunc.fixturenames:
+        seeds = range(1, 6 if metafunc.config.getoption("--pipeline-long") else 2)
+        metafunc.parametrize("audit_seed", seeds)
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one session: two cores, 2 GB, the Kafka connector and Delta on board."""

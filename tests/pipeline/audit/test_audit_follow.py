@@ -32,8 +32,8 @@ def batches(output: Path) -> int:
     return len(list((output / "_checkpoint" / "commits").glob("[0-9]*")))
 
 
-def test_findings_of_all_runs_are_those_of_the_whole(spark, tmp_path, history):
-    made, rng, output = RandomLogs(tmp_path / "data", history), random.Random(history), tmp_path / "audit"
+def test_findings_of_all_runs_are_those_of_the_whole(spark, tmp_path, audit_seed):
+    made, rng, output = RandomLogs(tmp_path / "data", audit_seed), random.Random(audit_seed), tmp_path / "audit"
     data, codes = made.logs.directory, []
     for _ in range(3):
         for _ in range(rng.randrange(20, 40)):
