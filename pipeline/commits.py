@@ -43,7 +43,7 @@ _CHANGE: Final = (
     "effective_at", "effective_offset", "log_offset", "commit_timestamp", "expire_timestamp", "transactional",
     "producer_id", "producer_epoch", "member_id", "instance_id", "generation", "client_id",
 )  # fmt: skip
-_MARKERS: Final = ("COMMIT", "ABORT")
+MARKERS: Final = ("COMMIT", "ABORT")  # those that end a transaction
 
 
 def with_end(rows: DataFrame, *within: str) -> DataFrame:
@@ -51,7 +51,7 @@ def with_end(rows: DataFrame, *within: str) -> DataFrame:
     none. Rows that differ in `within` are nothing to each other."""
     # From the end: then what is behind a record is seen once, and not again for each record.
     behind = Window.partitionBy("log", "producer_id", *within).orderBy(F.desc("offset"))
-    is_marker = F.col("control").isin(*_MARKERS)
+    is_marker = F.col("control").isin(*MARKERS)
 
     def next_marker(column: str) -> Column:
         marked = F.when(is_marker, F.col(column))

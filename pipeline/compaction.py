@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.commits import with_end
+from pipeline.commits import MARKERS, with_end
 from protocol.record_batch import HEADER_BYTES
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 PLACE: Final = ("log", "topic", "partition", "segment")
 BATCH: Final = (*PLACE, "batch_base_offset", "batch_size")
-MARKERS: Final = ("COMMIT", "ABORT")
 STAYS: Final = ("live", "tombstone", "marker")
 DEAD: Final = ("superseded", "aborted", "keyless")
 UNITS: Final = 1 << 20  # of a byte: sums of whole numbers are the same in every order

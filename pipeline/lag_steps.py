@@ -23,13 +23,6 @@ if TYPE_CHECKING:
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MICRO: Final = timedelta(microseconds=1)
 COMMITTED: Final = ("group", "topic", "partition", "commit_offset", "removed", "effective_at", "log_offset")
-# What commits.effective and commits.undecided look at.
-COMMIT_COLUMNS: Final = (
-    "log", "offset", "timestamp", "kind", "control", "tombstone", "transactional", "producer_id", "producer_epoch",
-    "group", "commit_topic", "commit_partition", "commit_offset", "commit_leader_epoch", "commit_metadata",
-    "commit_topic_id", "commit_timestamp", "expire_timestamp", "commit_id", "commit_size", "member_id", "instance_id",
-    "generation", "client_id",
-)  # fmt: skip
 END_COLUMNS: Final = ("topic", "partition", "offset", "timestamp")
 
 

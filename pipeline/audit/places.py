@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 SEQUENCES: Final = 2**31  # they wrap to 0
-DATA_KINDS: Final = ("COMMIT", "ABORT")
 
 
 def batches(raw: DataFrame, before: DataFrame | None = None) -> DataFrame:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.audit.places import DATA_KINDS
+from pipeline.commits import MARKERS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -88,7 +88,7 @@ def expected_markers(found: DataFrame) -> DataFrame:
 
 def markers(found: DataFrame) -> DataFrame:
     """The markers among batches."""
-    return found.where(F.col("control").isin(*DATA_KINDS)).select(
+    return found.where(F.col("control").isin(*MARKERS)).select(
         "log",
         "segment",
         "offset",
