@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from core_broker import Client, World, make_topic
+from core_broker import Client, World
 
 from protocol.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest
 
 OFFSETS = "__consumer_offsets"
 WEEK_MS = 7 * 86_400_000
-
-
-def client_with_topic(world: World) -> Client:
-    client = Client(world)
-    make_topic(client, "t", 3)
-    return client
 
 
 def group_partition(world: World, group_id: str = "g") -> int:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from core_broker import Client, World
+from core_broker import Client
 from txn_kit import ABORT, COMMIT, Producer, committed, markers_of, state_of, states_in_log
-from unit.transactions.coordinator_kit import OFFSETS, client_with_topic, group_partition
+from unit.transactions.coordinator_kit import OFFSETS, group_partition
 
 from broker.coordinator.transaction import (
     COMPLETE_ABORT,
@@ -23,17 +23,6 @@ from protocol.messages.transactions import (
     AddPartitionsToTxnTransaction,
     InitProducerIdRequest,
 )
-
-
-@pytest.fixture(params=["memory", "os", "fsync"])
-def world(request):
-    return World(request.param)
-
-
-@pytest.fixture
-def client(world):
-    return client_with_topic(world)
-
 
 # -- InitProducerId
 

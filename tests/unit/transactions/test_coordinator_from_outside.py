@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from core_broker import Client, World
 from txn_kit import Producer, committed, find_coordinator, state_of
-from unit.transactions.coordinator_kit import OFFSETS, client_with_topic, group_partition, set_feature
+from unit.transactions.coordinator_kit import OFFSETS, group_partition, set_feature
 
 from protocol.errors import ErrorCode
 from protocol.messages.cluster import ApiVersionsRequest
@@ -16,17 +16,6 @@ from protocol.messages.transactions import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-
-
-@pytest.fixture(params=["memory", "os", "fsync"])
-def world(request):
-    return World(request.param)
-
-
-@pytest.fixture
-def client(world):
-    return client_with_topic(world)
-
 
 # -- tools
 

@@ -5,23 +5,12 @@ from __future__ import annotations
 import pytest
 from core_broker import Client, World, make_topic
 from txn_kit import Producer, committed, state_of, states_in_log
-from unit.transactions.coordinator_kit import WEEK_MS, client_with_topic, set_feature
+from unit.transactions.coordinator_kit import WEEK_MS, set_feature
 
 from broker.coordinator.transaction import PREPARE_ABORT, PREPARE_COMMIT
 from protocol.codegen import codec
 from protocol.errors import ErrorCode
 from protocol.messages.own_records import TransactionGroupValue
-
-
-@pytest.fixture(params=["memory", "os", "fsync"])
-def world(request):
-    return World(request.param)
-
-
-@pytest.fixture
-def client(world):
-    return client_with_topic(world)
-
 
 # -- time
 

@@ -31,13 +31,6 @@ def world():
     return World("os")
 
 
-@pytest.fixture
-def client(world):
-    client = Client(world)
-    make_topic(client, "t", 3)
-    return client
-
-
 def producer_of(client, name, **fields):
     producer = Producer(client, name, **fields)
     producer.init()

@@ -34,13 +34,6 @@ def world(request):
     return World(request.param)
 
 
-@pytest.fixture
-def client(world):
-    client = Client(world)
-    make_topic(client, "t", 3)
-    return client
-
-
 def producer_of(client, name="tx", **fields):
     producer = Producer(client, name, **fields)
     assert producer.init() == 0
