@@ -12,12 +12,11 @@ from typing import Any
 from pyarrow import fs
 
 from pipeline.files import open_directory
-from pipeline.tables import arrow_address
 
 
 def committed_position(path: str) -> tuple[int, list[Any]] | None:
     """(micro-batch, the offset of each source behind it) of the last one that is done; None: none yet."""
-    files, root = open_directory(arrow_address(path))
+    files, root = open_directory(path)
     done, planned = _batches(files, f"{root}/commits"), _batches(files, f"{root}/offsets")
     both = done & planned
     if not both:
@@ -28,7 +27,7 @@ def committed_position(path: str) -> tuple[int, list[Any]] | None:
 
 def planned_position(path: str, batch: int) -> list[Any]:
     """The offset of each source behind a micro-batch that has begun; None: the source has nothing yet."""
-    files, root = open_directory(arrow_address(path))
+    files, root = open_directory(path)
     with files.open_input_stream(f"{root}/offsets/{batch}") as stream:
         lines = bytes(stream.read()).decode().splitlines()
     # version, metadata, then one line a source: a dash for one that has nothing yet

@@ -7,10 +7,11 @@ its last rename nothing else holds their records.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from pyarrow import fs
@@ -41,19 +42,43 @@ class Segment(NamedTuple):
 
 
 def open_directory(path: str) -> tuple[fs.FileSystem, str]:
-    """The file system of an address, and the path in it; a plain path is a local one.
+    """The file system of an address, and the path in it; a plain path is a local one. Hadoop's name of S3 will do: s3a.
 
     Errors:  PipelineError: no address that pyarrow.fs knows.
     """
     if "://" in path:
         try:
-            found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(path)
+            found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(re.sub("^s3a://", "s3://", path))
         except (pa.ArrowInvalid, NotImplementedError) as error:
             where = path.rpartition("@")[2].partition("?")[0]  # without the secrets that may stand in it
             why = str(error).replace(path, where)
             raise PipelineError(f"{where} is no address that pyarrow.fs can open: {why}") from None
         return found[0], found[1].rstrip("/") or "/"
     return fs.LocalFileSystem(), path.rstrip("/") or "/"
+
+
+def is_directory(path: str) -> bool:
+    """Whether there is a directory at an address."""
+    files, root = open_directory(path)
+    return bool(files.get_file_info(root).type == fs.FileType.Directory)
+
+
+def read_json(path: str) -> Any:
+    """What a file holds; None: there is no such file."""
+    files, root = open_directory(path)
+    if files.get_file_info(root).type == fs.FileType.NotFound:
+        return None
+    with files.open_input_stream(root) as stream:
+        return json.loads(stream.read())
+
+
+def write_json(path: str, content: Any) -> None:
+    """Replace a file, as a whole or not at all; its directory is made."""
+    files, root = open_directory(path)
+    files.create_dir(root.rpartition("/")[0])
+    with files.open_output_stream(f"{root}.new") as stream:
+        stream.write(json.dumps(content).encode())
+    files.move(f"{root}.new", root)
 
 
 def inside(path: str, name: str) -> str:

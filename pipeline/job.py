@@ -114,13 +114,10 @@ def _check_input(path: str) -> None:
 
     Errors:  PipelineError: there is no such directory.
     """
-    from pyarrow import fs
+    from pipeline.files import is_directory, open_directory
 
-    from pipeline.files import open_directory
-    from pipeline.tables import arrow_address
-
-    files, root = open_directory(arrow_address(path))
-    if files.get_file_info(root).type != fs.FileType.Directory:
+    if not is_directory(path):
+        _, root = open_directory(path)  # without the secrets of an address
         raise PipelineError(f"--input: there is no directory {root}: it takes a broker's data directory, or an archive")
 
 

@@ -6,16 +6,12 @@ is not there will not come, and a decision that is not there was never made.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final
 
-from pyarrow import fs
-
 from pipeline.decode.batches import partition_of
-from pipeline.files import open_directory
+from pipeline.files import inside, read_json, write_json
 from pipeline.planner import Planner
 from pipeline.slices import Settings
-from pipeline.tables import arrow_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -65,18 +61,10 @@ class Looks:
 
 def keep_settled(archive: str, ends: Ends) -> None:
     """Write down what of an archive is settled."""
-    files, root = open_directory(arrow_address(archive))
-    files.create_dir(root)
-    with files.open_output_stream(f"{root}/{_FILE}.new") as stream:
-        stream.write(json.dumps(dict(sorted(ends.items()))).encode())
-    files.move(f"{root}/{_FILE}.new", f"{root}/{_FILE}")
+    write_json(f"{archive}/{_FILE}", dict(sorted(ends.items())))
 
 
 def settled_of(archive: str) -> dict[str, int]:
     """What of an archive is settled: log -> end."""
-    files, root = open_directory(arrow_address(f"{archive}/{_FILE}"))
-    if files.get_file_info(root).type == fs.FileType.NotFound:
-        return {}
-    with files.open_input_stream(root) as stream:
-        found: dict[str, int] = json.loads(stream.read())
+    found: dict[str, int] = read_json(inside(archive, _FILE)) or {}
     return found

@@ -6,16 +6,14 @@ directory has directories TOPIC-PARTITION and is read by the data source `momus`
 
 from __future__ import annotations
 
-import json
 from fnmatch import fnmatchcase, translate
 from typing import TYPE_CHECKING, Final
 
-from pyarrow import fs
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType
 
 from pipeline.errors import PipelineError
-from pipeline.files import inside, open_directory
+from pipeline.files import inside, is_directory, read_json
 from pipeline.gaps import ranges, reason
 from pipeline.schema import PLACE_NAMES, TOPICS, VIEWS, chosen, spark_schema
 
@@ -71,7 +69,7 @@ def view(
 
 def is_archive(path: str) -> bool:
     """Whether a path holds an archive's tables; a data directory's logs are all called TOPIC-PARTITION."""
-    return any(_exists(inside(path, records)) for records in VIEWS)
+    return any(is_directory(inside(path, records)) for records in VIEWS)
 
 
 def coverage(spark: SparkSession, path: str, *records: str) -> DataFrame:
@@ -103,7 +101,7 @@ def coverage(spark: SparkSession, path: str, *records: str) -> DataFrame:
 def _table(spark: SparkSession, path: str, records: str) -> DataFrame:
     schema = spark_schema(records)
     table = inside(path, records)
-    if not _exists(table):
+    if not is_directory(table):
         return spark.createDataFrame([], schema)
     if is_delta(table):
         require_delta(spark, table)
@@ -115,7 +113,7 @@ def _table(spark: SparkSession, path: str, records: str) -> DataFrame:
 
 def is_delta(table: str) -> bool:
     """Whether a table is one of Delta Lake."""
-    return _exists(inside(table, "_delta_log"))
+    return is_directory(inside(table, "_delta_log"))
 
 
 def require_delta(spark: SparkSession, table: str) -> None:
@@ -126,19 +124,5 @@ def require_delta(spark: SparkSession, table: str) -> None:
 
 def began(path: str, records: str) -> dict[str, int]:
     """Log -> the end of it when its first rows were archived."""
-    files, root = open_directory(arrow_address(inside(path, f"{BEGAN}/{records}.json")))
-    if files.get_file_info(root).type == fs.FileType.NotFound:
-        return {}
-    with files.open_input_stream(root) as stream:
-        found: dict[str, int] = json.loads(stream.read())
+    found: dict[str, int] = read_json(inside(path, f"{BEGAN}/{records}.json")) or {}
     return found
-
-
-def _exists(path: str) -> bool:
-    files, inside = open_directory(arrow_address(path))
-    return bool(files.get_file_info(inside).type == fs.FileType.Directory)
-
-
-def arrow_address(path: str) -> str:
-    """A path as pyarrow.fs spells it: Hadoop's name of S3 is s3a."""
-    return "s3://" + path.removeprefix("s3a://") if path.startswith("s3a://") else path

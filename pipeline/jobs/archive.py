@@ -16,7 +16,6 @@ next start, so that other readers of the files see each row once as well.
 from __future__ import annotations
 
 import argparse
-import json
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
@@ -28,7 +27,7 @@ from pipeline import tables
 from pipeline.checkpoint import committed_position
 from pipeline.decode.batches import partition_of
 from pipeline.errors import PipelineError
-from pipeline.files import open_directory
+from pipeline.files import is_directory, open_directory, write_json
 from pipeline.group_offsets import GroupOffsets
 from pipeline.jobs.output import check_rows
 from pipeline.looks import Looks, keep_settled
@@ -136,30 +135,22 @@ class Archive:
         check_rows(self._table, self._rows_before + sum(self._rows.values()), self._count())
 
     def _count(self) -> int:
-        return tables.view(self._spark, self._args.output, self.records).count() if self._is_there() else 0
-
-    def _is_there(self) -> bool:
-        files, root = open_directory(tables.arrow_address(self._table))
-        return bool(files.get_file_info(root).type == fs.FileType.Directory)
+        return tables.view(self._spark, self._args.output, self.records).count() if is_directory(self._table) else 0
 
     def _note_beginnings(self) -> None:
         """Below where a log stood at first, the cleaner may have been before the archive: nobody's fault."""
         began = tables.began(self._args.output, self.records)
         news = {log: offset for log, offset in self._position.items() if log not in began}
         if news:
-            files, root = open_directory(tables.arrow_address(f"{self._args.output}/{tables.BEGAN}"))
-            files.create_dir(root)
-            with files.open_output_stream(f"{root}/{self.records}.json.new") as stream:
-                stream.write(json.dumps(began | news).encode())
-            files.move(f"{root}/{self.records}.json.new", f"{root}/{self.records}.json")
+            write_json(f"{self._args.output}/{tables.BEGAN}/{self.records}.json", began | news)
 
     def _remove_remains(self) -> None:
         """Files that no micro-batch of the sink's log has: their rows came, or will come, in others."""
-        if self._args.format == "delta" or not self._is_there():
+        if self._args.format == "delta" or not is_directory(self._table):
             return
         known = self._spark.read.parquet(self._table).inputFiles() if self._rows_before else []
         names = {unquote(urlsplit(address).path).rpartition("/")[2] for address in known}
-        files, root = open_directory(tables.arrow_address(self._table))
+        files, root = open_directory(self._table)
         for each in files.get_file_info(fs.FileSelector(root, recursive=True)):
             is_ours = each.base_name.endswith(".parquet") and "/_spark_metadata/" not in each.path
             if is_ours and each.base_name not in names:

@@ -12,19 +12,17 @@ names it. The tables of an archive only grow: it is followed as a stream, and te
 from __future__ import annotations
 
 import argparse
-import json
 import signal
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from pyarrow import fs
 from pyspark.sql import functions as F
 
 from pipeline import compaction, pieces, tables
 from pipeline.errors import PipelineError
-from pipeline.files import open_directory
+from pipeline.files import open_directory, read_json, write_json
 from pipeline.jobs.follow import STATE, Folded, View, follow
 from pipeline.jobs.output import write
 from pipeline.schema import TOPICS
@@ -87,7 +85,7 @@ class Rounds:
         topic = {"topic": args.topics} if args.topics else {}
         self._views = views
         self._settings = [Settings({"path": args.input, "records": name} | topic) for name in views]
-        self._files, self._root = open_directory(tables.arrow_address(f"{self._output}/{STATE}"))
+        self._ledger = f"{self._output}/{STATE}/ledger.json"
         self._round, self._known = self._load()
         self._is_told = False  # the table may be that of a round before
 
@@ -165,20 +163,16 @@ class Rounds:
         return rows.join(F.broadcast(wanted), ["log", "segment"], "left_semi").select(*rows.columns)
 
     def _load(self) -> tuple[int, dict[Place, Known]]:
-        path = f"{self._root}/ledger.json"
-        if self._files.get_file_info(path).type == fs.FileType.NotFound:
+        found = read_json(self._ledger)
+        if found is None:
             return -1, {}
-        with self._files.open_input_stream(path) as stream:
-            found = json.loads(stream.read())
         return found["round"], {each.place: each for each in (Known(*row) for row in found["segments"])}
 
     def _save(self, known: dict[Place, Known]) -> None:
-        path = f"{self._root}/ledger.json"
-        with self._files.open_output_stream(f"{path}.new") as stream:
-            stream.write(json.dumps({"round": self._round + 1, "segments": list(known.values())}).encode())
-        self._files.move(f"{path}.new", path)
+        write_json(self._ledger, {"round": self._round + 1, "segments": list(known.values())})
         if self._round >= 0:
-            self._files.delete_dir(f"{self._root}/round={self._round}")
+            files, folder = open_directory(f"{self._output}/{STATE}/round={self._round}")
+            files.delete_dir(folder)
         self._round, self._known = self._round + 1, known
 
 

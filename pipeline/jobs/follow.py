@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 from pipeline import tables
 from pipeline.checkpoint import committed_position
 from pipeline.errors import PipelineError
-from pipeline.files import open_directory
+from pipeline.files import is_directory, open_directory
 from pipeline.jobs.output import write, write_part
 from pipeline.schema import PLACE_NAMES, TOPICS, VIEWS, spark_schema
 from pipeline.streams import PASSING, add_stream_arguments, run_until_done, stream_of, trigger
@@ -140,7 +140,7 @@ def _streams(spark: SparkSession, args: argparse.Namespace, view: View) -> list[
     found = []
     for records in VIEWS if view.records == "raw" else [view.records]:
         topic = view.topic or "*"
-        if _is_there(f"{path}/{records}") and (records == "raw" or fnmatchcase(TOPICS[records], topic)):
+        if is_directory(f"{path}/{records}") and (records == "raw" or fnmatchcase(TOPICS[records], topic)):
             rows = stream_of(spark, path, records)
             if records == "raw":
                 rows = rows.where(F.col("topic").rlike(f"^{translate(topic)}"))
@@ -173,16 +173,11 @@ def _parts(session: SparkSession, rows: DataFrame, views: Mapping[str, View], st
 
 
 def _names(folder: str) -> list[str]:
-    files, root = open_directory(tables.arrow_address(folder))
+    files, root = open_directory(folder)
     return [each.base_name for each in files.get_file_info(fs.FileSelector(root))]
 
 
 def _remove(folder: str) -> None:
-    if _is_there(folder):
-        files, root = open_directory(tables.arrow_address(folder))
+    if is_directory(folder):
+        files, root = open_directory(folder)
         files.delete_dir(root)
-
-
-def _is_there(folder: str) -> bool:
-    files, root = open_directory(tables.arrow_address(folder))
-    return bool(files.get_file_info(root).type == fs.FileType.Directory)

@@ -18,7 +18,6 @@ from pipeline import commits
 from pipeline.audit.places import batches
 from pipeline.audit.transactions import with_end
 from pipeline.files import open_directory
-from pipeline.tables import arrow_address
 from protocol.messages.metadata_records import (
     ConfigRecord,
     PartitionRecord,
@@ -88,7 +87,7 @@ def _image(path: str) -> Iterator[tuple[int, bytes]]:
     """What KRaft's newest image of the metadata holds: (the offset it reaches to, record)."""
     from pyarrow import fs
 
-    files, root = open_directory(arrow_address(path))
+    files, root = open_directory(path)
     where = fs.FileSelector(f"{root}/{METADATA}-0", allow_not_found=True)
     images = sorted(info.path for info in files.get_file_info(where) if info.path.endswith(".checkpoint"))
     if not images:
