@@ -33,6 +33,7 @@ HERE = Path(__file__).parent
 WORKERS = 3
 TRICKLE = 2 * PARTITIONS  # records at a time, until the next victim has come back and is at work
 STALLED_S = 90  # without a record more
+SPARED_S = 300  # without a death more
 PROMPT = {
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 1000,
@@ -115,7 +116,7 @@ class Figures:
     """What happened."""
 
     seed: int
-    records: int
+    records: int  # at least; more if it takes longer until all have died
     seconds: float = 0.0
     killed: list[int] = field(default_factory=list)  # inside transactions, by worker
     steps: Counter[bytes] = field(default_factory=Counter)  # where they were killed
@@ -143,7 +144,7 @@ class Run:
         self.broker = broker
         self.rng = Random(seed)
         self.figures = Figures(seed, records)
-        self.records = Records(broker.bootstrap_servers, records, self.rng)
+        self.records = Records(broker.bootstrap_servers, self.rng)
         told = [broker.bootstrap_servers, SOURCE, TARGET, GROUP]
         self.workers = [
             Worker([*client, *told, *map(str, (number, WORKERS, PARTITIONS)), protocol], log)
@@ -156,24 +157,26 @@ class Run:
         self.rng.shuffle(victims)
         total, seen = self.figures.records, 0
         burst = total // (2 * len(victims) + 2)
-        start_s = moved_s = time.monotonic()
+        start_s = moved_s = died_s = time.monotonic()
         try:
             self.records.feed(burst)
             due = self.rng.randrange(burst)
-            while seen < total:
+            while victims or seen < max(total, self.records.fed):
                 now = self.records.look(0.02)
                 if now > seen:
                     seen, moved_s = now, time.monotonic()
-                assert time.monotonic() - moved_s < STALLED_S, f"{seen} of {total} records, and no more come"
+                assert time.monotonic() - moved_s < STALLED_S, f"{seen} of {self.records.fed} records, no more come"
+                assert not victims or time.monotonic() - died_s < SPARED_S, f"{victims} should have died"
                 inside = [worker.look() for worker in self.workers]
                 killed = bool(victims) and seen >= due and self._kill(victims[-1], inside)
                 if killed:
-                    moved_s = time.monotonic()
+                    moved_s = died_s = time.monotonic()
                     victims.pop()
                     due = self.records.fed + self.rng.randrange(burst)
                 if killed or seen >= self.records.fed:
-                    self.records.feed(burst if killed else TRICKLE if victims else total)
-            assert not victims, "all was copied before everybody had died"
+                    rest = max(total - self.records.fed, 0)
+                    self.records.feed(min(burst, rest) if killed else TRICKLE if victims else rest)
+            self.figures.records = self.records.fed
             self.figures.seconds = time.monotonic() - start_s
             self.records.check()
         finally:
