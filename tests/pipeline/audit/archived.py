@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+from job_kit import run
 from made_logs import Logs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -14,15 +13,6 @@ from pyspark.sql import functions as F
 from pipeline import tables
 from pipeline.audit.audit import Audit
 from pipeline.jobs import archive
-
-
-def run(job: ModuleType, spark: SparkSession, source: Path, output: Path, *words: str) -> int:
-    """A job with its options."""
-    parser = argparse.ArgumentParser()
-    job.add_arguments(parser)
-    args = parser.parse_args(words)
-    args.input, args.output, args.format = str(source), str(output), "parquet"
-    return int(job.run(spark, args))
 
 
 def archived(spark: SparkSession, source: Path, output: Path, *words: str) -> Path:

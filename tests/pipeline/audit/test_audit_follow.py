@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from archived import rows_of, run
+from archived import rows_of
+from job_kit import run
 from pyspark.sql import functions as F
 from random_logs import RandomLogs
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import random
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from log_model import Model, random_model, time_of
 
 from broker.coordinator.commit_batch import offset_key_prefix
-from pipeline import job as jobs
 from protocol.messages.coordinator_records import OffsetCommitValue, encode_record
 from protocol.record_batch import ABORT, COMMIT, TRANSACTIONAL, build_batch, control_batch
 
@@ -86,9 +83,3 @@ def commits_of(model: Model) -> Iterator[Arrival]:
 
 def milliseconds(time: datetime) -> int:
     return round(time.timestamp() * 1000)
-
-
-def parsed(job: ModuleType, source: Path, output: Path, *words: str) -> argparse.Namespace:
-    """A job's arguments, as its command line has them."""
-    name = job.__name__.rpartition(".")[2]
-    return jobs.job_parser(name, job).parse_args(["--input", str(source), "--output", str(output), *words])

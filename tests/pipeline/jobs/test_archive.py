@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from job_kit import parsed
 from live import OFFSETS, History, Live
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -24,14 +24,6 @@ CONFIG = {
     "transaction.state.log.num.partitions": 2,
     "log.cleaner.backoff.ms": 50,
 }
-
-
-def parsed(module: object, data: Path, output: Path, *words: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    module.add_arguments(parser)  # type: ignore[attr-defined]
-    args = parser.parse_args([*words])
-    args.input, args.output, args.format = str(data), str(output), getattr(args, "format", "parquet")
-    return args
 
 
 def run(spark: SparkSession, data: Path, output: Path, *words: str) -> None:

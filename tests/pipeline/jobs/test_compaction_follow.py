@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from growing_logs import Growing, parsed
+from growing_logs import Growing
+from job_kit import parsed
 from pyspark.sql import DataFrame, SparkSession
 from written_log import NOW_MS, Written
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from types import ModuleType
 
+import job_kit
 import pytest
 from pyspark.sql import SparkSession
-from test_archive import parsed, same
+from test_archive import same
 
 from pipeline import commits, tables
 from pipeline.jobs import archive
@@ -37,10 +39,8 @@ def logs(tmp_path: Path) -> Growing:
     return Growing(tmp_path / "data")
 
 
-def run(job: object, spark: SparkSession, source: Path, output: Path, *words: str) -> None:
-    args = parsed(job, source, output, *words)
-    args.format = "delta"
-    assert job.run(spark, args) == 0  # type: ignore[attr-defined]
+def run(job: ModuleType, spark: SparkSession, source: Path, output: Path, *words: str) -> None:
+    assert job_kit.run(job, spark, source, output, "--format", "delta", *words) == 0
 
 
 def test_archive_in_delta_holds_what_the_logs_hold_and_jobs_read_it(spark, logs, tmp_path):

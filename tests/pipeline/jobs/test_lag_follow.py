@@ -12,7 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from growing_logs import Growing, parsed
+from growing_logs import Growing
+from job_kit import parsed
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import signal
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from job_kit import parsed
 from source_broker import PARTITIONS, commit, committed, config, fill, make_topics, read, settings
 
 from momus import Broker
@@ -61,14 +61,6 @@ def target() -> Iterator[str]:
     with Broker() as broker:
         yield broker.bootstrap_servers
         assert broker.log == ""
-
-
-def parsed(module: Any, directory: Path, output: Path, *words: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    module.add_arguments(parser)
-    args = parser.parse_args(words)
-    args.input, args.output, args.format = str(directory), str(output), "parquet"
-    return args
 
 
 def migrated(spark: Any, directory: Path, target: str, output: Path, *words: str) -> tuple[int, dict[str, Any]]:

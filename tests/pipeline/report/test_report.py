@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from browser import CHROMIUM, DARK, look
+from job_kit import run
 
 from momus import Broker
 from pipeline.audit.findings import KINDS
@@ -34,14 +34,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         broker.start()
     assert done["orders"]
     return directory
-
-
-def run(job: Any, spark: Any, data: Path, output: Path, *words: str) -> int:
-    parser = argparse.ArgumentParser()
-    job.add_arguments(parser)
-    args = parser.parse_args(words)
-    args.input, args.output, args.format = str(data), str(output), "parquet"
-    return int(job.run(spark, args))
 
 
 @pytest.fixture(scope="module")
