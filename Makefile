@@ -18,6 +18,7 @@ test: lint pytest
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 pytest: $(VENV)/.dev

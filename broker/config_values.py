@@ -92,9 +92,7 @@ def _check_special(key: str, rule: str, value: Value) -> None:
             raise ConfigError(key, value, "Value must be between 1 and 9 or equal to -1")
     elif rule == "throttled replicas":
         if value != ("*",) and not (isinstance(value, tuple) and all(map(_THROTTLED.fullmatch, value))):
-            raise ConfigError(
-                key, format_value(value), "must be '*' or a list of [partitionId]:[brokerId] pairs"
-            )
+            raise ConfigError(key, format_value(value), "must be '*' or a list of [partitionId]:[brokerId] pairs")
     elif rule == "offset reset":
         text = str(value)
         if text not in ("earliest", "latest") and not text.startswith("by_duration:P"):

@@ -141,9 +141,7 @@ class ClusterMetadata:
         records = []
         if producer_id < 0 or producer_id >= self.reserved_producer_id:
             producer_id = self.reserved_producer_id
-            block = ProducerIdsRecord(
-                broker_id=self.node_ids[0], next_producer_id=producer_id + PRODUCER_ID_BLOCK
-            )
+            block = ProducerIdsRecord(broker_id=self.node_ids[0], next_producer_id=producer_id + PRODUCER_ID_BLOCK)
             records = [encode_record(block, 0)]
         self._next_producer_id = producer_id + 1
         return producer_id, records
@@ -286,10 +284,7 @@ class ClusterMetadata:
                 name: (
                     topic.topic_id,
                     topic.configs,
-                    [
-                        (p.index, p.leader, p.replicas, p.leader_epoch, p.partition_epoch)
-                        for p in topic.partitions
-                    ],
+                    [(p.index, p.leader, p.replicas, p.leader_epoch, p.partition_epoch) for p in topic.partitions],
                 )
                 for name, topic in self.topics.items()
             },
@@ -324,9 +319,7 @@ def partition_record(topic_id: bytes, partition: TopicPartition) -> bytes:
 
 def config_record(kind: int, resource: str, key: str, value: str | None) -> bytes:
     """One setting as a record; a value of None removes it."""
-    return encode_record(
-        ConfigRecord(resource_type=kind, resource_name=resource, name=key, value=value), 0
-    )
+    return encode_record(ConfigRecord(resource_type=kind, resource_name=resource, name=key, value=value), 0)
 
 
 def _config_records(kind: int, resource: str, configs: dict[str, str]) -> Iterator[bytes]:

@@ -60,18 +60,14 @@ def create_topic(
         topic_id = rng.uuid_bytes()
     topic = Topic(name, topic_id)
     topic.configs = dict(configs)
-    topic.partitions = [
-        TopicPartition(index, nodes[0], list(nodes)) for index, nodes in enumerate(replicas)
-    ]
+    topic.partitions = [TopicPartition(index, nodes[0], list(nodes)) for index, nodes in enumerate(replicas)]
     records = [encode_record(TopicRecord(name=name, topic_id=topic_id), 0)]
     records += [config_record(TOPIC, name, key, value) for key, value in configs.items()]
     records += [partition_record(topic_id, partition) for partition in topic.partitions]
     return topic, records
 
 
-def create_default_topic(
-    metadata: ClusterMetadata, rng: Rng, name: str, planned: int = 0
-) -> tuple[Topic, list[bytes]]:
+def create_default_topic(metadata: ClusterMetadata, rng: Rng, name: str, planned: int = 0) -> tuple[Topic, list[bytes]]:
     """A topic as it is made when a client only asks for it; `planned` topics come before it in the batch."""
     config = metadata.config
     if name in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC):
@@ -188,17 +184,13 @@ def start_up(metadata: ClusterMetadata, rng: Rng) -> list[bytes]:
     return records + ensure_internal_topic(metadata, rng)
 
 
-def _with_present_nodes(
-    metadata: ClusterMetadata, topic: Topic, partition: TopicPartition
-) -> list[bytes]:
+def _with_present_nodes(metadata: ClusterMetadata, topic: Topic, partition: TopicPartition) -> list[bytes]:
     present = [node for node in partition.replicas if node in metadata.node_ids]
     if len(present) == len(partition.replicas) and partition.leader in present:
         return []
     if not present:
         present = [metadata.node_ids[partition.index % len(metadata.node_ids)]]
-    change = PartitionChangeRecord(
-        topic_id=topic.topic_id, partition_id=partition.index, replicas=present, isr=present
-    )
+    change = PartitionChangeRecord(topic_id=topic.topic_id, partition_id=partition.index, replicas=present, isr=present)
     if partition.leader not in present:
         change.leader = present[0]
     return [encode_record(change, 0)]

@@ -20,9 +20,7 @@ def name_fault(name: str) -> str | None:
     elif len(name) > _LONGEST:
         fault = f"the length of '{name}' is longer than the max allowed length {_LONGEST}"
     elif not _LEGAL.issuperset(name):
-        fault = (
-            f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
-        )
+        fault = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
     else:
         return None
     return f"Topic name is invalid: {fault}"

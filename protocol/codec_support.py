@@ -120,9 +120,7 @@ class Complaints:
         return MalformedError(f"{self.label}: {field} is null, which this version does not allow")
 
     def long(self, field: str, size: int) -> MalformedError:
-        return MalformedError(
-            f"{self.label}: {field} claims {size} bytes, a string has at most {STRING_MAX_BYTES}"
-        )
+        return MalformedError(f"{self.label}: {field} claims {size} bytes, a string has at most {STRING_MAX_BYTES}")
 
     def tag(self, field: str) -> MalformedError:
         return MalformedError(f"{self.label}: tagged field {field} does not fill the size it claims")

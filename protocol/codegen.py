@@ -64,9 +64,7 @@ def codec(cls: type[M], version: int) -> Codec[M]:
     found = _codecs.get((cls, version))
     if found is None:
         if not cls.MIN_VERSION <= version <= cls.MAX_VERSION:
-            raise ValueError(
-                f"{cls.__name__} has versions {cls.MIN_VERSION} to {cls.MAX_VERSION}, not {version}"
-            )
+            raise ValueError(f"{cls.__name__} has versions {cls.MIN_VERSION} to {cls.MAX_VERSION}, not {version}")
         found = _codecs[cls, version] = Codec(cls, version)
     return cast("Codec[M]", found)
 

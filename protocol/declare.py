@@ -44,9 +44,7 @@ class Field:
 
     __slots__ = ("default", "name", "nullable", "tag", "tagged", "versions", "wire")
 
-    def __init__(
-        self, wire: WireType, versions: str, nullable: str, tag: int, tagged: str, default: Any
-    ) -> None:
+    def __init__(self, wire: WireType, versions: str, nullable: str, tag: int, tagged: str, default: Any) -> None:
         self.name = ""
         self.wire = wire
         self.versions = versions
@@ -135,9 +133,7 @@ class Message(metaclass=_Slotted):
     MAX_VERSION: ClassVar[int] = 0
     FLEXIBLE_SINCE: ClassVar[int] = _NO_VERSION
 
-    unknown_tags: (
-        dict[int, bytes] | None
-    )  # tagged fields that the declaration does not know, kept as they came
+    unknown_tags: dict[int, bytes] | None  # tagged fields that the declaration does not know, kept as they came
 
     def __init__(self, **values: Any) -> None:
         _make_init(type(self))

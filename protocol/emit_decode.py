@@ -106,9 +106,7 @@ class _Decoder(Emitter):
         else:
             self.sized(kind, target, nullable, path)
 
-    def nested(
-        self, cls: type[Message], target: str, nullable: bool, path: str, in_tag: bool = False
-    ) -> None:
+    def nested(self, cls: type[Message], target: str, nullable: bool, path: str, in_tag: bool = False) -> None:
         """Read a message; null is a byte below 0, but within a tagged field, of all places, a 0."""
         var = self.fresh("o")
         if not nullable:

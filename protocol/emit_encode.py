@@ -34,9 +34,7 @@ def encoder(cls: type[Message], version: int, name: str) -> tuple[str, dict[str,
 class _Encoder(Emitter):
     def __init__(self, cls: type[Message], version: int) -> None:
         super().__init__(cls, version)
-        self.pending: list[
-            tuple[str, str]
-        ] = []  # struct letter, expression; "V" is a varint, always the last
+        self.pending: list[tuple[str, str]] = []  # struct letter, expression; "V" is a varint, always the last
         self.w = "w"  # appends to the list that is being filled
         self.names |= {
             "BYTES": codec_support.BYTES,

@@ -61,9 +61,7 @@ def decode_request_header(buffer: bytes | memoryview, position: int = 0) -> tupl
     try:
         api_key, api_version, correlation_id, size = _unpack_request(buffer, position)
     except struct.error:
-        raise MalformedError(
-            f"a frame of {len(buffer) - position} bytes is too short for a request header"
-        ) from None
+        raise MalformedError(f"a frame of {len(buffer) - position} bytes is too short for a request header") from None
     position += 10
     client_id = None
     if size >= 0:

@@ -207,9 +207,7 @@ class Object(Adapter):  # type: ignore[misc]  # construct has no types
         return {**values, "tags": {**values, **(obj.unknown_tags or {})}}
 
 
-def atom(
-    kind: wire.WireType, version: int, flexible: bool, nullable: bool, in_tag: bool = False
-) -> Construct:
+def atom(kind: wire.WireType, version: int, flexible: bool, nullable: bool, in_tag: bool = False) -> Construct:
     """The construct of one field's type in one version."""
     if isinstance(kind, wire.Array):
         count = CompactLength if flexible else construct.Int32sb

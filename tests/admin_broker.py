@@ -49,9 +49,7 @@ class AdminBroker:
         if version is None:
             version = request.MAX_VERSION
         request, _ = codec(type(request), version).decode(codec(type(request), version).encode(request), 0)
-        ctx = Context(
-            0, self.rng, api_key=request.API_KEY, api_version=version, node_id=node_id, client_id="test"
-        )
+        ctx = Context(0, self.rng, api_key=request.API_KEY, api_version=version, node_id=node_id, client_id="test")
         before = repr(self.metadata.fingerprint())
         try:
             result = handler(self, ctx, request)

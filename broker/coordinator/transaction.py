@@ -334,9 +334,7 @@ def _layout(named_size: int, wire_size: int, client: int) -> Layout:
     size = _HEAD.size + wire_size + _TIMES.size + len(head) + 8 + len(end)
     value_size = varint(size)
     record_size = varint(named_size + len(value_size) + size + 1)
-    layout = Struct(
-        f">hiqqqhii{len(record_size)}s{named_size}s{len(value_size)}shqhib{wire_size}sqq3sq{len(end) + 1}s"
-    )
+    layout = Struct(f">hiqqqhii{len(record_size)}s{named_size}s{len(value_size)}shqhib{wire_size}sqq3sq{len(end) + 1}s")
     if len(_layouts) >= MOST_KEPT:
         _layouts.clear()
     made = layout.pack, layout.size + _UNCOUNTED_BYTES, record_size, value_size, head, end + b"\0"

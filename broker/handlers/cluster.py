@@ -51,9 +51,7 @@ def api_versions(broker: AdminView, ctx: Context, request: ApiVersionsRequest) -
     ranges = supported(broker.api_versions)
     return ApiVersionsResponse(
         api_keys=[
-            ApiVersion(
-                api_key=api_key, min_version=0 if api_key == ApiKey.PRODUCE else first, max_version=last
-            )
+            ApiVersion(api_key=api_key, min_version=0 if api_key == ApiKey.PRODUCE else first, max_version=last)
             for api_key, first, last in sorted(broker.api_versions)
         ],
         supported_features=[
@@ -87,8 +85,7 @@ def update_features(broker: AdminView, ctx: Context, request: UpdateFeaturesRequ
     response = UpdateFeaturesResponse(
         error_message=None,
         results=[
-            UpdatableFeatureResult(feature=update.feature, error_message=None)
-            for update in request.feature_updates
+            UpdatableFeatureResult(feature=update.feature, error_message=None) for update in request.feature_updates
         ],
     )
     return after_metadata(broker, response, () if request.validate_only else records)

@@ -47,12 +47,7 @@ def broker_sources(config: BrokerConfig, key: str, node: str) -> list[Source]:
         ({**config.props, **config.unknown}, STATIC_CONFIG),
         ({name: BROKER_KEYS[name][2] for name in names if name in BROKER_KEYS}, DEFAULT_CONFIG),
     )
-    found = [
-        (name, texts[name], source)
-        for texts, source in places
-        for name in names
-        if texts.get(name) is not None
-    ]
+    found = [(name, texts[name], source) for texts, source in places for name in names if texts.get(name) is not None]
     return list(dropwhile(lambda entry: entry[0] != key, found))
 
 
@@ -147,9 +142,7 @@ def _entry(
         read_only=read_only,
         config_source=sources[0][2] if sources else DEFAULT_CONFIG,
         is_sensitive=False,
-        synonyms=[
-            DescribeConfigsSynonym(name=name, value=text, source=source) for name, text, source in synonyms
-        ],
+        synonyms=[DescribeConfigsSynonym(name=name, value=text, source=source) for name, text, source in synonyms],
         config_type=TYPE_IDS.get(row[1], 0),
         documentation=row[5] if detail.documentation else None,
     )

@@ -45,9 +45,7 @@ def check_group_configs(config: BrokerConfig, configs: Mapping[str, str]) -> Non
         if _number(config, configs, session) <= _number(config, configs, heartbeat):
             raise _invalid(f"{session} must be greater than {heartbeat}")
     if "streams.num.standby.replicas" in configs:
-        _check_between(
-            config, configs, "streams.num.standby.replicas", None, "group.streams.max.standby.replicas"
-        )
+        _check_between(config, configs, "streams.num.standby.replicas", None, "group.streams.max.standby.replicas")
 
 
 def check_broker_configs(configs: Mapping[str, str]) -> None:
@@ -57,9 +55,7 @@ def check_broker_configs(configs: Mapping[str, str]) -> None:
     """
     fixed = [key for key in configs if key in BROKER_KEYS and not BROKER_KEYS[key][4]]
     if fixed:
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: [{', '.join(fixed)}]"
-        )
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
     for key, text in configs.items():
         if len(text) > LONGEST_VALUE:
             raise _too_long()

@@ -54,9 +54,7 @@ def describe_configs(broker: AdminView, ctx: Context, request: DescribeConfigsRe
         result = DescribeConfigsResult(
             resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
         )
-        detail = entries.Detail(
-            resource.configuration_keys, request.include_synonyms, request.include_documentation
-        )
+        detail = entries.Detail(resource.configuration_keys, request.include_synonyms, request.include_documentation)
         try:
             result.configs = _describe(broker, ctx, resource, detail)
         except KafkaError as error:
@@ -104,9 +102,7 @@ def _node_of(broker: AdminView, name: str) -> str:
     known = [node.node_id for node in broker.nodes]
     if int(text) not in known:
         expected = " or ".join(map(str, known))
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {expected}, but received {name}"
-        )
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {expected}, but received {name}")
     return str(int(text))
 
 
@@ -152,9 +148,7 @@ def _changed(resource: Any, present: Mapping[str, str]) -> dict[str, str]:
             row = _KEYS[kind].get(key)
             if row is None or row[1] != "LIST":
                 word = "APPEND" if operation == APPEND else "SUBTRACT"
-                raise KafkaError(
-                    ErrorCode.INVALID_CONFIG, f"Can't {word} to key {key} because its type is not LIST."
-                )
+                raise KafkaError(ErrorCode.INVALID_CONFIG, f"Can't {word} to key {key} because its type is not LIST.")
             configs[key] = _edited(configs.get(key, row[2] or ""), operation, config.value)
         else:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {operation}")
@@ -243,9 +237,7 @@ def _check(broker: AdminView, kind: int, name: str, configs: Mapping[str, str]) 
 
 
 def _changes(kind: int, name: str, present: Mapping[str, str], configs: Mapping[str, str]) -> list[bytes]:
-    records = [
-        config_record(kind, name, key, text) for key, text in configs.items() if present.get(key) != text
-    ]
+    records = [config_record(kind, name, key, text) for key, text in configs.items() if present.get(key) != text]
     return records + [config_record(kind, name, key, None) for key in present if key not in configs]
 
 
@@ -267,9 +259,7 @@ def _set_levels(resource: Any, validate_only: bool) -> None:
         elif config.config_operation != DELETE:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Levels can only be set and deleted.")
         elif config.name == "root":
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST, "Removing the log level of the root logger is not allowed"
-            )
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Removing the log level of the root logger is not allowed")
         else:
             changes.append((logger, 0))
     if not validate_only:

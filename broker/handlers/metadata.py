@@ -72,9 +72,7 @@ def metadata(broker: AdminView, ctx: Context, request: MetadataRequest) -> Resul
             replies.append(
                 _topic_reply(topic, operations)
                 if topic
-                else MetadataResponseTopic(
-                    error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id
-                )
+                else MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
             )
         create = request.allow_auto_topic_creation and broker.config.auto_create_topics_enable
         planned = 0
@@ -116,9 +114,7 @@ def metadata(broker: AdminView, ctx: Context, request: MetadataRequest) -> Resul
 def _check_names(ctx: Context, request: MetadataRequest) -> None:
     for topic in request.topics or ():
         if ctx.api_version < 12 and topic.topic_id != NO_ID:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST, f"Topic ids cannot be asked for in version {ctx.api_version}"
-            )
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Topic ids cannot be asked for in version {ctx.api_version}")
         if topic.name is None and topic.topic_id == NO_ID:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "A topic has neither name nor id")
 
@@ -158,16 +154,12 @@ def _endpoints(broker: AdminView, ctx: Context) -> list[tuple[int, str, int]]:
     return [(node.node_id, *broker.endpoint(node.node_id, ctx)) for node in broker.nodes]
 
 
-def describe_cluster(
-    broker: AdminView, ctx: Context, request: DescribeClusterRequest
-) -> DescribeClusterResponse:
+def describe_cluster(broker: AdminView, ctx: Context, request: DescribeClusterRequest) -> DescribeClusterResponse:
     """The nodes and who of them is the controller."""
     if request.endpoint_type == 2:
         raise KafkaError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, "This is an endpoint of brokers")
     if request.endpoint_type != 1:
-        raise KafkaError(
-            ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}"
-        )
+        raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
     return DescribeClusterResponse(
         cluster_id=broker.cluster_id,
         controller_id=broker.nodes[0].node_id,
@@ -181,9 +173,7 @@ def describe_cluster(
     )
 
 
-def describe_topic_partitions(
-    broker: AdminView, ctx: Context, request: DescribeTopicPartitionsRequest
-) -> Result:
+def describe_topic_partitions(broker: AdminView, ctx: Context, request: DescribeTopicPartitionsRequest) -> Result:
     """Topics in the order of their names, from the cursor on, until the limit of partitions is reached."""
     metadata, cursor = broker.metadata, request.cursor
     asked = {topic.name for topic in request.topics}
@@ -206,11 +196,7 @@ def describe_topic_partitions(
             break
         first = cursor.partition_index if cursor and cursor.topic_name == name else 0
         if topic is None:
-            error = (
-                ErrorCode.INVALID_TOPIC_EXCEPTION
-                if name_fault(name)
-                else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            )
+            error = ErrorCode.INVALID_TOPIC_EXCEPTION if name_fault(name) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             response.topics.append(
                 DescribeTopicPartitionsResponseTopic(
                     error_code=error,
@@ -258,9 +244,7 @@ def find_coordinator(broker: AdminView, ctx: Context, request: FindCoordinatorRe
     found = []
     for key in keys:
         error = _coordinator_error(ctx, request.key_type, key)
-        coordinator = Coordinator(
-            key=key, node_id=-1, host="", port=-1, error_code=error
-        )
+        coordinator = Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error)
         if error is ErrorCode.NONE:
             name = OFFSETS_TOPIC if request.key_type == _GROUP else TRANSACTIONS_TOPIC
             records = records or ensure_internal_topic(broker.metadata, ctx.rng, name)

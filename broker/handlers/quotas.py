@@ -97,8 +97,7 @@ def _matches(entity: dict[str, str | None], request: DescribeClientQuotasRequest
 def alter_client_quotas(broker: AdminView, ctx: Context, request: AlterClientQuotasRequest) -> Result:
     """Change the entities that may be changed; the others are told INVALID_REQUEST."""
     entries = [
-        (entity_of([(part.entity_type, part.entity_name) for part in entry.entity]), entry)
-        for entry in request.entries
+        (entity_of([(part.entity_type, part.entity_name) for part in entry.entity]), entry) for entry in request.entries
     ]
     twice = repeated(entity for entity, _ in entries)
     records: list[bytes] = []
@@ -115,9 +114,7 @@ def alter_client_quotas(broker: AdminView, ctx: Context, request: AlterClientQuo
     return after_metadata(broker, response, () if request.validate_only else records)
 
 
-def _changes(
-    present: dict[str, float], entity: Entity, entry: AlterClientQuotasRequestEntryData
-) -> list[bytes]:
+def _changes(present: dict[str, float], entity: Entity, entry: AlterClientQuotasRequestEntryData) -> list[bytes]:
     keys = _keys_of(dict(entity))
     if repeated(op.key for op in entry.ops):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "A quota key is given twice for this entity.")

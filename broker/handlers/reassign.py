@@ -60,9 +60,7 @@ def elect_leaders(broker: AdminView, ctx: Context, request: ElectLeadersRequest)
             try:
                 topic, partition = _find(metadata, name, index, f"No such topic as {name:.249}", "No such partition as")
                 if kind == UNCLEAN or partition.leader == partition.replicas[0]:
-                    raise KafkaError(
-                        ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
-                    )
+                    raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
                 records[name, index] = elect_leader(topic, partition, partition.replicas[0])
             except KafkaError as error:
                 refuse(result, error)

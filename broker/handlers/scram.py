@@ -103,9 +103,7 @@ def _record(broker: AdminView, change: ScramCredentialDeletion | ScramCredential
         raise KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
     if isinstance(change, ScramCredentialDeletion):
         if change.mechanism not in broker.metadata.clients.credentials.get(change.name, {}):
-            raise KafkaError(
-                ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist"
-            )
+            raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
         return encode_record(RemoveUserScramCredentialRecord(name=change.name, mechanism=change.mechanism), 0)
     if not MIN_ITERATIONS <= change.iterations <= MAX_ITERATIONS:
         amount = "few" if change.iterations < MIN_ITERATIONS else "many"

@@ -45,13 +45,9 @@ NO_ID = bytes(16)
 def create_topics(broker: AdminView, ctx: Context, request: CreateTopicsRequest) -> Result:
     """Make the topics that can be made; the others are told why not."""
     metadata = broker.metadata
-    wanted = sum(
-        len(topic.assignments) or max(topic.num_partitions, 1) for topic in request.topics
-    )
+    wanted = sum(len(topic.assignments) or max(topic.num_partitions, 1) for topic in request.topics)
     if wanted > MAX_PARTITIONS_PER_REQUEST:
-        raise KafkaError(
-            ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
-        )
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
     twice = repeated(topic.name for topic in request.topics)
     records: list[bytes] = []
     results: dict[str, CreatableTopicResult] = {}
@@ -93,17 +89,13 @@ def _check_new_name(metadata: ClusterMetadata, name: str) -> None:
     key = collision_key(name)
     if key is not None and key in metadata.colliding:
         other = metadata.colliding[key][0]
-        raise KafkaError(
-            ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
-        )
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
 
 
 def _creation_configs(broker: AdminView, asked: CreatableTopic) -> dict[str, str]:
     nulls = [config.name for config in asked.configs if config.value is None]
     if nulls:
-        raise KafkaError(
-            ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(nulls)}"
-        )
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(nulls)}")
     configs = {config.name: config.value for config in asked.configs if config.value is not None}
     check_topic_configs(broker.config, configs)
     return configs
@@ -120,9 +112,7 @@ def _replicas(metadata: ClusterMetadata, asked: CreatableTopic, planned: int) ->
             "Replication factor must be larger than 0, or -1 to use the default value.",
         )
     if count < -1 or count == 0:
-        raise KafkaError(
-            ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
-        )
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value.")
     nodes = len(metadata.node_ids)
     if factor == -1:
         factor = min(metadata.config.default_replication_factor, nodes)
@@ -182,9 +172,7 @@ def check_assignment(metadata: ClusterMetadata, node_ids: list[int], factor: int
             f"partitions, which have {factor} replica(s)."
         )
     if fault:
-        raise KafkaError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment {fault}"
-        )
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment {fault}")
 
 
 def _config_list(broker: AdminView, configs: Mapping[str, str]) -> list[CreatableTopicConfigs]:
@@ -208,9 +196,7 @@ def delete_topics(broker: AdminView, ctx: Context, request: DeleteTopicsRequest)
         if state.name is None and state.topic_id == NO_ID:
             results.append(_refused(None, NO_ID, "Neither topic name nor id were specified."))
         elif state.name is not None and state.topic_id != NO_ID:
-            results.append(
-                _refused(state.name, state.topic_id, "You may not specify both topic name and topic id.")
-            )
+            results.append(_refused(state.name, state.topic_id, "You may not specify both topic name and topic id."))
         elif state.name is not None:
             named.append(state.name)
         else:
@@ -247,9 +233,7 @@ def delete_topics(broker: AdminView, ctx: Context, request: DeleteTopicsRequest)
         elif topic.topic_id in all_ids:
             doomed.pop(topic.topic_id, None)
             results.append(
-                _refused(
-                    name, topic.topic_id, "The provided topic name maps to an ID that was already supplied."
-                )
+                _refused(name, topic.topic_id, "The provided topic name maps to an ID that was already supplied.")
             )
         else:
             doomed[topic.topic_id] = topic
@@ -311,9 +295,7 @@ def _grown(metadata: ClusterMetadata, asked: CreatePartitionsTopic) -> list[byte
         )
     more = asked.count - present
     if more > MAX_PARTITIONS_PER_REQUEST:
-        raise KafkaError(
-            ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
-        )
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
     first = topic.partitions[0]
     factor = len(first.replicas)
     if asked.assignments is None:

@@ -145,9 +145,7 @@ class LeaveGroupResponse(Message):
     members: list[MemberResponse] = field(Array(MemberResponse), "3+")
 
 
-def error_response(
-    request: Message, api_version: int, code: ErrorCode, message: str | None = None
-) -> Message:
+def error_response(request: Message, api_version: int, code: ErrorCode, message: str | None = None) -> Message:
     """The response that refuses a whole request, with the code where Kafka puts it."""
     match request:
         case JoinGroupRequest():

@@ -49,13 +49,9 @@ class ApiVersionsResponse(Message):
     error_code: int = field(Int16)
     api_keys: list[ApiVersion] = field(Array(ApiVersion))
     throttle_time_ms: int = field(Int32, "1+")
-    supported_features: list[SupportedFeatureKey] = field(
-        Array(SupportedFeatureKey), "3+", tag=0, tagged="3+"
-    )
+    supported_features: list[SupportedFeatureKey] = field(Array(SupportedFeatureKey), "3+", tag=0, tagged="3+")
     finalized_features_epoch: int = field(Int64, "3+", tag=1, tagged="3+", default=-1)
-    finalized_features: list[FinalizedFeatureKey] = field(
-        Array(FinalizedFeatureKey), "3+", tag=2, tagged="3+"
-    )
+    finalized_features: list[FinalizedFeatureKey] = field(Array(FinalizedFeatureKey), "3+", tag=2, tagged="3+")
     zk_migration_ready: bool = field(Bool, "3+", tag=3, tagged="3+")
 
 
@@ -175,9 +171,7 @@ class DescribeTopicPartitionsRequestCursor(Message):
 class DescribeTopicPartitionsRequest(Message):
     """Ask for partitions page by page (KIP-966)."""
 
-    topics: list[DescribeTopicPartitionsRequestTopicRequest] = field(
-        Array(DescribeTopicPartitionsRequestTopicRequest)
-    )
+    topics: list[DescribeTopicPartitionsRequestTopicRequest] = field(Array(DescribeTopicPartitionsRequestTopicRequest))
     response_partition_limit: int = field(Int32, default=2000)
     cursor: DescribeTopicPartitionsRequestCursor | None = field(
         DescribeTopicPartitionsRequestCursor, nullable="0+", default=None
@@ -203,9 +197,7 @@ class DescribeTopicPartitionsResponseTopic(Message):
     name: str | None = field(String, nullable="0+")
     topic_id: bytes = field(Uuid)
     is_internal: bool = field(Bool)
-    partitions: list[DescribeTopicPartitionsResponsePartition] = field(
-        Array(DescribeTopicPartitionsResponsePartition)
-    )
+    partitions: list[DescribeTopicPartitionsResponsePartition] = field(Array(DescribeTopicPartitionsResponsePartition))
     topic_authorized_operations: int = field(Int32, default=-2147483648)
 
 
@@ -347,9 +339,7 @@ class FindCoordinatorResponse(Message):
     coordinators: list[Coordinator] = field(Array(Coordinator), "4+")
 
 
-def error_response(
-    request: Message, api_version: int, code: ErrorCode, message: str | None = None
-) -> Message:
+def error_response(request: Message, api_version: int, code: ErrorCode, message: str | None = None) -> Message:
     """The response that refuses a whole request, with the code where Kafka puts it."""
     match request:
         case ApiVersionsRequest():
@@ -359,9 +349,7 @@ def error_response(
                 min_version=ApiVersionsRequest.MIN_VERSION,
                 max_version=ApiVersionsRequest.MAX_VERSION,
             )
-            return ApiVersionsResponse(
-                error_code=code, api_keys=[own] if code is ErrorCode.UNSUPPORTED_VERSION else []
-            )
+            return ApiVersionsResponse(error_code=code, api_keys=[own] if code is ErrorCode.UNSUPPORTED_VERSION else [])
         case MetadataRequest():
             refused = [
                 MetadataResponseTopic(name=topic.name or "", topic_id=topic.topic_id, error_code=code)
@@ -373,8 +361,7 @@ def error_response(
         case DescribeTopicPartitionsRequest():
             return DescribeTopicPartitionsResponse(
                 topics=[
-                    DescribeTopicPartitionsResponseTopic(name=topic.name, error_code=code)
-                    for topic in request.topics
+                    DescribeTopicPartitionsResponseTopic(name=topic.name, error_code=code) for topic in request.topics
                 ]
             )
         case DescribeLogDirsRequest():

@@ -107,9 +107,7 @@ class AlterConfigsRequestAlterConfigsResource(Message):
 class AlterConfigsRequest(Message):
     """Replace all dynamic configs of resources."""
 
-    resources: list[AlterConfigsRequestAlterConfigsResource] = field(
-        Array(AlterConfigsRequestAlterConfigsResource)
-    )
+    resources: list[AlterConfigsRequestAlterConfigsResource] = field(Array(AlterConfigsRequestAlterConfigsResource))
     validate_only: bool = field(Bool)
 
 
@@ -175,9 +173,7 @@ class IncrementalAlterConfigsResponse(Message):
     )
 
 
-def error_response(
-    request: Message, api_version: int, code: ErrorCode, message: str | None = None
-) -> Message:
+def error_response(request: Message, api_version: int, code: ErrorCode, message: str | None = None) -> Message:
     """The response that refuses a whole request, with the code where Kafka puts it."""
     match request:
         case ListConfigResourcesRequest():

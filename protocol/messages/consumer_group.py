@@ -96,9 +96,7 @@ class ConsumerGroupDescribeResponseMember(Message):
     subscribed_topic_names: list[str] = field(Array(String))
     subscribed_topic_regex: str | None = field(String, nullable="0+", default=None)
     assignment: ConsumerGroupDescribeResponseAssignment = field(ConsumerGroupDescribeResponseAssignment)
-    target_assignment: ConsumerGroupDescribeResponseAssignment = field(
-        ConsumerGroupDescribeResponseAssignment
-    )
+    target_assignment: ConsumerGroupDescribeResponseAssignment = field(ConsumerGroupDescribeResponseAssignment)
     member_type: int = field(Int8, "1+", default=-1)
 
 
@@ -128,9 +126,7 @@ class ConsumerGroupDescribeResponse(Message):
     )
 
 
-def error_response(
-    request: Message, api_version: int, code: ErrorCode, message: str | None = None
-) -> Message:
+def error_response(request: Message, api_version: int, code: ErrorCode, message: str | None = None) -> Message:
     """The response that refuses a whole request, with the code where Kafka puts it."""
     if isinstance(request, ConsumerGroupHeartbeatRequest):
         return ConsumerGroupHeartbeatResponse(error_code=code, error_message=message)

@@ -344,9 +344,7 @@ def decode_record(key: bytes, value: bytes | None) -> tuple[Message, Message | N
     return _decode(key_class, 0, key), None if value is None else _decode(value_class, _prefix(value), value)
 
 
-def decode_transaction_record(
-    key: bytes, value: bytes | None
-) -> tuple[TransactionLogKey, TransactionLogValue | None]:
+def decode_transaction_record(key: bytes, value: bytes | None) -> tuple[TransactionLogKey, TransactionLogValue | None]:
     """Key and value of a record of `__transaction_state`."""
     if _prefix(key) != TransactionLogKey.API_KEY:
         raise MalformedError(f"record type {_prefix(key)} is not known in __transaction_state")

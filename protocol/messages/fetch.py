@@ -95,16 +95,12 @@ class PartitionData(Message):
     high_watermark: int = field(Int64)
     last_stable_offset: int = field(Int64, "4+", default=-1)
     log_start_offset: int = field(Int64, "5+", default=-1)
-    diverging_epoch: FetchResponseEpochEndOffset | None = field(
-        FetchResponseEpochEndOffset, "12+", tag=0, tagged="12+"
-    )
+    diverging_epoch: FetchResponseEpochEndOffset | None = field(FetchResponseEpochEndOffset, "12+", tag=0, tagged="12+")
     current_leader: FetchResponseLeaderIdAndEpoch | None = field(
         FetchResponseLeaderIdAndEpoch, "12+", tag=1, tagged="12+"
     )
     snapshot_id: SnapshotId | None = field(SnapshotId, "12+", tag=2, tagged="12+")
-    aborted_transactions: list[AbortedTransaction] | None = field(
-        Array(AbortedTransaction), "4+", nullable="4+"
-    )
+    aborted_transactions: list[AbortedTransaction] | None = field(Array(AbortedTransaction), "4+", nullable="4+")
     preferred_read_replica: int = field(Int32, "11+", default=-1)
     records: Any = field(Records, nullable="0+")
 
@@ -232,9 +228,7 @@ class OffsetForLeaderEpochResponse(Message):
     topics: list[OffsetForLeaderTopicResult] = field(Array(OffsetForLeaderTopicResult))
 
 
-def error_response(
-    request: Message, api_version: int, code: ErrorCode, message: str | None = None
-) -> Message:
+def error_response(request: Message, api_version: int, code: ErrorCode, message: str | None = None) -> Message:
     """The response that refuses a whole request, with the code where Kafka puts it."""
     match request:
         case FetchRequest():
@@ -262,9 +256,7 @@ def error_response(
                     ListOffsetsTopicResponse(
                         name=asked.name,
                         partitions=[
-                            ListOffsetsPartitionResponse(
-                                partition_index=partition.partition_index, error_code=code
-                            )
+                            ListOffsetsPartitionResponse(partition_index=partition.partition_index, error_code=code)
                             for partition in asked.partitions
                         ],
                     )
@@ -277,9 +269,7 @@ def error_response(
                     OffsetForLeaderTopicResult(
                         topic=wanted.topic,
                         partitions=[
-                            OffsetForLeaderEpochResponseEpochEndOffset(
-                                partition=one.partition, error_code=code
-                            )
+                            OffsetForLeaderEpochResponseEpochEndOffset(partition=one.partition, error_code=code)
                             for one in wanted.partitions
                         ],
                     )

@@ -100,17 +100,13 @@ class DeleteGroupsResponse(Message):
     results: list[DeletableGroupResult] = field(Array(DeletableGroupResult))
 
 
-def error_response(
-    request: Message, api_version: int, code: ErrorCode, message: str | None = None
-) -> Message:
+def error_response(request: Message, api_version: int, code: ErrorCode, message: str | None = None) -> Message:
     """The response that refuses a whole request, with the code where Kafka puts it."""
     match request:
         case DescribeGroupsRequest():
             return DescribeGroupsResponse(
                 groups=[
-                    DescribeGroupsResponseDescribedGroup(
-                        group_id=group_id, error_code=code, error_message=message
-                    )
+                    DescribeGroupsResponseDescribedGroup(group_id=group_id, error_code=code, error_message=message)
                     for group_id in request.groups
                 ]
             )
@@ -118,9 +114,6 @@ def error_response(
             return ListGroupsResponse(error_code=code)
         case DeleteGroupsRequest():
             return DeleteGroupsResponse(
-                results=[
-                    DeletableGroupResult(group_id=group_id, error_code=code)
-                    for group_id in request.groups_names
-                ]
+                results=[DeletableGroupResult(group_id=group_id, error_code=code) for group_id in request.groups_names]
             )
     raise TypeError(f"not a request of this family: {request!r}")

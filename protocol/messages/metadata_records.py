@@ -44,9 +44,7 @@ class RegisterBrokerRecord(Message):
     fenced: bool = field(Bool, default=True)
     in_controlled_shutdown: bool = field(Bool, "1+")
     log_dirs: list[bytes] = field(Array(Uuid), "3+", tag=0, tagged="3+")
-    cordoned_log_dirs: list[bytes] | None = field(
-        Array(Uuid), "4+", nullable="4+", tag=1, tagged="4+", default=None
-    )
+    cordoned_log_dirs: list[bytes] | None = field(Array(Uuid), "4+", nullable="4+", tag=1, tagged="4+", default=None)
 
 
 @message(api_key=1, versions="0", flexible="0+")
@@ -83,9 +81,7 @@ class PartitionRecord(Message):
     eligible_leader_replicas: list[int] | None = field(
         Array(Int32), "2+", nullable="2+", tag=1, tagged="2+", default=None
     )
-    last_known_elr: list[int] | None = field(
-        Array(Int32), "2+", nullable="2+", tag=2, tagged="2+", default=None
-    )
+    last_known_elr: list[int] | None = field(Array(Int32), "2+", nullable="2+", tag=2, tagged="2+", default=None)
 
 
 @message(api_key=4, versions="0", flexible="0+")
@@ -110,15 +106,11 @@ class PartitionChangeRecord(Message):
     removing_replicas: list[int] | None = field(Array(Int32), nullable="0+", tag=3, tagged="0+", default=None)
     adding_replicas: list[int] | None = field(Array(Int32), nullable="0+", tag=4, tagged="0+", default=None)
     leader_recovery_state: int = field(Int8, tag=5, tagged="0+", default=-1)
-    directories: list[bytes] | None = field(
-        Array(Uuid), "1+", nullable="1+", tag=8, tagged="1+", default=None
-    )
+    directories: list[bytes] | None = field(Array(Uuid), "1+", nullable="1+", tag=8, tagged="1+", default=None)
     eligible_leader_replicas: list[int] | None = field(
         Array(Int32), "2+", nullable="2+", tag=6, tagged="2+", default=None
     )
-    last_known_elr: list[int] | None = field(
-        Array(Int32), "2+", nullable="2+", tag=7, tagged="2+", default=None
-    )
+    last_known_elr: list[int] | None = field(Array(Int32), "2+", nullable="2+", tag=7, tagged="2+", default=None)
 
 
 @message(api_key=18, versions="0", flexible="0+")
@@ -232,9 +224,7 @@ class BrokerRegistrationChangeRecord(Message):
     fenced: int = field(Int8, tag=0, tagged="0+")
     in_controlled_shutdown: int = field(Int8, "1+", tag=1, tagged="1+")
     log_dirs: list[bytes] = field(Array(Uuid), "2+", tag=2, tagged="2+")
-    cordoned_log_dirs: list[bytes] | None = field(
-        Array(Uuid), "3+", nullable="3+", tag=3, tagged="3+", default=None
-    )
+    cordoned_log_dirs: list[bytes] | None = field(Array(Uuid), "3+", nullable="3+", tag=3, tagged="3+", default=None)
 
 
 @message(api_key=20, versions="0", flexible="0+")

@@ -82,9 +82,7 @@ class OffsetFetchRequestGroup(Message):
     group_id: str = field(String, "8+")
     member_id: str | None = field(String, "9+", nullable="9+", default=None)
     member_epoch: int = field(Int32, "9+", default=-1)
-    topics: list[OffsetFetchRequestTopics] | None = field(
-        Array(OffsetFetchRequestTopics), "8+", nullable="8+"
-    )
+    topics: list[OffsetFetchRequestTopics] | None = field(Array(OffsetFetchRequestTopics), "8+", nullable="8+")
 
 
 @message(api_key=9, versions="0-10", flexible="6+")
@@ -96,9 +94,7 @@ class OffsetFetchRequest(Message):
     """
 
     group_id: str = field(String, "0-7")
-    topics: list[OffsetFetchRequestTopic] | None = field(
-        Array(OffsetFetchRequestTopic), "0-7", nullable="2-7"
-    )
+    topics: list[OffsetFetchRequestTopic] | None = field(Array(OffsetFetchRequestTopic), "0-7", nullable="2-7")
     groups: list[OffsetFetchRequestGroup] = field(Array(OffsetFetchRequestGroup), "8+")
     require_stable: bool = field(Bool, "7+")
 
@@ -194,9 +190,7 @@ class OffsetDeleteResponse(Message):
     topics: list[OffsetDeleteResponseTopic] = field(Array(OffsetDeleteResponseTopic))
 
 
-def error_response(
-    request: Message, api_version: int, code: ErrorCode, message: str | None = None
-) -> Message:
+def error_response(request: Message, api_version: int, code: ErrorCode, message: str | None = None) -> Message:
     """The response that refuses a whole request, with the code where Kafka puts it."""
     match request:
         case OffsetCommitRequest():
@@ -206,9 +200,7 @@ def error_response(
                         name=topic.name,
                         topic_id=topic.topic_id,
                         partitions=[
-                            OffsetCommitResponsePartition(
-                                partition_index=partition.partition_index, error_code=code
-                            )
+                            OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
                             for partition in topic.partitions
                         ],
                     )
@@ -225,9 +217,7 @@ def error_response(
 def _refused_fetch(request: OffsetFetchRequest, api_version: int, code: ErrorCode) -> OffsetFetchResponse:
     """The code on each partition before version 2, at the top before 8, on each group from there on."""
     if api_version >= 8:
-        groups = [
-            OffsetFetchResponseGroup(group_id=group.group_id, error_code=code) for group in request.groups
-        ]
+        groups = [OffsetFetchResponseGroup(group_id=group.group_id, error_code=code) for group in request.groups]
         return OffsetFetchResponse(groups=groups)
     if api_version >= 2:
         return OffsetFetchResponse(error_code=code)
@@ -235,9 +225,7 @@ def _refused_fetch(request: OffsetFetchRequest, api_version: int, code: ErrorCod
         OffsetFetchResponseTopic(
             name=topic.name,
             partitions=[
-                OffsetFetchResponsePartition(
-                    partition_index=index, committed_offset=-1, metadata="", error_code=code
-                )
+                OffsetFetchResponsePartition(partition_index=index, committed_offset=-1, metadata="", error_code=code)
                 for index in topic.partition_indexes
             ],
         )

@@ -92,9 +92,7 @@ class ProduceResponse(Message):
     )
 
 
-def error_response(
-    request: Message, api_version: int, code: ErrorCode, message: str | None = None
-) -> Message:
+def error_response(request: Message, api_version: int, code: ErrorCode, message: str | None = None) -> Message:
     """The response that refuses a whole request, with the code where Kafka puts it."""
     assert isinstance(request, ProduceRequest)
     responses = [
@@ -102,9 +100,7 @@ def error_response(
             name=topic.name,
             topic_id=topic.topic_id,
             partition_responses=[
-                PartitionProduceResponse(
-                    index=partition.index, error_code=code, base_offset=-1, error_message=message
-                )
+                PartitionProduceResponse(index=partition.index, error_code=code, base_offset=-1, error_message=message)
                 for partition in topic.partition_data
             ],
         )

@@ -78,9 +78,7 @@ class DescribeQuorumResponse(Message):
     nodes: list[DescribeQuorumResponseNode] = field(Array(DescribeQuorumResponseNode), "2+")
 
 
-def error_response(
-    request: Message, api_version: int, code: ErrorCode, message: str | None = None
-) -> Message:
+def error_response(request: Message, api_version: int, code: ErrorCode, message: str | None = None) -> Message:
     """The response that refuses a whole request, with the code where Kafka puts it."""
     assert isinstance(request, DescribeQuorumRequest)
     return DescribeQuorumResponse(error_code=code, error_message=message)

@@ -88,9 +88,7 @@ class AlterClientQuotasResponse(Message):
     entries: list[AlterClientQuotasResponseEntryData] = field(Array(AlterClientQuotasResponseEntryData))
 
 
-def error_response(
-    request: Message, api_version: int, code: ErrorCode, message: str | None = None
-) -> Message:
+def error_response(request: Message, api_version: int, code: ErrorCode, message: str | None = None) -> Message:
     """The response that refuses a whole request, with the code where Kafka puts it."""
     match request:
         case DescribeClientQuotasRequest():
@@ -98,9 +96,7 @@ def error_response(
         case AlterClientQuotasRequest():
             return AlterClientQuotasResponse(
                 entries=[
-                    AlterClientQuotasResponseEntryData(
-                        error_code=code, error_message=message, entity=entry.entity
-                    )
+                    AlterClientQuotasResponseEntryData(error_code=code, error_message=message, entity=entry.entity)
                     for entry in request.entries
                 ]
             )

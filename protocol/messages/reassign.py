@@ -140,9 +140,7 @@ class ListPartitionReassignmentsResponse(Message):
     topics: list[OngoingTopicReassignment] = field(Array(OngoingTopicReassignment))
 
 
-def error_response(
-    request: Message, api_version: int, code: ErrorCode, message: str | None = None
-) -> Message:
+def error_response(request: Message, api_version: int, code: ErrorCode, message: str | None = None) -> Message:
     """The response that refuses a whole request, with the code where Kafka puts it."""
     match request:
         case ElectLeadersRequest():
@@ -170,16 +168,12 @@ def error_response(
                 )
                 for each in request.topics
             ]
-            return AlterPartitionReassignmentsResponse(
-                error_code=code, error_message=message, responses=responses
-            )
+            return AlterPartitionReassignmentsResponse(error_code=code, error_message=message, responses=responses)
         case ListPartitionReassignmentsRequest():
             topics = [
                 OngoingTopicReassignment(
                     name=asked.name,
-                    partitions=[
-                        OngoingPartitionReassignment(partition_index=i) for i in asked.partition_indexes
-                    ],
+                    partitions=[OngoingPartitionReassignment(partition_index=i) for i in asked.partition_indexes],
                 )
                 for asked in request.topics or ()
             ]

@@ -42,9 +42,7 @@ class SaslAuthenticateResponse(Message):
     session_lifetime_ms: int = field(Int64, "1+")
 
 
-def error_response(
-    request: Message, api_version: int, code: ErrorCode, message: str | None = None
-) -> Message:
+def error_response(request: Message, api_version: int, code: ErrorCode, message: str | None = None) -> Message:
     """The response that refuses a whole request, with the code where Kafka puts it."""
     if isinstance(request, SaslHandshakeRequest):
         return SaslHandshakeResponse(error_code=code)

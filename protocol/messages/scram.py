@@ -81,9 +81,7 @@ class AlterUserScramCredentialsResponse(Message):
     results: list[AlterUserScramCredentialsResult] = field(Array(AlterUserScramCredentialsResult))
 
 
-def error_response(
-    request: Message, api_version: int, code: ErrorCode, message: str | None = None
-) -> Message:
+def error_response(request: Message, api_version: int, code: ErrorCode, message: str | None = None) -> Message:
     """The response that refuses a whole request, with the code where Kafka puts it."""
     match request:
         case DescribeUserScramCredentialsRequest():

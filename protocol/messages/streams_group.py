@@ -18,9 +18,7 @@ class StreamsGroupHeartbeatRequestTopicInfo(Message):
     name: str = field(String)
     partitions: int = field(Int32)
     replication_factor: int = field(Int16)
-    topic_configs: list[StreamsGroupHeartbeatRequestKeyValue] = field(
-        Array(StreamsGroupHeartbeatRequestKeyValue)
-    )
+    topic_configs: list[StreamsGroupHeartbeatRequestKeyValue] = field(Array(StreamsGroupHeartbeatRequestKeyValue))
 
 
 @nested
@@ -50,9 +48,7 @@ class StreamsGroupHeartbeatRequestSubtopology(Message):
 @nested
 class StreamsGroupHeartbeatRequestTopology(Message):
     epoch: int = field(Int32)
-    subtopologies: list[StreamsGroupHeartbeatRequestSubtopology] = field(
-        Array(StreamsGroupHeartbeatRequestSubtopology)
-    )
+    subtopologies: list[StreamsGroupHeartbeatRequestSubtopology] = field(Array(StreamsGroupHeartbeatRequestSubtopology))
 
 
 @nested
@@ -200,9 +196,7 @@ class StreamsGroupDescribeResponseTopicInfo(Message):
     name: str = field(String)
     partitions: int = field(Int32)
     replication_factor: int = field(Int16)
-    topic_configs: list[StreamsGroupDescribeResponseKeyValue] = field(
-        Array(StreamsGroupDescribeResponseKeyValue)
-    )
+    topic_configs: list[StreamsGroupDescribeResponseKeyValue] = field(Array(StreamsGroupDescribeResponseKeyValue))
 
 
 @nested
@@ -247,15 +241,9 @@ class StreamsGroupDescribeResponseTaskIds(Message):
 
 @nested
 class StreamsGroupDescribeResponseAssignment(Message):
-    active_tasks: list[StreamsGroupDescribeResponseTaskIds] = field(
-        Array(StreamsGroupDescribeResponseTaskIds)
-    )
-    standby_tasks: list[StreamsGroupDescribeResponseTaskIds] = field(
-        Array(StreamsGroupDescribeResponseTaskIds)
-    )
-    warmup_tasks: list[StreamsGroupDescribeResponseTaskIds] = field(
-        Array(StreamsGroupDescribeResponseTaskIds)
-    )
+    active_tasks: list[StreamsGroupDescribeResponseTaskIds] = field(Array(StreamsGroupDescribeResponseTaskIds))
+    standby_tasks: list[StreamsGroupDescribeResponseTaskIds] = field(Array(StreamsGroupDescribeResponseTaskIds))
+    warmup_tasks: list[StreamsGroupDescribeResponseTaskIds] = field(Array(StreamsGroupDescribeResponseTaskIds))
 
 
 @nested
@@ -271,12 +259,8 @@ class StreamsGroupDescribeResponseMember(Message):
     user_endpoint: StreamsGroupDescribeResponseEndpoint | None = field(
         StreamsGroupDescribeResponseEndpoint, nullable="0+", default=None
     )
-    client_tags: list[StreamsGroupDescribeResponseKeyValue] = field(
-        Array(StreamsGroupDescribeResponseKeyValue)
-    )
-    task_offsets: list[StreamsGroupDescribeResponseTaskOffset] = field(
-        Array(StreamsGroupDescribeResponseTaskOffset)
-    )
+    client_tags: list[StreamsGroupDescribeResponseKeyValue] = field(Array(StreamsGroupDescribeResponseKeyValue))
+    task_offsets: list[StreamsGroupDescribeResponseTaskOffset] = field(Array(StreamsGroupDescribeResponseTaskOffset))
     task_end_offsets: list[StreamsGroupDescribeResponseTaskOffset] = field(
         Array(StreamsGroupDescribeResponseTaskOffset)
     )
@@ -305,14 +289,10 @@ class StreamsGroupDescribeResponse(Message):
     """State, topology, epochs and members of each group."""
 
     throttle_time_ms: int = field(Int32)
-    groups: list[StreamsGroupDescribeResponseDescribedGroup] = field(
-        Array(StreamsGroupDescribeResponseDescribedGroup)
-    )
+    groups: list[StreamsGroupDescribeResponseDescribedGroup] = field(Array(StreamsGroupDescribeResponseDescribedGroup))
 
 
-def error_response(
-    request: Message, api_version: int, code: ErrorCode, message: str | None = None
-) -> Message:
+def error_response(request: Message, api_version: int, code: ErrorCode, message: str | None = None) -> Message:
     """The response that refuses a whole request, with the code where Kafka puts it."""
     if isinstance(request, StreamsGroupHeartbeatRequest):
         return StreamsGroupHeartbeatResponse(error_code=code, error_message=message)

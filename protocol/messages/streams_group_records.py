@@ -67,9 +67,7 @@ class StreamsGroupMemberMetadataValue(Message):
     user_endpoint: StreamsGroupMemberMetadataValueEndpoint | None = field(
         StreamsGroupMemberMetadataValueEndpoint, nullable="0+", default=None
     )
-    client_tags: list[StreamsGroupMemberMetadataValueKeyValue] = field(
-        Array(StreamsGroupMemberMetadataValueKeyValue)
-    )
+    client_tags: list[StreamsGroupMemberMetadataValueKeyValue] = field(Array(StreamsGroupMemberMetadataValueKeyValue))
 
 
 @message(api_key=20, versions="0")
@@ -191,9 +189,7 @@ class StreamsGroupTopologyValueSubtopology(Message):
     subtopology_id: str = field(String)
     source_topics: list[str] = field(Array(String))
     source_topic_regex: list[str] = field(Array(String))
-    state_changelog_topics: list[StreamsGroupTopologyValueTopicInfo] = field(
-        Array(StreamsGroupTopologyValueTopicInfo)
-    )
+    state_changelog_topics: list[StreamsGroupTopologyValueTopicInfo] = field(Array(StreamsGroupTopologyValueTopicInfo))
     repartition_sink_topics: list[str] = field(Array(String))
     repartition_source_topics: list[StreamsGroupTopologyValueTopicInfo] = field(
         Array(StreamsGroupTopologyValueTopicInfo)
@@ -208,9 +204,7 @@ class StreamsGroupTopologyValue(Message):
     """The topology: subtopologies with their topics."""
 
     epoch: int = field(Int32)
-    subtopologies: list[StreamsGroupTopologyValueSubtopology] = field(
-        Array(StreamsGroupTopologyValueSubtopology)
-    )
+    subtopologies: list[StreamsGroupTopologyValueSubtopology] = field(Array(StreamsGroupTopologyValueSubtopology))
 
 
 FAMILIES: Final[dict[int, tuple[type[Message], type[Message]]]] = {  # record type: key and value

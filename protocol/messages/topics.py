@@ -118,9 +118,7 @@ class CreatePartitionsAssignment(Message):
 class CreatePartitionsTopic(Message):
     name: str = field(String)
     count: int = field(Int32)
-    assignments: list[CreatePartitionsAssignment] | None = field(
-        Array(CreatePartitionsAssignment), nullable="0+"
-    )
+    assignments: list[CreatePartitionsAssignment] | None = field(Array(CreatePartitionsAssignment), nullable="0+")
 
 
 @message(api_key=37, versions="0-3", flexible="2+")
@@ -188,9 +186,7 @@ class DeleteRecordsResponse(Message):
     topics: list[DeleteRecordsTopicResult] = field(Array(DeleteRecordsTopicResult))
 
 
-def error_response(
-    request: Message, api_version: int, code: ErrorCode, message: str | None = None
-) -> Message:
+def error_response(request: Message, api_version: int, code: ErrorCode, message: str | None = None) -> Message:
     """The response that refuses a whole request, with the code where Kafka puts it."""
     match request:
         case CreateTopicsRequest():
@@ -206,8 +202,7 @@ def error_response(
                 states = [DeleteTopicState(name=name) for name in request.topic_names]
             return DeleteTopicsResponse(
                 responses=[
-                    DeletableTopicResult(name=state.name, topic_id=state.topic_id, error_code=code)
-                    for state in states
+                    DeletableTopicResult(name=state.name, topic_id=state.topic_id, error_code=code) for state in states
                 ]
             )
         case CreatePartitionsRequest():

@@ -119,9 +119,7 @@ class DescribeProducersResponse(Message):
     topics: list[TopicResponse] = field(Array(TopicResponse))
 
 
-def error_response(
-    request: Message, api_version: int, code: ErrorCode, message: str | None = None
-) -> Message:
+def error_response(request: Message, api_version: int, code: ErrorCode, message: str | None = None) -> Message:
     """The response that refuses a whole request, with the code where Kafka puts it."""
     match request:
         case DescribeTransactionsRequest():

@@ -76,9 +76,7 @@ class AddPartitionsToTxnPartitionResult(Message):
 @nested
 class AddPartitionsToTxnTopicResult(Message):
     name: str = field(String)
-    results_by_partition: list[AddPartitionsToTxnPartitionResult] = field(
-        Array(AddPartitionsToTxnPartitionResult)
-    )
+    results_by_partition: list[AddPartitionsToTxnPartitionResult] = field(Array(AddPartitionsToTxnPartitionResult))
 
 
 @nested
@@ -246,9 +244,7 @@ class TxnOffsetCommitResponse(Message):
     topics: list[TxnOffsetCommitResponseTopic] = field(Array(TxnOffsetCommitResponseTopic))
 
 
-def error_response(
-    request: Message, api_version: int, code: ErrorCode, message: str | None = None
-) -> Message:
+def error_response(request: Message, api_version: int, code: ErrorCode, message: str | None = None) -> Message:
     """The response that refuses a whole request, with the code where Kafka puts it."""
     match request:
         case InitProducerIdRequest():
@@ -279,9 +275,7 @@ def error_response(
                     TxnOffsetCommitResponseTopic(
                         name=each.name,
                         partitions=[
-                            TxnOffsetCommitResponsePartition(
-                                partition_index=partition.partition_index, error_code=code
-                            )
+                            TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
                             for partition in each.partitions
                         ],
                     )

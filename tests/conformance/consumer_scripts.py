@@ -140,9 +140,7 @@ class Player:
         return dict(named)
 
     def _rows(self, member: Member) -> list[Any]:
-        return [
-            ConsumerGroupHeartbeatRequestTopicPartitions(topic_id=t, partitions=p) for t, p in member.owned.items()
-        ]
+        return [ConsumerGroupHeartbeatRequestTopicPartitions(topic_id=t, partitions=p) for t, p in member.owned.items()]
 
     def _join(self, member: Member, n: int) -> list[Any]:
         if member.instance is not None and n % 3:

@@ -53,9 +53,7 @@ def _message_json(value: Message, version: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("name", "version", "written", "value"), _LINES, ids=[f"{line[0]}-{line[1]}" for line in _LINES]
 )
-def test_bytes_of_kafka_are_read_and_written_as_kafka_does(
-    name: str, version: str, written: str, value: str
-) -> None:
+def test_bytes_of_kafka_are_read_and_written_as_kafka_does(name: str, version: str, written: str, value: str) -> None:
     data = bytes.fromhex(written)
     fast = codec(message_class(name), int(version))
 

@@ -21,9 +21,7 @@ _LINES = [
 @pytest.mark.parametrize(
     ("name", "version", "asked", "answered"), _LINES, ids=[f"{line[0]}-{line[1]}" for line in _LINES]
 )
-def test_refusal_of_a_request_equals_that_of_kafka(
-    name: str, version: str, asked: str, answered: str
-) -> None:
+def test_refusal_of_a_request_equals_that_of_kafka(name: str, version: str, asked: str, answered: str) -> None:
     cls, api_version = message_class(name), int(version)
     request, _ = codec(cls, api_version).decode(bytes.fromhex(asked))
 

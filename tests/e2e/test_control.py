@@ -45,10 +45,14 @@ def exchange(address: str, request: bytes) -> bytes:
 
 
 def post(path: str, body: bytes, length: object = None) -> bytes:
-    return b"POST %s HTTP/1.1\r\nContent-Length: %s\r\n\r\n" % (
-        path.encode(),
-        str(len(body) if length is None else length).encode(),
-    ) + body
+    return (
+        b"POST %s HTTP/1.1\r\nContent-Length: %s\r\n\r\n"
+        % (
+            path.encode(),
+            str(len(body) if length is None else length).encode(),
+        )
+        + body
+    )
 
 
 CLOCK = "/_admin/clock"
@@ -261,9 +265,7 @@ def test_clients_survive_brokers_that_stop_and_start_and_nothing_is_lost(name):
         assert momus("topic", "create", name, "-p", "6", "-b", broker.bootstrap_servers).returncode == 0
         reader = Reader(broker.bootstrap_servers, name)
         failed = []
-        producer = Producer(
-            {"bootstrap.servers": broker.bootstrap_servers, "enable.idempotence": True, "linger.ms": 1}
-        )
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "enable.idempotence": True, "linger.ms": 1})
         sent = 0
 
         def send(count: int) -> None:

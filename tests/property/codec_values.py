@@ -49,15 +49,11 @@ _ATOMS: dict[str, st.SearchStrategy[Any]] = {
     "Float64": st.floats(allow_nan=False),
     "Uuid": st.binary(min_size=16, max_size=16),
     # short ones often, and now and then one whose length needs two bytes as a varint
-    "String": st.one_of(
-        st.just(""), st.text(max_size=6), st.text(max_size=6).map(lambda text: text + "é" * 100)
-    ),
+    "String": st.one_of(st.just(""), st.text(max_size=6), st.text(max_size=6).map(lambda text: text + "é" * 100)),
     "Bytes": st.one_of(st.binary(max_size=6), st.just(bytes(200))),
     "Records": st.one_of(st.binary(max_size=6), st.just(bytes(200))),
 }
-_TAGS = st.one_of(
-    st.none(), st.none(), st.dictionaries(st.integers(100, 300), st.binary(max_size=3), max_size=2)
-)
+_TAGS = st.one_of(st.none(), st.none(), st.dictionaries(st.integers(100, 300), st.binary(max_size=3), max_size=2))
 
 
 @st.composite
@@ -93,9 +89,7 @@ def sample(cls: type[Message], version: int, rng: random.Random, *, unknown_tags
 
 
 def _sample_message(cls: type[Message], version: int, rng: random.Random, unknown_tags: bool) -> Message:
-    made = cls(
-        **{f.name: _sample_field(f, version, rng, unknown_tags) for f in cls.FIELDS if f.is_in(version)}
-    )
+    made = cls(**{f.name: _sample_field(f, version, rng, unknown_tags) for f in cls.FIELDS if f.is_in(version)})
     if unknown_tags and rng.random() < 0.2:
         made.unknown_tags = {200: b"kept"}
     return made

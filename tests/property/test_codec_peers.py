@@ -73,9 +73,7 @@ def _plain(value: Any, version: int) -> Any:
 
 def _same(mine: Any, theirs: Any) -> bool:
     if isinstance(mine, dict):
-        return all(
-            _same(value, getattr(theirs, name)) for name, value in mine.items() if name not in _OTHERWISE
-        )
+        return all(_same(value, getattr(theirs, name)) for name, value in mine.items() if name not in _OTHERWISE)
     if isinstance(mine, list):
         return len(mine) == len(theirs) and all(map(_same, mine, theirs))
     if isinstance(theirs, uuid.UUID):

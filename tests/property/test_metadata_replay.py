@@ -103,9 +103,7 @@ change = st.builds(
                     resource_type=resource[0],
                     resource_name=resource[1],
                     configs=[
-                        IncrementalAlterConfigsRequestAlterableConfig(
-                            name=key, config_operation=operation, value=value
-                        )
+                        IncrementalAlterConfigsRequestAlterableConfig(name=key, config_operation=operation, value=value)
                     ],
                 )
             ]
@@ -136,9 +134,7 @@ feature = st.builds(
     lambda level, kind: (
         update_features,
         UpdateFeaturesRequest(
-            feature_updates=[
-                FeatureUpdateKey(feature="metadata.version", max_version_level=level, upgrade_type=kind)
-            ]
+            feature_updates=[FeatureUpdateKey(feature="metadata.version", max_version_level=level, upgrade_type=kind)]
         ),
     ),
     st.integers(5, 32),
@@ -216,9 +212,7 @@ def test_admin_requests_replayed_give_the_live_state(operations):
     for handler, request in operations:
         topics = dict(broker.metadata.topics)
         broker.call(handler, request)
-        made = {
-            topic.topic_id for name, topic in broker.metadata.topics.items() if topics.get(name) is not topic
-        }
+        made = {topic.topic_id for name, topic in broker.metadata.topics.items() if topics.get(name) is not topic}
         assert not made & ids, "a topic id was given twice"
         ids |= made
         check(broker)

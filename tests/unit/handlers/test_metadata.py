@@ -72,9 +72,7 @@ def test_metadata_makes_several_topics_in_one_batch():
     assert len(broker.batches) == before + 1
 
 
-@pytest.mark.parametrize(
-    ("name", "code"), [("bad name", 17), ("", 17), ("a_b", 17), ("__cluster_metadata", 3)]
-)
+@pytest.mark.parametrize(("name", "code"), [("bad name", 17), ("", 17), ("a_b", 17), ("__cluster_metadata", 3)])
 def test_metadata_does_not_make_what_cannot_be(name, code):
     broker = AdminBroker()
     make(broker, **{"a.b": 1})
@@ -166,9 +164,7 @@ def pages(broker, limit, *names):
             cursor=cursor,
         )
         reply = broker.call(describe_topic_partitions, request)
-        found.append(
-            [(t.name, [p.partition_index for p in t.partitions], t.error_code) for t in reply.topics]
-        )
+        found.append([(t.name, [p.partition_index for p in t.partitions], t.error_code) for t in reply.topics])
         if reply.next_cursor is None:
             return found
         cursor = DescribeTopicPartitionsRequestCursor(

@@ -47,9 +47,7 @@ def describe(broker, *names, users=()):
     request = DescribeUserScramCredentialsRequest(users=asked)
     reply = broker.call(describe_user_scram_credentials, request)
     assert (reply.error_code, reply.error_message) == (0, None)
-    return {
-        r.user: r.error_code or [(i.mechanism, i.iterations) for i in r.credential_infos] for r in reply.results
-    }
+    return {r.user: r.error_code or [(i.mechanism, i.iterations) for i in r.credential_infos] for r in reply.results}
 
 
 def test_credentials_put_are_told_without_their_keys():

@@ -25,8 +25,7 @@ def topic(name, partitions=1, factor=1, assignments=(), **configs):
         num_partitions=partitions,
         replication_factor=factor,
         assignments=[
-            CreatableReplicaAssignment(partition_index=index, broker_ids=list(nodes))
-            for index, nodes in assignments
+            CreatableReplicaAssignment(partition_index=index, broker_ids=list(nodes)) for index, nodes in assignments
         ],
         configs=[CreatableTopicConfig(name=k.replace("_", "."), value=v) for k, v in configs.items()],
     )
