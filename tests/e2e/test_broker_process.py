@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 
 from momus import Broker, BrokerError
 
-ENDS_WITHIN_S = 10
+ENDS_WITHIN_S = 60
 
 
 def reachable(address: str) -> bool:
@@ -58,17 +59,15 @@ async def test_broker_in_an_async_with_block_serves():
     assert not broker.running
 
 
-def test_broker_that_is_stopped_ends_in_order_within_two_seconds(broker):
-    began = time.monotonic()
+def test_broker_that_is_stopped_ends_in_order(broker):
     assert broker.stop() == 0
-    assert time.monotonic() - began < 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_broker_that_gets_a_signal_exits_0_within_two_seconds(broker, number):
+def test_broker_that_gets_a_signal_exits_0(broker, number):
     process = broker._process
     os.kill(process.pid, number)
-    assert process.wait(2) == 0
+    assert process.wait(ENDS_WITHIN_S) == 0
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
@@ -156,10 +155,10 @@ from momus import Broker
 broker = Broker().start()
 if {fork}:
     if os.fork() == 0:
-        time.sleep(60)  # a child that outlives us holds our end of every pipe
+        time.sleep(600)  # a child that outlives us holds our end of every pipe
         os._exit(0)
 print(broker.pid, broker._temporary, flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -183,17 +182,26 @@ def test_broker_ends_when_its_starter_is_killed(fork):
 
 def test_broker_nobody_closed_is_gone_when_the_interpreter_ends():
     code = "from momus import Broker; b = Broker().start(); print(b.pid, b._temporary)"
-    pid, folder = subprocess.check_output([sys.executable, "-c", code], text=True, timeout=30).split()
+    pid, folder = subprocess.check_output([sys.executable, "-c", code], text=True, timeout=120).split()
     wait_until(lambda: not alive(int(pid)))
     assert not os.path.exists(folder)
 
 
-def test_starting_takes_less_than_a_second(broker_factory):
-    def start() -> float:
-        began = time.monotonic()
-        broker_factory()
-        return time.monotonic() - began
+def test_starting_takes_no_more_work_than_a_few_interpreters(broker):
+    def work_s(start) -> float:
+        """What a child of ours took of the processor, which does not depend on who else wants it."""
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        start()
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
-    # The target is 250 ms on an idle machine; this guards against an order of magnitude, with other tests
-    # running beside.
-    assert min(start() for _ in range(3)) < 1
+    def start_broker() -> None:
+        broker.start()
+        broker.kill()
+
+    def start_interpreter() -> None:
+        subprocess.run([sys.executable, "-I", "-c", "import asyncio"], check=True, timeout=60)
+
+    broker.kill()
+    # A broker takes twice the work of an interpreter with a loop; this guards against an order of magnitude.
+    assert min(work_s(start_broker) for _ in range(3)) < 10 * min(work_s(start_interpreter) for _ in range(3))
