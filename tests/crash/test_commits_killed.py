@@ -9,9 +9,9 @@ from __future__ import annotations
 import random
 import socket
 import struct
-import threading
 import time
 from contextlib import suppress
+from threading import Thread
 
 import pytest
 from core_broker import Client, SimulatedCrash, World, frame, make_topic
@@ -131,7 +131,7 @@ class Line:
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), 10)
+        self.socket = socket.create_connection((host, int(port)), 60)
 
     def __enter__(self) -> Line:
         return self
@@ -189,12 +189,15 @@ def test_commits_survive_kill_9(flush, crash_rounds, tmp_path):
             line.ask(CreateTopicsRequest(topics=[topic], timeout_ms=5000), 7, CreateTopicsResponse)
         for _ in range(crash_rounds):
             threads = [
-                threading.Thread(target=committer, args=(at, group, ledger, n))
+                Thread(target=committer, args=(at, group, ledger, n))
                 for n, (group, ledger) in enumerate(ledgers.items())
             ]
+            enough = sum(ledger.acked for ledger in ledgers.values()) + 50
             for thread in threads:
                 thread.start()
             time.sleep(rng.uniform(0.02, 0.3))
+            while sum(ledger.acked for ledger in ledgers.values()) < enough and all(map(Thread.is_alive, threads)):
+                time.sleep(0.01)
             broker.kill()
             for thread in threads:
                 thread.join()
