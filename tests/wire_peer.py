@@ -18,7 +18,7 @@ from protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 class Peer:
     """One connection. Everything blocks, and nothing longer than the limit."""
 
-    def __init__(self, broker: Broker | str, limit_s: float = 10.0) -> None:
+    def __init__(self, broker: Broker | str, limit_s: float = 60.0) -> None:
         address = broker if isinstance(broker, str) else broker.bootstrap_servers.split(",")[0]
         host, _, port = address.rpartition(":")
         self.socket = socket.create_connection((host, int(port)), timeout=limit_s)

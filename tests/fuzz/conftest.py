@@ -24,7 +24,7 @@ class Target:
         self.random = random.Random(seed)
         self.seconds = seconds
         self.peers: list[Peer] = []
-        self.healthy = Peer(broker, 20)
+        self.healthy = Peer(broker)
         make_topic(self.healthy, "wide", 500)
         make_topic(self.healthy, "t", 1)
         self.healthy.call(METADATA, 12)
@@ -35,9 +35,9 @@ class Target:
         """What the memory is measured from."""
         self.resident = forget_peak(self.pid)
 
-    def peer(self, limit_s: float = 10.0) -> Peer:
+    def peer(self) -> Peer:
         """A connection that is closed at the end of the test at the latest."""
-        self.peers.append(Peer(self.broker, limit_s))
+        self.peers.append(Peer(self.broker))
         return self.peers[-1]
 
     def throw(self, data: bytes) -> None:
@@ -68,7 +68,7 @@ class Target:
         for peer in self.peers:
             peer.close()
         self.peers.clear()
-        with Peer(self.broker, 20) as late:
+        with Peer(self.broker) as late:
             assert late.call(METADATA, 12).topics
 
 

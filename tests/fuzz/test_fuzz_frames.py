@@ -35,10 +35,9 @@ def test_mutated_frames_of_every_api_harm_nobody(target):
     assert len({raw[4:6] for raw in pool}) > 25, "most APIs are among the seeds"
     target.begin()
     rounds = 0
-    while time.monotonic() < end:
+    while time.monotonic() < end or rounds < 20:
         target.throw(b"".join(mutated(target.random, target.random.choice(pool)) for _ in range(20)))
         rounds += 1
-    assert rounds > 5
     target.check()
 
 
