@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import signal
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.types import DateType
@@ -13,6 +12,7 @@ from pyspark.sql.types import DateType
 from pipeline import tables
 from pipeline.errors import PipelineError
 from pipeline.schema import spark_schema
+from pipeline.staying import Patience, until_stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,14 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 LOOK_S: Final = 1  # between two looks at a query's progress
-# Failures of Spark's own that pass; a query goes on from its checkpoint. The Python worker of a source has ten seconds
-# to start, without a setting, and a busy machine needs more; a task is sent while another query changes a shared map.
-PASSING: Final = (
-    "Python worker failed to connect back",
-    "java.io.OptionalDataException",
-    "java.util.ConcurrentModificationException",
-)
-TRIES: Final = 10
 
 
 def add_stream_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,35 +67,27 @@ def run_until_done(starts: Sequence[Callable[[], StreamingQuery]], look: Callabl
 
     Errors:  PipelineError: one has failed; the others are stopped.
     """
-    stopped: list[int] = []
-
-    def stop(number: int, _: Any) -> None:
-        stopped.append(number)
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     queries: list[StreamingQuery] = []
-    try:
-        queries += [start() for start in starts]
-        running = dict.fromkeys(range(len(starts)), TRIES)
-        while running and not stopped:
-            with suppress(StreamingQueryException):  # looked at below
-                queries[next(iter(running))].awaitTermination(LOOK_S)
-            look()
-            for at in [at for at in running if not queries[at].isActive]:
-                error = queries[at].exception()
-                if error is None:
-                    del running[at]
-                elif running[at] and any(failure in str(error) for failure in PASSING):
-                    running[at] -= 1
-                    queries[at] = starts[at]()
-                else:
-                    raise PipelineError(f"the stream has ended: {str(error).splitlines()[0]}") from error
-        for query in queries:
-            query.stop()
-        look()
-    finally:
-        for query in queries:
-            if query.isActive:
+    with until_stopped() as stop:
+        try:
+            queries += [start() for start in starts]
+            running = {at: Patience() for at in range(len(starts))}
+            while running and not stop.is_set:
+                with suppress(StreamingQueryException):  # looked at below
+                    queries[next(iter(running))].awaitTermination(LOOK_S)
+                look()
+                for at in [at for at in running if not queries[at].isActive]:
+                    error = queries[at].exception()
+                    if error is None:
+                        del running[at]
+                    elif running[at].bears(error, is_further=queries[at].lastProgress is not None):
+                        queries[at] = starts[at]()
+                    else:
+                        raise PipelineError(f"the stream has ended: {str(error).splitlines()[0]}") from error
+            for query in queries:
                 query.stop()
-        for number, handler in before.items():
-            signal.signal(number, handler)
+            look()
+        finally:
+            for query in queries:
+                if query.isActive:
+                    query.stop()

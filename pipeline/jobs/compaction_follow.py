@@ -12,12 +12,11 @@ names it. The tables of an archive only grow: it is followed as a stream, and te
 from __future__ import annotations
 
 import argparse
-import signal
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from pyarrow import fs
 from pyspark.sql import functions as F
 
 from pipeline import compaction, pieces, tables
@@ -28,14 +27,17 @@ from pipeline.jobs.output import write
 from pipeline.schema import TOPICS
 from pipeline.segment_plan import Known, Place, Plan, as_read, listed, planned
 from pipeline.slices import Settings
+from pipeline.staying import Patience, until_stopped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from pipeline.staying import Stop
+
 Tables: TypeAlias = "dict[str, DataFrame]"
 Keyed: TypeAlias = "Callable[..., DataFrame]"  # pipeline.compaction.keyed, for a view
 RESULT: Final = "segments"
-TRIES: Final = 20  # of rounds that the cleaner has overtaken, until the job gives up
+MISSES: Final = 20  # of rounds that the cleaner has overtaken, until the job gives up
 _FACTS: Final = ("position", "batch_last_offset")
 _SUMMARY: Final = ("records", "parts", "totals", "markers")
 
@@ -50,16 +52,18 @@ def run(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, Keyed
     if tables.is_archive(args.input):
         return _follow_archive(spark, args, views)
     rounds = Rounds(spark, args, views)
-    stopped = threading.Event()
-    before = {number: signal.signal(number, lambda *_: stopped.set()) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        while not stopped.is_set():
-            rounds.run(stopped.is_set)
-            if args.every is None or stopped.wait(args.every):
-                break
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    patience, reached = Patience(), rounds.number
+    with until_stopped() as stop:
+        while not stop.is_set:
+            try:
+                rounds.run(stop)
+            except Exception as error:
+                if not patience.bears(error, is_further=rounds.number > reached):
+                    raise
+                reached = rounds.number
+            else:
+                if args.every is None or stop.wait(args.every):
+                    break
     return 0
 
 
@@ -86,28 +90,28 @@ class Rounds:
         self._views = views
         self._settings = [Settings({"path": args.input, "records": name} | topic) for name in views]
         self._ledger = f"{self._output}/{STATE}/ledger.json"
-        self._round, self._known = self._load()
+        self.number, self._known = self._load()  # of the last round that counts
         self._is_told = False  # the table may be that of a round before
 
-    def run(self, is_stopped: Callable[[], bool]) -> None:
+    def run(self, stop: Stop) -> None:
         """Read what has changed, and replace the table if anything has; between two rounds it can be stopped.
 
         Errors:  PipelineError: segments change faster than they are read.
         """
         misses = 0
-        while misses < TRIES:
+        while misses < MISSES:
             plan = planned(self._there().values(), self._known, self._max_bytes)
-            if not plan.read and len(plan.kept) == len(self._known) and self._round >= 0:
+            if not plan.read and len(plan.kept) == len(self._known) and self.number >= 0:
                 break
             self._is_told = False
             missed = self._step(plan)
             misses += missed
             if plan.is_last and not missed:
                 break
-            if is_stopped():
+            if stop.is_set:
                 return
         else:
-            raise PipelineError(f"segments have changed {TRIES} times while they were read")
+            raise PipelineError(f"segments have changed {MISSES} times while they were read")
         if not self._is_told:
             write(self._spark, compaction.report(self._state()), f"{self._output}/{RESULT}", self._kind)
             self._is_told = True
@@ -142,17 +146,17 @@ class Rounds:
 
     def _write(self, rows: DataFrame, kept: Iterable[Place], grown: Iterable[Place]) -> None:
         """The summaries of the next round: of rows, on top of what was known of segments that have grown."""
-        if self._round < 0:
+        if self.number < 0:
             made = compaction.summary(rows, None, "log", "segment")
         else:
             before = self._state()
             made = compaction.summary(rows, self._part(before, grown), "log", "segment")
             made = {name: table.unionByName(made[name]) for name, table in self._part(before, kept).items()}
         for name, table in made.items():
-            write(self._spark, table, f"{self._output}/{STATE}/round={self._round + 1}/{name}", self._kind)
+            write(self._spark, table, f"{self._output}/{STATE}/round={self.number + 1}/{name}", self._kind)
 
     def _state(self) -> Tables:
-        folder = f"{self._output}/{STATE}/round={self._round}"
+        folder = f"{self._output}/{STATE}/round={self.number}"
         return {name: self._spark.read.format(self._kind).load(f"{folder}/{name}") for name in _SUMMARY}
 
     def _part(self, state: Tables, places: Iterable[Place]) -> Tables:
@@ -169,11 +173,12 @@ class Rounds:
         return found["round"], {each.place: each for each in (Known(*row) for row in found["segments"])}
 
     def _save(self, known: dict[Place, Known]) -> None:
-        write_json(self._ledger, {"round": self._round + 1, "segments": list(known.values())})
-        if self._round >= 0:
-            files, folder = open_directory(f"{self._output}/{STATE}/round={self._round}")
-            files.delete_dir(folder)
-        self._round, self._known = self._round + 1, known
+        write_json(self._ledger, {"round": self.number + 1, "segments": list(known.values())})
+        self.number, self._known = self.number + 1, known
+        files, folder = open_directory(f"{self._output}/{STATE}")
+        for each in files.get_file_info(fs.FileSelector(folder)):  # one that was killed may have left its own too
+            if each.type == fs.FileType.Directory and each.base_name != f"round={self.number}":
+                files.delete_dir(each.path)
 
 
 def _facts(rows: DataFrame) -> DataFrame:

@@ -26,7 +26,8 @@ from pipeline.errors import PipelineError
 from pipeline.files import is_directory, open_directory
 from pipeline.jobs.output import write, write_part
 from pipeline.schema import PLACE_NAMES, TOPICS, VIEWS, spark_schema
-from pipeline.streams import PASSING, add_stream_arguments, run_until_done, stream_of, trigger
+from pipeline.staying import PASSING
+from pipeline.streams import add_stream_arguments, run_until_done, stream_of, trigger
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from momus import Broker
 from pipeline import tables
-from pipeline.streams import PASSING
+from pipeline.staying import PASSING
 
 KILLS = 4
 LONG_KILLS = 10

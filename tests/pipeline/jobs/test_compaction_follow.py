@@ -14,12 +14,15 @@ from job_kit import parsed
 from pyspark.sql import DataFrame, SparkSession
 from written_log import NOW_MS, Written
 
-from pipeline import pieces
+from pipeline import pieces, staying
+from pipeline.errors import PipelineError
+from pipeline.files import read_json
 from pipeline.jobs import archive, compaction_follow
 from pipeline.jobs import compaction as job
 from pipeline.jobs import output as writing
 from pipeline.pieces import Piece
 from pipeline.segment_plan import Known, as_read, planned
+from pipeline.staying import PASSING
 from protocol.record_batch import ABORT, COMMIT
 
 WRITE = writing.write
@@ -109,6 +112,31 @@ def test_figures_after_a_round_that_was_stopped_are_those_of_the_whole(spark, tm
     follow(spark, data, output, "--topics", "t", "--max-bytes", "2500")
     assert len(same(spark, data, output)) > 3
     assert len(set(decoded)) < len(decoded)  # of the round that did not count
+
+
+def test_rounds_that_a_busy_machine_has_stopped_are_done_again_until_none_is_done(spark, tmp_path, monkeypatch):
+    data, output = tmp_path / "data", tmp_path / "bytes"
+    data.mkdir()
+    written, names = Written(data, segment_bytes=1000), []
+    write(written, random.Random(7), 30)
+    monkeypatch.setattr(staying, "TRIES", 2)
+
+    def stopped(session: SparkSession, rows: DataFrame, path: str, kind: str) -> int:
+        names.append(path.removeprefix(f"{output}/"))
+        if names[-1].endswith("/parts") and names.count(names[-1]) < 3:
+            raise PipelineError(f"Job aborted: {PASSING[0]}")
+        return WRITE(session, rows, path, kind)
+
+    monkeypatch.setattr(compaction_follow, "write", stopped)
+    follow(spark, data, output, "--topics", "t", "--max-bytes", "2500")
+    assert len(same(spark, data, output)) > 3
+    assert names.count("_state/round=1/parts") == 3
+    assert [each.name for each in (output / "_state").glob("round=*")] == [
+        f"round={read_json(f'{output}/_state/ledger.json')['round']}"
+    ]
+    monkeypatch.setattr(staying, "TRIES", 1)
+    with pytest.raises(PipelineError, match=PASSING[0]):
+        follow(spark, data, tmp_path / "other", "--topics", "t")
 
 
 def test_figures_of_internal_topics_are_kept_current_until_the_job_is_stopped(spark, tmp_path, monkeypatch):
