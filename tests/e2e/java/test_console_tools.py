@@ -9,6 +9,8 @@ import pytest
 from clientwork import CODECS, until
 from confluent_kafka import Consumer
 
+from broker.coordinator.placement import shard_index
+
 # One worker: one JVM runs all the tools.
 pytestmark = pytest.mark.xdist_group("java")
 
@@ -145,7 +147,10 @@ def test_formatters_read_the_offsets_topic(tool, name):
     tool(GROUPS, "--group", name, "--topic", name, "--delete-offsets")
     described = tool(TOPICS, "--describe", "--topic", name)
     topic_id = re.search(r"TopicId: ([\w-]{22})", described)[1]
-    read = ("--topic", "__consumer_offsets", "--from-beginning", "--timeout-ms", "2000", "--formatter")
+    partition = shard_index(name, 50)
+    end = re.search(rf":{partition}:(\d+)$", tool(OFFSETS, "--topic", "__consumer_offsets"), re.MULTILINE)[1]
+    read = ("--topic", "__consumer_offsets", "--partition", str(partition), "--offset", "earliest")
+    read += ("--max-messages", end, "--timeout-ms", "60000", "--formatter")
     printed = tool(CONSUMER, *read, TOOLS + "consumer.OffsetsMessageFormatter")
     decoder, facts = json.JSONDecoder(), []
     for start in [match.start() for match in re.finditer(r'\{"key"', printed)]:

@@ -16,6 +16,7 @@ TOOLS = "org.apache.kafka.tools."
 TRANSACTIONS = TOOLS + "TransactionsCommand"
 DUMP = TOOLS + "DumpLogSegments"
 CONSUMER = TOOLS + "consumer.ConsoleConsumer"
+OFFSETS = TOOLS + "GetOffsetShell"
 
 
 def rows(printed: str) -> list[list[str]]:
@@ -95,8 +96,11 @@ def test_tools_read_the_coordinators_log_and_pass_over_records_of_ours(toolbox, 
     broker = broker_factory(data_dir=str(tmp_path))
     transact(broker, name).abort_transaction(LIMIT_S)
     formatter = "org.apache.kafka.tools.consumer.TransactionLogMessageFormatter"
-    read = ("--topic", "__transaction_state", "--from-beginning", "--timeout-ms", "5000", "--formatter", formatter)
-    code, printed = toolbox.run(CONSUMER, "--bootstrap-server", broker.bootstrap_servers, *read)
+    at = ("--bootstrap-server", broker.bootstrap_servers)
+    _, ends = toolbox.run(OFFSETS, *at, "--topic", "__transaction_state")
+    count = sum(int(line.rpartition(":")[2]) for line in ends.splitlines())
+    read = ("--topic", "__transaction_state", "--from-beginning", "--max-messages", str(count), "--timeout-ms", "60000")
+    code, printed = toolbox.run(CONSUMER, *at, *read, "--formatter", formatter)
     assert code == 0, printed
     documents = list(objects(printed))
     found = [each["value"]["data"] for each in documents if each["key"]["data"]["transactionalId"] == name]
