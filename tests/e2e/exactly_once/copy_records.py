@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from random import Random
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
@@ -10,7 +11,7 @@ from copy_kit import transformed
 
 SOURCE, TARGET, GROUP = "source", "target", "copiers"
 PARTITIONS = 6
-LIMIT_S = 30
+LIMIT_S = 120
 
 
 class Records:
@@ -76,6 +77,13 @@ class Records:
                 found.append(value)
         return sum(map(len, self.found))
 
+    def _go_to(self, partition: int, end: int) -> None:
+        """Read on until the reader has passed the mark of the last transaction."""
+        end_s = time.monotonic() + LIMIT_S
+        while (place := self.reader.position([TopicPartition(TARGET, partition)])[0].offset) != end:
+            assert time.monotonic() < end_s, f"{partition}: readers stay at {place} of {end}"
+            self.look(0.1)
+
     def members(self) -> set[str]:
         """The client ids of the group's members."""
         described = self.admin.describe_consumer_groups([GROUP])[GROUP].result(LIMIT_S)
@@ -87,8 +95,8 @@ class Records:
         assert self.found == self.expected
         for partition in range(PARTITIONS):
             _, end = self.reader.get_watermark_offsets(TopicPartition(TARGET, partition), LIMIT_S)
-            (place,) = self.reader.position([TopicPartition(TARGET, partition)])
-            assert place.offset == end, f"{partition}: readers stay at {place.offset} of {end}"
+            self._go_to(partition, end)
+        assert self.look(0) == self.fed
         self.reader.close()
         asked = self.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP)], require_stable=True)
         committed = {p.partition: p.offset for p in asked[GROUP].result(LIMIT_S).topic_partitions}
