@@ -35,7 +35,7 @@ def send(broker: Broker, topic: str, stage: str) -> list[bytes]:
         for number in range(EACH):
             values.append(f"{stage}-{partition}-{number}".encode())
             producer.produce(topic, values[-1], partition=partition)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     return values
 
 
@@ -92,13 +92,14 @@ while True:
 """
 
 
-def test_partitions_of_a_member_that_is_killed_go_to_the_other(prompt_broker, name):
-    create(prompt_broker, name, 6)
-    command = [sys.executable, "-c", CHILD, prompt_broker.bootstrap_servers, name]
+def test_partitions_of_a_member_that_is_killed_go_to_the_other(broker_factory, name):
+    broker = broker_factory(config=PROMPT_GROUPS | {"group.consumer.session.timeout.ms": 6000})
+    create(broker, name, 6)
+    command = [sys.executable, "-c", CHILD, broker.bootstrap_servers, name]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == b"6\n"
-        member = CommittingMember(prompt_broker, name, name)
+        member = CommittingMember(broker, name, name)
         member.start()
         until(lambda: len(member.assigned) == 3, "two members share the topic")
         child.kill()
