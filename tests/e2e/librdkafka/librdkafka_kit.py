@@ -96,7 +96,7 @@ class LibrdkafkaMember(Member):
         self.revoked: list[int] = []
 
     def consume(self) -> None:
-        settings = {"group_id": self.group, "heartbeat_interval_ms": 100, "session_timeout_ms": 6000}
+        settings = {"group_id": self.group, "heartbeat_interval_ms": 100, "session_timeout_ms": 30_000}
         with consumer_of(self.broker, **(settings | self.settings)) as consumer:
             consumer.subscribe([self.topic], on_revoke=self._on_revoke)
             while not self.stopping.is_set():

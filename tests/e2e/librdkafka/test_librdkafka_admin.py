@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from clientwork import until
+from clientwork import LIMIT_S, until
 from confluent_kafka import (
     ConsumerGroupState,
     ConsumerGroupTopicPartitions,
@@ -43,7 +43,7 @@ def refusal(futures) -> int:
     """The error code that the only future of an admin call ends with."""
     (future,) = futures.values()
     with pytest.raises(KafkaException) as refused:
-        future.result(10)
+        future.result(LIMIT_S)
     return refused.value.args[0].code()
 
 
@@ -56,10 +56,10 @@ def test_topic_is_created_described_grown_and_deleted(admin, name):
     assert not described.is_internal
     settled(admin.create_partitions([NewPartitions(name, 5)]))
     assert refusal(admin.create_partitions([NewPartitions(name, 2)])) == KafkaError.INVALID_PARTITIONS
-    assert len(admin.list_topics(name, 10).topics[name].partitions) == 5
+    assert len(admin.list_topics(name, LIMIT_S).topics[name].partitions) == 5
     settled(admin.delete_topics([name]))
     assert refusal(admin.delete_topics([name])) == KafkaError.UNKNOWN_TOPIC_OR_PART
-    assert name not in admin.list_topics(timeout=10).topics
+    assert name not in admin.list_topics(timeout=LIMIT_S).topics
     assert refusal(admin.create_topics([NewTopic("a b", 1, 1)])) == KafkaError.TOPIC_EXCEPTION
     assert refusal(admin.create_topics([NewTopic(name, 1, 4)])) == KafkaError.INVALID_REPLICATION_FACTOR
 
@@ -87,7 +87,7 @@ def test_broker_configs_and_the_cluster_are_described(admin):
     resource = ConfigResource(ConfigResource.Type.BROKER, "1")
     found = settled(admin.describe_configs([resource]))[resource]
     assert found["group.initial.rebalance.delay.ms"].value == "0"
-    cluster = admin.describe_cluster().result(10)
+    cluster = admin.describe_cluster().result(LIMIT_S)
     assert ([node.id for node in cluster.nodes], cluster.controller.id) == ([1], 1)
     assert len(cluster.cluster_id) == 22
 
@@ -125,7 +125,7 @@ def test_running_group_is_listed_described_and_protected(admin, shared_broker, n
     member = LibrdkafkaMember(shared_broker, name, name, client_id="me")
     member.start()
     until(lambda: len(member.assigned) == 2, "the member owns the topic")
-    stable = admin.list_consumer_groups(states={ConsumerGroupState.STABLE}).result(10)
+    stable = admin.list_consumer_groups(states={ConsumerGroupState.STABLE}).result(LIMIT_S)
     assert name in [group.group_id for group in stable.valid]
     described = settled(admin.describe_consumer_groups([name]))[name]
     assert (described.state, described.partition_assignor) == (ConsumerGroupState.STABLE, "range")
@@ -136,7 +136,7 @@ def test_running_group_is_listed_described_and_protected(admin, shared_broker, n
     member.leave()
     settled(admin.delete_consumer_groups([name]))
     assert refusal(admin.delete_consumer_groups([name])) == KafkaError.GROUP_ID_NOT_FOUND
-    everyone = admin.list_consumer_groups().result(10)
+    everyone = admin.list_consumer_groups().result(LIMIT_S)
     assert name not in [group.group_id for group in everyone.valid]
 
 
@@ -153,7 +153,7 @@ def test_offsets_of_an_idle_group_are_altered_and_listed(admin, shared_broker, n
 def test_leaders_spread_over_three_brokers_and_the_admin_finds_each_coordinator(trio, name):
     create(trio, name, 6)
     admin = admin_of(trio)
-    topic = admin.list_topics(name, 10).topics[name]
+    topic = admin.list_topics(name, LIMIT_S).topics[name]
     leaders = sorted(partition.leader for partition in topic.partitions.values())
     assert len(set(leaders)) == 3
     assert all(leaders.count(leader) == 2 for leader in leaders)
@@ -162,7 +162,7 @@ def test_leaders_spread_over_three_brokers_and_the_admin_finds_each_coordinator(
         told = [ConsumerGroupTopicPartitions(group, [TopicPartition(name, 0, number)])]
         settled(admin.alter_consumer_group_offsets(told))
     assert [committed_offsets(trio, group, name) for group in groups] == [{0: number} for number in range(8)]
-    assert set(groups) <= {group.group_id for group in admin.list_consumer_groups().result(10).valid}
+    assert set(groups) <= {group.group_id for group in admin.list_consumer_groups().result(LIMIT_S).valid}
     settled(admin.delete_consumer_groups(groups))
     deliver(producer_of(trio), [{"topic": name, "value": b"x", "partition": number} for number in range(6)])
     deleted = settled(admin.delete_records([TopicPartition(name, number, 1) for number in range(6)]))

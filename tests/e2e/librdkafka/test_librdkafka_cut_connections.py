@@ -37,7 +37,7 @@ def test_all_records_are_there_once_and_in_order(serve, name, state):
         for number in range(RECORDS):
             producer.produce(name, b"%0100d" % number, on_delivery=lambda error, _: error and failed.append(error))
             producer.poll(0)
-        assert producer.flush(90) == 0
+        assert producer.flush(LIMIT_S) == 0
         assert failed == []
         cuts = proxy.cuts
         proxy.calm()

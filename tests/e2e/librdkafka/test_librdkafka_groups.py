@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from clientwork import play_group, share_evenly, until
+from clientwork import LIMIT_S, play_group, share_evenly, until
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicPartition
 from librdkafka_kit import (
     LibrdkafkaMember,
@@ -82,7 +82,7 @@ def test_commit_with_metadata_is_read_back_and_an_unknown_one_is_none(shared_bro
     create(shared_broker, name, 2)
     with consumer_of(shared_broker, group_id=name) as consumer:
         consumer.commit(offsets=[TopicPartition(name, 0, 17, "größe €")], asynchronous=False)
-        first, second = consumer.committed([TopicPartition(name, 0), TopicPartition(name, 1)], 10)
+        first, second = consumer.committed([TopicPartition(name, 0), TopicPartition(name, 1)], LIMIT_S)
         assert (first.offset, first.metadata) == (17, "größe €")
         assert (second.offset, second.error) == (OFFSET_INVALID, None)
         with pytest.raises(KafkaException) as refused:
@@ -116,7 +116,7 @@ def test_subscription_to_a_pattern_finds_a_topic_made_later(shared_broker, name)
 
 def test_member_of_a_deleted_generation_cannot_commit(shared_broker, name):
     create(shared_broker, name, 2)
-    with consumer_of(shared_broker, group_id=name, session_timeout_ms=1500, heartbeat_interval_ms=100) as consumer:
+    with consumer_of(shared_broker, group_id=name) as consumer:
         consumer.subscribe([name])
         until(lambda: consumer.poll(0.05) is None and consumer.assignment(), "the member is in")
         told = [TopicPartition(name, 0, 1)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from clientwork import BIG_VALUE, CODECS, RECORDS, until
+from clientwork import BIG_VALUE, CODECS, LIMIT_S, RECORDS, until
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, KafkaException, TopicPartition
 from librdkafka_kit import consumer_of, create, deliver, producer_of, read
 
@@ -94,7 +94,7 @@ def test_offsets_are_found_by_time(shared_broker, name):
     deliver(producer, [{"topic": name, "value": b"x", "timestamp": start + 1000 * number} for number in range(20)])
     with consumer_of(shared_broker) as consumer:
         for asked, expected in [(1, 0), (start + 4500, 5), (start + 19_000, 19), (start + 20_000, OFFSET_END)]:
-            (found,) = consumer.offsets_for_times([TopicPartition(name, 0, asked)], 10)
+            (found,) = consumer.offsets_for_times([TopicPartition(name, 0, asked)], LIMIT_S)
             assert found.offset == expected
 
 
@@ -117,6 +117,6 @@ def test_producer_is_refused_where_it_may_not_write(shared_broker, name):
 def test_topic_that_a_producer_names_is_made(shared_broker, name):
     deliver(producer_of(shared_broker), [{"topic": name, "value": b"x"}])
     with consumer_of(shared_broker) as consumer:
-        assert list(consumer.list_topics(name, 10).topics[name].partitions) == [0]
+        assert list(consumer.list_topics(name, LIMIT_S).topics[name].partitions) == [0]
         consumer.subscribe([name])
         until(lambda: consumer.poll(0.2), "the record is there")

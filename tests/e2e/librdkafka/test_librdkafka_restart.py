@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from clientwork import LEDGER_PARTITIONS, commit_through_kills
+from clientwork import LEDGER_PARTITIONS, LIMIT_S, commit_through_kills
 from confluent_kafka import TopicPartition
 from librdkafka_kit import (
     committed_offsets,
@@ -59,7 +59,7 @@ def test_idempotent_producer_writes_each_record_once_through_kill_9(broker_facto
             producer.poll(0.02)
             broker.kill()
             broker.start()
-        assert producer.flush(30) == 0
+        assert producer.flush(LIMIT_S) == 0
     with consumer_of(broker) as consumer:
         consumer.assign([TopicPartition("t", 0)])
         assert [int(record.value()) for record in read(consumer, 600)] == list(range(600))

@@ -141,7 +141,7 @@ def test_producer_that_was_replaced_is_fenced_at_its_next_record(shared_broker, 
 
 def test_consumer_that_was_replaced_cannot_send_offsets(shared_broker, name):
     create(shared_broker, name)
-    settings = {"group_id": name, "session_timeout_ms": 6000, "heartbeat_interval_ms": 100}
+    settings = {"group_id": name, "session_timeout_ms": 30_000, "heartbeat_interval_ms": 100}
     producer = transactional(shared_broker, name)
     with consumer_of(shared_broker, **settings) as zombie:
         zombie.subscribe([name])
@@ -195,11 +195,13 @@ def test_transaction_outlives_a_killed_broker(broker_factory, name):
                     raise
     with suppress(KafkaException):
         producer.flush(LIMIT_S)
-    with consumer_of(broker, isolation_level="read_committed") as consumer:
+    transactional(broker, name)  # ends what may be open
+    with consumer_of(broker, isolation_level="read_committed", enable_partition_eof=True) as consumer:
         consumer.assign([TopicPartition(name, 0, 0)])
         values = []
-        while (message := consumer.poll(1.0)) is not None:
+        while (message := consumer.poll(LIMIT_S)).error() is None:
             values.append(message.value().decode())
+        assert message.error().code() == KafkaError._PARTITION_EOF
     pairs = [values[at : at + 2] for at in range(0, len(values), 2)]
     assert all(pair[0][:1] == pair[1][:1] and pair[0][-1] + pair[1][-1] == "ab" for pair in pairs)
     assert {pair[0][0] for pair in pairs} >= {"0", "2", "4"}
