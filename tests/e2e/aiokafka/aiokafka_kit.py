@@ -72,7 +72,7 @@ class AiokafkaMember(Member, ConsumerRebalanceListener):
         self.assigned = frozenset()
 
     async def _consume(self) -> None:
-        settings = {"group_id": self.group, "heartbeat_interval_ms": 100, "session_timeout_ms": 6000}
+        settings = {"group_id": self.group, "heartbeat_interval_ms": 100, "session_timeout_ms": 30_000}
         async with consumer_of(self.broker, **(settings | self.settings)) as consumer:
             consumer.subscribe([self.topic], listener=self)
             while not self.stopping.is_set():

@@ -108,11 +108,11 @@ async def test_offsets_are_found_by_time(shared_broker, name):
 async def test_waiting_consumer_gets_a_record_as_soon_as_it_is_there(shared_broker, name):
     await create(shared_broker, name)
     async with (
-        consumer_of(shared_broker, fetch_max_wait_ms=25_000) as consumer,
+        consumer_of(shared_broker, fetch_max_wait_ms=100_000, request_timeout_ms=110_000) as consumer,
         producer_of(shared_broker) as producer,
     ):
         consumer.assign([TopicPartition(name, 0)])
         waiting = asyncio.create_task(consumer.getone())
         await asyncio.sleep(0.1)  # the fetch is parked by now; if it is not yet, the test is merely easier
         await producer.send_and_wait(name, b"now")
-        assert (await asyncio.wait_for(waiting, 10)).value == b"now"
+        assert (await asyncio.wait_for(waiting, 60)).value == b"now"

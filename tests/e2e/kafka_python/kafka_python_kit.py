@@ -85,7 +85,7 @@ class KafkaPythonMember(Member, ConsumerRebalanceListener):
         pass
 
     def consume(self) -> None:
-        settings = {"group_id": self.group, "heartbeat_interval_ms": 100, "session_timeout_ms": 6000}
+        settings = {"group_id": self.group, "heartbeat_interval_ms": 100, "session_timeout_ms": 30_000}
         with consumer_of(self.broker, **(settings | self.settings)) as consumer:
             consumer.subscribe([self.topic], listener=self)
             seen_by(consumer, self.topic)

@@ -117,7 +117,7 @@ def test_broker_configs_are_described(admin):
 
 def test_cluster_features_log_dirs_and_resources_are_described(admin, shared_broker, name):
     with producer_of(shared_broker) as producer:
-        producer.send(name, b"x" * 1000).get(10)
+        producer.send(name, b"x" * 1000).get(60)
     cluster = admin.describe_cluster()
     assert [broker["broker_id"] for broker in cluster["brokers"]] == [1]
     assert len(cluster["cluster_id"]) == 22
@@ -134,7 +134,7 @@ def test_cluster_features_log_dirs_and_resources_are_described(admin, shared_bro
 def test_offsets_of_partitions_are_listed_by_kind_and_time(admin, shared_broker, name):
     with producer_of(shared_broker) as producer:
         for timestamp in (1000, 3000, 2000):
-            producer.send(name, b"x", timestamp_ms=timestamp).get(10)
+            producer.send(name, b"x", timestamp_ms=timestamp).get(60)
     partition = TopicPartition(name, 0)
     for asked, expected in [
         (OffsetSpec.EARLIEST, (0, -1)),
@@ -150,7 +150,7 @@ def test_offsets_of_partitions_are_listed_by_kind_and_time(admin, shared_broker,
 def test_records_are_deleted_up_to_an_offset(admin, shared_broker, name):
     with producer_of(shared_broker) as producer:
         for number in range(10):
-            producer.send(name, b"%d" % number).get(10)
+            producer.send(name, b"%d" % number).get(60)
     partition = TopicPartition(name, 0)
     assert admin.delete_records({partition: 4})[partition]["low_watermark"] == 4
     with pytest.raises(OffsetOutOfRangeError):
@@ -189,7 +189,7 @@ def test_offsets_of_an_idle_group_are_altered_reset_and_deleted(admin, shared_br
     create(shared_broker, name, 2)
     with producer_of(shared_broker) as producer:
         for number in range(10):
-            producer.send(name, b"x", partition=0, timestamp_ms=1000 * number).get(10)
+            producer.send(name, b"x", partition=0, timestamp_ms=1000 * number).get(60)
     first, second = TopicPartition(name, 0), TopicPartition(name, 1)
     wanted = {first: OffsetAndMetadata(3, "note", -1), second: OffsetAndMetadata(0, "", -1)}
     assert set(admin.alter_group_offsets(name, wanted).values()) == {NoError}

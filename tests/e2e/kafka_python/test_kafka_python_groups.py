@@ -33,7 +33,7 @@ def test_group_of_three_rebalances_when_one_leaves_and_one_joins(shared_broker, 
 
         def send(partition: int, values: list[bytes]) -> None:
             for sent in [producer.send(name, value, partition=partition) for value in values]:
-                sent.get(10)
+                sent.get(60)
 
         play_group(
             lambda: KafkaPythonMember(shared_broker, name, name, partition_assignment_strategy=[assignor]),
@@ -91,7 +91,7 @@ def test_static_member_that_returns_in_time_keeps_its_share_without_a_rebalance(
 SILENT = """
 import sys, kafka
 consumer = kafka.KafkaConsumer("{name}", group_id="{name}", bootstrap_servers="{servers}",
-                               session_timeout_ms=1500, heartbeat_interval_ms=100)
+                               session_timeout_ms=3000, heartbeat_interval_ms=100)
 while "{name}" not in consumer.topics():
     pass
 while not consumer.assignment():
@@ -132,7 +132,7 @@ def test_commit_with_metadata_is_read_back_and_an_unknown_one_is_none(shared_bro
 def test_group_goes_on_where_it_committed(shared_broker, name):
     with producer_of(shared_broker) as producer:
         for number in range(10):
-            producer.send(name, b"%d" % number, partition=0).get(10)
+            producer.send(name, b"%d" % number, partition=0).get(60)
     for expected in (range(4), range(4, 8), range(8, 10)):
         with consumer_of(shared_broker, group_id=name, max_poll_records=len(expected)) as consumer:
             consumer.subscribe([name])
@@ -152,6 +152,6 @@ def test_group_on_three_brokers_finds_its_coordinator_and_its_leaders(trio, name
 
         def send(partition: int, values: list[bytes]) -> None:
             for sent in [producer.send(name, value, partition=partition) for value in values]:
-                sent.get(10)
+                sent.get(60)
 
         play_group(lambda: KafkaPythonMember(trio, name, name), send, lambda: committed_offsets(trio, name, name))

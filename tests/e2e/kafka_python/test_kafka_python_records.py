@@ -19,7 +19,7 @@ def test_records_of_every_shape_come_back_as_sent(shared_broker, name, codec):
         sent = [
             producer.send(name, value, key, headers, 0, 1000 + i) for i, (key, value, headers) in enumerate(SENDABLE)
         ]
-        offsets = [future.get(10).offset for future in sent]
+        offsets = [future.get(60).offset for future in sent]
     assert offsets == list(range(len(SENDABLE)))
     with consumer_of(shared_broker) as consumer:
         consumer.assign([TopicPartition(name, 0)])
@@ -36,7 +36,7 @@ def test_records_of_every_acknowledgement_level_arrive_in_order(shared_broker, n
     with producer_of(shared_broker, **settings) as producer:
         for value in values:
             producer.send(name, value)
-        producer.flush(10)
+        producer.flush(60)
     with consumer_of(shared_broker) as consumer:
         consumer.assign([TopicPartition(name, 0)])
         assert [record.value for record in read(consumer, 200)] == values
@@ -47,11 +47,11 @@ def test_record_of_900_kilobytes_comes_back_and_a_larger_one_is_refused(shared_b
     compression = None if codec == "none" else codec
     settings = {"compression_type": compression, "max_request_size": 10_000_000, "enable_idempotence": False}
     with producer_of(shared_broker, **settings) as producer:
-        producer.send(name, BIG_VALUE).get(20)
+        producer.send(name, BIG_VALUE).get(60)
         if codec == "none":
             with pytest.raises(MessageSizeTooLargeError):
-                producer.send(name, BIG_VALUE * 2).get(20)
-        producer.send(name, b"after").get(20)
+                producer.send(name, BIG_VALUE * 2).get(60)
+        producer.send(name, b"after").get(60)
     with consumer_of(shared_broker) as consumer:
         consumer.assign([TopicPartition(name, 0)])
         assert [record.value for record in read(consumer, 2)] == [BIG_VALUE, b"after"]
@@ -62,7 +62,7 @@ def test_consumer_with_small_fetches_still_gets_every_record(shared_broker, name
     with producer_of(shared_broker, batch_size=2000) as producer:
         for number in range(60):
             producer.send(name, b"%d" % number + b"x" * 5000, partition=number % 3)
-        producer.flush(10)
+        producer.flush(60)
     with consumer_of(shared_broker, max_partition_fetch_bytes=1, fetch_max_bytes=1, max_poll_records=1) as consumer:
         consumer.assign([TopicPartition(name, partition) for partition in range(3)])
         numbers = sorted(int(record.value.rstrip(b"x")) for record in read(consumer, 60))
@@ -72,7 +72,7 @@ def test_consumer_with_small_fetches_still_gets_every_record(shared_broker, name
 def test_consumer_seeks_to_any_offset_the_beginning_and_the_end(shared_broker, name):
     with producer_of(shared_broker) as producer:
         for number in range(50):
-            producer.send(name, b"%d" % number).get(10)  # a batch each
+            producer.send(name, b"%d" % number).get(60)  # a batch each
     partition = TopicPartition(name, 0)
     with consumer_of(shared_broker) as consumer:
         consumer.assign([partition])
@@ -94,7 +94,7 @@ def test_consumer_seeks_to_any_offset_the_beginning_and_the_end(shared_broker, n
 def test_offsets_are_found_by_time(shared_broker, name):
     with producer_of(shared_broker) as producer:
         for number in range(20):
-            producer.send(name, b"%d" % number, timestamp_ms=1_700_000_000_000 + 1000 * number).get(10)
+            producer.send(name, b"%d" % number, timestamp_ms=1_700_000_000_000 + 1000 * number).get(60)
     partition = TopicPartition(name, 0)
     with consumer_of(shared_broker) as consumer:
         for asked, expected in [(0, 0), (1_700_000_004_500, 5), (1_700_000_019_000, 19)]:
@@ -106,7 +106,7 @@ def test_offsets_are_found_by_time(shared_broker, name):
 def test_records_appended_by_the_broker_s_clock_bear_its_time(shared_broker, name):
     create(shared_broker, name, **{"message.timestamp.type": "LogAppendTime"})
     with producer_of(shared_broker, compression_type="gzip") as producer:
-        stamped = producer.send(name, b"old", timestamp_ms=1).get(10)
+        stamped = producer.send(name, b"old", timestamp_ms=1).get(60)
     assert stamped.timestamp > 1_700_000_000_000
     with consumer_of(shared_broker) as consumer:
         consumer.assign([TopicPartition(name, 0)])

@@ -25,7 +25,7 @@ def test_group_goes_on_after_kill_9_exactly_where_it_was(broker_factory):
     broker = broker_factory(config={"group.initial.rebalance.delay.ms": 0})
     with producer_of(broker) as producer:
         for number in range(20):
-            producer.send("t", b"%d" % number).get(10)
+            producer.send("t", b"%d" % number).get(60)
     with consumer_of(broker, group_id="g", max_poll_records=12, group_instance_id="i") as consumer:
         consumer.subscribe(["t"])
         seen_by(consumer, "t")
@@ -54,7 +54,7 @@ def test_idempotent_producer_writes_each_record_once_through_kill_9(broker_facto
             number = 0
             while not stopping.is_set():
                 sent = [(number + i, producer.send("t", b"%d" % (number + i))) for i in range(20)]
-                acknowledged.extend((each, future.get(25).offset) for each, future in sent)
+                acknowledged.extend((each, future.get(60).offset) for each, future in sent)
                 number += 20
 
     thread = threading.Thread(target=produce, daemon=True)
@@ -65,7 +65,7 @@ def test_idempotent_producer_writes_each_record_once_through_kill_9(broker_facto
         broker.kill()
         broker.start()
     stopping.set()
-    thread.join(40)
+    thread.join(120)
     assert not thread.is_alive()
     with consumer_of(broker) as consumer:
         partition = TopicPartition("t", 0)

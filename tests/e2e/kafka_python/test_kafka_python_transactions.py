@@ -102,7 +102,7 @@ def test_producer_that_was_replaced_is_fenced(shared_broker, name):
 
 def test_consumer_that_was_replaced_cannot_send_offsets(shared_broker, name):
     create(shared_broker, name)
-    settings = {"group_id": name, "session_timeout_ms": 6000, "heartbeat_interval_ms": 100}
+    settings = {"group_id": name, "session_timeout_ms": 30_000, "heartbeat_interval_ms": 100}
     with (
         consumer_of(shared_broker, **settings) as consumer,
         producer_of(shared_broker, transactional_id=name) as producer,
