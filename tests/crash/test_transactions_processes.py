@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaExcepti
 from confluent_kafka.admin import AdminClient, NewTopic
 
 PARTITIONS = 3
-LIMIT_S = 30
+LIMIT_S = 120
 PROMPT = {
     "reconnect.backoff.ms": 20,
     "reconnect.backoff.max.ms": 200,

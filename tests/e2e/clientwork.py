@@ -16,7 +16,7 @@ from typing import Any
 from momus import Broker
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-LIMIT_S = 30
+LIMIT_S = 120
 BIG_VALUE = bytes(range(256)) * 3600  # 921,600 bytes, under Kafka's default limit of 1,048,588
 
 # key, value, headers

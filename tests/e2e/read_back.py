@@ -12,7 +12,7 @@ def read_back(address: str, topic: str, count: int) -> tuple[list[bytes], int]:
     consumer.assign([TopicPartition(topic, 0, 0)])
     values: list[bytes] = []
     while len(values) < count:
-        values += [message.value() for message in consumer.consume(1000, LIMIT_S) if not message.error()]
+        values += [message.value() for message in consumer.consume(1000, 1.0) if not message.error()]
     _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), LIMIT_S)
     consumer.close()
     return values, end

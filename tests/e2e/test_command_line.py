@@ -73,7 +73,7 @@ def test_group_shows_what_it_committed_and_its_lag(broker, ask):
     config = broker.client_config("kafka-python")
     producer = KafkaProducer(**config)
     for n in range(5):
-        producer.send("orders", b"%d" % n).get(10)
+        producer.send("orders", b"%d" % n).get(60)
     producer.close()
     consumer = KafkaConsumer(**config, group_id="billing", enable_auto_commit=False)
     consumer.assign([TopicPartition("orders", 0)])
@@ -205,7 +205,7 @@ def test_repair_gives_up_what_is_damaged_and_only_then_the_broker_serves_it(brok
     config = broker.client_config("kafka-python")
     producer = KafkaProducer(**config)
     for n in range(3):
-        producer.send("t", b"%d" % n).get(10)
+        producer.send("t", b"%d" % n).get(60)
     producer.close()
     repair = ("repair", "-d", str(tmp_path), "t-0")
     assert "stop it first" in momus(*repair).stderr

@@ -33,7 +33,7 @@ class Socket:
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=30)
+        self.socket = socket.create_connection((host, int(port)), timeout=120)
 
     def __enter__(self) -> Socket:
         return self

@@ -13,7 +13,7 @@ from kafka import KafkaConsumer, KafkaProducer
 def agent():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as agent:
         agent.bind(("127.0.0.1", 0))
-        agent.settimeout(5)
+        agent.settimeout(60)
         yield agent
 
 
@@ -37,7 +37,7 @@ def test_requests_and_sizes_arrive_at_the_agent_last_of_all_when_the_broker_stop
     config = broker.client_config("kafka-python")
     producer = KafkaProducer(**config)
     for _ in range(3):
-        producer.send("t", b"x").get(10)
+        producer.send("t", b"x").get(60)
     producer.close()
     consumer = KafkaConsumer("t", **config, group_id="g", auto_offset_reset="earliest", enable_auto_commit=False)
     while not consumer.poll(timeout_ms=100):
@@ -58,9 +58,9 @@ def test_broker_whose_agent_is_gone_serves_all_the_same(agent, broker_factory):
     agent.close()
     broker = broker_factory(statsd=address)
     producer = KafkaProducer(**broker.client_config("kafka-python"))
-    assert producer.send("t", b"x").get(10).offset == 0
+    assert producer.send("t", b"x").get(60).offset == 0
     time.sleep(2.5)  # a few intervals
-    assert producer.send("t", b"x").get(10).offset == 1
+    assert producer.send("t", b"x").get(60).offset == 1
     producer.close()
     assert broker.stop() == 0
     assert "Traceback" not in broker.log

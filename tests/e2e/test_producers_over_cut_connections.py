@@ -42,7 +42,7 @@ def call(address: str, request: object, version: int):
     host, port = address.rsplit(":", 1)
     key = type(request).API_KEY
     body = encode_request_header(key, version, 1, "raw") + codec(type(request), version).encode(request)
-    with socket.create_connection((host, int(port)), timeout=30) as sock:
+    with socket.create_connection((host, int(port)), timeout=120) as sock:
         sock.sendall(len(body).to_bytes(4, "big") + body)
         answer = receive(sock, int.from_bytes(receive(sock, 4), "big"))
     from protocol.api import response_class
@@ -68,11 +68,11 @@ def read_all(address: str, topic: str) -> list[bytes]:
 
 def produce(producer: RawProducer, address: tuple[str, int]) -> None:
     """Over one connection: send what may be sent, take what is answered, until all is done or the line is cut."""
-    with socket.create_connection(address, timeout=30) as sock:
+    with socket.create_connection(address, timeout=120) as sock:
         received = b""
         while not producer.done:
             sock.sendall(producer.take())
-            select.select([sock], [], [], 30)
+            select.select([sock], [], [], 120)
             more = sock.recv(1 << 16)
             if not more:
                 raise ConnectionError("the connection was cut")

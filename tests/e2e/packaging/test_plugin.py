@@ -44,7 +44,7 @@ def test_without_the_fixture():
 
 def run_pytest(folder, *arguments):
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:asyncio", "-q", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=500)
 
 
 def test_plugin_gives_each_test_a_fresh_broker_with_the_projects_settings(tmp_path):

@@ -40,7 +40,7 @@ print("served")
 
 def run(*command: str, env: dict[str, str] | None = None, cwd: Path | None = None) -> str:
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
-    done = subprocess.run(command, capture_output=True, text=True, env=clean | (env or {}), cwd=cwd, timeout=170)
+    done = subprocess.run(command, capture_output=True, text=True, env=clean | (env or {}), cwd=cwd, timeout=500)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
     return done.stdout
 
