@@ -37,13 +37,13 @@ def apache_kafka(libs: str, directory: Path) -> Iterator[str]:
     properties.write_text(PROPERTIES.format(port=port, controller=free_port(), logs=directory / "logs"))
     java = ["java", "-Xmx256m", "-cp", libs]
     tool = ["kafka.tools.StorageTool", "format", "-t", "momusmomusmomusmomusAA", "-c", str(properties)]
-    subprocess.run([*java, *tool], check=True, capture_output=True, timeout=60)
+    subprocess.run([*java, *tool], check=True, capture_output=True, timeout=300)
     with open(directory / "broker.log", "wb") as log:
         process = subprocess.Popen([*java, "kafka.Kafka", str(properties)], stdout=log, stderr=log)
         try:
             yield f"127.0.0.1:{port}"
             process.terminate()
-            process.wait(60)
+            process.wait(120)
         finally:
             process.kill()
             process.wait()

@@ -26,7 +26,7 @@ def compiled(libs: str, *names: str) -> str:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "complete").exists():
             command = ["javac", "-nowarn", "-d", str(folder), "-cp", libs, *map(str, sources)]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=500)
             assert done.returncode == 0, done.stderr
             (folder / "complete").touch()
     return f"{folder}:{libs}"
@@ -75,7 +75,7 @@ class Toolbox:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.close()
-        self.process.wait(20)
+        self.process.wait(60)
         self.process.stdout.close()
 
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.xdist_group("java")
 
 def failures_of_all_checks(classes: str, one: str, three: str) -> list[str]:
     command = [*JVM, "-cp", classes, "Checks", one, three]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=150)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("PASS ") + done.stdout.count("FAIL ") > 30
     return [each for each in re.split(r"^(?=PASS |FAIL )", done.stdout, flags=re.MULTILINE) if each.startswith("FAIL")]

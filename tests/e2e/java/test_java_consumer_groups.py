@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 
 import pytest
+from clientwork import until
 from conftest import JVM, compiled
 
 from momus import Broker
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.xdist_group("java")
 
 MEMBERS, PARTITIONS = 5, 60
 GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
-PROMPT_GROUPS = {"group.consumer.heartbeat.interval.ms": 100, "group.consumer.session.timeout.ms": 6_000}
+PROMPT_GROUPS = {"group.consumer.heartbeat.interval.ms": 100}
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +39,10 @@ def test_five_java_members_over_sixty_partitions_restart_one_by_one(prompt_broke
         assert code == 0, printed
         return printed
 
+    def group_state() -> tuple[str, str]:
+        (state,) = rows(tool("--describe", "--group", name, "--state", "--verbose"))
+        return state["STATE"], state["#MEMBERS"]
+
     toolbox.run(
         "org.apache.kafka.tools.TopicCommand",
         *("--bootstrap-server", prompt_broker.bootstrap_servers),
@@ -50,16 +55,15 @@ def test_five_java_members_over_sixty_partitions_restart_one_by_one(prompt_broke
             assert java.stdout is not None
             assert java.stderr is not None
             assert java.stdout.readline() == b"shared\n", java.stderr.read().decode()
+            until(lambda: group_state() == ("Stable", str(MEMBERS)), "the last member has said so")
             members = rows(tool("--describe", "--group", name, "--members", "--verbose"))
             assert len(members) == MEMBERS
             assert sum(int(m["#PARTITIONS"]) for m in members) == PARTITIONS
             assert {m["CURRENT-EPOCH"] for m in members} == {m["TARGET-EPOCH"] for m in members}
-            (state,) = rows(tool("--describe", "--group", name, "--state", "--verbose"))
-            assert (state["STATE"], state["#MEMBERS"]) == ("Stable", str(MEMBERS))
             offsets = rows(tool("--describe", "--group", name, "--offsets"))
             assert sum(int(row["LAG"]) for row in offsets) == 0
             assert f"{name}" in tool("--list", "--type", "consumer", "--state", "stable")
         finally:
-            out, errors = java.communicate(b"\n", timeout=90)
+            out, errors = java.communicate(b"\n", timeout=300)
     count = MEMBERS * PARTITIONS
     assert out.decode().split() == f"records {count} seen {count} times {count}".split(), errors.decode()

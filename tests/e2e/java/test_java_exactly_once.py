@@ -26,7 +26,7 @@ def test_idempotent_producer_over_cut_connections_writes_each_record_once(copyin
         host, port = proxy.address
         proxy.target = serve(f"{host}:{port}", producer_state=state)
         command = [*JVM, "-cp", copying_classes, "Sequence", f"{host}:{port}", name, str(RECORDS)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=500)
         assert done.stdout.strip() == "ok", done.stdout + done.stderr
         cuts = proxy.cuts
         proxy.calm()

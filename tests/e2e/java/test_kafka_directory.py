@@ -20,12 +20,13 @@ from protocol.record_batch import build_batch
 pytestmark = pytest.mark.xdist_group("java")
 
 PARTITIONS = 3
+PATIENT = {"transaction.timeout.ms": 600_000}  # what is open at the end stays open
 
 
 def topic_is_made(admin: AdminClient) -> bool:
     try:
         config = {"retention.ms": "123456789"}
-        admin.create_topics([NewTopic("orders", PARTITIONS, 1, config=config)], request_timeout=5)["orders"].result()
+        admin.create_topics([NewTopic("orders", PARTITIONS, 1, config=config)], request_timeout=30)["orders"].result()
     except KafkaException as error:
         return "TOPIC_ALREADY_EXISTS" in str(error)
     return True
@@ -42,30 +43,30 @@ def is_committed(consumer: Consumer, offsets: list[TopicPartition]) -> bool:
 def fill(address: str) -> None:
     """What a small application leaves behind: a transaction is still open at the end."""
     admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
-    until(lambda: topic_is_made(admin), "Apache Kafka makes a topic", 60)
+    until(lambda: topic_is_made(admin), "Apache Kafka makes a topic")
     plain = Producer({"bootstrap.servers": address, "enable.idempotence": True, "log_level": 0})
     for n in range(30):
         plain.produce("orders", value=b"%d" % n, partition=n % PARTITIONS, headers=[("h", b"x")])
-    assert plain.flush(30) == 0
+    assert plain.flush(60) == 0
     consumer = Consumer({"bootstrap.servers": address, "group.id": "g", "enable.auto.commit": False, "log_level": 0})
     offsets = [TopicPartition("orders", p, 5 + p, metadata=f"m{p}") for p in range(PARTITIONS)]
-    until(lambda: is_committed(consumer, offsets), "Apache Kafka's coordinator takes offsets", 60)
+    until(lambda: is_committed(consumer, offsets), "Apache Kafka's coordinator takes offsets")
     consumer.close()
-    writer = Producer({"bootstrap.servers": address, "transactional.id": "tx", "log_level": 0})
+    writer = Producer({"bootstrap.servers": address, "transactional.id": "tx", "log_level": 0} | PATIENT)
     writer.init_transactions(60)
     for value, end in ((b"committed", writer.commit_transaction), (b"aborted", writer.abort_transaction)):
         writer.begin_transaction()
         writer.produce("orders", value, partition=0)
-        writer.flush(30)
-        end(30)
+        writer.flush(60)
+        end(60)
     writer.begin_transaction()
     writer.produce("orders", b"open", partition=1)
-    writer.flush(30)
+    writer.flush(60)
 
 
 def connect(address: str) -> Connection:
     host, _, port = address.rpartition(":")
-    return Connection(host, int(port), 30)
+    return Connection(host, int(port), 60)
 
 
 def producers(wire: Connection) -> list[list[tuple[int, ...]]]:
@@ -104,7 +105,7 @@ def read(address: str, isolation: str, partition: int) -> list[bytes]:
     consumer.assign([TopicPartition("orders", partition, 0)])
     values = []
     while True:
-        message = consumer.poll(20)
+        message = consumer.poll(60)
         assert message is not None
         if message.error() is not None:
             assert message.error().name() == "_PARTITION_EOF"
@@ -135,7 +136,7 @@ def test_directory_of_apache_kafka_is_served(kafka_libs, broker_factory, tmp_pat
     assert admin.describe_configs([resource])[resource].result()["retention.ms"].value == "123456789"
 
     consumer = Consumer({"bootstrap.servers": at, "group.id": "g", "log_level": 0})
-    found = consumer.committed([TopicPartition("orders", p) for p in range(PARTITIONS)], timeout=20)
+    found = consumer.committed([TopicPartition("orders", p) for p in range(PARTITIONS)], timeout=60)
     assert [(each.offset, each.metadata) for each in found] == [(5 + p, f"m{p}") for p in range(PARTITIONS)]
     consumer.close()
 
@@ -156,8 +157,8 @@ def test_directory_of_apache_kafka_is_served(kafka_libs, broker_factory, tmp_pat
     momus.close()
 
     successor = Producer({"bootstrap.servers": at, "transactional.id": "tx", "log_level": 0})
-    successor.init_transactions(30)  # ends what its predecessor had begun under Apache Kafka
+    successor.init_transactions(60)  # ends what its predecessor had begun under Apache Kafka
     successor.begin_transaction()
     successor.produce("orders", b"after", partition=1)
-    successor.commit_transaction(30)
+    successor.commit_transaction(60)
     assert read(at, "read_committed", 1) == [*numbers[1], b"after"]

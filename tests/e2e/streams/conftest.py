@@ -30,7 +30,7 @@ def word_count_classes(kafka_libs: str) -> str:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "complete").exists():
             command = ["javac", "-nowarn", "-d", str(folder), "-cp", kafka_libs, str(source)]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=500)
             assert done.returncode == 0, done.stderr
             (folder / "complete").touch()
     return f"{folder}:{kafka_libs}"
@@ -66,16 +66,16 @@ class Instance:
         """The application ends here, in good order."""
         assert self.process.stdin is not None
         self.process.stdin.close()
-        assert self.process.wait(60) == 0
+        assert self.process.wait(120) == 0
         self._end()
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait(20)
+        self.process.wait(60)
         self._end()
 
     def _end(self) -> None:
-        self._reader.join(20)
+        self._reader.join(60)
         assert self.process.stdout is not None
         self.process.stdout.close()
         if self.process.stdin is not None and not self.process.stdin.closed:
@@ -106,7 +106,7 @@ def tool(kafka_libs: str, broker: Broker) -> Callable[..., str]:
 
     def run(*arguments: str) -> str:
         command = [*JVM, "-cp", kafka_libs, TOOL, *arguments, "--bootstrap-server", broker.bootstrap_servers]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

@@ -19,7 +19,7 @@ WORDS = ("ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen", "ibis", "jay")
 
 @pytest.fixture
 def broker(broker_factory):
-    prompt = {"group.streams.heartbeat.interval.ms": 300, "group.streams.session.timeout.ms": 6000}
+    prompt = {"group.streams.heartbeat.interval.ms": 300, "group.streams.session.timeout.ms": 12_000}
     return broker_factory(config=prompt)
 
 
@@ -30,7 +30,7 @@ class Text:
         admin = AdminClient({"bootstrap.servers": servers})
         topics = [NewTopic(name, PARTITIONS, 1) for name in (lines, counts)]
         for future in admin.create_topics(topics).values():
-            future.result(20)
+            future.result(60)
         self.lines = lines
         self.expected: Counter[str] = Counter()
         self.seen: defaultdict[str, list[int]] = defaultdict(list)  # the steps of each count, in order
@@ -52,7 +52,7 @@ class Text:
             self.expected.update(words)
             self._producer.produce(self.lines, " ".join(words), str(number), partition=number % PARTITIONS)
         self._written += lines
-        assert self._producer.flush(20) == 0
+        assert self._producer.flush(60) == 0
 
     def read(self) -> None:
         for message in self._consumer.consume(500, 0.2):

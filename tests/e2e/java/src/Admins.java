@@ -55,7 +55,7 @@ final class Admins {
 
     private static void put(Map<String, Checks.Check> checks, String name, Work work) {
         checks.put(name, (cluster, topic) -> {
-            try (Admin admin = Admin.create(cluster.with("default.api.timeout.ms", 20_000, "request.timeout.ms", 10_000))) {
+            try (Admin admin = Admin.create(cluster.with("default.api.timeout.ms", 120_000, "request.timeout.ms", 60_000))) {
                 work.run(admin, cluster, topic);
             }
         });

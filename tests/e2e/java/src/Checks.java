@@ -89,9 +89,9 @@ public final class Checks {
 
     /** Waits until something holds; clients decide for themselves when they act. */
     static void until(Callable<Boolean> holds, String why) throws Exception {
-        long end = System.nanoTime() + 30_000_000_000L;
+        long end = System.nanoTime() + 120_000_000_000L;
         while (!holds.call()) {
-            that(System.nanoTime() < end, "waited 30 s in vain: " + why);
+            that(System.nanoTime() < end, "waited 120 s in vain: " + why);
             Thread.sleep(20);
         }
     }

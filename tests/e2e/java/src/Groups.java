@@ -72,7 +72,7 @@ final class Groups {
             System.arraycopy(settings, 0, all, 6, settings.length);
             all[0] = "group.id"; all[1] = name;
             all[2] = "heartbeat.interval.ms"; all[3] = 100;
-            all[4] = "session.timeout.ms"; all[5] = 6000;
+            all[4] = "session.timeout.ms"; all[5] = 30_000;
             try (var consumer = Records.consumer(cluster, all)) {
                 consumer.subscribe(List.of(name), this);
                 while (!stopping) {
@@ -102,7 +102,7 @@ final class Groups {
 
         void leave() throws Exception {
             stopping = true;
-            Checks.that(ended.await(30, TimeUnit.SECONDS), "the member ends");
+            Checks.that(ended.await(120, TimeUnit.SECONDS), "the member ends");
             if (failure.get() != null) {
                 throw new AssertionError(failure.get());
             }

@@ -68,8 +68,8 @@ final class Records {
     }
 
     static KafkaProducer<byte[], byte[]> producer(Checks.Cluster cluster, Object... settings) {
-        Properties properties = cluster.with("max.block.ms", 20_000, "delivery.timeout.ms", 20_000, "linger.ms", 0,
-            "request.timeout.ms", 10_000);
+        Properties properties = cluster.with("max.block.ms", 120_000, "delivery.timeout.ms", 120_000, "linger.ms", 0,
+            "request.timeout.ms", 60_000);
         properties.putAll(cluster.with(settings));
         return new KafkaProducer<>(properties, new ByteArraySerializer(), new ByteArraySerializer());
     }

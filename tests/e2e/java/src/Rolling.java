@@ -20,7 +20,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
 
 /** Members of the consumer protocol share a topic and start again one by one; every record is seen once. */
 final class Rolling {
-    private static final long LIMIT_MS = 60_000;
+    private static final long LIMIT_MS = 120_000;
 
     static final class Member extends Thread {
         final String kind, topic;

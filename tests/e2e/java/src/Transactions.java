@@ -131,7 +131,7 @@ final class Transactions {
             ? new Object[] {"group.id", group, "group.protocol", protocol, "isolation.level", "read_committed",
                 "max.poll.records", 20}
             : new Object[] {"group.id", group, "isolation.level", "read_committed", "max.poll.records", 20,
-                "heartbeat.interval.ms", 100, "session.timeout.ms", 6000};
+                "heartbeat.interval.ms", 100, "session.timeout.ms", 30_000};
     }
 
     /** Every third transaction is aborted and done again. */
@@ -248,7 +248,7 @@ final class Transactions {
 
     private static void doubled(Checks.Cluster cluster, String name) throws Exception {
         Records.create(cluster, name, 1, Map.of());
-        Object[] settings = {"group.id", name, "group.instance.id", "only", "session.timeout.ms", 6000};
+        Object[] settings = {"group.id", name, "group.instance.id", "only", "session.timeout.ms", 30_000};
         try (var consumer = Records.consumer(cluster, settings); var other = Records.consumer(cluster, settings)) {
             ConsumerGroupMetadata zombie = joined(consumer, name);
             joined(other, name);
@@ -336,7 +336,7 @@ final class Transactions {
 
     /** A producer whose transaction took so long that the broker aborted it. */
     private static KafkaProducer<byte[], byte[]> late(Checks.Cluster cluster, String name) throws Exception {
-        var made = producer(cluster, name, "transaction.timeout.ms", 500);
+        var made = producer(cluster, name, "transaction.timeout.ms", 2000);
         made.beginTransaction();
         send(made, name, "too late");
         made.flush();
