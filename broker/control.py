@@ -37,8 +37,8 @@ HEAD_BYTES: Final = 8192
 BODY_BYTES: Final = 65_536
 MOST_CONNECTIONS: Final = 32
 REQUEST_LIMIT_S: Final = 10.0  # for a request to arrive
-LINGER_S: Final = 1.0  # for the rest of a request that was refused
-SETTLE_LIMIT_S: Final = 5.0  # for what a moved clock made due
+LINGER_S: Final = 5.0  # for the rest of a request that was refused
+SETTLE_LIMIT_S: Final = 25.0  # for what a moved clock made due: clients wait 30 s for an answer
 LAST_MS: Final = 253_402_300_799_999  # the end of the year 9999
 REASONS: Final = {
     200: "OK",
