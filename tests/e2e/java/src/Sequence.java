@@ -18,7 +18,8 @@ public final class Sequence {
         Properties settings = new Properties();
         settings.putAll(Map.of("bootstrap.servers", told[0], "enable.idempotence", true, "acks", "all",
             "max.in.flight.requests.per.connection", 5, "linger.ms", 1, "batch.size", 5000,
-            "reconnect.backoff.ms", 1, "reconnect.backoff.max.ms", 20, "retry.backoff.ms", 5));
+            "reconnect.backoff.ms", 1, "reconnect.backoff.max.ms", 20, "retry.backoff.ms", 5,
+            "delivery.timeout.ms", 300_000));
         AtomicReference<Exception> failed = new AtomicReference<>();
         try (var producer = new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer())) {
             for (int i = 0; i < count; i++) {
