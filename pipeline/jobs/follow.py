@@ -31,6 +31,7 @@ from pipeline.streams import add_stream_arguments, run_until_done, stream_of, tr
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 Tables: TypeAlias = "dict[str, DataFrame]"
 STATE: Final = "_state"
@@ -94,8 +95,13 @@ def follow(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, Vi
             raise PipelineError(_brief(error)) from None
 
     writer = _union(streams).writeStream.foreachBatch(step).option("checkpointLocation", f"{output}/{CHECKPOINT}")
+
+    def start() -> StreamingQuery:
+        failed.clear()  # what has passed is not what the next one fails for
+        return trigger(writer, args.every).start()
+
     try:
-        run_until_done([trigger(writer, args.every).start])
+        run_until_done([start])
     except PipelineError:
         if failed:
             raise PipelineError(f"the stream has ended: {_brief(failed[-1])}") from failed[-1]
