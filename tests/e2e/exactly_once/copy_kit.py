@@ -9,7 +9,7 @@ import random
 IDLE, BEGUN, OFFSETS, ENDING, REFUSED = b".", b"b", b"o", b"e", b"x"
 FENCED = 3  # the exit code of a process that has to be started anew: its producer is of no use any more
 BATCH = 100
-LIMIT_S = 10
+LIMIT_S = 30
 
 
 def arguments() -> argparse.Namespace:

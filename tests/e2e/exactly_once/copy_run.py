@@ -32,7 +32,7 @@ from momus import Broker
 HERE = Path(__file__).parent
 WORKERS = 3
 TRICKLE = 2 * PARTITIONS  # records at a time, until the next victim has come back and is at work
-STALLED_S = 90  # without a record more
+STALLED_S = 240  # without a record more
 SPARED_S = 300  # without a death more
 PROMPT = {
     "group.initial.rebalance.delay.ms": 0,
