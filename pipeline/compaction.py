@@ -24,6 +24,17 @@ if TYPE_CHECKING:
 
     Tables = dict[str, DataFrame]
 
+_PLACED: Final = (
+    "log", "topic", "partition", "segment", "offset", "timestamp", "batch_base_offset", "batch_size", "record_size",
+    "producer_id", "transactional", "control",
+)  # fmt: skip
+_KEYED: Final = (*_PLACED, "kind", "tombstone", "key_version", "key_json")
+# What is looked at of each view.
+COLUMNS: Final = {
+    "raw": (*_PLACED, "key", "value"),
+    "offsets": (*_KEYED, "group", "commit_topic", "commit_partition"),
+    "transactions": (*_KEYED, "transactional_id"),
+}
 PLACE: Final = ("log", "topic", "partition", "segment")
 BATCH: Final = (*PLACE, "batch_base_offset", "batch_size")
 STAYS: Final = ("live", "tombstone", "marker")
@@ -39,11 +50,7 @@ def keyed(rows: DataFrame, *others: str) -> DataFrame:
         commit = F.struct("group", "commit_topic", "commit_partition")
         key = F.when(F.col("kind").isNotNull(), F.to_json(F.struct("key_version", "key_json", commit.alias("commit"))))
         key, tombstone = key.cast("binary"), F.col("tombstone")
-    return rows.select(
-        "log", "topic", "partition", "segment", "offset", "timestamp", "batch_base_offset", "batch_size",
-        "record_size", "producer_id", "transactional", "control", key.alias("_key"), tombstone.alias("_tombstone"),
-        *others,
-    )  # fmt: skip
+    return rows.select(*_PLACED, key.alias("_key"), tombstone.alias("_tombstone"), *others)
 
 
 def fates(rows: DataFrame, *scope: str) -> DataFrame:

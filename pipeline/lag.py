@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from pipeline.commits import DECIDING
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
@@ -26,6 +28,9 @@ OFFSET: Final = "kafka_consumergroup_current_offset"
 END: Final = "kafka_topic_partition_current_offset"
 LAG: Final = "kafka_consumergroup_lag"
 LABELS: Final = ("consumergroup", "topic", "partition")
+# Columns that are looked at: of the view `offsets`, to know what counts, and of the view `raw`.
+COMMITS: Final = (*DECIDING, "commit_offset")
+RECORDS: Final = ("topic", "partition", "offset", "timestamp")
 
 
 class Slots:

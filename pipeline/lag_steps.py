@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MICRO: Final = timedelta(microseconds=1)
 COMMITTED: Final = ("group", "topic", "partition", "commit_offset", "removed", "effective_at", "log_offset")
-END_COLUMNS: Final = ("topic", "partition", "offset", "timestamp")
 
 
 class Moments(NamedTuple):
@@ -54,14 +53,14 @@ def known(rows: Tables, state: Tables) -> Tables:
     read = rows["offsets"]
     committed = read.unionByName(state["open"]) if state else read
     changes = commits.effective(committed).select(*COMMITTED)
-    records = rows["raw"].select(*END_COLUMNS)
+    records = rows["raw"].select(*lags.RECORDS)
     if state:
         changes = changes.unionByName(state["changes"])
         key = ["topic", "partition"]
         begun = records.groupBy(*key).agg(F.min("offset").alias("_first"))
         known_ends = state["records"].groupBy(*key).agg(F.max("offset").alias("_last"))
         anew = begun.join(known_ends, key).where(F.col("_first") <= F.col("_last")).select(*key)
-        records = records.unionByName(state["records"].join(F.broadcast(anew), key, "left_anti").select(*END_COLUMNS))
+        records = records.unionByName(state["records"].join(F.broadcast(anew), key, "left_anti").select(*lags.RECORDS))
     return {"open": commits.undecided(committed), "changes": changes, "records": records}
 
 
@@ -90,6 +89,6 @@ def left(found: Tables, moments: Moments) -> Tables:
         found["records"]
         .groupBy("topic", "partition", moments.after(F.col("timestamp")).alias("timestamp"))
         .agg(F.max("offset").alias("offset"))
-        .select(*END_COLUMNS)
+        .select(*lags.RECORDS)
     )
     return {"open": found["open"], "changes": changes, "records": records}

@@ -59,7 +59,8 @@ class PiecesSource(MomusSource):
 
 
 def read(spark: SparkSession, settings: Settings, pieces: Iterable[Piece]) -> DataFrame:
-    """The records of some segments, with the columns of the settings' view."""
+    """The records of some segments, with the columns of the settings."""
     spark.dataSource.register(PiecesSource)
     options = {"path": settings.path, "records": settings.records, "topic": settings.topic}
+    options["columns"] = ",".join(settings.columns or ())
     return spark.read.format("momus-pieces").options(**options).option("pieces", json.dumps(list(pieces))).load()

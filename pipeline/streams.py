@@ -35,23 +35,25 @@ def add_stream_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def stream_of(
-    spark: SparkSession, path: str, records: str, topic: str | None = None, max_bytes: int | None = None
+    spark: SparkSession,
+    path: str,
+    records: str,
+    topic: str | None = None,
+    max_bytes: int | None = None,
+    columns: Sequence[str] | None = None,
 ) -> DataFrame:
-    """One view, new rows as they come, with the columns of pipeline/schema.py."""
-    schema = spark_schema(records)
+    """One view, new rows as they come, with the columns of pipeline/schema.py or only these of them, in its order."""
     if tables.is_archive(path):
         table = f"{path}/{records}"
         if tables.is_delta(table):
             tables.require_delta(spark, table)
-            return spark.readStream.format("delta").load(table).select(*schema.names)
-        read = spark.readStream.schema(spark_schema(records).add(tables.DAY, DateType()))
-        return read.parquet(table).select(*schema.names)
-    stream = spark.readStream.format("momus").option("path", path).option("records", records)
-    if topic is not None:
-        stream = stream.option("topic", topic)
-    if max_bytes is not None:
-        stream = stream.option("maxBytesPerTrigger", str(max_bytes))
-    return stream.load()
+            found = spark.readStream.format("delta").load(table)
+        else:
+            found = spark.readStream.schema(spark_schema(records).add(tables.DAY, DateType())).parquet(table)
+        return tables.narrowed(found, records, topic, columns)
+    options = {"path": path, "records": records, "topic": topic or "", "columns": ",".join(columns or ())}
+    options["maxBytesPerTrigger"] = str(max_bytes or "")
+    return spark.readStream.format("momus").options(**options).load()
 
 
 def trigger(writer: DataStreamWriter, every_s: float | None) -> DataStreamWriter:

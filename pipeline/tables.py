@@ -47,7 +47,7 @@ def raw(spark: SparkSession, path: str, topic: str = "*", columns: Sequence[str]
         for records in ("offsets", "transactions"):
             if fnmatchcase(TOPICS[records], topic):
                 place = [name for name in found.columns if name in PLACE_NAMES]
-                part = view(spark, path, records).select(*place)
+                part = view(spark, path, records, columns=place)
                 found = found.unionByName(part, allowMissingColumns=True)
     return found
 
@@ -60,11 +60,14 @@ def view(
     if not is_archive(path):
         options = {"path": path, "records": records, "topic": topic or "", "columns": ",".join(columns or ())}
         return spark.read.format("momus").options(**options).load()
-    names = chosen(records, columns).names
-    found = _table(spark, path, records)
+    return narrowed(_table(spark, path, records), records, topic, columns)
+
+
+def narrowed(found: DataFrame, records: str, topic: str | None, columns: Sequence[str] | None) -> DataFrame:
+    """Of an archive's table, the topics that match a glob, and the columns of `view`."""
     if topic not in (None, "*"):
         found = found.where(F.col("topic").rlike(f"^{translate(str(topic))}"))
-    return found.select(*names)
+    return found.select(*chosen(records, columns).names)
 
 
 def is_archive(path: str) -> bool:

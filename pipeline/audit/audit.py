@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
@@ -12,12 +12,26 @@ from pipeline.audit import commits as of_groups
 from pipeline.audit import endings, members, sequences
 from pipeline.audit import transactions as txns
 from pipeline.audit.findings import but_for, doubts, sure
-from pipeline.audit.places import absent, batches, below, coverage, lacking, logs, renewed, with_lost
+from pipeline.audit.places import BATCHES, absent, batches, below, coverage, lacking, logs, renewed, with_lost
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import DataFrame
+
+# What is looked at of each view.
+COLUMNS: Final = {
+    "raw": BATCHES,
+    "offsets": (
+        "log", "segment", "offset", "timestamp", "producer_id", "producer_epoch", "transactional", "control", "kind",
+        "tombstone", "group", "commit_topic", "commit_partition", "commit_offset", "commit_topic_id", "member_id",
+        "instance_id", "generation", "client_id", "commit_id", "commit_size", "key_json", "value_json",
+    ),
+    "transactions": (
+        "log", "segment", "offset", "timestamp", "kind", "transactional_id", "txn_producer_id",
+        "txn_producer_epoch", "txn_state", "txn_timeout_ms", "txn_partitions", "txn_start", "txn_update",
+    ),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,19 +28,6 @@ if TYPE_CHECKING:
 
     Tables = dict[str, DataFrame]
 
-RAW: Final = (
-    "log", "topic", "partition", "segment", "position", "batch_base_offset", "batch_last_offset", "batch_records",
-    "offset", "timestamp", "producer_id", "producer_epoch", "sequence", "transactional", "control", "coordinator_epoch",
-)  # fmt: skip
-OFFSETS: Final = (
-    "log", "segment", "offset", "timestamp", "producer_id", "producer_epoch", "transactional", "control", "kind",
-    "tombstone", "group", "commit_topic", "commit_partition", "commit_offset", "commit_topic_id", "member_id",
-    "instance_id", "generation", "client_id", "commit_id", "commit_size", "key_json", "value_json",
-)  # fmt: skip
-STATES: Final = (
-    "log", "segment", "offset", "timestamp", "kind", "tombstone", "transactional_id", "txn_producer_id",
-    "txn_producer_epoch", "txn_state", "txn_timeout_ms", "txn_partitions", "txn_start", "txn_update",
-)  # fmt: skip
 _PLACE: Final = ("kind", "log", "offset", "proof_log", "proof_offset")
 
 

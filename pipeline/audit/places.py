@@ -19,15 +19,20 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 SEQUENCES: Final = 2**31  # they wrap to 0
+# What `batches` looks at of the view `raw`.
+BATCHES: Final = (
+    "log", "topic", "partition", "segment", "batch_base_offset", "batch_last_offset", "batch_records", "offset",
+    "timestamp", "producer_id", "producer_epoch", "sequence", "transactional", "control",
+)  # fmt: skip
 
 
 def batches(raw: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """One row a record batch, however many of its records are left. `before`: see with_lost."""
     into = F.col("offset") - F.col("batch_base_offset")
     base = F.when(F.col("sequence") >= 0, F.pmod(F.col("sequence") - into, F.lit(SEQUENCES)))
-    same = ("topic", "partition", "position", "producer_id", "producer_epoch", "transactional", "control")
+    same = ("topic", "partition", "batch_records", "producer_id", "producer_epoch", "transactional", "control")
     made = raw.groupBy("log", "segment", "batch_base_offset", "batch_last_offset").agg(
-        *(F.first(name).alias(name) for name in (*same, "coordinator_epoch", "batch_records")),
+        *(F.first(name).alias(name) for name in same),
         F.min(base).alias("base_sequence"),
         F.max("timestamp").alias("timestamp"),
         F.count(F.lit(1)).alias("read_records"),

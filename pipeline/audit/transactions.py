@@ -96,7 +96,6 @@ def markers(found: DataFrame) -> DataFrame:
         "producer_id",
         "producer_epoch",
         "control",
-        "coordinator_epoch",
         "lost_before",
     )
 

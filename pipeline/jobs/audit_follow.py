@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from pipeline import tables
 from pipeline.audit import kept
+from pipeline.audit.audit import COLUMNS
 from pipeline.checkpoint import planned_position
 from pipeline.errors import PipelineError
 from pipeline.jobs.follow import CHECKPOINT, Folded, View, follow
@@ -27,11 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, Row, SparkSession
 
-VIEWS: Final = {
-    "raw": View("raw", columns=kept.RAW),
-    "offsets": View("offsets", columns=kept.OFFSETS),
-    "transactions": View("transactions", columns=kept.STATES),
-}
+VIEWS: Final = {view: View(view, columns) for view, columns in COLUMNS.items()}
 
 
 def run(spark: SparkSession, args: argparse.Namespace, say: Callable[[Row], None]) -> int:

@@ -43,7 +43,8 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
 
 def report(spark: SparkSession, path: str, topics: str | None = None) -> DataFrame:
     """The segments of the internal topics, or of those that match a glob."""
-    rows = [keyed(tables.view(spark, path, name, topics)) for name, keyed in views_of(topics).items()]
+    columns = compaction.COLUMNS
+    rows = [keyed(tables.view(spark, path, name, topics, columns[name])) for name, keyed in views_of(topics).items()]
     kept = reduce(lambda one, other: one.unionByName(other), rows)
     return compaction.segments(compaction.shares(compaction.parts(compaction.fates(kept))))
 

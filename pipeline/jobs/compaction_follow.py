@@ -74,7 +74,7 @@ def _follow_archive(spark: SparkSession, args: argparse.Namespace, views: Mappin
         found = compaction.summary(_keyed(views, rows), state or None, "log")
         return Folded(found, {}, {RESULT: compaction.report(found)})
 
-    return follow(spark, args, {name: View(name, args.topics) for name in views}, fold)
+    return follow(spark, args, {name: View(name, compaction.COLUMNS[name], args.topics) for name in views}, fold)
 
 
 def _keyed(views: Mapping[str, Keyed], rows: Tables, *others: str) -> DataFrame:
@@ -86,9 +86,11 @@ class Rounds:
 
     def __init__(self, spark: SparkSession, args: argparse.Namespace, views: Mapping[str, Keyed]) -> None:
         self._spark, self._output, self._kind, self._max_bytes = spark, args.output, args.format, args.max_bytes
-        topic = {"topic": args.topics} if args.topics else {}
         self._views = views
-        self._settings = [Settings({"path": args.input, "records": name} | topic) for name in views]
+        self._settings = [
+            Settings({"path": args.input, "records": name, "topic": args.topics or "", "columns": _columns(name)})
+            for name in views
+        ]
         self._ledger = f"{self._output}/{STATE}/ledger.json"
         self.number, self._known = self._load()  # of the last round that counts
         self._is_told = False  # the table may be that of a round before
@@ -179,6 +181,10 @@ class Rounds:
         for each in files.get_file_info(fs.FileSelector(folder)):  # one that was killed may have left its own too
             if each.type == fs.FileType.Directory and each.base_name != f"round={self.number}":
                 files.delete_dir(each.path)
+
+
+def _columns(view: str) -> str:
+    return ",".join((*compaction.COLUMNS[view], *_FACTS))
 
 
 def _facts(rows: DataFrame) -> DataFrame:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
-from fnmatch import fnmatchcase, translate
+from fnmatch import fnmatchcase
 from functools import reduce
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -39,16 +39,12 @@ CHECKPOINT: Final = "_checkpoint"
 
 
 class View(NamedTuple):
-    """Rows to follow: a view of the logs, of the topics that match a glob, and only the columns that are looked at."""
+    """Rows to follow: a view of the logs, only the columns that are looked at, of the topics that match a glob."""
 
     records: str
+    columns: tuple[str, ...]
     topic: str | None = None  # None: the view's own
-    columns: tuple[str, ...] = ()  # none: all
     path: str | None = None  # None: --input
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.columns or tuple(VIEWS[self.records].names)
 
 
 class Folded(NamedTuple):
@@ -143,16 +139,13 @@ def _streams(spark: SparkSession, args: argparse.Namespace, view: View) -> list[
     """
     path = view.path or args.input
     if not tables.is_archive(path):
-        return [stream_of(spark, path, view.records, view.topic, args.max_bytes).select(*view.names)]
+        return [stream_of(spark, path, view.records, view.topic, args.max_bytes, view.columns)]
     found = []
     for records in VIEWS if view.records == "raw" else [view.records]:
         topic = view.topic or "*"
         if is_directory(f"{path}/{records}") and (records == "raw" or fnmatchcase(TOPICS[records], topic)):
-            rows = stream_of(spark, path, records)
-            if records == "raw":
-                rows = rows.where(F.col("topic").rlike(f"^{translate(topic)}"))
-            there = PLACE_NAMES if records != view.records else view.names
-            found.append(rows.select(*(name for name in view.names if name in there)))
+            there = [name for name in view.columns if records == view.records or name in PLACE_NAMES]
+            found.append(stream_of(spark, path, records, view.topic, columns=there))
     return found
 
 
@@ -173,7 +166,7 @@ def _parts(session: SparkSession, rows: DataFrame, views: Mapping[str, View], st
     found: Tables = {}
     for name, view in views.items():
         if name not in streamed:
-            found[name] = session.createDataFrame([], spark_schema(view.records)).select(*view.names)
+            found[name] = session.createDataFrame([], spark_schema(view.records, view.columns))
         else:
             found[name] = rows if len(streamed) == 1 else rows.where(F.col(name).isNotNull()).select(f"{name}.*")
     return found

@@ -49,7 +49,7 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
     """Print or write what was asked for."""
     if args.follow:
         return lag_follow.run(spark, args, over_time)
-    changes = commits.effective(tables.offsets(spark, args.input))
+    changes = commits.effective(tables.offsets(spark, args.input, lags.COMMITS))
     if args.bootstrap_server:
         if args.since or args.until or args.step or args.ends:
             raise PipelineError("a broker knows the ends of its logs only now: --bootstrap-server goes without times")
@@ -58,7 +58,7 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
         slots = slots_of(changes, args.since, args.until, args.step)
         if slots is None:
             return 0
-        rows = over_time(changes, tables.raw(spark, args.ends or args.input), slots)
+        rows = over_time(changes, tables.raw(spark, args.ends or args.input, columns=lags.RECORDS), slots)
     rows = lags.sums(rows) if args.sum else rows
     labels = [name for name in ("time", *lags.LABELS) if name in rows.columns]
     emit(spark, rows.orderBy(*labels), args.output, args.format)
@@ -68,9 +68,7 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
 def over_time(changes: DataFrame, records: DataFrame, slots: lags.Slots) -> DataFrame:
     """Lag at every slot, by the ends that records tell."""
     named = changes.select("topic", "partition").distinct()
-    places = records.select("topic", "partition", "offset", "timestamp").join(
-        F.broadcast(named), ["topic", "partition"], "left_semi"
-    )
+    places = records.select(*lags.RECORDS).join(F.broadcast(named), ["topic", "partition"], "left_semi")
     return lags.lag(lags.committed(changes, slots), lags.ends(places, slots), slots)
 
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipeline import commits, tables
 from pipeline import lag as lags
+from pipeline import tables
 from pipeline.checkpoint import committed_position, planned_position
 from pipeline.errors import PipelineError
 from pipeline.jobs.follow import CHECKPOINT, STATE, Folded, View, follow
-from pipeline.lag_steps import END_COLUMNS, EPOCH, MICRO, Moments, known, left, slots
+from pipeline.lag_steps import EPOCH, MICRO, Moments, known, left, slots
 from pipeline.planner import Planner
 from pipeline.slices import Settings
 
@@ -45,8 +45,8 @@ def run(spark: SparkSession, args: argparse.Namespace, over_time: OverTime) -> i
     ends = args.ends or args.input
     reach = Reach([args.input, ends], f"{args.output}/{CHECKPOINT}")
     views = {
-        "offsets": View("offsets", columns=commits.COLUMNS),
-        "raw": View("raw", columns=END_COLUMNS, path=ends),
+        "offsets": View("offsets", lags.COMMITS),
+        "raw": View("raw", lags.RECORDS, path=ends),
     }
     steps = Steps(step, args.since, reach.sure, over_time, sums=args.sum)
     try:

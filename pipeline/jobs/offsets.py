@@ -45,7 +45,7 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
     if args.follow:
         if args.as_of or args.diff or args.history or args.group or args.topic:
             raise PipelineError("--follow keeps the history of all groups: it goes with no other choice")
-        return follow(spark, args, {"offsets": View("offsets")}, _step)
+        return follow(spark, args, {"offsets": View("offsets", commits.COLUMNS)}, _step)
     plain = commits.is_plain(tables.offsets(spark, args.input, commits.LOOK))
     changes, keys = (
         commits.effective(tables.offsets(spark, args.input, columns), plain=plain)

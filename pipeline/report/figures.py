@@ -30,6 +30,7 @@ GROUP_KINDS: Final = {
     "ConsumerGroupMetadata": ("consumer", "epoch"),
     "StreamsGroupMetadata": ("streams", "epoch"),
 }
+GROUP_RECORDS: Final = ("log", "offset", "timestamp", "kind", "tombstone", "group", "value_json")  # of `rebalances`
 OPEN: Final = "open"
 OUTCOMES: Final = {"CompleteCommit": "committed", "CompleteAbort": "aborted"}
 
@@ -68,18 +69,17 @@ class Figures:
 def figures(spark: SparkSession, path: str) -> Figures:
     """The figures of a data directory or an archive."""
     made = Figures(path, _millis(datetime.now(UTC)))
-    offsets = tables.offsets(spark, path)
-    changes = commits.effective(offsets).persist()
+    changes = commits.effective(tables.offsets(spark, path, lags.COMMITS)).persist()
     slots = slots_of(changes, None, None, None)
     if slots is not None:
         made.begin = _millis(slots.first)
         made.end = _millis(slots.first + slots.count * slots.step)
         made.step_s = slots.step / timedelta(seconds=1)
-        made.lag = series(lag_by_group(over_time(changes, tables.raw(spark, path), slots)))
+        made.lag = series(lag_by_group(over_time(changes, tables.raw(spark, path, columns=lags.RECORDS), slots)))
         made.commits = series(commits_by_group(changes, slots))
         counted = changes.where("not removed").groupBy("group").count().orderBy("group")
         made.committed = {row["group"]: row["count"] for row in counted.collect()}
-    made.rebalances = [tuple(row) for row in rebalances(offsets).collect()]
+    made.rebalances = [tuple(row) for row in rebalances(tables.offsets(spark, path, GROUP_RECORDS)).collect()]
     _audit(made, spark, path)
     made.bytes = [tuple(row) for row in bytes_by_log(compaction(spark, path)).collect()]
     return made

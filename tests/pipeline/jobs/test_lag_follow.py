@@ -19,14 +19,12 @@ from pyspark.sql import functions as F
 
 from pipeline import commits, tables
 from pipeline import lag as lags
-from pipeline.commits import COLUMNS
 from pipeline.errors import PipelineError
 from pipeline.jobs import archive
 from pipeline.jobs import follow as following
 from pipeline.jobs import lag as job
 from pipeline.jobs import output as writing
 from pipeline.jobs.lag_follow import Steps
-from pipeline.lag_steps import END_COLUMNS
 from pipeline.schema import VIEWS
 
 STEP_S = 2
@@ -177,8 +175,8 @@ class Fed:
     def feed(self, commits: list[Any], records: list[Any], sure: datetime | None) -> list[tuple[Any, ...]]:
         """Rows, and until when nothing is missing of them: second, committed, end, as they are told."""
         self._sure = sure
-        rows = {"offsets": self._frame("offsets", commits, COLUMNS)}
-        rows["raw"] = self._frame("raw", records, END_COLUMNS)
+        rows = {"offsets": self._frame("offsets", commits, lags.COMMITS)}
+        rows["raw"] = self._frame("raw", records, lags.RECORDS)
         folded = self._steps.fold(rows, self._state, 0)
         self._state = {name: self._spark.createDataFrame(table.toArrow()) for name, table in folded.state.items()}
         found = folded.added["lag"].select(F.unix_seconds("time") - int(at(0).timestamp()), lags.OFFSET, lags.END)
