@@ -42,7 +42,8 @@ def session(
 ) -> SparkSession:
     """The session of this process, with the data source `momus` registered.
 
-    kafka adds the connector's jars, delta those of Delta Lake; conf beats every setting made here.
+    kafka adds the connector's jars, delta those of Delta Lake; conf beats every setting made here, but for
+    `spark.jars`: those come beside the ones that are needed.
     """
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
@@ -55,8 +56,7 @@ def session(
         settings.setMaster(master or DEFAULT_MASTER)
     for key, value in _defaults(settings, kafka=kafka, delta=delta).items():
         settings.setIfMissing(key, value)
-    for key, value in (conf or {}).items():
-        settings.set(key, value)
+    _override(settings, conf or {})
     spark = SparkSession.builder.config(conf=settings).getOrCreate()
     if _submitted():
         spark.sparkContext.setLogLevel("ERROR")
@@ -64,6 +64,12 @@ def session(
             _check_connector(spark)
     _register(spark)
     return spark
+
+
+def _override(settings: SparkConf, conf: Mapping[str, str]) -> None:
+    for key, value in conf.items():
+        needed = settings.get(key, "") if key == "spark.jars" else ""
+        settings.set(key, f"{needed},{value}" if needed else value)
 
 
 def _check_connector(spark: SparkSession) -> None:

@@ -7,6 +7,7 @@ import sys
 
 import pyspark
 import pytest
+from pyspark import SparkConf
 from pyspark.sql import functions as F
 
 from pipeline import session as sessions
@@ -58,6 +59,12 @@ def test_tables_are_kept_in_delta_as_well(spark, tmp_path):
     spark.range(3).write.format("delta").mode("append").save(place)
     assert spark.read.format("delta").load(place).count() == 8
     assert spark.read.format("delta").option("versionAsOf", 0).load(place).count() == 5
+
+
+def test_settings_of_the_command_line_beat_ours_and_its_jars_come_beside_them():
+    settings = SparkConf(loadDefaults=False).set("spark.ui.enabled", "false").set("spark.jars", "ours.jar,other.jar")
+    sessions._override(settings, {"spark.ui.enabled": "true", "spark.jars": "mine.jar"})
+    assert dict(settings.getAll()) == {"spark.ui.enabled": "true", "spark.jars": "ours.jar,other.jar,mine.jar"}
 
 
 def test_submitted_job_that_needs_the_connector_says_how_to_give_it(spark, monkeypatch):
