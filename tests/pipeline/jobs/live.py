@@ -29,7 +29,9 @@ from protocol.messages.offsets import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
 )
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.messages.topics import CreatableTopic, CreateTopicsRequest
+from protocol.record_batch import build_batch
 
 OFFSETS = "__consumer_offsets"
 PARTITIONS = 4
@@ -40,7 +42,7 @@ Committed = dict[tuple[str, str, int], tuple[int, str]]
 class Live:
     """One client of a running broker."""
 
-    world: Any = None  # txn_kit asks a simulated broker's clock for the time of records; none are produced here
+    world: Any = None  # txn_kit asks a simulated broker's clock for the time of records; the broker's own is used here
 
     def __init__(self, broker: Broker) -> None:
         host, _, port = broker.bootstrap_servers.rpartition(":")
@@ -74,6 +76,13 @@ class Live:
         )
         answer = self.call(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1)
         assert not answer.responses[0].error_code, answer
+
+    def produce(self, topic: str, partition: int, records: list[tuple[bytes | None, bytes | None]]) -> None:
+        """A batch of a producer without an id; its time is the broker's, if the topic is so configured."""
+        data = PartitionProduceData(index=partition, records=build_batch(records, leader_epoch=-1, timestamp_ms=0))
+        topics = [TopicProduceData(name=topic, partition_data=[data])]
+        answer = self.call(ProduceRequest(acks=-1, timeout_ms=5000, topic_data=topics), 9)
+        assert not answer.responses[0].partition_responses[0].error_code, answer
 
     def commit(self, group: str, topic: str, offsets: dict[int, int], metadata: str = "") -> None:
         """As a group without members."""
@@ -147,6 +156,12 @@ class History:
             live.delete_offset(group, topic, rng.randrange(PARTITIONS))
         else:
             live.delete_group(group)
+
+    def end(self) -> None:
+        """What is open is committed."""
+        for producer in self._open.values():
+            assert not producer.end(commit=True)
+        self._open.clear()
 
     def _transact(self, live: Live, name: str, group: str, topic: str, offsets: dict[int, int]) -> None:
         producer = self._open.get(name)
