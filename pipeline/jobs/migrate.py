@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from pipeline import tables
+from pipeline.audit.places import BATCHES
 from pipeline.errors import PipelineError
 from pipeline.files import open_directory
 from pipeline.migrate import plan
@@ -25,6 +26,8 @@ from pipeline.migrate.target import Target
 from pipeline.migrate.worker import comparer, copier
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame, SparkSession
 
     from pipeline.migrate.plan import Topic
@@ -73,15 +76,21 @@ def migrate(
     groups: bool = True,
 ) -> dict[str, Any]:
     """The proof of a migration, as JSON has it. Errors: PipelineError: it was refused."""
-    described = plan.topics_of(plan.metadata_values(tables.raw(spark, path, plan.METADATA), path))
+    metadata = tables.raw(spark, path, plan.METADATA, plan.METADATA_RECORDS)
+    described = plan.topics_of(plan.metadata_values(metadata, path))
     if not described and tables.is_archive(path):
         raise PipelineError(f"{path} lacks the log of the metadata: archive --topics '*' copies it with all others")
     topics = plan.chosen(described, patterns)
     if not topics:
         raise PipelineError(f"{path} has no topic {' '.join(patterns)}")
-    raw = tables.raw(spark, path, patterns[0] if len(patterns) == 1 else "*").where(F.col("topic").isin(list(topics)))
-    records = plan.marked(raw)
-    sizes = {row["log"]: row.asDict() for row in plan.counts(records).collect()}
+
+    def raw(columns: Sequence[str]) -> DataFrame:
+        found = tables.raw(spark, path, patterns[0] if len(patterns) == 1 else "*", columns)
+        return found.where(F.col("topic").isin(list(topics)))
+
+    uncommitted = plan.uncommitted(raw(BATCHES)).persist()
+    places, records = (plan.marked(raw(columns), uncommitted) for columns in (plan.PLACES, plan.RECORDS))
+    sizes = {row["log"]: row.asDict() for row in plan.counts(places).collect()}
     _check_times(sizes)
     target = Target(client)
     target.open_topics(topics.values(), replication_factor)
@@ -98,7 +107,8 @@ def migrate(
         "equal": all(each["equal"] for each in partitions),
     }
     if groups and proof["equal"]:
-        proof["groups"] = _move_groups(plan.positions(tables.offsets(spark, path), records, topics), client)
+        offsets = tables.offsets(spark, path, plan.COMMITS)
+        proof["groups"] = _move_groups(plan.positions(offsets, places, topics), client)
         proof["equal"] = all(each["equal"] for each in proof["groups"])
     if proof["equal"]:
         for topic in topics.values():

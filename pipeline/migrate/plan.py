@@ -32,6 +32,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
 METADATA: Final = "__cluster_metadata"
+# Columns that are looked at: of the metadata log, of the view `offsets`, and of a record's place and itself.
+METADATA_RECORDS: Final = ("offset", "control", "value")
+COMMITS: Final = (*commits.DECIDING, "commit_offset", "commit_metadata")
+PLACES: Final = (
+    "log", "topic", "partition", "batch_base_offset", "batch_last_offset", "offset", "timestamp", "control",
+)  # fmt: skip
+RECORDS: Final = (*PLACES, "key", "value", "headers")
 _TOPIC_CONFIG: Final = 2  # the type of a config resource
 # Settings that name brokers of the source.
 _LOCAL: Final = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
@@ -112,27 +119,28 @@ def chosen(topics: dict[str, Topic], patterns: Iterable[str]) -> dict[str, Topic
     }
 
 
-def marked(raw: DataFrame) -> DataFrame:
-    """Records of topics with `kept`: what a reader of committed ones sees at the end.
-
-    Not kept: markers, what was aborted, and what is still open.
-    """
-    uncommitted = (
+def uncommitted(raw: DataFrame) -> DataFrame:
+    """The batches of transactions that were aborted or are still open."""
+    return (
         with_end(batches(raw.where("transactional")))
         .where("ended_as is null or ended_as != 'COMMIT'")
         .select("log", F.col("offset").alias("batch_base_offset"), F.lit(True).alias("uncommitted"))
-        .persist()
     )
-    return raw.join(uncommitted, ["log", "batch_base_offset"], "left").select(
+
+
+def marked(raw: DataFrame, left_out: DataFrame) -> DataFrame:
+    """Records of topics (PLACES or RECORDS of them) with `kept`: what a reader of committed ones sees at the end.
+
+    Not kept: markers, and the records of batches to be left out, those of `uncommitted`.
+    """
+    return raw.join(left_out, ["log", "batch_base_offset"], "left").select(
         "log",
         "topic",
         "partition",
         "offset",
         "batch_last_offset",
         F.unix_millis("timestamp").alias("timestamp_ms"),
-        "key",
-        "value",
-        "headers",
+        *(name for name in RECORDS if name not in PLACES and name in raw.columns),
         F.col("control").isNotNull().alias("marker"),
         (F.col("control").isNull() & F.col("uncommitted").isNull()).alias("kept"),
     )

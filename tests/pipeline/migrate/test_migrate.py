@@ -135,7 +135,8 @@ def test_migrate_task_killed_in_the_middle_is_resumed_without_a_double(spark, so
     path, client = str(source.directory), {"bootstrap.servers": target, "log_level": "0"}
     topics = plan.chosen(plan.topics_of(plan.metadata_values(tables.raw(spark, path, plan.METADATA), path)), ["orders"])
     job.Target(client).open_topics(topics.values(), 1)
-    records = plan.marked(tables.raw(spark, path, "orders"))
+    raw = tables.raw(spark, path, "orders")
+    records = plan.marked(raw, plan.uncommitted(raw))
     with pytest.raises(Exception, match=r"crashed|exited"):
         plan.in_order(records, 1).mapPartitions(dying).mapPartitions(worker.copier(client)).collect()
     left = sum(len(read(target, "orders", p)) for p in range(PARTITIONS))
