@@ -44,7 +44,7 @@ class KilledJob:
     def _live_and_die(self) -> Generator[None]:
         """All processes at once, while there is more begun than done."""
         with self._process() as process:
-            yield from self._work(process, self._rng.randint(1, 3), self._rng.randrange(REST_LOOKS))
+            yield from self._work(process, self._rng.randint(1, 2), self._rng.randrange(REST_LOOKS))
             for _ in range(MOST_LOOKS):
                 begun, done = self._marks()
                 if begun > done:
@@ -59,7 +59,7 @@ class KilledJob:
     def _live_and_stop(self) -> Generator[None]:
         """By SIGTERM, once something more is done."""
         with self._process() as process:
-            yield from self._work(process, 3, self._rng.randrange(REST_LOOKS))
+            yield from self._work(process, 2, self._rng.randrange(REST_LOOKS))
             process.terminate()
             for _ in range(MOST_LOOKS):
                 with suppress(subprocess.TimeoutExpired):
