@@ -76,18 +76,26 @@ class Clock:
         """Let time pass: `advance(days=8)`, `advance(seconds=45)`, or a timedelta.
 
         Returns when what became due has been done: members have timed out, offsets and transactions have expired.
+        Errors:  ControlError: that takes longer than 25 s; the clock has moved.
         """
         delta = (by or timedelta()) + timedelta(**units)
-        self._field("POST", {"advance_ms": delta // MILLISECOND}, "now_ms")
+        self._move({"advance_ms": delta // MILLISECOND})
 
     def set(self, at: datetime) -> None:
-        """Go to a moment that has not passed, and stand there until `resume`, or until it is moved on."""
+        """Go to a moment that has not passed, and stand there until `resume`, or until it is moved on.
+
+        Returns, and fails, as `advance` does.
+        """
         epoch = datetime.fromtimestamp(0, UTC)
-        self._field("POST", {"set": (at.astimezone(UTC) - epoch) // MILLISECOND}, "now_ms")
+        self._move({"set": (at.astimezone(UTC) - epoch) // MILLISECOND})
 
     def resume(self) -> None:
         """Run on from here."""
         self._field("POST", {"resume": True}, "now_ms")
+
+    def _move(self, body: object) -> None:
+        if not self._field("POST", body, "settled"):
+            raise ControlError("the clock has moved, but not all that became due was done in time")
 
     def _field(self, method: str, body: object, name: str) -> int:
         answer = self._control.ask(method, "/_admin/clock", body)
