@@ -36,18 +36,18 @@ class KilledJob:
 
     def lives(self, kills: int, *, is_stopped: bool) -> Generator[None]:
         """So many that are killed, and one that is asked to stop; after each step somebody else may do something."""
-        for _ in range(kills):
-            yield from self._live_and_die()
+        for kill in range(kills):
+            yield from self._live_and_die(is_late=kill % 2 == 0)
         if is_stopped:
             yield from self._live_and_stop()
 
-    def _live_and_die(self) -> Generator[None]:
-        """All processes at once, while there is more begun than done."""
+    def _live_and_die(self, *, is_late: bool) -> Generator[None]:
+        """All processes at once, while there is more begun than done; late, when its rows are written already."""
         with self._process() as process:
             yield from self._work(process, self._rng.randint(1, 2), self._rng.randrange(REST_LOOKS))
             for _ in range(MOST_LOOKS):
                 begun, done = self._marks()
-                if begun > done:
+                if (_newest(self.output / "_state", "batch=") if is_late and self._is_stream() else begun) > done:
                     break
                 self._rest(process)
                 yield
@@ -99,10 +99,13 @@ class KilledJob:
             process.wait(PAUSE_S)
             pytest.fail(f"{self.name} has ended: {self._log.read_text()}")
 
+    def _is_stream(self) -> bool:
+        return (self.output / "_checkpoint").exists()
+
     def _marks(self) -> tuple[int, int]:
         """How many micro-batches, or rounds, were begun and how many done."""
         state, checkpoint = self.output / "_state", self.output / "_checkpoint"
-        if checkpoint.exists():
+        if self._is_stream():
             return _newest(checkpoint / "offsets"), _newest(checkpoint / "commits")
         ledger = state / "ledger.json"
         done = json.loads(ledger.read_text())["round"] + 1 if ledger.exists() else 0
