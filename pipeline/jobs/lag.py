@@ -49,7 +49,8 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
     """Print or write what was asked for."""
     if args.follow:
         return lag_follow.run(spark, args, over_time)
-    changes = commits.effective(tables.offsets(spark, args.input, lags.COMMITS))
+    plain = commits.is_plain(tables.offsets(spark, args.input, commits.LOOK))
+    changes = commits.effective(tables.offsets(spark, args.input, lags.COMMITS), plain=plain)
     if args.bootstrap_server:
         if args.since or args.until or args.step or args.ends:
             raise PipelineError("a broker knows the ends of its logs only now: --bootstrap-server goes without times")
