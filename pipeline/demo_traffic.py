@@ -44,10 +44,10 @@ class Traffic:
         self._closing = threading.Event()
 
     def run(self, seconds: float) -> Counter[str]:
-        """Go on for so long; raises what went wrong in any party."""
+        """Go on for so long, and once more when asked again; raises what went wrong in any party."""
         admin = AdminClient({"bootstrap.servers": self.servers, **QUIET})
-        topics = [NewTopic(ORDERS, PARTITIONS, 1), NewTopic(SHIPMENTS, PARTITIONS, 1)]
-        for made in admin.create_topics(topics).values():
+        wanted = {ORDERS, SHIPMENTS} - admin.list_topics(timeout=LIMIT_S).topics.keys()
+        for made in admin.create_topics([NewTopic(t, PARTITIONS, 1) for t in wanted]).values() if wanted else ():
             made.result(LIMIT_S)
         shares = [
             # party, when it comes and when it goes, as shares of the whole
