@@ -39,7 +39,9 @@ def made(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Made:
     root = tmp_path_factory.mktemp("archived")
     data = root / "data"
     with Broker(data_dir=data, config=CONFIG) as broker:
-        assert Traffic(broker.bootstrap_servers).run(4.0)["transactions aborted"]
+        traffic = Traffic(broker.bootstrap_servers)
+        while not traffic.run(4.0)["transactions aborted"]:
+            continue
     logs = logs_of(spark, data)
     faults = [case(logs) for case in CASES]
     of_logs = contents(audit_of(spark, str(data)))
