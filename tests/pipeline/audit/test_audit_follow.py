@@ -56,6 +56,7 @@ def test_findings_of_all_runs_are_those_of_the_whole(spark, tmp_path, audit_seed
     assert table(spark, output, "findings") == found
 
 
+@pytest.mark.long  # jobs/test_follow_killed.py has an audit at work too
 def test_nothing_is_found_in_logs_that_are_being_written(spark, tmp_path):
     data, output = tmp_path / "data", tmp_path / "audit"
     with Broker(data_dir=data, config=CONFIG) as broker:
