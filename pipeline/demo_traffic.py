@@ -46,9 +46,11 @@ class Traffic:
     def run(self, seconds: float) -> Counter[str]:
         """Go on for so long, and once more when asked again; raises what went wrong in any party."""
         admin = AdminClient({"bootstrap.servers": self.servers, **QUIET})
-        wanted = {ORDERS, SHIPMENTS} - admin.list_topics(timeout=LIMIT_S).topics.keys()
-        for made in admin.create_topics([NewTopic(t, PARTITIONS, 1) for t in wanted]).values() if wanted else ():
-            made.result(LIMIT_S)
+        there = admin.list_topics(timeout=LIMIT_S).topics
+        absent = [NewTopic(topic, PARTITIONS, 1) for topic in (ORDERS, SHIPMENTS) if topic not in there]
+        if absent:
+            for made in admin.create_topics(absent).values():
+                made.result(LIMIT_S)
         shares = [
             # party, when it comes and when it goes, as shares of the whole
             (self._sell, 0.0, 0.9),

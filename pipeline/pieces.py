@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql.datasource import InputPartition
 
-from pipeline.slices import Settings, slices_of
+from pipeline.slices import Settings, options_of, slices_of
 from pipeline.source import MomusReader, MomusSource, Task, tasks_of
 
 if TYPE_CHECKING:
@@ -61,6 +61,5 @@ class PiecesSource(MomusSource):
 def read(spark: SparkSession, settings: Settings, pieces: Iterable[Piece]) -> DataFrame:
     """The records of some segments, with the columns of the settings."""
     spark.dataSource.register(PiecesSource)
-    options = {"path": settings.path, "records": settings.records, "topic": settings.topic}
-    options["columns"] = ",".join(settings.columns or ())
+    options = options_of(settings.path, settings.records, settings.topic, settings.columns)
     return spark.read.format("momus-pieces").options(**options).option("pieces", json.dumps(list(pieces))).load()

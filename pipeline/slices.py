@@ -17,6 +17,13 @@ _UNITS: Final = ("", "k", "m", "g")
 _ATTEMPTS: Final = 5  # to find a file before it is renamed again
 
 
+def options_of(
+    path: str, records: str, topic: str | None = None, columns: Iterable[str] | None = None
+) -> dict[str, str]:
+    """The options of a read as text, as Spark hands them on; what is not given has its default."""
+    return {"path": path, "records": records, "topic": topic or "", "columns": ",".join(columns or ())}
+
+
 class Settings:
     """The options of a read, checked."""
 
@@ -100,7 +107,6 @@ def scan(
     path: str, records: str = "raw", topic: str | None = None, columns: Iterable[str] = ()
 ) -> Iterator[pa.RecordBatch]:
     """The same rows without Spark, in the order of logs and offsets."""
-    options = {"path": str(path), "records": records, "topic": topic or "", "columns": ",".join(columns)}
-    settings = Settings(options)
+    settings = Settings(options_of(str(path), records, topic, columns))
     for each in slices_of(settings.segments()):
         yield from read_slice(settings, each)

@@ -12,6 +12,7 @@ from pyspark.sql.types import DateType
 from pipeline import tables
 from pipeline.errors import PipelineError
 from pipeline.schema import spark_schema
+from pipeline.slices import options_of
 from pipeline.staying import Patience, until_stopped
 
 if TYPE_CHECKING:
@@ -51,8 +52,7 @@ def stream_of(
         else:
             found = spark.readStream.schema(spark_schema(records).add(tables.DAY, DateType())).parquet(table)
         return tables.narrowed(found, records, topic, columns)
-    options = {"path": path, "records": records, "topic": topic or "", "columns": ",".join(columns or ())}
-    options["maxBytesPerTrigger"] = str(max_bytes or "")
+    options = options_of(path, records, topic, columns) | {"maxBytesPerTrigger": str(max_bytes or "")}
     return spark.readStream.format("momus").options(**options).load()
 
 

@@ -16,6 +16,7 @@ from pipeline.errors import PipelineError
 from pipeline.files import inside, is_directory, read_json
 from pipeline.gaps import ranges, reason
 from pipeline.schema import PLACE_NAMES, TOPICS, VIEWS, chosen, spark_schema
+from pipeline.slices import options_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,8 +59,7 @@ def view(
     """One view, with the columns of pipeline/schema.py or only these of them, in its order; without rows where there
     is nothing of it."""
     if not is_archive(path):
-        options = {"path": path, "records": records, "topic": topic or "", "columns": ",".join(columns or ())}
-        return spark.read.format("momus").options(**options).load()
+        return spark.read.format("momus").options(**options_of(path, records, topic, columns)).load()
     return narrowed(_table(spark, path, records), records, topic, columns)
 
 

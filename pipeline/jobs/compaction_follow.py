@@ -26,7 +26,7 @@ from pipeline.jobs.follow import STATE, Folded, View, follow
 from pipeline.jobs.output import write
 from pipeline.schema import TOPICS
 from pipeline.segment_plan import Known, Place, Plan, as_read, listed, planned
-from pipeline.slices import Settings
+from pipeline.slices import Settings, options_of
 from pipeline.staying import Patience, until_stopped
 
 if TYPE_CHECKING:
@@ -88,8 +88,7 @@ class Rounds:
         self._spark, self._output, self._kind, self._max_bytes = spark, args.output, args.format, args.max_bytes
         self._views = views
         self._settings = [
-            Settings({"path": args.input, "records": name, "topic": args.topics or "", "columns": _columns(name)})
-            for name in views
+            Settings(options_of(args.input, name, args.topics, (*compaction.COLUMNS[name], *_FACTS))) for name in views
         ]
         self._ledger = f"{self._output}/{STATE}/ledger.json"
         self.number, self._known = self._load()  # of the last round that counts
@@ -181,10 +180,6 @@ class Rounds:
         for each in files.get_file_info(fs.FileSelector(folder)):  # one that was killed may have left its own too
             if each.type == fs.FileType.Directory and each.base_name != f"round={self.number}":
                 files.delete_dir(each.path)
-
-
-def _columns(view: str) -> str:
-    return ",".join((*compaction.COLUMNS[view], *_FACTS))
 
 
 def _facts(rows: DataFrame) -> DataFrame:
