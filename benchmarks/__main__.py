@@ -103,7 +103,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--flush", default="os", choices=("memory", "os", "fsync"))
     options = parser.parse_args()
-    found = importlib.util.find_spec("broker.connection")
+    found = importlib.util.find_spec("broker.wire.connection")
     build = "pure Python" if found is None or (found.origin or "").endswith(".py") else "compiled"
     for peer in options.peer or ["kfake"]:
         print(f"\n| scenario | momus --flush {options.flush}, {build} | {peer} | ratio |\n|---|---|---|---|")

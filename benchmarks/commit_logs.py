@@ -14,7 +14,7 @@ import numpy as np
 from fastcrc.crc32 import iscsi as crc32c
 from numpy.typing import NDArray
 
-from broker.coordinator.provenance import provenance
+from broker.coordinator.offsets.provenance import provenance
 from protocol.codegen import codec
 from protocol.messages.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from protocol.record_batch import CRC_POSITION, build_batch

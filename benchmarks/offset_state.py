@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from broker.broker import Broker
-from broker.config import BrokerConfig
-from broker.coordinator.columns import Committed
-from broker.coordinator.imaging import take_image
-from broker.coordinator.provenance import provenance
+from broker.cluster.directory import DataDirectory
+from broker.cluster.listeners import make_nodes
+from broker.config.settings import BrokerConfig
+from broker.coordinator.offsets.columns import Committed
+from broker.coordinator.offsets.imaging import take_image
+from broker.coordinator.offsets.provenance import provenance
 from broker.coordinator.records import offset_key_prefix, offset_value
 from broker.coordinator.runtime import READY
-from broker.directory import DataDirectory
-from broker.listeners import make_nodes
 from protocol.errors import KafkaError
 from storage.env import system_env
 

@@ -14,8 +14,8 @@ import time
 from collections.abc import Iterable
 from random import Random
 
-from broker.coordinator.producers import Producers
-from broker.producer_snapshots import decode_snapshot, encode_steps
+from broker.partitions.producer_snapshots import decode_snapshot, encode_steps
+from broker.partitions.producers import Producers
 
 PRODUCERS, PARTITIONS = 1000, 1000
 PAGE_BYTES = 4096

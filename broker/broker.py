@@ -8,37 +8,37 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from broker.archive_wait import ArchiveWait
-from broker.backlog import Backlog
-from broker.commit_path import Answer, CommitPath, FetchPath
-from broker.connection import PARKED_BYTES
-from broker.consume_path import ConsumePath
-from broker.coordinator.epochs import check_offset_commit, on_offset_commit_accepted
+from broker.cluster.listeners import Listener, Node
+from broker.cluster.metadata import ClusterMetadata, Topic
+from broker.cluster.metadata_image import shrink
+from broker.cluster.topic_names import OFFSETS_TOPIC
+from broker.coordinator.group_machine import GroupShard
+from broker.coordinator.offsets.epochs import check_offset_commit, on_offset_commit_accepted
 from broker.coordinator.placement import shard_index
 from broker.coordinator.result import Context, Token
 from broker.coordinator.runtime import READY, UNLOADED, Shard
-from broker.coordinator.shard import GroupShard
-from broker.fetch_session import FetchSessions
+from broker.durability import Durability, Journal
 from broker.handlers import make_routes
-from broker.journal import Durability, Journal
-from broker.listeners import Listener, Node
-from broker.maintenance import Maintenance
-from broker.metadata import ClusterMetadata, Topic
-from broker.metadata_image import shrink
-from broker.metrics import Metrics
-from broker.partitions import Partitions
-from broker.produce_path import ProducePath
-from broker.router import ParkedRequest, Router, encode_reply
-from broker.topic_names import OFFSETS_TOPIC
+from broker.partitions.fetch_session import FetchSessions
+from broker.partitions.table import Partitions
+from broker.shell.metrics import Metrics
+from broker.shortcuts.fetch import ConsumePath
+from broker.shortcuts.offset_commit import Answer, CommitPath, FetchPath
+from broker.shortcuts.produce import ProducePath
+from broker.upkeep.archive_wait import ArchiveWait
+from broker.upkeep.maintenance import Maintenance
+from broker.wire.backlog import Backlog
+from broker.wire.connection import PARKED_BYTES
+from broker.wire.router import ParkedRequest, Router, encode_reply
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
 from storage.log import Log
 
 if TYPE_CHECKING:
-    from broker.config import BrokerConfig
-    from broker.connection import Connection
-    from broker.directory import DataDirectory
-    from broker.txn_coordinator import TransactionCoordinator
+    from broker.cluster.directory import DataDirectory
+    from broker.config.settings import BrokerConfig
+    from broker.coordinator.transactions.coordinator import TransactionCoordinator
+    from broker.wire.connection import Connection
     from storage.env import Env
 
 logger = logging.getLogger("momus.broker")
@@ -183,7 +183,7 @@ class Broker:
     def transactions(self) -> TransactionCoordinator:
         """The transaction coordinator; most brokers never need one."""
         if self._transactions is None:
-            from broker.txn_coordinator import TransactionCoordinator
+            from broker.coordinator.transactions.coordinator import TransactionCoordinator
 
             self._transactions = TransactionCoordinator(self)
         return self._transactions

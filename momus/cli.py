@@ -112,7 +112,7 @@ def serve(
         data_dir = settings.get("log.dirs", settings.get("log.dir", DEFAULT_DATA_DIR)).split(",")[0]
 
     launch.use_packages()
-    from broker.server import serve as serve_broker
+    from broker.shell.server import serve as serve_broker
 
     raise SystemExit(
         serve_broker(

@@ -73,7 +73,7 @@ def main() -> None:
     # Isolated mode ran site before us, so what is here already keeps its place.
     sys.path += [path for path in options["paths"] if path not in sys.path]
     use_packages()
-    from broker.server import serve
+    from broker.shell.server import serve
 
     parent_pid, temporary = options["parent_pid"], options["temporary"]
     threading.Thread(target=watch_parent, args=(parent_pid,), name="parent", daemon=True).start()

@@ -10,10 +10,10 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from broker.coordinator.offset_replay import offset_key
-from broker.coordinator.offsets import OffsetTable
-from broker.coordinator.pending_offsets import PendingOffsets
-from broker.coordinator.provenance import CLIENT, GENERATION, INSTANCE, MEMBER
+from broker.coordinator.offsets.pending import PendingOffsets
+from broker.coordinator.offsets.provenance import CLIENT, GENERATION, INSTANCE, MEMBER
+from broker.coordinator.offsets.replay_run import offset_key
+from broker.coordinator.offsets.table import OffsetTable
 from broker.coordinator.records import committed_value
 from broker.coordinator.replay import LAST_OFFSET_TYPE, Replay
 from protocol.record_batch import BatchHeader, iter_records

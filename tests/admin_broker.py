@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from broker.config import BrokerConfig
+from broker.cluster.metadata import ClusterMetadata
+from broker.config.settings import BrokerConfig
 from broker.coordinator.result import Context, Result
-from broker.errors import error_response
-from broker.metadata import ClusterMetadata
+from broker.wire.errors import error_response
 from protocol.codegen import codec
 from protocol.errors import KafkaError
 from storage.sim_env import sim_env

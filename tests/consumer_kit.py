@@ -10,7 +10,7 @@ from typing import Any
 
 from core_broker import Client, World, make_topic
 
-from broker.coordinator.groups.consumer import ConsumerGroup
+from broker.coordinator.groups.consumer.group import ConsumerGroup
 from protocol.messages.consumer_group import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,

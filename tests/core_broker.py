@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 from broker.broker import Broker
-from broker.config import BrokerConfig
-from broker.connection import Connection
+from broker.cluster.directory import DataDirectory
+from broker.cluster.listeners import make_nodes
+from broker.config.settings import BrokerConfig
 from broker.coordinator.runtime import READY
-from broker.directory import DataDirectory
-from broker.listeners import make_nodes
+from broker.wire.connection import Connection
 from protocol.api import ApiKey, response_class
 from protocol.codegen import codec
 from protocol.header import decode_response_header, encode_request_header

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from broker.coordinator.columns import Committed
-from broker.coordinator.commit_batch import offset_key_prefix
+from broker.coordinator.offsets.columns import Committed
+from broker.coordinator.offsets.commit_batch import offset_key_prefix
 from protocol.codegen import codec
 from protocol.messages.coordinator_records import (
     GroupMetadataKey,
@@ -17,8 +17,8 @@ from protocol.messages.coordinator_records import (
 )
 
 if TYPE_CHECKING:
-    from broker.coordinator.groups.classic import ClassicGroup
-    from broker.coordinator.groups.member import Member
+    from broker.coordinator.groups.classic.group import ClassicGroup
+    from broker.coordinator.groups.classic.member import Member
     from broker.coordinator.result import Record
 
 OFFSET_COMMIT_V0: Final = 0

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastcrc.crc32 import iscsi as crc32c
 
-from broker.coordinator.offset_replay import record_of, replay_commit
+from broker.coordinator.offsets.replay_run import record_of, replay_commit
 from broker.coordinator.result import Record
 from protocol.record import Record as LogRecord
 from protocol.record_batch import (
@@ -28,7 +28,7 @@ from storage.errors import StorageError
 from storage.spans import Runs, span_of
 
 if TYPE_CHECKING:
-    from broker.coordinator.offsets import OffsetTable
+    from broker.coordinator.offsets.table import OffsetTable
 
 LAST_OFFSET_TYPE = 1  # of a record's key
 RECORD_COST = 8  # a record that is looked at alone takes as long as so many of a commit that is read in columns
@@ -48,7 +48,7 @@ class Replay:
 
     def image(self, payload: memoryview) -> Iterator[None]:
         """Begin with an image. Errors: ValueError: it cannot be read; this Replay is of no use then."""
-        from broker.coordinator.snapshots import Reader
+        from broker.coordinator.offsets.snapshots import Reader
 
         reader = Reader(payload)
         assert self.table is not None

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from broker.coordinator.offsets.spans import are_offsets, span_batches
 from broker.coordinator.replay import LAST_OFFSET_TYPE, Replay, keep
 from broker.coordinator.result import Context, Record, Result, Token
-from broker.coordinator.spans import are_offsets, span_batches
-from broker.journal import Journal
+from broker.durability import Journal
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record_batch import (
     ABORT,
@@ -185,7 +185,7 @@ class Shard:
         """Begin with an image of the state, if there is one. Answers the offset to go on from."""
         if replay.table is None or self.log.size_bytes <= self.load_at_once_bytes:
             return None
-        from broker.coordinator.imaging import newest_image, remove_image
+        from broker.coordinator.offsets.imaging import newest_image, remove_image
 
         found = newest_image(self.log, self.journal.durable_offset)
         if found is None:

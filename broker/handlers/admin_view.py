@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from broker.coordinator.result import Context, Result
 
 if TYPE_CHECKING:
-    from broker.config import BrokerConfig
-    from broker.metadata import ClusterMetadata
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.config.settings import BrokerConfig
     from protocol.errors import KafkaError
 
 T = TypeVar("T")

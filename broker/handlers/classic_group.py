@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.coordinator.epochs import check_member
-from broker.coordinator.groups.classic import (
+from broker.coordinator.groups.classic.group import (
     COMPLETING_REBALANCE,
     CONSUMER_PROTOCOL_TYPE,
     DEAD,
@@ -21,7 +20,7 @@ from broker.coordinator.groups.classic import (
     ClassicGroup,
     static_member,
 )
-from broker.coordinator.groups.rebalance import (
+from broker.coordinator.groups.classic.rebalance import (
     Outcome,
     answer_sync,
     complete_if_all_joined,
@@ -30,6 +29,7 @@ from broker.coordinator.groups.rebalance import (
     remove_member,
     remove_pending,
 )
+from broker.coordinator.offsets.epochs import check_member
 from broker.coordinator.records import stable_group_record
 from broker.coordinator.result import Result
 from broker.handlers.join_group import join_group
@@ -42,8 +42,8 @@ from protocol.messages.classic_group import (
 )
 
 if TYPE_CHECKING:
+    from broker.coordinator.group_machine import GroupShard
     from broker.coordinator.result import Context
-    from broker.coordinator.shard import GroupShard
     from protocol.messages.classic_group import HeartbeatRequest, LeaveGroupRequest, SyncGroupRequest
 
 __all__ = ["heartbeat", "join_group", "leave_group", "sync_group"]
@@ -190,7 +190,7 @@ def leave_group(shard: GroupShard, ctx: Context, request: LeaveGroupRequest) -> 
 
 def _members() -> Any:
     """How classic members take part in a consumer group; imported when one does."""
-    from broker.coordinator.groups import classic_members
+    from broker.coordinator.groups.consumer import classic_members
 
     return classic_members
 

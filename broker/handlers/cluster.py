@@ -12,10 +12,10 @@ import logging
 import re
 from collections.abc import Sequence
 
+from broker.cluster.features import finalized, supported
+from broker.cluster.metadata_plans import set_feature_level
 from broker.coordinator.result import Context, Result
-from broker.features import finalized, supported
 from broker.handlers.admin_view import AdminView, after_metadata
-from broker.metadata_plans import set_feature_level
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.cluster import (

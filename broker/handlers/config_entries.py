@@ -6,9 +6,9 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import dropwhile
 
-from broker.config import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS, BrokerConfig
-from broker.config_defs import UNITS, Row
-from broker.config_values import TYPE_IDS, format_value
+from broker.config.config_defs import UNITS, Row
+from broker.config.config_values import TYPE_IDS, format_value
+from broker.config.settings import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS, BrokerConfig
 from protocol.messages.configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
 
 TOPIC_CONFIG, NODE_CONFIG, ALL_NODES_CONFIG, STATIC_CONFIG, DEFAULT_CONFIG = 1, 2, 3, 4, 5

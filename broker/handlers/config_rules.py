@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from broker.config import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS, BrokerConfig
-from broker.config_values import ConfigError, parse_value
+from broker.config.config_values import ConfigError, parse_value
+from broker.config.settings import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS, BrokerConfig
 from protocol.errors import ErrorCode, KafkaError
 
 LONGEST_VALUE = 32767

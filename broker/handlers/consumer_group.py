@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from broker.coordinator.groups.consumer import ConsumerGroup
-from broker.coordinator.groups.consumer_heartbeat import heartbeat
-from broker.coordinator.groups.consumer_leave import leave
-from broker.coordinator.groups.consumer_member import (
+from broker.coordinator.groups.classic.rebalance import Outcome
+from broker.coordinator.groups.consumer.group import ConsumerGroup
+from broker.coordinator.groups.consumer.heartbeat import heartbeat
+from broker.coordinator.groups.consumer.leave import leave
+from broker.coordinator.groups.consumer.member import (
     JOINING_EPOCH,
     LEAVING_EPOCH,
     STATIC_LEAVING_EPOCH,
     UNASSIGNED,
     ConsumerMember,
 )
-from broker.coordinator.groups.rebalance import Outcome
 from broker.coordinator.result import Context, Result
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group import (
@@ -35,8 +35,8 @@ from protocol.messages.consumer_group import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from broker.coordinator.shard import GroupShard
-    from broker.metadata import ClusterMetadata
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.coordinator.group_machine import GroupShard
     from protocol.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
 
 CONSUMER = ConsumerGroup.group_type

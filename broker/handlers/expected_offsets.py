@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from broker.coordinator.offsets import OffsetTable
-    from broker.metadata import Topic
+    from broker.cluster.metadata import Topic
+    from broker.coordinator.offsets.table import OffsetTable
     from protocol.messages.offsets import OffsetCommitRequestPartition, OffsetCommitResponsePartition
 
 TAG: Final = 10000

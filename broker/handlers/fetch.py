@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker.coordinator.result import PARKED, _Parked
-from broker.fetch_read import FENCED, NOT_LEADER, UNKNOWN, FetchReader, Found
-from broker.fetch_session import (
+from broker.partitions.fetch_read import FENCED, NOT_LEADER, UNKNOWN, FetchReader, Found
+from broker.partitions.fetch_session import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     NO_SESSION,
@@ -39,9 +39,9 @@ from protocol.messages.fetch import (
 
 if TYPE_CHECKING:
     from broker.broker import Broker
-    from broker.connection import Connection
     from broker.coordinator.result import Context
-    from broker.partition import Partition
+    from broker.partitions.partition import Partition
+    from broker.wire.connection import Connection
 
 TOPIC_IDS_SINCE: Final = 13
 LEADER_SINCE: Final = 16

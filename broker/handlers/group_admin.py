@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from broker.coordinator.groups.classic import DEAD, EMPTY, STABLE, ClassicGroup
+from broker.coordinator.groups.classic.group import DEAD, EMPTY, STABLE, ClassicGroup
 from broker.coordinator.result import Context, Record, Result
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.group_admin import (
@@ -27,7 +27,7 @@ from protocol.messages.group_admin import (
 )
 
 if TYPE_CHECKING:
-    from broker.coordinator.shard import GroupShard
+    from broker.coordinator.group_machine import GroupShard
     from protocol.messages.group_admin import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
 
 NOT_FOUND_SINCE: Final = 6

@@ -21,8 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from broker.coordinator.epochs import check_member
-from broker.coordinator.groups.classic import (
+from broker.coordinator.groups.classic.group import (
     COMPLETING_REBALANCE,
     DEAD,
     EMPTY,
@@ -31,8 +30,8 @@ from broker.coordinator.groups.classic import (
     ClassicGroup,
     static_member,
 )
-from broker.coordinator.groups.member import Member, Protocols, protocols_of
-from broker.coordinator.groups.rebalance import (
+from broker.coordinator.groups.classic.member import Member, Protocols, protocols_of
+from broker.coordinator.groups.classic.rebalance import (
     NEW_MEMBER_JOIN_TIMEOUT_MS,
     Outcome,
     answer_join,
@@ -46,13 +45,14 @@ from broker.coordinator.groups.rebalance import (
     rebalance_or_complete,
     refresh_session,
 )
+from broker.coordinator.offsets.epochs import check_member
 from broker.coordinator.records import empty_group_record, stable_group_record
 from protocol.errors import ErrorCode
 from protocol.messages.classic_group import JoinGroupResponse, SyncGroupResponse
 
 if TYPE_CHECKING:
+    from broker.coordinator.group_machine import GroupShard
     from broker.coordinator.result import Context, Result
-    from broker.coordinator.shard import GroupShard
     from protocol.messages.classic_group import JoinGroupRequest
 
 MEMBER_ID_REQUIRED_SINCE = 4
@@ -95,8 +95,8 @@ def _join_other(
     shard: GroupShard, ctx: Context, request: JoinGroupRequest, group: Any, out: Outcome
 ) -> JoinGroupResponse:
     """A classic member joins a consumer group; nobody else can be joined so."""
-    from broker.coordinator.groups import classic_members
-    from broker.coordinator.groups.consumer import ConsumerGroup
+    from broker.coordinator.groups.consumer import classic_members
+    from broker.coordinator.groups.consumer.group import ConsumerGroup
 
     if not isinstance(group, ConsumerGroup):
         return join_refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)

@@ -29,7 +29,7 @@ from storage.errors import StorageError
 if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.coordinator.result import Context
-    from broker.partition import Partition
+    from broker.partitions.partition import Partition
 
 LATEST: Final = -1
 EARLIEST: Final = -2

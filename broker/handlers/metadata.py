@@ -13,6 +13,16 @@ Absent: share coordinators (COORDINATOR_NOT_AVAILABLE).
 
 from __future__ import annotations
 
+from broker.cluster.metadata import Topic
+from broker.cluster.metadata_plans import create_default_topic, ensure_internal_topic
+from broker.cluster.topic_names import (
+    INTERNAL_TOPICS,
+    METADATA_TOPIC,
+    OFFSETS_TOPIC,
+    TRANSACTIONS_TOPIC,
+    collision_key,
+    name_fault,
+)
 from broker.coordinator.result import Context, Result
 from broker.handlers.admin_view import (
     CLUSTER_OPERATIONS,
@@ -20,16 +30,6 @@ from broker.handlers.admin_view import (
     TOPIC_OPERATIONS,
     AdminView,
     after_metadata,
-)
-from broker.metadata import Topic
-from broker.metadata_plans import create_default_topic, ensure_internal_topic
-from broker.topic_names import (
-    INTERNAL_TOPICS,
-    METADATA_TOPIC,
-    OFFSETS_TOPIC,
-    TRANSACTIONS_TOPIC,
-    collision_key,
-    name_fault,
 )
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.cluster import (

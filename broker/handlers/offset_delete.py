@@ -18,9 +18,9 @@ from protocol.messages.offsets import (
 )
 
 if TYPE_CHECKING:
-    from broker.coordinator.offsets import OffsetTable
-    from broker.coordinator.shard import GroupShard
-    from broker.metadata import ClusterMetadata
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.coordinator.group_machine import GroupShard
+    from broker.coordinator.offsets.table import OffsetTable
     from protocol.messages.offsets import OffsetDeleteRequest, OffsetDeleteRequestTopic
 
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from broker.coordinator.commit_batch import offset_key_prefix
-from broker.coordinator.offsets import TopicOffsets
-from broker.coordinator.provenance import provenance
+from broker.coordinator.offsets.commit_batch import offset_key_prefix
+from broker.coordinator.offsets.provenance import provenance
+from broker.coordinator.offsets.table import TopicOffsets
 from broker.coordinator.result import Context, Record, Result
 from broker.handlers.expected_offsets import refuse_conflicts
 from protocol.errors import ErrorCode, KafkaError
@@ -37,9 +37,9 @@ from protocol.messages.offsets import (
 
 if TYPE_CHECKING:
     from broker.broker import Broker
-    from broker.coordinator.fencing import Partitions
+    from broker.cluster.metadata import Topic
+    from broker.coordinator.offsets.fencing import Partitions
     from broker.coordinator.runtime import Shard
-    from broker.metadata import Topic
 
 ZERO_ID = bytes(16)
 

@@ -16,9 +16,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.coordinator.result import PARKED, _Parked
-from broker.errors import lost_code
-from broker.record_rules import ZSTD_SINCE, NotOneBatchError, RecordsRefusedError, is_transactional
-from broker.txn_gate import PRODUCE_ADDS_SINCE
+from broker.coordinator.transactions.gate import PRODUCE_ADDS_SINCE
+from broker.partitions.record_rules import ZSTD_SINCE, NotOneBatchError, RecordsRefusedError, is_transactional
+from broker.wire.errors import lost_code
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.produce import (
@@ -37,11 +37,11 @@ from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.broker import Broker
+    from broker.cluster.metadata import Topic
     from broker.coordinator.result import Context
-    from broker.journal import Journal
-    from broker.metadata import Topic
-    from broker.partition import Partition
-    from broker.txn_gate import Refused
+    from broker.coordinator.transactions.gate import Refused
+    from broker.durability import Journal
+    from broker.partitions.partition import Partition
 
 LEADER_SINCE: Final = 10
 TOPIC_IDS_SINCE: Final = 13

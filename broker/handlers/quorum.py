@@ -8,9 +8,9 @@ Source: Kafka's KafkaRaftClient.handleDescribeQuorumRequest.
 
 from __future__ import annotations
 
+from broker.cluster.topic_names import METADATA_TOPIC
 from broker.coordinator.result import Context
 from broker.handlers.admin_view import AdminView
-from broker.topic_names import METADATA_TOPIC
 from protocol.errors import ErrorCode
 from protocol.messages.quorum import (
     DescribeQuorumRequest,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 
-from broker.client_settings import Entity, entity_of, quota_record
+from broker.cluster.client_settings import Entity, entity_of, quota_record
 from broker.coordinator.result import Context, Result
 from broker.handlers.admin_view import AdminView, after_metadata, refuse, repeated
 from protocol.errors import ErrorCode, KafkaError

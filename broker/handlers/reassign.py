@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from broker.cluster.metadata import ClusterMetadata, Topic, TopicPartition
+from broker.cluster.metadata_plans import elect_leader, move_partition
 from broker.coordinator.result import Context, Result
 from broker.handlers.admin_view import AdminView, after_metadata, refuse
 from broker.handlers.topics import check_assignment
-from broker.metadata import ClusterMetadata, Topic, TopicPartition
-from broker.metadata_plans import elect_leader, move_partition
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.reassign import (
     AlterPartitionReassignmentsRequest,

@@ -13,16 +13,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from broker.coordinator.groups.rebalance import Outcome
-from broker.coordinator.groups.streams import StreamsGroup
-from broker.coordinator.groups.streams_describe import described_group
-from broker.coordinator.groups.streams_heartbeat import heartbeat, not_a_streams_group
-from broker.coordinator.groups.streams_leave import leave
-from broker.coordinator.groups.streams_member import JOINING_EPOCH, LEAVING_EPOCH
-from broker.coordinator.groups.streams_records import topology_value
-from broker.coordinator.groups.streams_topology import MISSING_INTERNAL_TOPICS, NAMES_SHOWN, InternalTopic
+from broker.cluster.topic_names import INTERNAL_TOPICS, name_fault
+from broker.coordinator.groups.classic.rebalance import Outcome
+from broker.coordinator.groups.streams.describe import described_group
+from broker.coordinator.groups.streams.group import StreamsGroup
+from broker.coordinator.groups.streams.heartbeat import heartbeat, not_a_streams_group
+from broker.coordinator.groups.streams.leave import leave
+from broker.coordinator.groups.streams.member import JOINING_EPOCH, LEAVING_EPOCH
+from broker.coordinator.groups.streams.records import topology_value
+from broker.coordinator.groups.streams.topology import MISSING_INTERNAL_TOPICS, NAMES_SHOWN, InternalTopic
 from broker.coordinator.result import Context, Result
-from broker.topic_names import INTERNAL_TOPICS, name_fault
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.streams_group import (
     StreamsGroupDescribeResponse,
@@ -30,8 +30,8 @@ from protocol.messages.streams_group import (
 )
 
 if TYPE_CHECKING:
-    from broker.config import BrokerConfig
-    from broker.metadata import ClusterMetadata
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.config.settings import BrokerConfig
     from protocol.messages.streams_group import (
         StreamsGroupDescribeRequest,
         StreamsGroupHeartbeatRequest,

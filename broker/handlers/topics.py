@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from broker.cluster.metadata import ClusterMetadata, Topic
+from broker.cluster.metadata_plans import create_topic, delete_topic, grow_topic, place
+from broker.cluster.topic_names import INTERNAL_TOPICS, METADATA_TOPIC, collision_key, name_fault
 from broker.coordinator.result import Context, Result
 from broker.handlers.admin_view import AdminView, after_metadata, refuse, repeated
 from broker.handlers.config_entries import source_and_value
 from broker.handlers.config_rules import check_topic_configs
-from broker.metadata import ClusterMetadata, Topic
-from broker.metadata_plans import create_topic, delete_topic, grow_topic, place
-from broker.topic_names import INTERNAL_TOPICS, METADATA_TOPIC, collision_key, name_fault
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.topics import (
     CreatableTopic,

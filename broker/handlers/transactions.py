@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.coordinator.placement import shard_index
 from broker.coordinator.result import PARKED, Context, Result
-from broker.coordinator.transaction import ONGOING, Partitions, Transaction
-from broker.coordinator.transaction_rules import (
+from broker.coordinator.transactions.rules import (
     NeedsProducerIdError,
     add_partitions,
     end_transaction,
@@ -26,11 +26,11 @@ from broker.coordinator.transaction_rules import (
     may_begin_again,
     verify_partitions,
 )
-from broker.coordinator.transaction_rules import (
+from broker.coordinator.transactions.rules import (
     init_producer_id as decide_producer_id,
 )
-from broker.errors import error_response
-from broker.topic_names import OFFSETS_TOPIC
+from broker.coordinator.transactions.transaction import ONGOING, Partitions, Transaction
+from broker.wire.errors import error_response
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.transactions import (
     AddOffsetsToTxnRequest,

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.coordinator.transaction import STATE_NAMES, Transaction
-from broker.txn_coordinator import write_marker
+from broker.coordinator.transactions.coordinator import write_marker
+from broker.coordinator.transactions.transaction import STATE_NAMES, Transaction
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.transaction_admin import (
     DescribeTransactionsRequest,

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.coordinator.commit_batch import offset_key_prefix
+from broker.cluster.topic_names import OFFSETS_TOPIC
+from broker.coordinator.offsets.commit_batch import offset_key_prefix
+from broker.coordinator.offsets.provenance import provenance
 from broker.coordinator.placement import shard_index
-from broker.coordinator.provenance import provenance
 from broker.coordinator.result import PARKED, Context, Record
+from broker.coordinator.transactions.gate import before_offsets
 from broker.handlers.offsets import utf16_length
-from broker.topic_names import OFFSETS_TOPIC
-from broker.txn_gate import before_offsets
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.coordinator_records import OffsetCommitValue, encode_record
 from protocol.messages.transactions import (

@@ -26,7 +26,7 @@ from transaction_deaths import (
 )
 from txn_kit import ABORT, COMMIT, markers_of, states_in_log
 
-from broker.coordinator.transaction import (
+from broker.coordinator.transactions.transaction import (
     COMPLETE_ABORT,
     COMPLETE_COMMIT,
     EMPTY,

@@ -7,7 +7,7 @@ from collections import Counter
 from core_broker import Client, SimulatedCrash, World, make_topic
 from txn_kit import ABORT, COMMIT, Producer, committed, fetched, markers_of, states_in_log, transaction_values, visible
 
-from broker.coordinator.transaction import (
+from broker.coordinator.transactions.transaction import (
     COMPLETE_ABORT,
     COMPLETE_COMMIT,
     EMPTY,

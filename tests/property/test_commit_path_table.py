@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from broker.coordinator.offsets import Committed, OffsetTable
+from broker.coordinator.offsets.table import Committed, OffsetTable
 
 GROUPS, NAMES = st.sampled_from(["g", "h"]), st.sampled_from(["a", "b"])
 IDS = st.sampled_from([bytes(16), b"i" * 16, b"j" * 16])

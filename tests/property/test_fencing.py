@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from broker.coordinator.fencing import (
+from broker.coordinator.offsets.fencing import (
     ASSIGNMENT_EPOCH,
     ASSIGNMENT_EPOCH_EXACT,
     NOT_ASSIGNED,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.coordinator.columns import Committed, Pending
-from broker.coordinator.commit_batch import CommitBatch
-from broker.coordinator.offset_replay import replay_commit
-from broker.coordinator.offsets import OffsetTable
+from broker.coordinator.offsets.columns import Committed, Pending
+from broker.coordinator.offsets.commit_batch import CommitBatch
+from broker.coordinator.offsets.replay_run import replay_commit
+from broker.coordinator.offsets.table import OffsetTable
 from broker.coordinator.replay import Replay
 from protocol.record_batch import BatchHeader, build_batch, iter_records
 
@@ -112,7 +112,7 @@ def test_batch_of_a_commit_is_read_back_in_columns(run, topic_id, group_id, head
 @given(st.data())
 def test_batch_that_differs_anywhere_is_left_to_the_general_reader(data):
     """Change one byte of the records: either it is another commit of the same shape, read right, or it is not taken."""
-    from broker.coordinator.offset_replay import offset_key
+    from broker.coordinator.offsets.replay_run import offset_key
     from broker.coordinator.records import committed_value
 
     n = data.draw(st.integers(1, 4))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.coordinator.groups.assignors.sticky import Previous, Subtopology, assign, each_task
-from broker.coordinator.groups.streams_member import Tasks
+from broker.coordinator.groups.streams.member import Tasks
 
 subtopologies = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_size=4).map(
     lambda found: [Subtopology(str(i), tasks, stateful) for i, (tasks, stateful) in enumerate(found)]

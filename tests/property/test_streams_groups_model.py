@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 from unit.streams_groups.kit import Member, StreamsWorld, subtopology, topic_info, topology
 
-from broker.coordinator.groups import streams_target
+from broker.coordinator.groups.streams import target as streams_target
 from protocol.errors import ErrorCode
 
 WORK_AT_ONCE = streams_target.WORK_AT_ONCE

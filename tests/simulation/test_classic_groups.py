@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from unit.coordinator.harness import ShardHarness, subscription
 
-from broker.coordinator.groups.classic import (
+from broker.coordinator.groups.classic.group import (
     COMPLETING_REBALANCE,
     DEAD,
     EMPTY,

@@ -16,7 +16,7 @@ import pytest
 from core_broker import Client, World, make_topic
 from core_requests import commit_request
 
-from broker.virtual_nodes import VirtualNodes
+from broker.cluster.virtual_nodes import VirtualNodes
 from protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from protocol.messages.reassign import (
     AlterPartitionReassignmentsRequest,

@@ -59,7 +59,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("broker.produce_path", "broker.consume_path", "broker.fetch_reply", "broker.supported"),
     ("broker.broker", "broker.directory"),
     ("broker.control", "broker.gauges", "broker.statsd", "broker.virtual_nodes"),
-    ("broker.server",),
+    ("broker.shell.server",),
     ("broker.__main__",),
 )
 
@@ -68,7 +68,7 @@ ENVIRONMENT = {"time", "random", "uuid", "secrets", "os"}
 # Its simulated twin may join paths as the real one does.
 ENVIRONMENT_DOORS = {"storage.env": ENVIRONMENT, "storage.disk": {"os", "threading"}, "storage.sim_env": {"os"}}
 LOOP = {"asyncio", "socket", "uvloop", "asyncio_dgram", "selectors", "threading", "concurrent", "signal"}
-LOOP_DOORS = {"broker.server", "broker.statsd", "broker.control", "broker.__main__"}
+LOOP_DOORS = {"broker.shell.server", "broker.statsd", "broker.control", "broker.__main__"}
 
 
 def modules(*packages: str) -> list[tuple[str, Path]]:

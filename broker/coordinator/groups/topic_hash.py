@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fastcrc.crc64 import xz
 
 if TYPE_CHECKING:
-    from broker.metadata import ClusterMetadata
+    from broker.cluster.metadata import ClusterMetadata
 
 
 def metadata_hash(names: Iterable[str], metadata: ClusterMetadata) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from made_logs import ABORT, COMMIT, STATES, Logs
 from test_audit_faults import CO
 
-from broker.coordinator.transaction import State
+from broker.coordinator.transactions.transaction import State
 
 
 class RandomLogs:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from made_logs import ABORT, COMMIT, STATES, Logs
 
-from broker.coordinator.transaction import State
+from broker.coordinator.transactions.transaction import State
 from pipeline.audit.audit import Audit, audit
 
 CO = "__consumer_offsets"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from made_logs import STATES, Logs
 
-from broker.coordinator.transaction import State
+from broker.coordinator.transactions.transaction import State
 from pipeline.looks import NO_MORE, Looks, keep_settled, settled_of
 from pipeline.schema import TOPICS
 

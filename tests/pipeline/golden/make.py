@@ -18,8 +18,8 @@ sys.path[:0] = [str(HERE.parents[2]), str(HERE.parent / "source")]
 
 import made_batches as made  # noqa: E402  # the paths come first
 
-from broker.coordinator.provenance import provenance  # noqa: E402
-from broker.coordinator.spans import span_batches  # noqa: E402
+from broker.coordinator.offsets.provenance import provenance  # noqa: E402
+from broker.coordinator.offsets.spans import span_batches  # noqa: E402
 from pipeline.decode.records import classes_of  # noqa: E402
 from pipeline.slices import scan  # noqa: E402
 from protocol import wire  # noqa: E402

@@ -10,7 +10,7 @@ from typing import Any
 
 from log_model import Model, random_model, time_of
 
-from broker.coordinator.commit_batch import offset_key_prefix
+from broker.coordinator.offsets.commit_batch import offset_key_prefix
 from protocol.messages.coordinator_records import OffsetCommitValue, encode_record
 from protocol.record_batch import ABORT, COMMIT, TRANSACTIONAL, build_batch, control_batch
 

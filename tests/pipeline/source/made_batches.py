@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from broker.coordinator.provenance import provenance
+from broker.coordinator.offsets.provenance import provenance
 from pipeline.decode.batches import Chunk, Source
 from pipeline.decode.records import classes_of
 from protocol.messages import coordinator_records as records

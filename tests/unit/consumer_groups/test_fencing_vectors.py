@@ -10,14 +10,14 @@ import pytest
 from consumer_kit import Groups
 from txn_kit import Producer
 
-from broker.coordinator.groups.consumer_member import (
+from broker.coordinator.groups.consumer.member import (
     STABLE,
     UNREVOKED_PARTITIONS,
     ClassicSaid,
     Current,
     Said,
 )
-from broker.coordinator.groups.consumer_records import (
+from broker.coordinator.groups.consumer.records import (
     REVOCATION_EPOCH_TAG,
     current_record,
     group_record,

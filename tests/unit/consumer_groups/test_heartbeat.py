@@ -364,7 +364,7 @@ def test_target_is_not_computed_twice_within_the_assignment_interval():
 
 
 def test_large_group_is_assigned_between_the_turns(monkeypatch):
-    from broker.coordinator.groups import target
+    from broker.coordinator.groups.consumer import target
 
     monkeypatch.setattr(target, "WORK_AT_ONCE", 0)
     monkeypatch.setattr(target, "MIXED_WORK_AT_ONCE", 0)

@@ -6,9 +6,9 @@ import pytest
 from consumer_kit import Groups
 from core_broker import Client
 
-from broker.coordinator.groups.consumer import ConsumerGroup
-from broker.coordinator.groups.consumer_member import Current
-from broker.coordinator.groups.consumer_records import current_record, group_record, target_epoch_record
+from broker.coordinator.groups.consumer.group import ConsumerGroup
+from broker.coordinator.groups.consumer.member import Current
+from broker.coordinator.groups.consumer.records import current_record, group_record, target_epoch_record
 from protocol.errors import ErrorCode as E
 from protocol.messages.group_admin import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
 from protocol.messages.offsets import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic

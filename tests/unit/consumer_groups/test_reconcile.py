@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from broker.coordinator.groups.consumer_member import (
+from broker.coordinator.groups.consumer.member import (
     STABLE,
     UNKNOWN,
     UNRELEASED_PARTITIONS,
     UNREVOKED_PARTITIONS,
     Current,
 )
-from broker.coordinator.groups.reconcile import note_revocation, reconcile
+from broker.coordinator.groups.consumer.reconcile import note_revocation, reconcile
 from protocol.errors import ErrorCode, KafkaError
 
 T, U = b"t" * 16, b"u" * 16

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from consumer_kit import Groups
 
-from broker.coordinator.groups import regex
+from broker.coordinator.groups.consumer import regex
 from protocol.errors import ErrorCode as E
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from broker.coordinator.epochs import on_offset_commit_accepted
+from broker.coordinator.group_machine import GroupShard
+from broker.coordinator.offsets.epochs import on_offset_commit_accepted
 from broker.coordinator.result import PARKED, Context
-from broker.coordinator.shard import GroupShard
-from broker.errors import error_response
 from broker.handlers.classic_group import heartbeat, join_group, leave_group, sync_group
 from broker.handlers.group_admin import delete_groups, describe_groups, list_groups
 from broker.handlers.offset_delete import offset_delete
+from broker.wire.errors import error_response
 from protocol.codegen import codec
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.classic_group import (

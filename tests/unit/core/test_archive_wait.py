@@ -10,7 +10,7 @@ from core_requests import commit_request, committed, produce_request
 
 from broker.coordinator.placement import shard_index
 from broker.coordinator.runtime import UNLOADED
-from broker.gauges import broker_gauges
+from broker.shell.gauges import broker_gauges
 from protocol.messages.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsRequestAlterableConfig,

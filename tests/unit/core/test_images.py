@@ -8,7 +8,7 @@ import pytest
 from core_broker import Client, World, make_topic
 from core_requests import commit_request, committed
 
-from broker.coordinator import imaging
+from broker.coordinator.offsets import imaging
 from broker.coordinator.replay import Replay
 from broker.coordinator.runtime import Shard
 from protocol.messages.offsets import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
@@ -89,7 +89,7 @@ def test_tail_behind_the_image_counts():
 
 @pytest.mark.parametrize("seed", range(8))
 def test_image_taken_while_commits_go_on_is_right(seed, monkeypatch):
-    monkeypatch.setattr("broker.coordinator.snapshots.GROUPS_A_SLICE", 1)
+    monkeypatch.setattr("broker.coordinator.offsets.snapshots.GROUPS_A_SLICE", 1)
     world = busy_world(seed)
     client, rng = Client(world), random.Random(seed)
     offset = shard_of(world).log.end_offset
@@ -189,7 +189,7 @@ def test_housekeeping_takes_images():
 
 
 def test_reader_of_an_image_yields_now_and_then(monkeypatch):
-    monkeypatch.setattr("broker.coordinator.snapshots.CELLS_A_SLICE", 1)
+    monkeypatch.setattr("broker.coordinator.offsets.snapshots.CELLS_A_SLICE", 1)
     world = busy_world()
     payload = snapshot.read(world.files, snapshot.path(DIRECTORY, image(world)))
     replay = Replay(shard_of(world)._make_machine())

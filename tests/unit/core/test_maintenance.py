@@ -6,7 +6,7 @@ import pytest
 from core_broker import FLUSHES, Client, World, make_topic
 from core_requests import commit_request, committed, produce_request
 
-from broker import maintenance
+from broker.upkeep import maintenance
 from protocol.messages.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsRequestAlterableConfig,

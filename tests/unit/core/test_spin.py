@@ -1,6 +1,6 @@
 """The loop stays awake for a moment after a turn, but only where that is worth it."""
 
-from broker.spin import LOOKS, MOST_TRUST, TURNS_A_TRIAL, Spin
+from broker.shell.spin import LOOKS, MOST_TRUST, TURNS_A_TRIAL, Spin
 
 
 class Loop:

@@ -6,7 +6,7 @@ import pytest
 from core_broker import FLUSHES, Client, World, make_topic
 from core_requests import commit_request, committed, fetch_request, produce_request
 
-from broker.virtual_nodes import VirtualNodes
+from broker.cluster.virtual_nodes import VirtualNodes
 from protocol.errors import ErrorCode
 from protocol.messages.classic_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.messages.cluster import DescribeClusterRequest, FindCoordinatorRequest, MetadataRequest

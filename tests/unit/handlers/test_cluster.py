@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from admin_broker import AdminBroker
 
+from broker.cluster.metadata import PRODUCER_ID_BLOCK
 from broker.handlers.cluster import api_versions, describe_log_dirs, update_features
 from broker.handlers.topics import create_topics
 from broker.handlers.transactions import init_producer_id
-from broker.metadata import PRODUCER_ID_BLOCK
 from protocol.errors import ErrorCode
 from protocol.messages.cluster import (
     ApiVersionsRequest,

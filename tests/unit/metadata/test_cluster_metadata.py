@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 from admin_broker import AdminBroker
 
-from broker.config import BrokerConfig, ConfigError
+from broker.cluster.metadata import ClusterMetadata, partition_record
+from broker.cluster.metadata_plans import create_topic, delete_topic, place
+from broker.config.settings import BrokerConfig, ConfigError
 from broker.coordinator.result import Context
-from broker.metadata import ClusterMetadata, partition_record
-from broker.metadata_plans import create_topic, delete_topic, place
 from protocol.messages.metadata_records import FeatureLevelRecord, NoOpRecord, decode_record, encode_record
 from storage.sim_env import sim_env
 

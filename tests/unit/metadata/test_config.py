@@ -6,8 +6,8 @@ import typing
 
 import pytest
 
-from broker.config import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS, BrokerConfig, ConfigError
-from broker.config_values import TYPE_IDS, format_value, parse_value
+from broker.config.config_values import TYPE_IDS, format_value, parse_value
+from broker.config.settings import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS, BrokerConfig, ConfigError
 
 PYTHON_TYPES = {
     "BOOLEAN": bool,

@@ -8,7 +8,7 @@ import pytest
 from core_broker import DATA, Client, SimulatedCrash, World, make_topic
 from core_requests import produce_request
 
-from broker import metadata_image
+from broker.cluster import metadata_image
 from protocol.messages.cluster import ApiVersionsRequest
 from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
 from storage.errors import StorageError

@@ -5,16 +5,16 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from broker.config import BrokerConfig
+from broker.cluster.metadata import TOPIC, ClusterMetadata, Topic, TopicPartition, config_record, partition_record
+from broker.config.settings import BrokerConfig
 from broker.coordinator.result import PARKED, Context
-from broker.fetch_session import FetchSessions
+from broker.durability import Durability, Journal
 from broker.handlers.delete_records import delete_records
 from broker.handlers.fetch import fetch
 from broker.handlers.list_offsets import list_offsets, offset_for_leader_epoch
 from broker.handlers.produce import produce
-from broker.journal import Durability, Journal
-from broker.metadata import TOPIC, ClusterMetadata, Topic, TopicPartition, config_record, partition_record
-from broker.partition import Partition
+from broker.partitions.fetch_session import FetchSessions
+from broker.partitions.partition import Partition
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import (
     FetchPartition,

@@ -8,7 +8,7 @@ from struct import pack
 import pytest
 from data_path import NOW_MS, DataPath, batch, payload, values_of
 
-from broker.record_rules import RecordsRefusedError
+from broker.partitions.record_rules import RecordsRefusedError
 from protocol.compression import compress
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record_batch import (

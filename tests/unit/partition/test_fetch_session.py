@@ -8,8 +8,8 @@ import pytest
 from data_path import DataPath, batch, values_of
 
 from broker.coordinator.result import PARKED
-from broker.fetch_session import EVICTION_MS, FetchSessions, Wanted, next_epoch
 from broker.handlers.fetch import sessions_of
+from broker.partitions.fetch_session import EVICTION_MS, FetchSessions, Wanted, next_epoch
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchRequest
 from storage.env import Rng

@@ -6,9 +6,9 @@ import pytest
 from data_path import NOW_MS, DataPath, batch, values_of
 from fastcrc.crc32 import iscsi as crc32c
 
-from broker import partition as partition_module
-from broker.coordinator.producers import ProducerSnapshot
-from broker.producer_snapshots import ProducerSnapshots, decode_snapshot, encode_snapshot
+from broker.partitions import partition as partition_module
+from broker.partitions.producer_snapshots import ProducerSnapshots, decode_snapshot, encode_snapshot
+from broker.partitions.producers import ProducerSnapshot
 from protocol.errors import ErrorCode
 from protocol.record_batch import ABORT, TRANSACTIONAL, BatchHeader, control_batch
 from storage.sim_env import MemoryFiles

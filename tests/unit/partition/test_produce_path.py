@@ -10,7 +10,7 @@ from data_path import NOW_MS, OTHER_NODE, DataPath, batch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.produce_path import ProducePath
+from broker.shortcuts.produce import ProducePath
 from protocol.codegen import codec
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from protocol.record_batch import TRANSACTIONAL

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from broker.coordinator.producer_table import LEAF_ROWS, ProducerTable, Row
+from broker.partitions.producer_table import LEAF_ROWS, ProducerTable, Row
 
 ROOT = Path(__file__).parents[3]
 
@@ -82,7 +82,7 @@ def test_copy_stays_as_it_was() -> None:
 
 
 MEASURE = """
-from broker.coordinator.producers import Producers
+from broker.partitions.producers import Producers
 def rss():
     return int(open("/proc/self/statm").read().split()[1]) * 4096
 order = list(range(1000))

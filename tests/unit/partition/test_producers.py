@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.coordinator.producers import MAX_SEQUENCE, MOST_AWAITED, CachedBatch, Producers, add_to_sequence
+from broker.partitions.producers import MAX_SEQUENCE, MOST_AWAITED, CachedBatch, Producers, add_to_sequence
 from protocol.errors import ErrorCode, KafkaError
 
 PID = 7

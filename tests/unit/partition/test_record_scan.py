@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.record_scan import scan_records
+from broker.partitions.record_scan import scan_records
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record import decode_records, encode_record, varint
 

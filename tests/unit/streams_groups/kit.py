@@ -7,7 +7,7 @@ from typing import Any
 
 from core_broker import Client, World, make_topic
 
-from broker.coordinator.groups.streams import StreamsGroup
+from broker.coordinator.groups.streams.group import StreamsGroup
 from protocol.messages.group_admin import ListGroupsRequest
 from protocol.messages.offsets import (
     OffsetCommitRequest,

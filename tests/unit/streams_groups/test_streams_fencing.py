@@ -8,8 +8,8 @@ import pytest
 from core_broker import make_topic
 from unit.streams_groups.kit import Member, StreamsWorld, subtopology, topic_info, topology
 
-from broker.coordinator.groups.streams_member import Current, Held, Said
-from broker.coordinator.groups.streams_records import (
+from broker.coordinator.groups.streams.member import Current, Held, Said
+from broker.coordinator.groups.streams.records import (
     current_record,
     group_record,
     member_record,

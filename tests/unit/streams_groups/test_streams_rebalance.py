@@ -8,11 +8,11 @@ import pytest
 from core_broker import Client, make_topic
 from unit.streams_groups.kit import StreamsWorld, as_dict, statuses, subtopology, topic_info, topology
 
-from broker.coordinator.groups import streams_target
 from broker.coordinator.groups.assignors import sticky
-from broker.coordinator.groups.streams_member import STABLE, Current, Held
-from broker.coordinator.groups.streams_records import current_record
-from broker.coordinator.groups.streams_topology import ASSIGNMENT_DELAYED
+from broker.coordinator.groups.streams import target as streams_target
+from broker.coordinator.groups.streams.member import STABLE, Current, Held
+from broker.coordinator.groups.streams.records import current_record
+from broker.coordinator.groups.streams.topology import ASSIGNMENT_DELAYED
 from protocol.messages import configs
 from protocol.messages.group_admin import DeleteGroupsRequest
 from protocol.messages.streams_group import StreamsGroupHeartbeatRequestEndpoint

@@ -8,8 +8,8 @@ import pytest
 from core_broker import make_topic
 from unit.streams_groups.kit import StreamsWorld, as_dict, statuses, subtopology, topic_info, topology
 
-from broker.coordinator.groups.streams_records import topology_value
-from broker.coordinator.groups.streams_topology import (
+from broker.coordinator.groups.streams.records import topology_value
+from broker.coordinator.groups.streams.topology import (
     INCORRECTLY_PARTITIONED_TOPICS,
     MISSING_INTERNAL_TOPICS,
     MISSING_SOURCE_TOPICS,

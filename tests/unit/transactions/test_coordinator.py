@@ -7,7 +7,7 @@ from core_broker import Client
 from txn_kit import ABORT, COMMIT, Producer, committed, markers_of, state_of, states_in_log
 from unit.transactions.coordinator_kit import OFFSETS, group_partition
 
-from broker.coordinator.transaction import (
+from broker.coordinator.transactions.transaction import (
     COMPLETE_ABORT,
     COMPLETE_COMMIT,
     EMPTY,

@@ -7,7 +7,7 @@ from core_broker import Client, World, make_topic
 from txn_kit import Producer, committed, state_of, states_in_log
 from unit.transactions.coordinator_kit import WEEK_MS, set_feature
 
-from broker.coordinator.transaction import PREPARE_ABORT, PREPARE_COMMIT
+from broker.coordinator.transactions.transaction import PREPARE_ABORT, PREPARE_COMMIT
 from protocol.codegen import codec
 from protocol.errors import ErrorCode
 from protocol.messages.own_records import TransactionGroupValue

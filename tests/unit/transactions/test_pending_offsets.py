@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from txn_kit import Producer, committed
 
-from broker.config import BrokerConfig
-from broker.coordinator.commit_batch import offset_key_prefix
-from broker.coordinator.shard import GroupShard
+from broker.config.settings import BrokerConfig
+from broker.coordinator.group_machine import GroupShard
+from broker.coordinator.offsets.commit_batch import offset_key_prefix
 from protocol.errors import ErrorCode
 from protocol.messages.coordinator_records import OffsetCommitValue, encode_record
 from protocol.messages.group_admin import DeleteGroupsRequest

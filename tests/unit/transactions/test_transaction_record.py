@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from broker.coordinator.result import Context
-from broker.coordinator.transaction import (
+from broker.coordinator.transactions.machine import EXPIRY_TIMER, TransactionShard
+from broker.coordinator.transactions.transaction import (
     COMPLETE_COMMIT,
     EMPTY,
     ONGOING,
@@ -15,7 +16,6 @@ from broker.coordinator.transaction import (
     decode_transaction,
     transaction_key,
 )
-from broker.coordinator.transactions import EXPIRY_TIMER, TransactionShard
 from protocol.codegen import codec
 from protocol.messages.coordinator_records import (
     PartitionsSchema,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from broker.coordinator import transaction_rules as rules
-from broker.coordinator.transaction import (
+from broker.coordinator.transactions import rules
+from broker.coordinator.transactions.transaction import (
     AT_REST,
     COMPLETE_ABORT,
     COMPLETE_COMMIT,

@@ -16,7 +16,7 @@ from txn_kit import (
     visible,
 )
 
-from broker.coordinator.transaction import COMPLETE_COMMIT, EMPTY, ONGOING, PREPARE_COMMIT
+from broker.coordinator.transactions.transaction import COMPLETE_COMMIT, EMPTY, ONGOING, PREPARE_COMMIT
 from protocol.errors import ErrorCode
 from protocol.messages.produce import PartitionProduceData
 from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar
 
-from broker.coordinator.groups.consumer_member import UNASSIGNED, Assignment
+from broker.coordinator.groups.consumer.member import UNASSIGNED, Assignment
 
 Answer = TypeVar("Answer")
 Changes: TypeAlias = dict[str, Assignment]  # member id -> new target; members whose target stays are left out

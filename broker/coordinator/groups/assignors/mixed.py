@@ -17,7 +17,7 @@ from itertools import chain, repeat
 from typing import Final
 
 from broker.coordinator.groups.assignors import Changes, Spec, Steps
-from broker.coordinator.groups.consumer_member import Assignment
+from broker.coordinator.groups.consumer.member import Assignment
 
 ROUNDS: Final = 16
 WORK_A_SLICE: Final = 5_000

@@ -10,7 +10,7 @@ Source: KIP-848; Kafka's RangeAssignor (of the group coordinator).
 from __future__ import annotations
 
 from broker.coordinator.groups.assignors import Changes, Spec, Steps
-from broker.coordinator.groups.consumer_member import Assignment
+from broker.coordinator.groups.consumer.member import Assignment
 
 PARTITIONS_A_SLICE = 20_000
 

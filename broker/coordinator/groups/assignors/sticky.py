@@ -20,7 +20,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from broker.coordinator.groups.assignors import run
-from broker.coordinator.groups.streams_member import Partitions, Tasks
+from broker.coordinator.groups.streams.member import Partitions, Tasks
 
 Task: TypeAlias = tuple[str, int]  # subtopology, partition
 Targets: TypeAlias = dict[str, Tasks]  # by member id

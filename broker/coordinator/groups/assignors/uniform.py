@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from broker.coordinator.groups.assignors import Changes, Spec, Steps
-from broker.coordinator.groups.consumer_member import Assignment
+from broker.coordinator.groups.consumer.member import Assignment
 
 PAIRS_A_SLICE = 20_000
 

@@ -1,0 +1,294 @@
+"""The data directory: who it belongs to, where each log lies, and what the last shutdown said of it.
+
+Layout, as Kafka's: `meta.properties`, the checkpoints, `.lock`, `__cluster_metadata-0/` and a directory a partition.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from broker.cluster.metadata_image import MetadataImage, cut_before
+from storage import checkpoints
+from storage.errors import LockedError, StorageError
+from storage.log import Log, LogConfig
+from storage.recovery import remove_segment
+
+if TYPE_CHECKING:
+    from broker.cluster.metadata import ClusterMetadata, Topic
+    from broker.config.settings import BrokerConfig
+    from storage.env import Env, Lock
+
+logger = logging.getLogger("momus.directory")
+
+METADATA_TOPIC = "__cluster_metadata"
+
+
+class DirectoryError(Exception):
+    """The data directory cannot be used; the text says why and what to do."""
+
+
+class DataDirectory:
+    """One data directory, locked for as long as the process lives."""
+
+    def __init__(self, env: Env, path: str, config: BrokerConfig, lock: Lock) -> None:
+        self.env = env
+        self.path = path
+        self._config = config
+        self._lock = lock
+        self.cluster_id = ""
+        self.was_clean = False
+        self._recovery_points: dict[tuple[str, int], int] = {}
+        self._log_starts: dict[tuple[str, int], int] = {}
+        self._cleaned: dict[tuple[str, int], int] = {}
+        self._changed: set[str] = set()  # checkpoints that are not on disk as they are here
+        self.logs: dict[tuple[str, int], Log] = {}
+        self.image = MetadataImage(env.files, f"{path}/{METADATA_TOPIC}-0")
+
+    @classmethod
+    def open(cls, env: Env, path: str, config: BrokerConfig) -> DataDirectory:
+        """Lock the directory, make it when it is new. Errors: DirectoryError, OSError."""
+        files = env.files
+        missing, parent = [], path.rstrip("/")
+        while parent and not files.exists(parent):
+            parent = parent.rpartition("/")[0]
+            missing.append(parent)
+        files.makedirs(path)
+        for parent in missing:  # a power cut must not take the directory itself
+            files.sync_dir(parent)
+        try:
+            lock = files.lock(f"{path}/{checkpoints.LOCK}")
+        except LockedError as error:
+            raise DirectoryError(
+                f"the data directory {path} is in use by another process: stop that one, or use another --data-dir"
+            ) from error
+        directory = cls(env, path, config, lock)
+        directory._read_identity()
+        directory._recovery_points = checkpoints.read_offsets(files, f"{path}/{checkpoints.RECOVERY_POINTS}")
+        directory._log_starts = checkpoints.read_offsets(files, f"{path}/{checkpoints.LOG_START_OFFSETS}")
+        directory._cleaned = checkpoints.read_offsets(files, f"{path}/{checkpoints.CLEANER_OFFSETS}")
+        directory.was_clean = checkpoints.take_clean_shutdown(files, path)
+        return directory
+
+    def _read_identity(self) -> None:
+        path = f"{self.path}/{checkpoints.META_PROPERTIES}"
+        found = checkpoints.read_properties(self.env.files, path)
+        if found is not None:
+            self.cluster_id = found.get("cluster.id", "")
+            if not self.cluster_id:
+                raise DirectoryError(f"{path} names no cluster.id: restore the file, or use another --data-dir")
+            return
+        self.cluster_id = checkpoints.uuid_text(self.env.rng.uuid_bytes())
+        checkpoints.write_properties(
+            self.env.files,
+            path,
+            {
+                "version": "1",
+                "cluster.id": self.cluster_id,
+                "node.id": str(self._config.node_id),
+                "directory.id": checkpoints.uuid_text(self.env.rng.uuid_bytes()),
+            },
+        )
+
+    # -- logs
+
+    def open_metadata_log(self) -> Log:
+        """The log of the cluster's metadata, from its image on."""
+        config = LogConfig(segment_bytes=1 << 30, cleanup_policy=frozenset())
+        key = (METADATA_TOPIC, 0)
+        self.image.find()
+        self._log_starts[key] = self.image.offset
+        log = self._open(*key, config)
+        if log.end_offset < self.image.offset:  # cut by hand: all that is left of it is in the image
+            for segment in log.segments:
+                segment.file.close()
+                remove_segment(self.env.files, log.directory, segment.base_offset)
+            log = self._open(*key, config)
+        if log.size_bytes and log.end_offset == self.image.offset:  # a crash came between image and cut
+            cut_before(log, self.image.offset, self.env.clock.now_ms())
+        return log
+
+    def open_log(self, metadata: ClusterMetadata, topic: Topic, index: int) -> Log:
+        """The log of one partition; nothing is made on disk before its first batch."""
+        self._remove_other(topic, index)
+        log = self._open(topic.name, index, log_config(metadata, topic), topic.topic_id)
+        log.set_leader_epoch(topic.partitions[index].leader_epoch)
+        return log
+
+    def _remove_other(self, topic: Topic, index: int) -> None:
+        """Remove what a crash has left there of an older topic of the same name."""
+        path = f"{self.path}/{topic.name}-{index}"
+        topic_id = checkpoints.read_partition_metadata(self.env.files, path)
+        if topic_id not in (None, topic.topic_id):
+            logger.info("removing %s: its topic is gone", path)
+            self.delete(topic.name, index)
+            self.write_checkpoints()
+
+    def _open(self, name: str, index: int, config: LogConfig, topic_id: bytes | None = None) -> Log:
+        key = (name, index)
+        log = Log.open(
+            self.env,
+            f"{self.path}/{name}-{index}",
+            config,
+            recovery_point=self._recovery_points.get(key, 0),
+            log_start_offset=self._log_starts.get(key, 0),
+            clean=self.was_clean,
+            topic_id=topic_id,
+        )
+        if log.report.dropped_bytes:
+            logger.warning("%s-%d: %s", name, index, log.report)
+        if self._recovery_points.get(key, 0) > log.end_offset:  # cut by hand: what comes now was not synced then
+            self.recovery_point_moved(key, log.end_offset)
+            self.write_checkpoints()
+        if key in self._cleaned:
+            log.cleaned_offset = max(log.cleaned_offset, min(self._cleaned[key], log.end_offset))
+            self.cleaned(key, log.cleaned_offset)
+        if self._config.flush == "fsync" and log.synced_offset < log.end_offset:
+            log.sync()  # a crash left what only the page cache may hold: nobody may see it before the disk has it
+        self.logs[key] = log
+        return log
+
+    def configure(self, metadata: ClusterMetadata, topic: Topic) -> None:
+        """Open logs of the topic take over its settings as they are now."""
+        config = log_config(metadata, topic)
+        for index in range(len(topic.partitions)):
+            log = self.logs.get((topic.name, index))
+            if log is not None and log.config != config:
+                log.config = config
+
+    def exists(self, name: str, index: int) -> bool:
+        """Whether a partition has anything on disk."""
+        return self.env.files.exists(f"{self.path}/{name}-{index}")
+
+    def size_on_disk(self, name: str, index: int) -> int:
+        """Bytes of the segments of a log that is not open."""
+        files, path = self.env.files, f"{self.path}/{name}-{index}"
+        if not files.exists(path):
+            return 0
+        return sum(files.file_size(f"{path}/{file}") for file in files.listdir(path) if file.endswith(".log"))
+
+    def volume_bytes(self) -> tuple[int, int]:
+        """(total, usable) bytes of the volume it lies on."""
+        return self.env.files.free_bytes(self.path)
+
+    def forget(self, name: str, index: int) -> None:
+        """A partition's log has been deleted; `write_checkpoints` before another one takes its name."""
+        self.logs.pop((name, index), None)
+        if self._recovery_points.pop((name, index), None) is not None:
+            self._changed.add(checkpoints.RECOVERY_POINTS)
+        if self._log_starts.pop((name, index), None) is not None:
+            self._changed.add(checkpoints.LOG_START_OFFSETS)
+        if self._cleaned.pop((name, index), None) is not None:
+            self._changed.add(checkpoints.CLEANER_OFFSETS)
+
+    def delete(self, name: str, index: int) -> None:
+        """Remove what a partition that was not opened has on disk."""
+        if self.exists(name, index):
+            self.env.files.remove_tree(f"{self.path}/{name}-{index}")
+        self.forget(name, index)
+
+    # -- checkpoints
+
+    def recovery_point(self, key: tuple[str, int]) -> int:
+        """Up to where a log need not be looked at after a crash."""
+        return self._recovery_points.get(key, 0)
+
+    def recovery_point_moved(self, key: tuple[str, int], offset: int) -> None:
+        """A log is synced up to an offset; `write_checkpoints` makes it known to the next start."""
+        if self._recovery_points.get(key, 0) != offset:
+            self._recovery_points[key] = offset
+            self._changed.add(checkpoints.RECOVERY_POINTS)
+
+    def log_start_moved(self, name: str, index: int, offset: int) -> None:
+        """A log begins later; durable when `write_checkpoints` returns."""
+        if self._log_starts.get((name, index), 0) != offset:
+            self._log_starts[name, index] = offset
+            self._changed.add(checkpoints.LOG_START_OFFSETS)
+
+    def cleaned(self, key: tuple[str, int], offset: int) -> None:
+        """The cleaner has been below an offset; a start that does not know cleans anew."""
+        if self._cleaned.get(key, 0) != offset:
+            self._cleaned[key] = offset
+            self._changed.add(checkpoints.CLEANER_OFFSETS)
+
+    def write_checkpoints(self) -> None:
+        """Make durable what has moved since the last time. Errors: OSError: it is not; the next call tries again."""
+        for name, offsets in (
+            (checkpoints.RECOVERY_POINTS, self._recovery_points),
+            (checkpoints.LOG_START_OFFSETS, self._log_starts),
+            (checkpoints.CLEANER_OFFSETS, self._cleaned),
+        ):
+            if name in self._changed:
+                checkpoints.write_offsets(self.env.files, f"{self.path}/{name}", offsets)
+                self._changed.discard(name)
+
+    def remove_orphans(self, metadata: ClusterMetadata) -> None:
+        """Remove what is left of topics that were deleted just before a crash.
+
+        Whether a directory under the name of a topic is that topic's is seen when it is opened: there may be 10,000.
+        """
+        files = self.env.files
+        for name in files.listdir(self.path):
+            topic_name, dash, index = name.rpartition("-")
+            if not dash or not (index.isdigit() or index == "delete"):
+                continue
+            topic = metadata.topics.get(topic_name)
+            if topic is not None and index.isdigit() and int(index) < len(topic.partitions):
+                continue
+            topic_id = checkpoints.read_partition_metadata(files, f"{self.path}/{name}")
+            if index == "delete" or (topic_id is not None and topic_id not in metadata.topics_by_id):
+                logger.info("removing %s: its topic is gone", name)
+                files.remove_tree(f"{self.path}/{name}")
+                if index.isdigit():
+                    self.forget(topic_name, int(index))
+        self.write_checkpoints()
+
+    def close(self, deadline_ms: int) -> None:
+        """Sync and close every log, and say from where the next start has to look.
+
+        Durable: all of it, when the mark of a clean shutdown is written; what is left over at the deadline (of the
+                 monotonic clock) is only written, and scanned at the next start.
+        """
+        clock, whole = self.env.clock, True
+        for key, log in self.logs.items():
+            in_time = clock.monotonic_ms() < deadline_ms
+            try:
+                if in_time and not log.broken:
+                    log.flush()
+                    log.sync()
+                log.close(clean=in_time or log.dirty)
+            except (OSError, StorageError) as error:
+                logger.error("%s-%d was not closed well: %s", *key, error)
+            whole = whole and not log.broken and log.synced_offset == log.end_offset
+            self.recovery_point_moved(key, log.synced_offset)
+        self.write_checkpoints()
+        if whole:
+            checkpoints.mark_clean_shutdown(self.env.files, self.path)
+        self._lock.release()
+
+
+def log_config(metadata: ClusterMetadata, topic: Topic) -> LogConfig:
+    """A topic's settings in the log's terms."""
+
+    def number(key: str) -> int:
+        value = metadata.value(topic, key)
+        assert isinstance(value, int)
+        return value
+
+    policy = metadata.value(topic, "cleanup.policy")
+    assert isinstance(policy, tuple)
+    ratio = metadata.value(topic, "min.cleanable.dirty.ratio")
+    assert isinstance(ratio, float)
+    return LogConfig(
+        segment_bytes=number("segment.bytes"),
+        segment_ms=number("segment.ms"),
+        index_interval_bytes=number("index.interval.bytes"),
+        retention_ms=number("retention.ms"),
+        retention_bytes=number("retention.bytes"),
+        cleanup_policy=frozenset(str(p) for p in policy),
+        min_cleanable_dirty_ratio=ratio,
+        max_compaction_lag_ms=number("max.compaction.lag.ms"),
+        max_message_bytes=number("max.message.bytes"),
+        min_compaction_lag_ms=number("min.compaction.lag.ms"),
+        delete_retention_ms=number("delete.retention.ms"),
+    )

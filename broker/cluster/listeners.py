@@ -1,0 +1,94 @@
+"""Which addresses each virtual broker listens on and which it tells clients: `listeners`, `advertised.listeners`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.config.settings import ConfigError
+
+if TYPE_CHECKING:
+    from broker.config.settings import BrokerConfig
+
+DEFAULT_NAME = "PLAINTEXT"
+
+
+class Listener:
+    """An address that clients connect to, and the one they are told to come back to."""
+
+    __slots__ = ("advertised_host", "advertised_port", "host", "name", "port")
+
+    def __init__(
+        self, name: str, host: str, port: int, advertised_host: str | None = None, advertised_port: int | None = None
+    ) -> None:
+        self.name = name
+        self.host = host
+        self.port = port  # 0 until the system has chosen one
+        self.advertised_host = advertised_host  # None: the address the client used
+        self.advertised_port = advertised_port
+
+
+class Node:
+    """A virtual broker: a node id and its listeners."""
+
+    __slots__ = ("listeners", "node_id")
+
+    def __init__(self, node_id: int, listeners: list[Listener]) -> None:
+        self.node_id = node_id
+        self.listeners = {listener.name: listener for listener in listeners}
+
+    @property
+    def main(self) -> Listener:
+        """The listener named first."""
+        return next(iter(self.listeners.values()))
+
+
+def make_nodes(config: BrokerConfig, listen: str | None, brokers: int) -> list[Node]:
+    """The virtual brokers: ids count up from node.id, and so do ports that are not 0, unless each has its own.
+
+    listen   HOST:PORT, or one of them a broker; None: what `listeners` says.
+    """
+    if listen is None:
+        return [Node(config.node_id + i, _configured(config, i)) for i in range(brokers)]
+    addresses = [_address("--listen", text) for text in listen.split(",")]
+    if len(addresses) not in (1, brokers):
+        raise ConfigError("--listen", listen, f"names {len(addresses)} addresses for {brokers} brokers")
+    nodes = []
+    for i in range(brokers):
+        host, port = addresses[i] if len(addresses) > 1 else (addresses[0][0], _shift(addresses[0][1], i))
+        nodes.append(Node(config.node_id + i, [Listener(DEFAULT_NAME, host, port)]))
+    return nodes
+
+
+def _configured(config: BrokerConfig, i: int) -> list[Listener]:
+    advertised = {}
+    for text in config.advertised_listeners or ():
+        name, host, port = _named("advertised.listeners", text)
+        advertised[name] = (host, port)
+    listeners = []
+    for text in config.listeners:
+        name, host, port = _named("listeners", text)
+        told_host, told_port = advertised.get(name, (None, 0))
+        listener = Listener(name, host or "0.0.0.0", _shift(port, i), told_host, _shift(told_port, i) or None)
+        listeners.append(listener)
+    unknown = advertised.keys() - {listener.name for listener in listeners}
+    if unknown:
+        raise ConfigError("advertised.listeners", ",".join(sorted(unknown)), "listeners has none of this name")
+    return listeners
+
+
+def _shift(port: int, i: int) -> int:
+    return port + i if port else 0
+
+
+def _named(key: str, text: str) -> tuple[str, str, int]:
+    name, found, address = text.strip().partition("://")
+    if not found:
+        raise ConfigError(key, text, "is not NAME://HOST:PORT")
+    return name.upper(), *_address(key, address)
+
+
+def _address(key: str, text: str) -> tuple[str, int]:
+    host, colon, port = text.strip().rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise ConfigError(key, text, "is not HOST:PORT")
+    return host.strip("[]"), int(port)

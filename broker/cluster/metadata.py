@@ -1,0 +1,334 @@
+"""What the cluster knows of itself, as a replicated state: topics, configs, features, clients, producer ids.
+
+Everything here is made by replaying Kafka's own metadata records from the log `__cluster_metadata-0`, live and at
+loading. What to write is planned in metadata_plans; nothing else changes the state, but for one counter: the next
+producer id within the block that the log has reserved, which must not survive a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any
+
+from broker.cluster.client_settings import ClientSettings
+from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, collision_key
+from broker.config.config_values import Value
+from broker.config.settings import BrokerConfig
+from broker.coordinator.placement import shard_index
+from broker.coordinator.result import Context, Result
+from protocol.messages.metadata_records import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    decode_record,
+    encode_record,
+)
+
+TOPIC, BROKER, BROKER_LOGGER, GROUP = 2, 4, 8, 32  # config resource types
+NO_LEADER_CHANGE = -2
+
+
+class TopicPartition:
+    """Who serves one partition. All replicas share one log here, so every replica is in sync."""
+
+    __slots__ = ("index", "leader", "leader_epoch", "partition_epoch", "replicas")
+
+    def __init__(
+        self, index: int, leader: int, replicas: list[int], leader_epoch: int = 0, partition_epoch: int = 0
+    ) -> None:
+        self.index = index
+        self.leader = leader
+        self.replicas = replicas
+        self.leader_epoch = leader_epoch
+        self.partition_epoch = partition_epoch
+
+
+class Topic:
+    """A topic; `configs` holds only what was set for it, as text."""
+
+    __slots__ = ("configs", "internal", "name", "partitions", "topic_id", "values")
+
+    def __init__(self, name: str, topic_id: bytes) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partitions: list[TopicPartition] = []
+        self.configs: dict[str, str] = {}
+        self.internal = name in INTERNAL_TOPICS
+        self.values: dict[str, Value] = {}  # parsed values asked for since the last change
+
+    def leader_epoch(self, index: int) -> int:
+        return self.partitions[index].leader_epoch
+
+
+class ClusterMetadata:
+    """The state machine. `listeners` are told (event, topic, partition): created, configured, deleted (-1: all), moved.
+
+    New partitions are no event: a topic of 10,000 would be 10,000 of them, and nobody has opened those yet.
+    """
+
+    def __init__(self, config: BrokerConfig, node_ids: Sequence[int]) -> None:
+        self.config = config
+        self.node_ids = list(node_ids)
+        self.topics: dict[str, Topic] = {}
+        self.topics_by_id: dict[bytes, Topic] = {}
+        self.colliding: dict[str, list[str]] = {}  # names with '.' or '_' by their common key
+        self.topics_made = 0  # so far, those that were deleted since included
+        self.broker_configs: dict[str, dict[str, str]] = {}  # by node id; "" for all
+        self.group_configs: dict[str, dict[str, str]] = {}
+        self.clients = ClientSettings()
+        self.feature_levels: dict[str, int] = {}  # as recorded; features.py says what is in force
+        self.reserved_producer_id = 0  # ids below may have been handed out
+        self.version = 0  # records replayed so far
+        self.listeners: list[Callable[[str, Topic, int], None]] = []
+        self._next_producer_id = -1  # in the block below reserved_producer_id; -1: none taken since loading
+        config.set_dynamic({})
+        self._replays: dict[type, Callable[[Any], None]] = {
+            TopicRecord: self._replay_topic,
+            PartitionRecord: self._replay_partition,
+            PartitionChangeRecord: self._replay_partition_change,
+            RemoveTopicRecord: self._replay_remove_topic,
+            ConfigRecord: self._replay_config,
+            FeatureLevelRecord: self._replay_feature_level,
+            ProducerIdsRecord: self._replay_producer_ids,
+            **self.clients.replays,
+        }
+
+    # -- queries
+
+    def topic(self, name: str) -> Topic | None:
+        return self.topics.get(name)
+
+    def value(self, topic: Topic, key: str) -> Value:
+        """A topic key's value for this topic: its own, or the broker's."""
+        if key not in topic.values:
+            value = self.config.topic_value(key, topic.configs)
+            if key == "segment.bytes":
+                small = self.config.topic_value("internal.segment.bytes", topic.configs)
+                value = value if small is None else small
+            topic.values[key] = value
+        return topic.values[key]
+
+    def group_value(self, group_id: str, key: str) -> Value:
+        """A group key's value for this group: its own, or the broker's."""
+        return self.config.group_value(key, self.group_configs.get(group_id, {}))
+
+    def coordinator_index(self, key: str, topic_name: str = OFFSETS_TOPIC) -> int:
+        """The partition of an internal topic that owns a group or transactional id."""
+        return shard_index(key, self.internal_partitions(topic_name))
+
+    def coordinator_node(self, key: str, topic_name: str = OFFSETS_TOPIC) -> int:
+        """The node that coordinates a group or transactional id; the same before and after the topic is made."""
+        index = self.coordinator_index(key, topic_name)
+        topic = self.topics.get(topic_name)
+        return topic.partitions[index].leader if topic else self.node_ids[index % len(self.node_ids)]
+
+    def internal_partitions(self, topic_name: str = OFFSETS_TOPIC) -> int:
+        """How many partitions an internal topic has, or will have."""
+        topic = self.topics.get(topic_name)
+        if topic is not None and topic.partitions:
+            return len(topic.partitions)
+        if topic_name == TRANSACTIONS_TOPIC:
+            return self.config.transaction_state_log_num_partitions
+        return self.config.offsets_topic_num_partitions
+
+    def next_producer_id(self) -> tuple[int, list[bytes]]:
+        """A producer id never given before, and the records that must be durable before it is told."""
+        producer_id = self._next_producer_id
+        records = []
+        if producer_id < 0 or producer_id >= self.reserved_producer_id:
+            producer_id = self.reserved_producer_id
+            block = ProducerIdsRecord(broker_id=self.node_ids[0], next_producer_id=producer_id + PRODUCER_ID_BLOCK)
+            records = [encode_record(block, 0)]
+        self._next_producer_id = producer_id + 1
+        return producer_id, records
+
+    # -- replay
+
+    def replay(self, key: bytes | None, value: bytes | None, offset: int = -1, producer_id: int = -1) -> None:
+        """Apply one record. Types that this broker does not keep are passed over."""
+        self.version += 1
+        assert value is not None, "metadata records have no tombstones"
+        record = decode_record(value)
+        replay = self._replays.get(type(record))
+        if replay is not None:
+            replay(record)
+
+    def after_batch(self) -> None:
+        """Nothing is asserted here."""
+
+    def on_load(self, ctx: Context) -> Result:
+        """All is replayed: write what a start has to write. Errors: ConfigError (see metadata_plans.start_up)."""
+        from broker.cluster.metadata_plans import start_up
+
+        return Result(records=[(None, value) for value in start_up(self, ctx.rng)])
+
+    def on_timer(self, name: Hashable, ctx: Context) -> Result:
+        """There are no timers here."""
+        raise AssertionError(f"no such timer: {name}")
+
+    def _replay_topic(self, record: TopicRecord) -> None:
+        topic = Topic(record.name, record.topic_id)
+        self.topics[topic.name] = topic
+        self.topics_by_id[topic.topic_id] = topic
+        self.topics_made += 1
+        key = collision_key(topic.name)
+        if key is not None:
+            self.colliding.setdefault(key, []).append(topic.name)
+        self._tell("created", topic)
+
+    def _replay_partition(self, record: PartitionRecord) -> None:
+        topic = self.topics_by_id[record.topic_id]
+        partition = TopicPartition(
+            record.partition_id,
+            record.leader,
+            list(record.replicas),
+            record.leader_epoch,
+            record.partition_epoch,
+        )
+        if partition.index < len(topic.partitions):
+            topic.partitions[partition.index] = partition
+        else:
+            assert partition.index == len(topic.partitions), "partitions are recorded in order"
+            topic.partitions.append(partition)
+
+    def _replay_partition_change(self, record: PartitionChangeRecord) -> None:
+        topic = self.topics_by_id[record.topic_id]
+        partition = topic.partitions[record.partition_id]
+        if record.replicas is not None:
+            partition.replicas = list(record.replicas)
+        if record.leader != NO_LEADER_CHANGE:
+            partition.leader = record.leader
+            partition.leader_epoch += 1
+        partition.partition_epoch += 1
+        self._tell("moved", topic, partition.index)
+
+    def _replay_remove_topic(self, record: RemoveTopicRecord) -> None:
+        topic = self.topics_by_id.pop(record.topic_id)
+        del self.topics[topic.name]
+        key = collision_key(topic.name)
+        if key is not None:
+            self.colliding[key].remove(topic.name)
+            if not self.colliding[key]:
+                del self.colliding[key]
+        self._tell("deleted", topic)
+
+    def _replay_config(self, record: ConfigRecord) -> None:
+        kind, name = record.resource_type, record.resource_name
+        if kind == TOPIC:
+            topic = self.topics.get(name)
+            if topic is None:
+                return
+            _put(topic.configs, record)
+            topic.values.clear()
+            self._tell("configured", topic)
+            return
+        table = {BROKER: self.broker_configs, GROUP: self.group_configs}.get(kind)
+        if table is None:
+            return
+        configs = table.setdefault(name, {})
+        _put(configs, record)
+        if not configs:
+            del table[name]
+        if kind == BROKER:
+            self.config.set_dynamic(self.broker_configs)
+            for topic in self.topics.values():
+                topic.values.clear()
+                self._tell("configured", topic)
+
+    def _replay_feature_level(self, record: FeatureLevelRecord) -> None:
+        self.feature_levels[record.name] = record.feature_level
+
+    def _replay_producer_ids(self, record: ProducerIdsRecord) -> None:
+        self.reserved_producer_id = record.next_producer_id
+
+    def _tell(self, event: str, topic: Topic, index: int = -1) -> None:
+        for listener in self.listeners:
+            listener(event, topic, index)
+
+    # -- the state as a whole
+
+    def image_records(self) -> Iterator[bytes]:
+        """The state as records: replayed on an empty state they give the same fingerprint."""
+        for name, level in sorted(self.feature_levels.items(), key=lambda item: item[0] != "metadata.version"):
+            yield encode_record(FeatureLevelRecord(name=name, feature_level=level), 0)
+        for kind, table in ((BROKER, self.broker_configs), (GROUP, self.group_configs)):
+            for resource, configs in table.items():
+                yield from _config_records(kind, resource, configs)
+        yield from self.clients.image_records()
+        for topic in self.topics.values():
+            yield encode_record(TopicRecord(name=topic.name, topic_id=topic.topic_id), 0)
+            yield from _config_records(TOPIC, topic.name, topic.configs)
+            for partition in topic.partitions:
+                yield partition_record(topic.topic_id, partition)
+        if self.reserved_producer_id:
+            yield encode_record(
+                ProducerIdsRecord(broker_id=self.node_ids[0], next_producer_id=self.reserved_producer_id), 0
+            )
+
+    @property
+    def record_count(self) -> int:
+        """About how many records an image has."""
+        topics = sum(1 + len(topic.configs) + len(topic.partitions) for topic in self.topics.values())
+        configs = sum(len(table) for table in (*self.broker_configs.values(), *self.group_configs.values()))
+        clients = len(self.clients.credentials) + sum(len(quotas) for quotas in self.clients.quotas.values())
+        return topics + configs + clients + len(self.feature_levels) + 1
+
+    def fingerprint(self) -> object:
+        """Equal for two states that answer every request alike."""
+        return (
+            {
+                name: (
+                    topic.topic_id,
+                    topic.configs,
+                    [(p.index, p.leader, p.replicas, p.leader_epoch, p.partition_epoch) for p in topic.partitions],
+                )
+                for name, topic in self.topics.items()
+            },
+            sorted(self.topics_by_id),
+            {key: sorted(names) for key, names in self.colliding.items()},
+            self.broker_configs,
+            self.group_configs,
+            self.clients.fingerprint(),
+            self.feature_levels,
+            self.reserved_producer_id,
+        )
+
+
+PRODUCER_ID_BLOCK = 1000
+
+
+def partition_record(topic_id: bytes, partition: TopicPartition) -> bytes:
+    """One partition as a record."""
+    return encode_record(
+        PartitionRecord(
+            partition_id=partition.index,
+            topic_id=topic_id,
+            replicas=partition.replicas,
+            isr=partition.replicas,
+            leader=partition.leader,
+            leader_epoch=partition.leader_epoch,
+            partition_epoch=partition.partition_epoch,
+        ),
+        0,
+    )
+
+
+def config_record(kind: int, resource: str, key: str, value: str | None) -> bytes:
+    """One setting as a record; a value of None removes it."""
+    return encode_record(ConfigRecord(resource_type=kind, resource_name=resource, name=key, value=value), 0)
+
+
+def _config_records(kind: int, resource: str, configs: dict[str, str]) -> Iterator[bytes]:
+    for key, value in configs.items():
+        yield config_record(kind, resource, key, value)
+
+
+def _put(configs: dict[str, str], record: ConfigRecord) -> None:
+    if record.value is None:
+        configs.pop(record.name, None)
+    else:
+        configs[record.name] = record.value

@@ -1,0 +1,196 @@
+"""What to write into the metadata log for each administrative operation: plans only, replay does the rest.
+
+A plan is the list of record values that make one batch: the operation happens whole or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from broker.cluster.features import METADATA_VERSION
+from broker.cluster.metadata import (
+    NO_LEADER_CHANGE,
+    TOPIC,
+    ClusterMetadata,
+    Topic,
+    TopicPartition,
+    config_record,
+    partition_record,
+)
+from broker.cluster.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from broker.config.settings import ConfigError
+from protocol.messages.metadata_records import (
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    encode_record,
+)
+
+if TYPE_CHECKING:
+    from storage.env import Rng
+
+_CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+def place(metadata: ClusterMetadata, start: int, count: int, replication_factor: int) -> list[list[int]]:
+    """Replicas of `count` partitions: leaders go round the nodes from `start` on, followers come next in turn."""
+    nodes = metadata.node_ids
+    return [
+        [nodes[(start + index + replica) % len(nodes)] for replica in range(replication_factor)]
+        for index in range(count)
+    ]
+
+
+def create_topic(
+    metadata: ClusterMetadata,
+    rng: Rng,
+    name: str,
+    replicas: Sequence[Sequence[int]],
+    configs: Mapping[str, str],
+) -> tuple[Topic, list[bytes]]:
+    """A new topic whose partitions lie on these nodes: as it will be, and the records that make it.
+
+    Its id is 122 random bits of the system's. Nobody remembers the ids of deleted topics: of a thousand million
+    topics in a data directory's life two would get the same id with a chance of 1 in 10^19.
+    """
+    topic_id = rng.uuid_bytes()
+    while topic_id in metadata.topics_by_id:
+        topic_id = rng.uuid_bytes()
+    topic = Topic(name, topic_id)
+    topic.configs = dict(configs)
+    topic.partitions = [TopicPartition(index, nodes[0], list(nodes)) for index, nodes in enumerate(replicas)]
+    records = [encode_record(TopicRecord(name=name, topic_id=topic_id), 0)]
+    records += [config_record(TOPIC, name, key, value) for key, value in configs.items()]
+    records += [partition_record(topic_id, partition) for partition in topic.partitions]
+    return topic, records
+
+
+def create_default_topic(metadata: ClusterMetadata, rng: Rng, name: str, planned: int = 0) -> tuple[Topic, list[bytes]]:
+    """A topic as it is made when a client only asks for it; `planned` topics come before it in the batch."""
+    config = metadata.config
+    if name in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC):
+        return create_internal_topic(metadata, rng, name)
+    replication_factor = min(config.default_replication_factor, len(metadata.node_ids))
+    start = len(metadata.topics) + planned
+    replicas = place(metadata, start, config.num_partitions, replication_factor)
+    return create_topic(metadata, rng, name, replicas, {})
+
+
+def create_internal_topic(metadata: ClusterMetadata, rng: Rng, name: str) -> tuple[Topic, list[bytes]]:
+    """`__consumer_offsets` or `__transaction_state`; partition i lies on node i modulo their number."""
+    config = metadata.config
+    if name == OFFSETS_TOPIC:
+        factor = config.offsets_topic_replication_factor
+        codec = config.value("offsets.topic.compression.codec")
+        assert isinstance(codec, int)
+        configs = {
+            "cleanup.policy": "compact",
+            "compression.type": _CODEC_NAMES[codec] if codec else "producer",
+            "segment.bytes": str(config.offsets_topic_segment_bytes),
+        }
+    else:
+        factor = config.transaction_state_log_replication_factor
+        configs = {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "min.insync.replicas": str(config.transaction_state_log_min_isr),
+            "segment.bytes": str(config.transaction_state_log_segment_bytes),
+            "unclean.leader.election.enable": "false",
+        }
+    replicas = place(metadata, 0, metadata.internal_partitions(name), min(factor, len(metadata.node_ids)))
+    return create_topic(metadata, rng, name, replicas, configs)
+
+
+def ensure_internal_topic(metadata: ClusterMetadata, rng: Rng, name: str = OFFSETS_TOPIC) -> list[bytes]:
+    """The records that make an internal topic; none when it is there."""
+    return [] if name in metadata.topics else create_internal_topic(metadata, rng, name)[1]
+
+
+def delete_topic(topic: Topic) -> list[bytes]:
+    """Its partitions and configs go with it."""
+    return [encode_record(RemoveTopicRecord(topic_id=topic.topic_id), 0)]
+
+
+def grow_topic(topic: Topic, replicas: Sequence[Sequence[int]]) -> list[bytes]:
+    """More partitions, on these nodes."""
+    first = len(topic.partitions)
+    return [
+        partition_record(topic.topic_id, TopicPartition(first + index, nodes[0], list(nodes)))
+        for index, nodes in enumerate(replicas)
+    ]
+
+
+def move_partition(topic: Topic, partition: TopicPartition, replicas: Sequence[int]) -> list[bytes]:
+    """A partition on other nodes; its leader stays where it may. Nothing when it is there already.
+
+    A new leader epoch begins with a new leader, and when a replica goes: as Kafka, so that it can be told by the epoch
+    from what it was before.
+    """
+    if list(replicas) == partition.replicas:
+        return []
+    leader = partition.leader if partition.leader in replicas else replicas[0]
+    begins_epoch = leader != partition.leader or not set(partition.replicas) <= set(replicas)
+    change = PartitionChangeRecord(
+        topic_id=topic.topic_id,
+        partition_id=partition.index,
+        replicas=list(replicas),
+        isr=list(replicas),
+        leader=leader if begins_epoch else NO_LEADER_CHANGE,
+    )
+    return [encode_record(change, 0)]
+
+
+def elect_leader(topic: Topic, partition: TopicPartition, leader: int) -> list[bytes]:
+    """Another of its replicas leads a partition."""
+    change = PartitionChangeRecord(topic_id=topic.topic_id, partition_id=partition.index, leader=leader)
+    return [encode_record(change, 0)]
+
+
+def set_feature_level(name: str, level: int) -> list[bytes]:
+    return [encode_record(FeatureLevelRecord(name=name, feature_level=level), 0)]
+
+
+def start_up(metadata: ClusterMetadata, rng: Rng) -> list[bytes]:
+    """What a start has to write after loading; ConfigError when the settings do not fit the data directory.
+
+    A new log begins with the metadata version, as Kafka's tools expect, and with `__consumer_offsets`. Partitions
+    of nodes that are no more get new leaders, and the present ones as replicas.
+    """
+    config = metadata.config
+    for name, key in (
+        (OFFSETS_TOPIC, "offsets.topic.num.partitions"),
+        (TRANSACTIONS_TOPIC, "transaction.state.log.num.partitions"),
+    ):
+        topic = metadata.topics.get(name)
+        wanted = config.value(key)
+        if topic is not None and key in config.props and wanted != len(topic.partitions):
+            raise ConfigError(
+                key,
+                wanted,
+                f"the data directory was made with {len(topic.partitions)}, and the partition of a group "
+                "follows from this number; keep it or use another directory",
+            )
+    records = []
+    if "metadata.version" not in metadata.feature_levels:
+        records += set_feature_level("metadata.version", METADATA_VERSION)
+    for name, level in config.feature_levels.items():
+        if metadata.feature_levels.get(name) != level:
+            records += set_feature_level(name, level)
+    for topic in metadata.topics.values():
+        for partition in topic.partitions:
+            records += _with_present_nodes(metadata, topic, partition)
+    return records + ensure_internal_topic(metadata, rng)
+
+
+def _with_present_nodes(metadata: ClusterMetadata, topic: Topic, partition: TopicPartition) -> list[bytes]:
+    present = [node for node in partition.replicas if node in metadata.node_ids]
+    if len(present) == len(partition.replicas) and partition.leader in present:
+        return []
+    if not present:
+        present = [metadata.node_ids[partition.index % len(metadata.node_ids)]]
+    change = PartitionChangeRecord(topic_id=topic.topic_id, partition_id=partition.index, replicas=present, isr=present)
+    if partition.leader not in present:
+        change.leader = present[0]
+    return [encode_record(change, 0)]

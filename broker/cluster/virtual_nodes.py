@@ -1,0 +1,88 @@
+"""Which virtual brokers are up, and where partitions go when one stops and when it comes back.
+
+A node that is stopped counts as absent: clients are not told of it, nothing is placed on it. Its partitions are led by
+their other replicas; one that has no other goes to a node that is up, for all nodes serve the same logs. When the node
+comes back, so do they, unless somebody has moved them since. What is stopped is not written down: a start of the
+process starts all nodes, and partitions stay where they are then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from broker.cluster.metadata_plans import elect_leader, move_partition
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.cluster.listeners import Node
+    from broker.cluster.metadata import Topic, TopicPartition
+
+
+class VirtualNodes:
+    """The nodes of one broker object; those that are up are its `nodes`."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self.all = list(broker.nodes)
+        # partition -> its replicas before any of them was stopped, and what they were changed into
+        self._homes: dict[tuple[bytes, int], tuple[list[int], list[int]]] = {}
+
+    def find(self, node_id: int) -> Node | None:
+        """A node by its id, up or not."""
+        return next((node for node in self.all if node.node_id == node_id), None)
+
+    def is_up(self, node: Node) -> bool:
+        return node in self._broker.nodes
+
+    def stop(self, node: Node, then: Callable[[bool], None]) -> None:
+        """Move everything off a node. `then(True)` once that is durable, `then(False)` when it cannot be written.
+
+        Errors:  KafkaError, OSError, StorageError: nothing has changed.
+        """
+        self._change([each for each in self._broker.nodes if each is not node], then)
+
+    def start(self, node: Node, then: Callable[[bool], None]) -> None:
+        """Bring a node back with what it had."""
+        up = self._broker.nodes
+        self._change([each for each in self.all if each is node or each in up], then)
+
+    def _change(self, up: list[Node], then: Callable[[bool], None]) -> None:
+        assert up, "the last node cannot be stopped"
+        broker = self._broker
+        broker.begin_turn()
+        shard = broker.metadata_shard
+        node_ids = [node.node_id for node in up]
+        records = [
+            (None, record)
+            for topic in broker.metadata.topics.values()
+            for partition in topic.partitions
+            for record in self._move(topic, partition, node_ids)
+        ]
+        if records:
+            shard.append(records, broker.now_ms)
+        broker.nodes[:] = up
+        broker.metadata.node_ids[:] = node_ids
+        shard.journal.then(then)
+        broker.touch(shard.journal)
+
+    def _move(self, topic: Topic, partition: TopicPartition, up: list[int]) -> list[bytes]:
+        key = topic.topic_id, partition.index
+        home, changed = self._homes.get(key, (partition.replicas, partition.replicas))
+        if partition.replicas != changed:  # somebody has moved it since: this is where it belongs now
+            home = partition.replicas
+        replicas = (
+            [node_id for node_id in home if node_id in up]
+            or [node_id for node_id in partition.replicas if node_id in up]
+            or [up[partition.index % len(up)]]
+        )
+        if replicas == home:
+            self._homes.pop(key, None)
+        else:
+            self._homes[key] = home, replicas
+        if replicas == partition.replicas:
+            return []
+        records = move_partition(topic, partition, replicas)
+        if partition.leader in replicas and partition.leader != replicas[0]:  # the preferred leader is back
+            records += elect_leader(topic, partition, replicas[0])
+        return records

@@ -1,0 +1,112 @@
+"""Text to value and back for config keys, with Kafka's words for what is wrong."""
+
+from __future__ import annotations
+
+import re
+from typing import TypeAlias
+
+from broker.config.config_defs import Rule
+
+Value: TypeAlias = "bool | int | float | str | tuple[str, ...] | None"
+
+# DescribeConfigs' number for each type.
+TYPE_IDS = {
+    "BOOLEAN": 1,
+    "STRING": 2,
+    "INT": 3,
+    "SHORT": 4,
+    "LONG": 5,
+    "DOUBLE": 6,
+    "LIST": 7,
+    "CLASS": 8,
+    "PASSWORD": 9,
+}
+_BITS = {"SHORT": 15, "INT": 31, "LONG": 63}
+_DOUBLE = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_THROTTLED = re.compile(r"(\d+:\d+)?")
+
+
+class ConfigError(ValueError):
+    """A value that a key cannot have."""
+
+    def __init__(self, key: str, value: object, reason: str) -> None:
+        super().__init__(f"Invalid value {value} for configuration {key}: {reason}")
+        self.key = key
+        self.value = value
+        self.reason = reason
+
+
+def parse_value(key: str, kind: str, rule: Rule, text: str) -> Value:
+    """The value a text stands for; ConfigError names the key, the text and the reason."""
+    text = text.strip()
+    value: Value
+    if kind in _BITS:
+        value = _parse_int(key, kind, text)
+    elif kind == "BOOLEAN":
+        lowered = text.lower()
+        if lowered not in ("true", "false"):
+            raise ConfigError(key, text, "Expected value to be either true or false")
+        return lowered == "true"
+    elif kind == "DOUBLE":
+        if not _DOUBLE.fullmatch(text):
+            raise ConfigError(key, text, "Not a number of type DOUBLE")
+        value = float(text)
+    elif kind == "LIST":
+        value = tuple(dict.fromkeys(re.split(r"\s*,\s*", text))) if text else ()
+        if "" in value:
+            raise ConfigError(key, text, "values must not be empty")
+    else:
+        value = text
+    if rule is not None:
+        _check(key, rule, value)
+    return value
+
+
+def _parse_int(key: str, kind: str, text: str) -> int:
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if digits.isascii() and digits.isdigit() and len(digits) < 20:
+        value = int(text)
+        if -(1 << _BITS[kind]) <= value < 1 << _BITS[kind]:
+            return value
+    raise ConfigError(key, text, f"Not a number of type {kind}")
+
+
+def _check(key: str, rule: Rule, value: Value) -> None:
+    if isinstance(rule, str):
+        _check_special(key, rule, value)
+    elif isinstance(rule, tuple) and isinstance(rule[0], str):
+        for word in value if isinstance(value, tuple) else (value,):
+            if word not in rule:
+                raise ConfigError(key, word, f"String must be one of: {', '.join(map(str, rule))}")
+    elif isinstance(rule, tuple) and isinstance(value, int | float):
+        lowest, highest = rule
+        if value < lowest:
+            raise ConfigError(key, format_value(value), f"Value must be at least {lowest}")
+        if highest is not None and value > highest:
+            raise ConfigError(key, format_value(value), f"Value must be no more than {highest}")
+
+
+def _check_special(key: str, rule: str, value: Value) -> None:
+    if rule == "gzip level":
+        if not (isinstance(value, int) and (value == -1 or 1 <= value <= 9)):
+            raise ConfigError(key, value, "Value must be between 1 and 9 or equal to -1")
+    elif rule == "throttled replicas":
+        if value != ("*",) and not (isinstance(value, tuple) and all(map(_THROTTLED.fullmatch, value))):
+            raise ConfigError(key, format_value(value), "must be '*' or a list of [partitionId]:[brokerId] pairs")
+    elif rule == "offset reset":
+        text = str(value)
+        if text not in ("earliest", "latest") and not text.startswith("by_duration:P"):
+            raise ConfigError(key, value, "must be earliest, latest or by_duration:PnDTnHnMn.nS")
+
+
+def format_value(value: Value) -> str | None:
+    """A value as Kafka writes it."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ",".join(value)
+    if isinstance(value, float):
+        return "1.7976931348623157E308" if value > 1e308 else repr(value)
+    return str(value)

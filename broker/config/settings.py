@@ -1,0 +1,226 @@
+"""The settings of the broker: Kafka's names and meanings as typed attributes, kept current while running.
+
+A value of a broker key is looked for in: what was set dynamically for the node, dynamically for all, at the
+start, and the default. Topics and groups without a value of their own take the broker's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from broker.cluster.features import HIGHEST
+from broker.config.config_defs import GROUP_ROWS, TOPIC_ROWS, UNITS, Row
+from broker.config.config_defs_broker import BROKER_ROWS
+from broker.config.config_values import ConfigError, Value, format_value, parse_value
+
+__all__ = ["BROKER_KEYS", "GROUP_KEYS", "TOPIC_KEYS", "BrokerConfig", "ConfigError"]
+
+TOPIC_KEYS: dict[str, Row] = {row[0]: row for row in TOPIC_ROWS}
+GROUP_KEYS: dict[str, Row] = {row[0]: row for row in GROUP_ROWS}
+BROKER_KEYS: dict[str, Row] = {row[0]: row for row in BROKER_ROWS}
+FEATURE = "feature."  # begins a key that sets a feature's level for good, as UpdateFeatures does
+
+
+class BrokerConfig:
+    """Every broker key as an attribute: `num.partitions` is `num_partitions`; those in use are declared."""
+
+    node_id: int
+    broker_rack: str | None
+    listeners: tuple[str, ...]
+    advertised_listeners: tuple[str, ...] | None
+    listener_security_protocol_map: str
+    log_dir: tuple[str, ...]
+    log_dirs: tuple[str, ...] | None
+    flush: str
+
+    auto_create_topics_enable: bool
+    delete_topic_enable: bool
+    num_partitions: int
+    default_replication_factor: int
+    min_insync_replicas: int
+    message_max_bytes: int
+    compression_type: str
+    max_request_partition_size_limit: int
+
+    log_retention_check_interval_ms: int
+    log_segment_delete_delay_ms: int
+    log_cleaner_enable: bool
+    log_cleaner_backoff_ms: int
+    log_cleaner_min_cleanable_ratio: float
+    log_flush_offset_checkpoint_interval_ms: int
+
+    offsets_topic_num_partitions: int
+    offsets_topic_replication_factor: int
+    offsets_topic_segment_bytes: int
+    offsets_retention_minutes: int
+    offsets_retention_check_interval_ms: int
+    offsets_commit_timeout_ms: int
+    offset_metadata_max_bytes: int
+    offsets_any_broker: bool
+    offsets_provenance: bool
+    offsets_image_interval_ms: int
+    archive_retain_group: str
+    archive_retain_max_bytes: int
+
+    group_min_session_timeout_ms: int
+    group_max_session_timeout_ms: int
+    group_max_size: int
+    group_initial_rebalance_delay_ms: int
+    group_coordinator_rebalance_protocols: tuple[str, ...]
+    group_consumer_assignors: tuple[str, ...]
+    group_consumer_migration_policy: str
+    group_consumer_session_timeout_ms: int
+    group_consumer_min_session_timeout_ms: int
+    group_consumer_max_session_timeout_ms: int
+    group_consumer_heartbeat_interval_ms: int
+    group_consumer_min_heartbeat_interval_ms: int
+    group_consumer_max_heartbeat_interval_ms: int
+    group_consumer_assignment_interval_ms: int
+    group_consumer_max_size: int
+    group_commit_fencing: str
+    group_consumer_regex_refresh_interval_ms: int
+    group_streams_session_timeout_ms: int
+    group_streams_min_session_timeout_ms: int
+    group_streams_max_session_timeout_ms: int
+    group_streams_heartbeat_interval_ms: int
+    group_streams_assignment_interval_ms: int
+    group_streams_initial_rebalance_delay_ms: int
+    group_streams_max_size: int
+    group_streams_num_standby_replicas: int
+    group_streams_max_standby_replicas: int
+
+    transaction_max_timeout_ms: int
+    transaction_state_log_num_partitions: int
+    transaction_state_log_replication_factor: int
+    transaction_state_log_min_isr: int
+    transaction_state_log_segment_bytes: int
+    transaction_partition_verification_enable: bool
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int
+    transaction_remove_expired_transaction_cleanup_interval_ms: int
+    transactional_id_expiration_ms: int
+    producer_id_expiration_ms: int
+    producer_id_expiration_check_interval_ms: int
+    producer_state: str
+
+    fetch_max_bytes: int
+    max_incremental_fetch_session_cache_slots: int
+    max_connections: int
+    max_connections_per_ip: int
+    max_connection_creation_rate: int
+    connections_max_idle_ms: int
+    socket_request_max_bytes: int
+    socket_send_buffer_bytes: int
+    socket_receive_buffer_bytes: int
+    socket_listen_backlog_size: int
+    queued_max_request_bytes: int
+    queued_max_bytes: int
+    queued_max_bytes_per_connection: int
+    decompression_max_bytes: int
+
+    def __init__(self, props: Mapping[str, str]) -> None:
+        self.props = {key: value for key, value in props.items() if key in BROKER_KEYS}
+        self.feature_levels = _feature_levels(props)
+        self.unknown = {
+            key: value for key, value in props.items() if key not in BROKER_KEYS and not key.startswith(FEATURE)
+        }
+        if "broker.id" in self.props and self.props["broker.id"].strip() != "-1":
+            self.props.setdefault("node.id", self.props["broker.id"])
+        self.dynamic: dict[str, dict[str, str]] = {}  # by node id as text; "" for all nodes
+        self._static = {key: _static_value(row, self.props.get(key)) for key, row in BROKER_KEYS.items()}
+        self._values = self._static
+        for key, value in self._static.items():
+            setattr(self, key.replace(".", "_"), value)
+        self._check_together()
+
+    @classmethod
+    def load(cls, props: Mapping[str, str]) -> BrokerConfig:
+        """Settings from their texts. Unknown keys are kept in `unknown`; ConfigError says what is wrong."""
+        return cls(props)
+
+    @property
+    def data_dir(self) -> str:
+        return (self.log_dirs or self.log_dir)[0]
+
+    def value(self, key: str) -> Value:
+        """The value of a broker key now."""
+        return self._values[key]
+
+    def set_dynamic(self, dynamic: Mapping[str, Mapping[str, str]]) -> None:
+        """Take over what is set while running; `dynamic` replaces what was set so before."""
+        self.dynamic = {node: dict(texts) for node, texts in dynamic.items() if texts}
+        values = dict(self._static)
+        for node in ("", str(self._static["node.id"])):
+            for key, text in self.dynamic.get(node, {}).items():
+                row = BROKER_KEYS.get(key)
+                if row is not None and row[4]:
+                    values[key] = parse_value(key, row[1], row[3], text)
+        for key in {**self._values, **values}:
+            if values[key] != self._values[key]:
+                setattr(self, key.replace(".", "_"), values[key])
+        self._values = values
+
+    def topic_value(self, key: str, overrides: Mapping[str, str]) -> Value:
+        """The value of a topic key for a topic with these configs."""
+        return self._value_below(TOPIC_KEYS[key], overrides)
+
+    def group_value(self, key: str, overrides: Mapping[str, str]) -> Value:
+        """The value of a group key for a group with these configs."""
+        return self._value_below(GROUP_KEYS[key], overrides)
+
+    def _value_below(self, row: Row, overrides: Mapping[str, str]) -> Value:
+        key, kind, default, rule, broker_key, _ = row
+        text = overrides.get(key)
+        if text is not None:
+            return parse_value(key, kind, rule, text)
+        if broker_key:
+            return self._in_units(broker_key)
+        return None if default is None else parse_value(key, kind, rule, default)
+
+    def _in_units(self, broker_key: str) -> Value:
+        for key, factor in UNITS.get(broker_key, ((broker_key, 1),)):
+            value = self._values[key]
+            if value is not None:
+                if not isinstance(value, int) or factor == 1:
+                    return value
+                return value * factor if value >= 0 else -1
+        return None
+
+    def _check_together(self) -> None:
+        """What no single key can know."""
+        for low, high in (
+            ("group.min.session.timeout.ms", "group.max.session.timeout.ms"),
+            ("log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"),
+            ("group.consumer.heartbeat.interval.ms", "group.consumer.session.timeout.ms"),
+            ("group.streams.heartbeat.interval.ms", "group.streams.session.timeout.ms"),
+        ):
+            least, most = self._static[low], self._static[high]
+            if isinstance(least, int) and isinstance(most, int) and least > most:
+                raise ConfigError(low, least, f"must not be more than {high} ({most})")
+        if self._static["offsets.topic.compression.codec"] not in (0, 1, 2, 3, 4):
+            raise ConfigError(
+                "offsets.topic.compression.codec",
+                format_value(self._static["offsets.topic.compression.codec"]),
+                "must be the number of a codec, 0 to 4",
+            )
+
+
+def _static_value(row: Row, text: str | None) -> Value:
+    key, kind, default, rule, _, _ = row
+    if text is None:
+        return None if default is None else parse_value(key, kind, rule, default)
+    value = parse_value(key, kind, rule, text)
+    if not value and key in ("listeners", "log.dir", "log.dirs"):
+        raise ConfigError(key, text, "must not be empty")
+    return value
+
+
+def _feature_levels(props: Mapping[str, str]) -> dict[str, int]:
+    """The levels that `feature.NAME` asks for. Errors: ConfigError."""
+    levels = {}
+    for key, text in props.items():
+        if key.startswith(FEATURE):
+            highest = HIGHEST.get(key.removeprefix(FEATURE), -1)
+            if not text.strip().isdigit() or int(text) > highest:
+                raise ConfigError(key, text, f"a level of 0 to {highest}" if highest >= 0 else "no such feature")
+            levels[key.removeprefix(FEATURE)] = int(text)
+    return levels

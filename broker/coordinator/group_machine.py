@@ -1,0 +1,390 @@
+"""One slice of the group coordinator: the groups and committed offsets of one partition of `__consumer_offsets`.
+
+A record type maps to the method that replays it, a timer's first word to the function that handles it. Handlers read
+`groups` and `offsets`; what of a group they may change themselves is said in groups/classic.py.
+
+    groups    groups of any kind that have a record, or are getting one in this turn. A simple group (committed offsets,
+              and nobody ever joined) has no entry: it costs nothing but its offsets.
+    offsets   what is committed, by group, topic and partition.
+    pending   the way to what transactions have not committed yet, by producer id.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Hashable, Iterable
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.coordinator.groups.classic.group import EMPTY, STABLE, ClassicGroup
+from broker.coordinator.groups.classic.rebalance import (
+    GroupConfig,
+    Outcome,
+    on_join_timer,
+    on_session_timer,
+    on_sync_timer,
+    prepare_rebalance,
+)
+from broker.coordinator.groups.consumer.epoch_order import THE_GROUP
+from broker.coordinator.offsets import fencing
+from broker.coordinator.offsets.epochs import check_offset_commit, check_txn_offset_commit
+from broker.coordinator.offsets.expiry import expired_offsets
+from broker.coordinator.offsets.pending import PendingOffsets
+from broker.coordinator.offsets.replay_run import offset_key
+from broker.coordinator.offsets.table import OffsetTable
+from broker.coordinator.records import (
+    CONSUMER_GROUP_METADATA,
+    CONSUMER_GROUP_TYPES,
+    GROUP_METADATA,
+    OFFSET_COMMIT,
+    OFFSET_COMMIT_V0,
+    STREAMS_GROUP_METADATA,
+    STREAMS_GROUP_TYPES,
+    committed_value,
+    group_tombstone,
+    offset_tombstones,
+)
+from broker.coordinator.result import Context, Record, Result
+from protocol.codegen import codec
+from protocol.errors import ErrorCode
+from protocol.messages.coordinator_records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    decode_record,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from broker.cluster.metadata import ClusterMetadata
+
+logger = logging.getLogger("momus.groups")
+
+CLASSIC: Final = ClassicGroup.group_type
+EXPIRY_TIMER: Final = ("offsets",)
+GROUPS_A_SLICE: Final = 1000  # looked at for expired offsets before the loop gets its turn: about 2 ms
+ZERO_ID: Final = bytes(16)
+
+_SHORT = Struct(">h")
+
+
+class GroupShard:
+    """The state machine of one shard; the runtime gives it records, requests and time."""
+
+    __slots__ = (
+        "_broker",
+        "_expiring",
+        "_replay",
+        "config",
+        "delayed",
+        "groups",
+        "index",
+        "offsets",
+        "pending",
+        "touched",
+    )
+
+    def __init__(self, index: int, config: GroupConfig, broker: Any = None) -> None:
+        self.index = index  # the partition of `__consumer_offsets`
+        self.config = config
+        self._broker = broker
+        self.groups: dict[str, Any] = {}  # ClassicGroup, ConsumerGroup, StreamsGroup
+        self.delayed: set[tuple[Any, ...]] = set()  # streams groups' timers that hold a first assignment back; volatile
+        self.offsets = OffsetTable()
+        self.pending = PendingOffsets(self.offsets)
+        self.touched: dict[str, set[str]] | None = None  # by a new batch: group -> who; None while loading
+        self._expiring: list[str] = []  # the rest of a running expiry check
+        self._replay: dict[int, Callable[[bytes, bytes | None], None]] = {
+            OFFSET_COMMIT_V0: self._replay_offset,
+            OFFSET_COMMIT: self._replay_offset,
+            GROUP_METADATA: self._replay_group,
+            **dict.fromkeys(CONSUMER_GROUP_TYPES, self._replay_consumer),
+            **dict.fromkeys(STREAMS_GROUP_TYPES, self._replay_streams),
+        }
+
+    # -- queries -------------------------------------------------------------------------------------------------
+
+    def has_group(self, group_id: str) -> bool:
+        """Whether there is such a group, if only by its offsets."""
+        return group_id in self.groups or self.offsets.has_group(group_id)
+
+    def group_ids(self) -> list[str]:
+        """All groups, simple ones included."""
+        return [*self.groups, *(g for g in self.offsets.group_ids() if g not in self.groups)]
+
+    @property
+    def metadata(self) -> ClusterMetadata:
+        """The topics of the cluster."""
+        metadata: ClusterMetadata = self._broker.metadata
+        return metadata
+
+    def group_value(self, group_id: str, key: str) -> Any:
+        """A setting of a group: its own, or else the broker's."""
+        own = self.metadata.group_configs.get(group_id)
+        if own is None:
+            return getattr(self.config, "group_" + key.replace(".", "_"))
+        return self.metadata.group_value(group_id, key)
+
+    def check_offset_commit(
+        self,
+        group_id: str,
+        api_version: int,
+        generation_id: int,
+        member_id: str,
+        group_instance_id: str | None,
+        partitions: fencing.Partitions | None = None,
+    ) -> ErrorCode:
+        """Whether a group of this shard accepts an OffsetCommit: epochs.py for classic groups, fencing.py for others.
+
+        Without `partitions` the answer is not NONE where it depends on them.
+        """
+        group = self.groups.get(group_id)
+        if group is None and generation_id < 0:
+            return ErrorCode.NONE
+        if group is not None and group.group_type != CLASSIC:
+            return fencing.check_commit(
+                self.config.group_commit_fencing,
+                api_version,
+                generation_id,
+                group.committer(member_id, partitions),
+                has_members=not group.is_empty,
+            )
+        return check_offset_commit(
+            group,
+            api_version,
+            generation_id,
+            member_id,
+            group_instance_id,
+            has_offsets=group is None and self.offsets.has_group(group_id),
+        )
+
+    def check_txn_offset_commit(
+        self,
+        group_id: str,
+        generation_id: int,
+        member_id: str,
+        group_instance_id: str | None,
+        partitions: fencing.Partitions | None = None,
+    ) -> ErrorCode:
+        """Whether a group of this shard accepts a TxnOffsetCommit."""
+        group = self.groups.get(group_id)
+        if group is not None and group.group_type != CLASSIC:
+            return fencing.check_txn_commit(
+                self.config.group_commit_fencing,
+                generation_id,
+                member_id,
+                group_instance_id,
+                group.committer(member_id, partitions),
+                has_members=not group.is_empty,
+            )
+        return check_txn_offset_commit(
+            group,
+            generation_id,
+            member_id,
+            group_instance_id,
+            has_offsets=group is None and self.offsets.has_group(group_id),
+        )
+
+    def check_offset_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
+        """Whether a group of this shard answers an OffsetFetch; a classic group always does."""
+        group = self.groups.get(group_id)
+        if group is None or group.group_type == CLASSIC:
+            return ErrorCode.NONE
+        return fencing.check_fetch(member_id, member_epoch, group.committer(member_id))
+
+    # -- what handlers do ----------------------------------------------------------------------------------------
+
+    def new_group(self, group_id: str, now_ms: int) -> ClassicGroup:
+        """A group in the making; the handler writes its first record in the same Result."""
+        group = self.groups[group_id] = ClassicGroup(group_id, now_ms)
+        return group
+
+    def delete_group_records(self, group_id: str) -> list[Record]:
+        """What deletes a group with all its offsets."""
+        records = offset_tombstones(group_id, self.offsets.all_partitions(group_id))
+        group = self.groups.get(group_id)
+        return records if group is None else records + group_tombstones(group)
+
+    def forget_topics(self, topic_ids: Mapping[str, Collection[bytes]]) -> Result:
+        """Topics are gone, and with them the offsets on them; those of another topic of the same name stay."""
+        records: list[Record] = []
+        for group_id in self.offsets.group_ids():
+            for name, ids in topic_ids.items():
+                columns = self.offsets.topic(group_id, name)
+                if columns is None:
+                    continue
+                gone = [
+                    partition
+                    for partition in columns.partitions()
+                    if (committed := columns.get(partition)) is not None
+                    and (committed.topic_id == ZERO_ID or committed.topic_id in ids)
+                ]
+                records += offset_tombstones(group_id, {name: dict.fromkeys([*gone, *(columns.pending or ())])})
+        return Result(records=records)
+
+    # -- timers --------------------------------------------------------------------------------------------------
+
+    def on_load(self, ctx: Context) -> Result:
+        """All timers start in full; a group that is too large for a changed group.max.size is asked to join again."""
+        out = Outcome(ctx, self.config)
+        out.set_timer(EXPIRY_TIMER, self.config.offsets_retention_check_interval_ms)
+        self.touched = {}
+        for group in self.groups.values():
+            if group.group_type != CLASSIC:
+                found = group.broken()
+                group.found_broken = bool(found)
+                for wrong in found:
+                    logger.error("group %s as it was loaded: %s", group.group_id, wrong)
+                group.on_load(self, out)
+                continue
+            for member in group.members.values():
+                out.set_timer(member.session_timer, member.session_timeout_ms)
+            if len(group.members) > self.config.group_max_size:
+                prepare_rebalance(group, out)
+        return out.result()
+
+    def on_timer(self, name: Hashable, ctx: Context) -> Result:
+        """A timer has run out; one that belongs to a group deleted meanwhile does nothing."""
+        assert isinstance(name, tuple)
+        if name == EXPIRY_TIMER:
+            return self.expire_offsets(ctx)
+        out = Outcome(ctx, self.config)
+        kind, group_id = name[:2]
+        self.delayed.discard(name)
+        group = self.groups.get(group_id)
+        if group is not None:
+            if group.group_type != CLASSIC:
+                group.on_timer(self, name, out)
+            elif kind == "session":
+                on_session_timer(group, name[2], out)
+            elif kind == "join":
+                on_join_timer(group, out)
+            elif kind == "sync":
+                on_sync_timer(group, out)
+            elif kind == "downgraded" and group.state is STABLE:
+                prepare_rebalance(group, out)
+        return out.result()
+
+    def expire_offsets(self, ctx: Context) -> Result:
+        """Tombstones for expired offsets, and for groups that are Empty and have none left.
+
+        A large shard is gone through in slices: the rest of a check follows at once, the next check after the interval.
+        """
+        if not self._expiring:
+            self._expiring = self.group_ids()
+        retention_ms = self.config.offsets_retention_minutes * 60_000
+        out = Outcome(ctx, self.config)
+        for group_id in self._expiring[-GROUPS_A_SLICE:]:
+            if group_id == self.config.archive_retain_group:
+                continue  # its offsets say what may be removed, for as long as it takes
+            group = self.groups.get(group_id)
+            expired, is_all = expired_offsets(group, self.offsets, group_id, ctx.now_ms, retention_ms)
+            out.records += offset_tombstones(group_id, expired)
+            if is_all and group is not None and group.is_empty:
+                out.records += group_tombstones(group)
+        del self._expiring[-GROUPS_A_SLICE:]
+        more = bool(self._expiring)
+        out.set_timer(EXPIRY_TIMER, 0 if more else self.config.offsets_retention_check_interval_ms)
+        return out.result()
+
+    # -- replay --------------------------------------------------------------------------------------------------
+
+    def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int = -1) -> None:
+        """Apply one record. A type that this broker does not know is skipped; one it knows and cannot read is an error.
+
+        Offsets of a transaction count from its marker on; that they are gone counts at once.
+        """
+        if key is None:
+            return
+        kind = _SHORT.unpack_from(key)[0]
+        if producer_id >= 0 and value is not None:
+            if kind in (OFFSET_COMMIT, OFFSET_COMMIT_V0):
+                self.pending.put(producer_id, *offset_key(key), committed_value(value), offset)
+            return
+        replay = self._replay.get(kind)
+        if replay is not None:
+            replay(key, value)
+
+    def after_batch(self) -> None:
+        """The order of the epochs holds where a new batch has touched a group, unless it was loaded without it."""
+        if not self.touched:
+            return
+        touched, self.touched = self.touched, {}
+        for group_id, member_ids in touched.items():
+            group = self.groups.get(group_id)
+            if group is not None and group.group_type != CLASSIC and not group.found_broken:
+                wrong = group.disorder(member_ids)
+                assert not wrong, f"group {group_id}: {wrong}"
+
+    def replay_sender(self, producer_id: int, key: bytes, headers: Iterable[tuple[str, bytes | None]]) -> None:
+        """Take note of who sent the offsets of a transaction: the headers of the first record of a batch."""
+        self.pending.sent_by(producer_id, offset_key(key)[0], headers)
+
+    def replay_marker(self, producer_id: int, producer_epoch: int, *, commit: bool) -> None:
+        """A transaction has ended: its offsets become the group's, or go."""
+        self.pending.end(producer_id, commit=commit)
+
+    def _replay_group(self, key: bytes, value: bytes | None) -> None:
+        group_id = codec(GroupMetadataKey, 0).decode(key, 2)[0].group
+        group = self.groups.get(group_id)
+        if value is None:
+            if group is not None and group.group_type == CLASSIC:
+                del self.groups[group_id]
+                group.entomb()
+            return
+        record, _ = codec(GroupMetadataValue, _SHORT.unpack_from(value)[0]).decode(value, 2)
+        if group is None or group.group_type != CLASSIC:
+            group = self.groups[group_id] = ClassicGroup(group_id)
+        group.settle(record)
+
+    def _replay_consumer(self, key: bytes, value: bytes | None) -> None:
+        from broker.coordinator.groups.consumer.group import ConsumerGroup
+
+        self._replay_into(ConsumerGroup, CONSUMER_GROUP_METADATA, key, value)
+
+    def _replay_streams(self, key: bytes, value: bytes | None) -> None:
+        from broker.coordinator.groups.streams.group import StreamsGroup
+
+        self._replay_into(StreamsGroup, STREAMS_GROUP_METADATA, key, value)
+
+    def _replay_into(self, kind: Any, own_record: int, key: bytes, value: bytes | None) -> None:
+        """A record of a group of some kind; the tombstone of its own record ends the group."""
+        name, fact = decode_record(key, value)
+        group_id = name.group_id  # type: ignore[attr-defined]  # every key of these types has one
+        group = self.groups.get(group_id)
+        if group is None or group.group_type != kind.group_type:
+            if fact is None:
+                return
+            group = self.groups[group_id] = kind(group_id)
+        if fact is None and own_record == name.API_KEY:
+            self.delayed.discard(("delay", group_id))
+            del self.groups[group_id]
+        else:
+            group.replay(name, fact)
+            if self.touched is not None:
+                self.touched.setdefault(group_id, set()).add(getattr(name, "member_id", THE_GROUP))
+
+    def _replay_offset(self, key: bytes, value: bytes | None) -> None:
+        group_id, topic, partition = offset_key(key)
+        if value is None:
+            self.offsets.remove(group_id, topic, partition)
+        else:
+            self.offsets.put(group_id, topic, partition, committed_value(value))
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What the log says, to compare a replayed shard with a live one: settled groups, and every offset."""
+        return {
+            "groups": {g.group_id: g.facts() for g in settled(self.groups.values())},
+            "offsets": self.offsets.fingerprint(),
+            "pending": self.pending.fingerprint(),
+        }
+
+
+def settled(groups: Iterable[Any]) -> list[Any]:
+    """The groups that are as their last record says: all but the classic ones on their way."""
+    return [g for g in groups if g.group_type != CLASSIC or g.state is EMPTY or g.state is STABLE]
+
+
+def group_tombstones(group: Any) -> list[Record]:
+    """What deletes a group, but for its offsets."""
+    return [group_tombstone(group.group_id)] if group.group_type == CLASSIC else group.tombstones()

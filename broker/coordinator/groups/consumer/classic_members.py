@@ -1,0 +1,244 @@
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup of members of the classic protocol in a consumer group.
+
+Nobody is parked: a JoinGroup is a heartbeat that is answered at once, the member epoch as its generation, and
+SyncGroup hands out what the member has by then. A member that has another step to take is told to rejoin.
+
+    told to rejoin (REBALANCE_IN_PROGRESS)   Heartbeat: its epoch is below the assignment epoch, it has to give back
+                                             partitions, or some that it waits for are free. SyncGroup: the first only
+    removed                                  when it does not rejoin, or does not sync, within its rebalance time-out
+
+Source: KIP-848; Kafka's GroupMetadataManager.classicGroupJoinToConsumerGroup and its neighbours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from broker.coordinator.groups.classic.member import Protocols, protocols_of
+from broker.coordinator.groups.consumer import migration
+from broker.coordinator.groups.consumer.group import ConsumerGroup
+from broker.coordinator.groups.consumer.heartbeat import Step
+from broker.coordinator.groups.consumer.leave import fence, find
+from broker.coordinator.groups.consumer.member import (
+    UNASSIGNED,
+    UNRELEASED_PARTITIONS,
+    UNREVOKED_PARTITIONS,
+    ClassicSaid,
+    ConsumerMember,
+    Said,
+)
+from broker.coordinator.groups.consumer.protocol import read_subscription, write_assignment
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.classic_group import (
+    HeartbeatResponse,
+    JoinGroupResponse,
+    LeaveGroupResponse,
+    MemberResponse,
+    SyncGroupResponse,
+)
+
+if TYPE_CHECKING:
+    from broker.coordinator.group_machine import GroupShard
+    from broker.coordinator.groups.classic.rebalance import Outcome
+    from broker.coordinator.result import Context
+    from protocol.messages.classic_group import (
+        HeartbeatRequest,
+        JoinGroupRequest,
+        LeaveGroupRequest,
+        SyncGroupRequest,
+    )
+
+MEMBER_ID_REQUIRED_SINCE = 4
+CONSUMER = ConsumerGroup.protocol_type
+NONE = ErrorCode.NONE
+
+
+def join(
+    shard: GroupShard, ctx: Context, group: ConsumerGroup, request: JoinGroupRequest, new_id: str, out: Outcome
+) -> JoinGroupResponse:
+    """A classic member joins, or takes its next step.
+
+    Errors:  INCONSISTENT_GROUP_PROTOCOL (also: migration is disabled), GROUP_MAX_SIZE_REACHED, MEMBER_ID_REQUIRED,
+             UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+    """
+    protocols = protocols_of(request.protocols)
+    is_unknown, instance_id = not request.member_id, request.group_instance_id
+    member_id = request.member_id or new_id
+    _check_join(shard, group, member_id, request.protocol_type, protocols)
+    if is_unknown and instance_id is None and ctx.api_version >= MEMBER_ID_REQUIRED_SINCE:
+        return JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id)
+    try:
+        subscription = read_subscription(protocols[0][1])
+    except ValueError:
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "the subscription cannot be read") from None
+    step = Step(shard, group, out)
+    before = group.static_member(instance_id)
+    if before is not None and is_unknown:
+        step.replace(before, member_id)
+    elif instance_id is not None and not is_unknown:
+        step.take(find(group, member_id, instance_id))
+    else:
+        step.take(group.members.get(member_id) or ConsumerMember(group.group_id, member_id))
+    goes_classic = migration.is_replaced_by_classic(shard, group, before)
+    kept = len(out.records) - (6 if step.replaced_id is not None else 0)
+    timeout_ms = request.rebalance_timeout_ms if ctx.api_version >= 1 else request.session_timeout_ms
+    step.listen(
+        Said(
+            step.said.instance_id if instance_id is None else instance_id,
+            step.said.rack_id if subscription.rack_id is None else subscription.rack_id,
+            ctx.client_id,
+            ctx.client_host,
+            subscription.topics,
+            "",
+            step.said.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+            step.said.server_assignor,
+            ClassicSaid(request.session_timeout_ms, protocols),
+        )
+    )
+    topics = shard.metadata.topics
+    owned = {topics[t].topic_id: frozenset(p) for t, p in subscription.owned.items() if t in topics}
+    if goes_classic:
+        assert before is not None
+        rebalance = group.assignment_epoch < step.group_epoch
+        if not rebalance:
+            step.assign()
+            step.reconcile(owned)
+        del out.records[kept:]  # the group that they are about ends here
+        joining = ConsumerMember(group.group_id, member_id, step.said, step.current)
+        migration.downgrade(shard, group, [before], joining, out, rebalance=rebalance)
+    else:
+        step.assign()
+        step.reconcile(owned)
+        group.metadata_seen = step.seen
+        out.cancel_timer(step.member.join_timer)
+        step.member.is_asked = False
+        out.set_timer(step.member.session_timer, request.session_timeout_ms)
+        out.set_timer(step.member.sync_timer, step.said.rebalance_timeout_ms)
+    return JoinGroupResponse(
+        member_id=member_id,
+        generation_id=step.current.member_epoch,
+        protocol_type=CONSUMER,
+        protocol_name=protocols[0][0],
+    )
+
+
+def _check_join(
+    shard: GroupShard, group: ConsumerGroup, member_id: str, protocol_type: str, protocols: Protocols
+) -> None:
+    if shard.config.group_consumer_migration_policy == "disabled":
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "migration between the group protocols is disabled")
+    if member_id not in group.members and len(group.members) >= shard.config.group_consumer_max_size:
+        raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, "the group takes no more members")
+    known: dict[str, int] = {}
+    for member in group.members.values():
+        if member.said.classic is not None:
+            for name, _ in member.said.classic.protocols:
+                known[name] = known.get(name, 0) + 1
+    fits = any(known.get(name, 0) == group.classic_members for name, _ in protocols)
+    if protocol_type != CONSUMER or not fits:
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Member {member_id}'s protocols are not supported.")
+
+
+def sync(shard: GroupShard, group: ConsumerGroup, request: SyncGroupRequest, out: Outcome) -> SyncGroupResponse:
+    """The assignment that the member has by now.
+
+    Errors:  UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL,
+             REBALANCE_IN_PROGRESS.
+    """
+    member, classic = _classic_member(group, request)
+    current, name = member.current, classic.protocols[0][0]
+    if request.protocol_type not in (None, CONSUMER) or request.protocol_name not in (None, name):
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if group.assignment_epoch > current.member_epoch and current.state != UNREVOKED_PARTITIONS:
+        return SyncGroupResponse(error_code=_ask_to_rejoin(member, out))
+    out.cancel_timer(member.sync_timer)
+    out.set_timer(member.session_timer, classic.session_timeout_ms)
+    assigned = {topic_id: tuple(epochs) for topic_id, epochs in current.assigned.items()}
+    version = read_subscription(classic.protocols[0][1]).version
+    return SyncGroupResponse(
+        protocol_type=request.protocol_type,
+        protocol_name=request.protocol_name,
+        assignment=write_assignment(migration.by_name(assigned, shard.metadata), version),
+    )
+
+
+def heartbeat(group: ConsumerGroup, request: HeartbeatRequest, out: Outcome) -> HeartbeatResponse:
+    """A classic member is alive, and learns whether it has a step to take.
+
+    Errors:  UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS.
+    """
+    member, classic = _classic_member(group, request)
+    out.set_timer(member.session_timer, classic.session_timeout_ms)
+    state = member.current.state
+    if (
+        member.current.member_epoch < group.assignment_epoch
+        or _nobody_assigns(group)
+        or state == UNREVOKED_PARTITIONS
+        or (state == UNRELEASED_PARTITIONS and not _waits(group, member))
+    ):
+        return HeartbeatResponse(error_code=_ask_to_rejoin(member, out))
+    return HeartbeatResponse()
+
+
+def _ask_to_rejoin(member: ConsumerMember, out: Outcome) -> ErrorCode:
+    """The member has its rebalance time-out to rejoin, counted from the first time it is asked."""
+    if not member.is_asked:
+        member.is_asked = True
+        out.set_timer(member.join_timer, member.said.rebalance_timeout_ms)
+    return ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def _nobody_assigns(group: ConsumerGroup) -> bool:
+    """Whether a new target is due and only members of the classic protocol are left to have it computed, by rejoining.
+
+    In Kafka they are not told, and the partitions of who left stay nobody's until somebody else joins.
+    """
+    return group.assignment_epoch < group.group_epoch and group.classic_members == len(group.members)
+
+
+def _waits(group: ConsumerGroup, member: ConsumerMember) -> bool:
+    """Whether another member still has something that this one shall have."""
+    return any(
+        group.owner(topic_id, partition) not in (None, member.member_id)
+        for topic_id, partitions in group.target.get(member.member_id, UNASSIGNED).items()
+        for partition in partitions
+    )
+
+
+def _classic_member(group: ConsumerGroup, request: Any) -> tuple[ConsumerMember, ClassicSaid]:
+    member = find(group, request.member_id, request.group_instance_id)
+    if member.said.classic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"{member.member_id} does not use the classic protocol")
+    if member.current.member_epoch != request.generation_id:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+    return member, member.said.classic
+
+
+def leave(
+    shard: GroupShard, group: ConsumerGroup, request: LeaveGroupRequest, api_version: int, out: Outcome
+) -> LeaveGroupResponse:
+    """Members leave, by themselves or by an administrator who knows their instance ids; of either protocol.
+
+    Errors:  a member each (up to v2 at the top): UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+    """
+    if api_version < 3:
+        asked: list[tuple[str, str | None]] = [(request.member_id, None)]
+    else:
+        asked = [(m.member_id, m.group_instance_id) for m in request.members]
+    leaving: dict[str, ConsumerMember] = {}
+    answers = []
+    for member_id, instance_id in asked:
+        code = NONE
+        try:
+            holder = group.static_member(instance_id)
+            known_id = holder.member_id if holder is not None and not member_id else member_id
+            member = find(group, known_id, instance_id)
+            leaving[member.member_id] = member
+        except KafkaError as error:
+            code = error.code
+        answers.append(MemberResponse(member_id=member_id, group_instance_id=instance_id, error_code=code))
+    if leaving:
+        fence(shard, group, list(leaving.values()), out)
+    if api_version < 3:
+        return LeaveGroupResponse(error_code=answers[0].error_code)
+    return LeaveGroupResponse(members=answers)

@@ -1,0 +1,364 @@
+"""A consumer group (KIP-848): members, epochs, target assignment, and what a logged record makes of it.
+
+The life of a group
+-------------------
+    Empty          no members
+    Assigning      the group epoch has moved on, and the target assignment has not followed yet
+    Reconciling    there is a target for the group epoch; some member is not there yet
+    Stable         every member has what it shall have
+
+The three epochs
+----------------
+    group epoch        moves on whenever who is in the group, what they want or what there is has changed
+    assignment epoch   the group epoch that the target assignment was computed for
+    member epoch       the assignment epoch that a member has reached, each at its own pace
+
+    assignment epoch of a partition <= member epoch <= assignment epoch <= group epoch    (`broken`: where it is not)
+
+A static member that is away for a moment has member epoch -2. A new group begins at 1 and 1.
+
+What is logged and what is not
+------------------------------
+Everything is logged, but for the timers and for what is marked volatile below. Only `replay` changes the logged part.
+The records of one group may be replayed in another order than they were written once the log was cleaned: a member
+before its group, say. So nothing is checked while replaying; `broken` is asked afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.coordinator.groups.consumer.epoch_order import disorder
+from broker.coordinator.groups.consumer.member import (
+    GONE,
+    STATIC_LEAVING_EPOCH,
+    Assignment,
+    ConsumerMember,
+    Current,
+    Said,
+    Subscription,
+)
+from broker.coordinator.groups.consumer.records import (
+    ResolvedRegex,
+    assignment_of,
+    current_of,
+    group_tombstones,
+    said_of,
+)
+from broker.coordinator.offsets.fencing import NOT_ASSIGNED, Committer, Partitions
+from broker.coordinator.result import Record
+
+if TYPE_CHECKING:
+    from broker.coordinator.group_machine import GroupShard
+    from broker.coordinator.groups.classic.rebalance import Outcome
+    from broker.coordinator.groups.consumer.regex import Resolution
+
+FIRST_EPOCH: Final = 1
+
+
+class State(Enum):
+    """The states of a consumer group; the value is what clients are told."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+
+
+class ConsumerGroup:
+    """One group of the consumer protocol; see the module's text."""
+
+    __slots__ = (
+        "assigning",
+        "assignment_epoch",
+        "assignment_timestamp_ms",
+        "assignors",
+        "classic_members",
+        "found_broken",
+        "group_epoch",
+        "group_id",
+        "members",
+        "metadata_hash",
+        "metadata_seen",
+        "owners",
+        "regex_members",
+        "regexes",
+        "resolving",
+        "static_members",
+        "subscriptions",
+        "target",
+        "topics_made_seen",
+    )
+
+    group_type: Final = "consumer"
+    protocol_type: Final = "consumer"
+    pending_joins: Final[frozenset[str]] = frozenset()
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.group_epoch = FIRST_EPOCH
+        self.metadata_hash = 0
+        self.assignment_epoch = FIRST_EPOCH
+        self.assignment_timestamp_ms = 0
+        self.members: dict[str, ConsumerMember] = {}
+        self.target: dict[str, Assignment] = {}  # by member id
+        self.regexes: dict[str, ResolvedRegex] = {}
+        # derived from the members by replay
+        self.static_members: dict[str, str] = {}  # instance id -> member id
+        self.subscriptions: dict[Subscription, int] = {}  # -> members
+        self.assignors: dict[str, int] = {}  # preferred by so many members
+        self.classic_members = 0
+        self.regex_members: dict[str, int] = {}  # expression -> members
+        self.owners: dict[bytes, dict[int, str]] = {}  # topic id -> partition -> who has it, or still has it
+        # volatile
+        self.metadata_seen: tuple[Any, int] | None = None  # the cluster metadata that metadata_hash was checked for
+        self.topics_made_seen = -1  # how many topics had ever been made when the expressions were last resolved
+        self.resolving: Resolution | None = None  # the expressions are being resolved
+        self.assigning: Any = None  # a target that is being computed in the background
+        self.found_broken = False  # as it was loaded; served all the same
+
+    # -- queries -------------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> State:
+        if not self.members:
+            return State.EMPTY
+        if self.group_epoch > self.assignment_epoch:
+            return State.ASSIGNING
+        epoch = self.assignment_epoch
+        if all(m.current.is_reconciled_to(epoch) for m in self.members.values()):
+            return State.STABLE
+        return State.RECONCILING
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+    def uses_consumer_protocol(self) -> bool:
+        """Whether its members are consumers, so that the topics in use are known."""
+        return True
+
+    def is_subscribed(self, topic: str) -> bool:
+        """Whether a topic's offsets are in use."""
+        return any(topic in names for names, _ in self.subscriptions) or any(
+            topic in resolved.topics for resolved in self.regexes.values()
+        )
+
+    def topic_names(self, subscriptions: Mapping[Subscription, int] | None = None) -> frozenset[str]:
+        """All topics that the members subscribe to, by name or by a resolved expression."""
+        wanted = self.subscriptions if subscriptions is None else subscriptions
+        return frozenset().union(*(self.resolved(s) for s in wanted))
+
+    def resolved(self, subscription: Subscription) -> frozenset[str]:
+        """The topics of a subscription; an expression that is not resolved yet stands for none."""
+        names, regex = subscription
+        found = self.regexes.get(regex) if regex else None
+        return names if found is None else names | found.topics
+
+    def static_member(self, instance_id: str | None) -> ConsumerMember | None:
+        """The member that holds an instance id."""
+        member_id = self.static_members.get(instance_id) if instance_id is not None else None
+        return self.members[member_id] if member_id is not None else None
+
+    def owner(self, topic_id: bytes, partition: int) -> str | None:
+        """Who has a partition, or has not said yet that it is given back."""
+        partitions = self.owners.get(topic_id)
+        return None if partitions is None else partitions.get(partition)
+
+    def preferred_assignor(self, default: str, old: Said | None = None, new: Said | None = None) -> str:
+        """The assignor that most members ask for, as if `new` stood in place of `old`."""
+        votes = dict(self.assignors)
+        if old is not None and old.server_assignor is not None:
+            _count(votes, old.server_assignor, -1)
+        if new is not None and new.server_assignor is not None:
+            _count(votes, new.server_assignor, 1)
+        return max(votes, key=lambda name: votes[name], default=default)
+
+    def members_with_regex(self, regex: str) -> int:
+        """How many members subscribe by an expression."""
+        return self.regex_members.get(regex, 0)
+
+    def committer(self, member_id: str | None, partitions: Partitions | None = None) -> Committer | None:
+        """What decides over the commits of a member (see fencing.py). The partitions are looked at if they matter."""
+        member = self.members.get(member_id) if member_id is not None else None
+        if member is None:
+            return None
+        current = member.current
+        epochs = None if partitions is None else _assignment_epochs(current, partitions)
+        return Committer(
+            current.member_epoch,
+            epochs,
+            is_classic=member.said.classic is not None,
+            revocation_epoch=current.revocation_epoch,
+        )
+
+    def tombstones(self) -> list[Record]:
+        """What deletes the group."""
+        return group_tombstones(self.group_id, self.members, self.regexes)
+
+    def broken(self) -> list[str]:
+        """Where the order of the epochs does not hold; nothing, but for a log that was tampered with."""
+        found = self.disorder(self.members)
+        owned: dict[tuple[bytes, int], str] = {}
+        for member_id, member in self.members.items():
+            for part in (member.current.assigned, member.current.pending):
+                for topic_id, epochs in part.items():
+                    for partition in epochs:
+                        other = owned.setdefault((topic_id, partition), member_id)
+                        if other != member_id:
+                            found.append(f"partition {partition} is both {other}'s and {member_id}'s")
+        return found
+
+    def disorder(self, member_ids: Collection[str]) -> list[str]:
+        """The same for what has been touched; see epoch_order.py."""
+        return disorder(self, member_ids, _held, "partitions")
+
+    def facts(self) -> tuple[object, ...]:
+        """What the log says of the group."""
+        return (
+            self.group_epoch,
+            self.metadata_hash,
+            self.assignment_epoch,
+            self.assignment_timestamp_ms,
+            {m.member_id: (m.said, m.current) for m in self.members.values()},
+            dict(self.target),
+            dict(self.regexes),
+            dict(self.static_members),
+            dict(self.subscriptions),
+            dict(self.assignors),
+            self.classic_members,
+            {t: dict(p) for t, p in self.owners.items()},
+        )
+
+    # -- timers --------------------------------------------------------------------------------------------------
+
+    def on_load(self, shard: GroupShard, out: Outcome) -> None:
+        """The log is replayed: start the timers."""
+        from broker.coordinator.groups.consumer.leave import on_load
+
+        on_load(shard, self, out)
+
+    def on_timer(self, shard: GroupShard, name: tuple[Any, ...], out: Outcome) -> None:
+        """A timer of the group has run out."""
+        from broker.coordinator.groups.consumer.leave import on_timer
+
+        on_timer(shard, self, name, out)
+
+    # -- replay --------------------------------------------------------------------------------------------------
+
+    def replay(self, key: Any, value: Any) -> None:
+        """Apply one record but the group's own tombstone, which is for whoever holds the group."""
+        _REPLAYS[key.API_KEY](self, key, value)
+
+    def _replay_group(self, key: Any, value: Any) -> None:
+        self.group_epoch = value.epoch
+        self.metadata_hash = value.metadata_hash
+
+    def _replay_member(self, key: Any, value: Any) -> None:
+        if value is None:
+            member = self.members.pop(key.member_id, None)
+            if member is not None:
+                self._count_said(member, -1)
+                self._disown(member.member_id, member.current)
+            return
+        member = self._member(key.member_id)
+        self._count_said(member, -1)
+        member.said = said_of(value)
+        self._count_said(member, 1)
+
+    def _replay_target_epoch(self, key: Any, value: Any) -> None:
+        self.assignment_epoch = FIRST_EPOCH if value is None else value.assignment_epoch
+        self.assignment_timestamp_ms = 0 if value is None else value.assignment_timestamp
+
+    def _replay_target(self, key: Any, value: Any) -> None:
+        if value is None:
+            self.target.pop(key.member_id, None)
+        else:
+            self.target[key.member_id] = assignment_of(value)
+
+    def _replay_current(self, key: Any, value: Any) -> None:
+        if value is None:
+            if key.member_id in self.members:
+                self._put_current(self.members[key.member_id], GONE)
+        else:
+            self._put_current(self._member(key.member_id), current_of(value))
+
+    def _replay_regex(self, key: Any, value: Any) -> None:
+        if value is None:
+            self.regexes.pop(key.regular_expression, None)
+        else:
+            self.regexes[key.regular_expression] = ResolvedRegex(
+                frozenset(value.topics), value.version, value.timestamp
+            )
+
+    def _member(self, member_id: str) -> ConsumerMember:
+        member = self.members.get(member_id)
+        if member is None:
+            member = self.members[member_id] = ConsumerMember(self.group_id, member_id)
+            self._count_said(member, 1)
+        return member
+
+    def _count_said(self, member: ConsumerMember, by: int) -> None:
+        said = member.said
+        _count(self.subscriptions, said.subscription, by)
+        if said.topic_regex:
+            _count(self.regex_members, said.topic_regex, by)
+        if said.server_assignor is not None:
+            _count(self.assignors, said.server_assignor, by)
+        if said.classic is not None:
+            self.classic_members += by
+        if said.instance_id is not None:
+            if by > 0:
+                self.static_members[said.instance_id] = member.member_id
+            elif self.static_members.get(said.instance_id) == member.member_id:
+                del self.static_members[said.instance_id]
+
+    def _put_current(self, member: ConsumerMember, current: Current) -> None:
+        self._disown(member.member_id, member.current)
+        member.current = current
+        for owned in (current.assigned, current.pending):
+            for topic_id, epochs in owned.items():
+                self.owners.setdefault(topic_id, {}).update(dict.fromkeys(epochs, member.member_id))
+
+    def _disown(self, member_id: str, current: Current) -> None:
+        for owned in (current.assigned, current.pending):
+            for topic_id, epochs in owned.items():
+                partitions = self.owners.get(topic_id)
+                if partitions is not None:
+                    for partition in epochs:
+                        if partitions.get(partition) == member_id:
+                            del partitions[partition]
+                    if not partitions:
+                        del self.owners[topic_id]
+
+
+_REPLAYS: Final[dict[int, Callable[[ConsumerGroup, Any, Any], None]]] = {
+    3: ConsumerGroup._replay_group,
+    5: ConsumerGroup._replay_member,
+    6: ConsumerGroup._replay_target_epoch,
+    7: ConsumerGroup._replay_target,
+    8: ConsumerGroup._replay_current,
+    16: ConsumerGroup._replay_regex,
+}
+
+
+def _held(current: Current) -> Iterable[Mapping[int, int]]:
+    if current.member_epoch == STATIC_LEAVING_EPOCH:
+        return ()
+    return (*current.assigned.values(), *current.pending.values())
+
+
+def _assignment_epochs(current: Current, partitions: Partitions) -> Iterator[int]:
+    for _, topic_id, partition in partitions():
+        epoch = current.assignment_epoch(topic_id, partition)
+        yield NOT_ASSIGNED if epoch is None else epoch
+
+
+def _count(counts: dict[Any, int], name: object, by: int) -> None:
+    total = counts.get(name, 0) + by
+    if total:
+        counts[name] = total
+    else:
+        counts.pop(name, None)

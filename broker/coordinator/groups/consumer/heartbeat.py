@@ -1,0 +1,333 @@
+"""What a heartbeat of a member does to its consumer group, in Kafka's order.
+
+    1  find or make the group, then the member; refuse epochs that do not fit
+    2  take over what the member says anew; move the group epoch if the topics in use changed
+    3  compute a new target assignment if the group epoch is ahead of it
+    4  bring the member one step nearer to its target
+    5  answer, with the assignment when the member may not know it
+
+Source: KIP-848; Kafka's GroupMetadataManager.consumerGroupHeartbeat.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.coordinator.groups.assignors import assignor, run
+from broker.coordinator.groups.consumer import regex, target
+from broker.coordinator.groups.consumer.group import ConsumerGroup
+from broker.coordinator.groups.consumer.member import (
+    JOINING_EPOCH,
+    STATIC_LEAVING_EPOCH,
+    UNASSIGNED,
+    UNREVOKED_PARTITIONS,
+    ConsumerMember,
+    Current,
+    Said,
+)
+from broker.coordinator.groups.consumer.reconcile import note_revocation, reconcile
+from broker.coordinator.groups.consumer.records import (
+    current_record,
+    group_record,
+    member_record,
+    member_tombstones,
+    target_record,
+)
+from broker.coordinator.groups.consumer.target import Draft, topic_ids
+from broker.coordinator.groups.topic_hash import metadata_hash
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.consumer_group import (
+    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupHeartbeatResponseAssignment,
+    ConsumerGroupHeartbeatResponseTopicPartitions,
+)
+
+if TYPE_CHECKING:
+    from broker.coordinator.group_machine import GroupShard
+    from broker.coordinator.groups.classic.rebalance import Outcome
+    from broker.coordinator.result import Context
+    from protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
+
+Owned = dict[bytes, frozenset[int]]
+REVOCATION_MODE: Final = "revocation-epoch"
+
+
+def heartbeat(shard: GroupShard, ctx: Context, request: ConsumerGroupHeartbeatRequest, out: Outcome) -> Any:
+    """Serve a heartbeat that is no leave; the response. `request` has passed the checks that need no group."""
+    group_id, epoch = request.group_id, request.member_epoch
+    group = _group(shard, group_id, epoch, out)
+    member_id = request.member_id or urlsafe_b64encode(ctx.rng.uuid_bytes()).decode().rstrip("=")
+    if member_id not in group.members and len(group.members) >= shard.config.group_consumer_max_size:
+        raise KafkaError(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"the group has {shard.config.group_consumer_max_size} members, and takes no more",
+        )
+    owned = None
+    if request.topic_partitions is not None:
+        owned = {t.topic_id: frozenset(t.partitions) for t in request.topic_partitions}
+    step = Step(shard, group, out)
+    step.find_member(member_id, epoch, request.instance_id, owned)
+    step.listen(_merge(step.said, ctx, request))
+    step.assign()
+    step.reconcile(owned)
+    group.metadata_seen = step.seen  # not before: nothing above may be refused once this says that it is done
+    timeout_ms = shard.group_value(group_id, "consumer.session.timeout.ms")
+    out.set_timer(step.member.session_timer, timeout_ms)
+    response = ConsumerGroupHeartbeatResponse(
+        member_id=member_id,
+        member_epoch=step.current.member_epoch,
+        heartbeat_interval_ms=shard.group_value(group_id, "consumer.heartbeat.interval.ms"),
+    )
+    is_full = (
+        owned is not None
+        and request.rebalance_timeout_ms != -1
+        and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)
+    )
+    if epoch == JOINING_EPOCH or is_full or step.current.assigned != step.before.assigned:
+        response.assignment = _assignment(step.current)
+    return response
+
+
+def _group(shard: GroupShard, group_id: str, epoch: int, out: Outcome) -> ConsumerGroup:
+    """The group; a member that joins may make it, also out of a classic one. Errors: GROUP_ID_NOT_FOUND."""
+    found = shard.groups.get(group_id)
+    if isinstance(found, ConsumerGroup):
+        return found
+    if epoch != JOINING_EPOCH:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
+    if found is None:
+        return ConsumerGroup(group_id)
+    from broker.coordinator.groups.consumer.migration import upgraded
+
+    return upgraded(shard, found, out)
+
+
+def _merge(said: Said, ctx: Context, request: ConsumerGroupHeartbeatRequest) -> Said:
+    """What the member says now: null stands for no change."""
+    names, timeout_ms = request.subscribed_topic_names, request.rebalance_timeout_ms
+    return Said(
+        said.instance_id if request.instance_id is None else request.instance_id,
+        said.rack_id if request.rack_id is None else request.rack_id,
+        ctx.client_id,
+        ctx.client_host,
+        said.topic_names if names is None else frozenset(names),
+        said.topic_regex if request.subscribed_topic_regex is None else request.subscribed_topic_regex,
+        said.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+        said.server_assignor if request.server_assignor is None else request.server_assignor,
+    )
+
+
+def _assignment(current: Current) -> ConsumerGroupHeartbeatResponseAssignment:
+    return ConsumerGroupHeartbeatResponseAssignment(
+        topic_partitions=[
+            ConsumerGroupHeartbeatResponseTopicPartitions(topic_id=topic_id, partitions=sorted(epochs))
+            for topic_id, epochs in current.assigned.items()
+        ]
+    )
+
+
+class Step:
+    """One request's way through a group: what it finds, and what it makes of it, record by record."""
+
+    __slots__ = (
+        "before",
+        "current",
+        "draft",
+        "group",
+        "group_epoch",
+        "member",
+        "out",
+        "replaced_id",
+        "said",
+        "seen",
+        "shard",
+        "subscription_changed",
+        "target",
+        "target_epoch",
+    )
+
+    def __init__(self, shard: GroupShard, group: ConsumerGroup, out: Outcome) -> None:
+        self.shard = shard
+        self.group = group
+        self.out = out
+        self.group_epoch = group.group_epoch
+        self.seen = group.metadata_seen
+        self.replaced_id: str | None = None
+        self.subscription_changed = False
+
+    # -- 1
+
+    def find_member(self, member_id: str, epoch: int, instance_id: str | None, owned: Owned | None) -> None:
+        """The member that speaks.
+
+        Errors:  UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID, FENCED_MEMBER_EPOCH.
+        """
+        group, joins = self.group, epoch == JOINING_EPOCH
+        if instance_id is None:
+            member = group.members.get(member_id)
+            if member is None and not joins:
+                raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"{member_id} is not a member of the group")
+        else:
+            member = group.static_member(instance_id)
+            if joins and member is not None:
+                if member.current.member_epoch != STATIC_LEAVING_EPOCH and not member.uses_classic_protocol:
+                    raise KafkaError(
+                        ErrorCode.UNRELEASED_INSTANCE_ID,
+                        f"instance id {instance_id} is still owned by member {member.member_id}",
+                    )
+                self.replace(member, member_id)
+                return
+            if not joins:
+                _check_static(member, member_id, instance_id)
+            elif member_id in group.members:
+                member = group.members[member_id]
+        self.take(member or ConsumerMember(group.group_id, member_id))
+        if not joins:
+            _check_epoch(self.current, epoch, owned)
+
+    def take(self, member: ConsumerMember) -> None:
+        """Go on with this member."""
+        self.member = member
+        self.said, self.before, self.current = member.said, member.current, member.current
+
+    def replace(self, old: ConsumerMember, member_id: str) -> None:
+        """A static member is back under another id: it takes over all the old one had, and starts at epoch 0."""
+        group_id, records = self.group.group_id, self.out.records
+        current = old.current._replace(member_epoch=0, previous_member_epoch=0)
+        self.take(ConsumerMember(group_id, member_id, old.said, current))
+        self.replaced_id = old.member_id
+        records += member_tombstones(group_id, old.member_id)
+        for timer in old.timers():
+            self.out.cancel_timer(timer)
+        records.append(member_record(group_id, member_id, old.said))
+        records.append(target_record(group_id, member_id, self.group.target.get(old.member_id, UNASSIGNED)))
+        records.append(current_record(group_id, member_id, current))
+
+    # -- 2
+
+    def listen(self, said: Said) -> None:
+        """Take over what the member says. Errors: INVALID_REGULAR_EXPRESSION."""
+        group, out, metadata = self.group, self.out, self.shard.metadata
+        old, self.said = self.said, said
+        regex_change = regex.NO_CHANGE
+        bump = False
+        is_new = self.member.member_id not in group.members
+        if said != old:
+            out.records.append(member_record(group.group_id, self.member.member_id, said))
+            bump = said.topic_names != old.topic_names
+            regex_change = regex.changed(group, old, said, out.records)
+        is_other = said != old or is_new
+        self.draft = Draft(group, self.member.member_id, said, self.replaced_id) if is_other else Draft(group)
+        self.subscription_changed = bump or regex_change != regex.NO_CHANGE
+        bump = bump or regex_change == regex.UPDATED_AND_RESOLVED
+        self._refresh_expressions()
+        seen = group.metadata_seen
+        if bump or seen is None or seen[0] is not metadata or seen[1] != metadata.version:
+            self.seen = (metadata, metadata.version)
+            hash_ = metadata_hash(self.draft.topic_names(), metadata)
+            if bump or hash_ != group.metadata_hash:
+                self.group_epoch += 1
+                out.records.append(group_record(group.group_id, self.group_epoch, hash_))
+
+    def _refresh_expressions(self) -> None:
+        group, shard = self.group, self.shard
+        if not group.regex_members and not self.said.topic_regex:
+            return
+        interval_ms = shard.config.group_consumer_regex_refresh_interval_ms
+        if regex.is_due(group, self.draft, shard.metadata, self.out.now_ms, interval_ms):
+            self.out.set_timer(("regex", group.group_id), 0)
+
+    # -- 3
+
+    def assign(self) -> None:
+        """Compute a new target if one is due; find the target of the member."""
+        group, out, draft = self.group, self.out, self.draft
+        self.target_epoch = group.assignment_epoch
+        self.target = group.target.get(self.replaced_id or self.member.member_id, UNASSIGNED)
+        interval_ms = self.shard.group_value(group.group_id, "consumer.assignment.interval.ms")
+        if not target.is_due(group, self.group_epoch, interval_ms, out.now_ms):
+            return
+        default = self.shard.config.group_consumer_assignors[0]
+        before = group.members.get(self.replaced_id or self.member.member_id)
+        name = group.preferred_assignor(default, before.said if before is not None else None, self.said)
+        if draft.member_id is None:
+            draft = Draft(group, self.member.member_id, self.said, self.replaced_id)
+        spec = draft.spec(self.shard.metadata)
+        if target.is_large(spec) and self.shard.groups.get(group.group_id) is group:
+            group.assigning = target.begin(spec, name, self.group_epoch)
+            out.set_timer(("assign", group.group_id), 0)
+            return
+        changes = run(assignor(name)(spec))
+        out.records += target.target_records(group.group_id, changes, self.group_epoch, out.now_ms)
+        self.target_epoch = self.group_epoch
+        self.target = changes.get(self.member.member_id, self.target)
+
+    # -- 4
+
+    def reconcile(self, owned: Owned | None) -> None:
+        """Bring the member one step nearer to its target."""
+        current, group = self.current, self.group
+        if not self.subscription_changed and current.is_reconciled_to(self.target_epoch):
+            return
+        member_id, replaced_id = self.member.member_id, self.replaced_id
+        wanted = topic_ids(group.resolved(self.said.subscription), self.shard.metadata)
+        nobody = (None, member_id, replaced_id)
+        after = reconcile(
+            current,
+            self.target_epoch,
+            self.target,
+            lambda topic_id, partition: group.owner(topic_id, partition) in nobody,
+            wanted.__contains__,
+            owned,
+            subscription_changed=self.subscription_changed,
+        )
+        if self.shard.config.group_commit_fencing == REVOCATION_MODE:
+            after = note_revocation(current, after)
+        elif after.revocation_epoch:  # of a time when that was the mode
+            after = after._replace(revocation_epoch=0)
+        if after == current:
+            return
+        self.current = after
+        self.out.records.append(current_record(group.group_id, member_id, after))
+        if self.said.classic is None:
+            if after.state == UNREVOKED_PARTITIONS:
+                self.out.set_timer(self.member.rebalance_timer, self.said.rebalance_timeout_ms)
+            else:
+                self.out.cancel_timer(self.member.rebalance_timer)
+
+
+def _check_static(member: ConsumerMember | None, member_id: str, instance_id: str) -> None:
+    if member is None:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    if member.member_id != member_id:
+        raise KafkaError(
+            ErrorCode.FENCED_INSTANCE_ID, f"{member_id} with instance id {instance_id} is fenced by {member.member_id}"
+        )
+
+
+def _check_epoch(current: Current, epoch: int, owned: Owned | None) -> None:
+    """Refuse a member that is ahead or behind.
+
+    | epoch received    | previous member epoch | owned partitions                | result               |
+    |-------------------|-----------------------|---------------------------------|----------------------|
+    | the member's      | any                   | any                             | NONE                 |
+    | above             | any                   | any                             | FENCED_MEMBER_EPOCH  |
+    | below             | the same              | said, and all assigned          | NONE: a lost answer  |
+    | below             | else                  | else                            | FENCED_MEMBER_EPOCH  |
+    """
+    if epoch == current.member_epoch:
+        return
+    if (
+        epoch > current.member_epoch
+        or epoch != current.previous_member_epoch
+        or owned is None
+        or not all(t in current.assigned and p <= current.assigned[t].keys() for t, p in owned.items())
+    ):
+        raise KafkaError(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            f"the member's epoch is {current.member_epoch}, not {epoch}: it must give up its partitions and rejoin",
+        )
+
+
+__all__ = ["Step", "heartbeat"]

@@ -1,0 +1,239 @@
+"""A group changes its protocol while it is in use: classic to consumer, and back (`group.consumer.migration.policy`).
+
+    upgrade     a member of the consumer protocol joins a classic group of consumers: all others go on as members of
+                the classic protocol in a consumer group, with their generation as group, assignment and member epoch
+    downgrade   the last member of the consumer protocol leaves, or a classic static one takes its place: the group is
+                classic again, its generation the last group epoch, and its members are asked to rejoin
+
+The records say all of it: the old group's tombstones, then the new group's records, in one batch.
+Source: KIP-848; Kafka's GroupMetadataManager.convertToConsumerGroup and convertToClassicGroup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.coordinator.groups.classic.group import CONSUMER_PROTOCOL_TYPE, ClassicGroup
+from broker.coordinator.groups.classic.member import Member
+from broker.coordinator.groups.classic.rebalance import answer_join, answer_sync, join_refusal
+from broker.coordinator.groups.consumer.group import ConsumerGroup
+from broker.coordinator.groups.consumer.member import (
+    NOTHING,
+    STABLE,
+    UNASSIGNED,
+    Assignment,
+    ClassicSaid,
+    ConsumerMember,
+    Current,
+    Said,
+)
+from broker.coordinator.groups.consumer.protocol import read_assignment, read_subscription, write_assignment
+from broker.coordinator.groups.consumer.records import (
+    current_record,
+    group_record,
+    member_record,
+    target_epoch_record,
+    target_record,
+)
+from broker.coordinator.groups.topic_hash import metadata_hash
+from broker.coordinator.records import group_tombstone, stable_group_record
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.classic_group import SyncGroupResponse
+from protocol.messages.coordinator_records import decode_record
+
+if TYPE_CHECKING:
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.coordinator.group_machine import GroupShard
+    from broker.coordinator.groups.classic.rebalance import Outcome
+
+UPGRADE: Final = ("upgrade", "bidirectional")  # policies that allow it
+DOWNGRADE: Final = ("downgrade", "bidirectional")
+
+
+# -- classic to consumer -------------------------------------------------------------------------------------------
+
+
+def upgraded(shard: GroupShard, group: Any, out: Outcome) -> ConsumerGroup:
+    """The consumer group that a classic one becomes, with the records that make it. Errors: GROUP_ID_NOT_FOUND."""
+    if group.group_type != ClassicGroup.group_type:
+        raise _refused(group, "it is not a consumer group")
+    if group.is_empty:
+        for member_id in group.pending_joins:
+            out.cancel_timer(("session", group.group_id, member_id))
+        out.records.append(group_tombstone(group.group_id))
+        return ConsumerGroup(group.group_id)
+    if shard.config.group_consumer_migration_policy not in UPGRADE:
+        raise _refused(group, "online upgrade is disabled")
+    if not group.uses_consumer_protocol():
+        raise _refused(group, "the group does not use the consumer embedded protocol")
+    if len(group.members) > shard.config.group_consumer_max_size:
+        raise _refused(group, "the group size exceeds the consumer group maximum size")
+    try:
+        members = [_consumer_member(group, member, shard.metadata) for member in group.members.values()]
+    except ValueError:
+        raise _refused(group, "the embedded consumer protocol is malformed") from None
+    _let_go(group, out)
+    return _convert(shard, group, members, out)
+
+
+def _refused(group: Any, reason: str) -> KafkaError:
+    return KafkaError(
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        f"Cannot upgrade classic group {group.group_id} to consumer group because {reason}.",
+    )
+
+
+def _consumer_member(group: ClassicGroup, member: Member, metadata: ClusterMetadata) -> tuple[str, Said, Assignment]:
+    """What a classic member says and has. Errors: ValueError; GROUP_ID_NOT_FOUND: its assignor would be lost."""
+    partitions: dict[str, tuple[int, ...]] = {}
+    if member.assignment:
+        partitions, user_data = read_assignment(member.assignment)
+        if user_data:
+            raise _refused(group, "an unsupported custom assignor is in use")
+    chosen = dict(member.protocols)
+    subscription = read_subscription(chosen.get(group.protocol_name or "", member.protocols[0][1]))
+    said = Said(
+        member.group_instance_id,
+        subscription.rack_id,
+        member.client_id,
+        member.client_host,
+        subscription.topics,
+        "",
+        member.rebalance_timeout_ms,
+        None,
+        ClassicSaid(member.session_timeout_ms, member.protocols),
+    )
+    assignment = {
+        metadata.topics[name].topic_id: indexes
+        for name, indexes in partitions.items()
+        if indexes and name in metadata.topics
+    }
+    return member.member_id, said, assignment
+
+
+def _let_go(group: ClassicGroup, out: Outcome) -> None:
+    """Who waits in a rebalance is told that there is another one; the classic group's timers end."""
+    code = ErrorCode.REBALANCE_IN_PROGRESS
+    for member in group.members.values():
+        answer_join(group, member, join_refusal(code, member.member_id), out)
+        answer_sync(member, SyncGroupResponse(error_code=code), out)
+    for timer in (group.join_timer, group.sync_timer, *(("session", group.group_id, m) for m in group.pending_joins)):
+        out.cancel_timer(timer)
+
+
+def _convert(
+    shard: GroupShard, group: ClassicGroup, members: list[tuple[str, Said, Assignment]], out: Outcome
+) -> ConsumerGroup:
+    group_id, epoch = group.group_id, group.generation_id
+    names = frozenset().union(*(said.topic_names for _, said, _ in members))
+    records = [member_record(group_id, member_id, said) for member_id, said, _ in members]
+    records.append(group_record(group_id, epoch, metadata_hash(names, shard.metadata)))
+    records += [target_record(group_id, member_id, assignment) for member_id, _, assignment in members]
+    records.append(target_epoch_record(group_id, epoch, 0))
+    for member_id, said, assignment in members:
+        assert said.classic is not None
+        assigned = {topic_id: dict.fromkeys(indexes, epoch) for topic_id, indexes in assignment.items()}
+        records.append(current_record(group_id, member_id, Current(epoch, epoch, STABLE, assigned, NOTHING)))
+        out.set_timer(("session", group_id, member_id), said.classic.session_timeout_ms)
+    # The shard's own is made when the records are replayed; this one is for the request that goes on meanwhile.
+    made = ConsumerGroup(group_id)
+    for record in records:
+        assert record[0] is not None
+        made.replay(*decode_record(record[0], record[1]))
+    out.records.append(group_tombstone(group_id))
+    out.records += records
+    return made
+
+
+# -- consumer to classic -------------------------------------------------------------------------------------------
+
+
+def goes_classic(shard: GroupShard, group: ConsumerGroup, leaving: Sequence[ConsumerMember]) -> bool:
+    """Whether the group is to be classic again when these members leave."""
+    left = len(group.members) - len(leaving)
+    classic_left = group.classic_members - sum(m.uses_classic_protocol for m in leaving)
+    return (
+        left > 0
+        and classic_left == left
+        and shard.config.group_consumer_migration_policy in DOWNGRADE
+        and left <= shard.config.group_max_size
+    )
+
+
+def is_replaced_by_classic(shard: GroupShard, group: ConsumerGroup, replaced: ConsumerMember | None) -> bool:
+    """Whether the group is to be classic again when a classic member takes this one's place."""
+    return (
+        replaced is not None
+        and not replaced.uses_classic_protocol
+        and group.classic_members == len(group.members) - 1
+        and shard.config.group_consumer_migration_policy in DOWNGRADE
+        and len(group.members) <= shard.config.group_max_size
+    )
+
+
+def downgrade(
+    shard: GroupShard,
+    group: ConsumerGroup,
+    leaving: Sequence[ConsumerMember],
+    joining: ConsumerMember | None,
+    out: Outcome,
+    *,
+    rebalance: bool = True,
+) -> None:
+    """Write the classic group that is left; `joining` takes the place of the one member that leaves then.
+
+    The group is Stable once the records are replayed. The rebalance that has to follow is begun by a timer.
+    """
+    gone = {member.member_id for member in leaving}
+    classic = ClassicGroup(group.group_id, out.now_ms)
+    classic.generation_id = group.group_epoch
+    members = [m for m in group.members.values() if m.member_id not in gone]
+    if joining is not None:
+        members.append(joining)
+    for member in members:
+        classic.add(_classic_member(group.group_id, member), CONSUMER_PROTOCOL_TYPE, None)
+    classic.protocol_name = classic.select_protocol()
+    assignments = {}
+    for member in members:
+        from_id = leaving[0].member_id if member is joining else member.member_id
+        data = classic.members[member.member_id].metadata(classic.protocol_name)
+        try:
+            version = read_subscription(data).version
+        except ValueError:
+            version = 0
+        target = group.target.get(from_id, UNASSIGNED)
+        assignments[member.member_id] = write_assignment(by_name(target, shard.metadata), version)
+        assert member.said.classic is not None
+        out.set_timer(member.session_timer, member.said.classic.session_timeout_ms)
+        for timer in (member.rebalance_timer, member.join_timer, member.sync_timer):
+            out.cancel_timer(timer)
+    for member in leaving:
+        if joining is None or member.member_id != joining.member_id:
+            for timer in member.timers():
+                out.cancel_timer(timer)
+    out.records += group.tombstones()
+    out.records.append(stable_group_record(classic, assignments, out.now_ms))
+    if rebalance:
+        out.set_timer(("downgraded", group.group_id), 0)
+
+
+def _classic_member(group_id: str, member: ConsumerMember) -> Member:
+    said = member.said
+    assert said.classic is not None
+    return Member(
+        group_id,
+        member.member_id,
+        said.instance_id,
+        said.client_id,
+        said.client_host,
+        said.rebalance_timeout_ms,
+        said.classic.session_timeout_ms,
+        said.classic.protocols,
+    )
+
+
+def by_name(assignment: Assignment, metadata: ClusterMetadata) -> dict[str, tuple[int, ...]]:
+    """An assignment as classic clients know it; topics that are gone are left out."""
+    topics = metadata.topics_by_id
+    return {topics[t].name: tuple(sorted(partitions)) for t, partitions in assignment.items() if t in topics}

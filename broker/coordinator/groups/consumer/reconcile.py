@@ -1,0 +1,146 @@
+"""The next step of one member towards the target assignment, as a pure function.
+
+    keep     what it has and shall have
+    revoke   what it has and shall not have
+    add      what it shall have and nobody else still has; what others still have is *unreleased*
+
+| state                    | the heartbeat's owned partitions | next                                                |
+|--------------------------|----------------------------------|-----------------------------------------------------|
+| STABLE at the target     | any                              | itself, without topics it unsubscribed from         |
+| UNREVOKED                | not said, or some pending one    | itself; it may have to give back even more          |
+| UNREVOKED                | none of the pending ones         | as below, from the epoch it is at                   |
+| STABLE below, UNRELEASED | nothing of revoke                | target epoch: keep and add; UNRELEASED if some were |
+| STABLE below, UNRELEASED | not said, or some of revoke      | UNREVOKED at its epoch: keep; revoke is pending     |
+| UNKNOWN                  | not said, or any                 | FENCED_MEMBER_EPOCH                                 |
+| UNKNOWN                  | none                             | as STABLE below, from the target epoch              |
+
+A partition that enters `assigned` gets the target epoch as its assignment epoch; one that stays, or moves to pending,
+keeps its own (KAFKA-19779).
+Source: KIP-848; Kafka's CurrentAssignmentBuilder (consumer).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from broker.coordinator.groups.consumer.member import (
+    NO_PARTITIONS,
+    NOTHING,
+    STABLE,
+    UNKNOWN,
+    UNRELEASED_PARTITIONS,
+    UNREVOKED_PARTITIONS,
+    Assignment,
+    Current,
+    Owned,
+)
+from protocol.errors import ErrorCode, KafkaError
+
+Said = Mapping[bytes, frozenset[int]]  # the partitions that a heartbeat says the member has
+
+
+def reconcile(
+    current: Current,
+    target_epoch: int,
+    target: Assignment,
+    is_free: Callable[[bytes, int], bool],
+    subscribed: Callable[[bytes], bool],
+    owned: Said | None,
+    *,
+    subscription_changed: bool,
+) -> Current:
+    """The member after this heartbeat; the very same object when nothing changes.
+
+    is_free    whether a partition is nobody's, or this member's own
+    subscribed whether the member wants a topic (by id)
+    owned      what the heartbeat lists; None: it says nothing, so everything is still owned
+    Errors:    FENCED_MEMBER_EPOCH: a member in a state of a newer broker that still has partitions.
+    """
+    epoch = current.member_epoch
+    if current.state == UNKNOWN:
+        if owned is None or owned:
+            raise KafkaError(ErrorCode.FENCED_MEMBER_EPOCH, "the member's state is not known; it must rejoin")
+        epoch = target_epoch
+    elif current.state == UNREVOKED_PARTITIONS:
+        if _still_owns(owned, current.pending):
+            return _without_unsubscribed(current, subscribed, owned) if subscription_changed else current
+    elif current.state == STABLE and epoch == target_epoch:
+        return _without_unsubscribed(current, subscribed, owned) if subscription_changed else current
+    return _next(current, epoch, target_epoch, target, is_free, subscribed, owned)
+
+
+def _still_owns(owned: Said | None, partitions: Owned) -> bool:
+    if owned is None:
+        return True
+    return any(not owned.get(topic_id, frozenset()).isdisjoint(epochs) for topic_id, epochs in partitions.items())
+
+
+def _next(
+    current: Current,
+    epoch: int,
+    target_epoch: int,
+    target: Assignment,
+    is_free: Callable[[bytes, int], bool],
+    subscribed: Callable[[bytes], bool],
+    owned: Said | None,
+) -> Current:
+    keep: dict[bytes, Mapping[int, int]] = {}
+    revoke: dict[bytes, Mapping[int, int]] = {}
+    for topic_id, epochs in current.assigned.items():
+        wanted = target.get(topic_id, ()) if subscribed(topic_id) else ()
+        if len(wanted) == len(epochs) and epochs.keys() == set(wanted):
+            keep[topic_id] = epochs
+            continue
+        shall = frozenset(wanted)
+        kept = {p: e for p, e in epochs.items() if p in shall}
+        if kept:
+            keep[topic_id] = kept
+        if len(kept) < len(epochs):
+            revoke[topic_id] = {p: e for p, e in epochs.items() if p not in shall}
+    if revoke and _still_owns(owned, revoke):
+        return Current(epoch, current.member_epoch, UNREVOKED_PARTITIONS, keep, revoke, current.revocation_epoch)
+    is_waiting = False
+    for topic_id, wanted in target.items():
+        if not subscribed(topic_id):
+            continue
+        kept_here = keep.get(topic_id, NO_PARTITIONS)
+        if len(kept_here) == len(wanted):
+            continue
+        added = dict(kept_here)
+        for partition in wanted:
+            if partition not in kept_here:
+                if is_free(topic_id, partition):
+                    added[partition] = target_epoch
+                else:
+                    is_waiting = True
+        if added:
+            keep[topic_id] = added
+    state = UNRELEASED_PARTITIONS if is_waiting else STABLE
+    return Current(target_epoch, current.member_epoch, state, keep, NOTHING, current.revocation_epoch)
+
+
+def _without_unsubscribed(current: Current, subscribed: Callable[[bytes], bool], owned: Said | None) -> Current:
+    """Take away at once what the member has just unsubscribed from."""
+    gone = {t: epochs for t, epochs in current.assigned.items() if not subscribed(t)}
+    if not gone:
+        return current
+    keep = {t: epochs for t, epochs in current.assigned.items() if t not in gone}
+    pending = dict(current.pending)
+    for topic_id, epochs in gone.items():
+        pending[topic_id] = {**pending.get(topic_id, NO_PARTITIONS), **epochs}
+    if _still_owns(owned, pending):
+        return current.moved(current.member_epoch, UNREVOKED_PARTITIONS, keep, pending)
+    return current.moved(current.member_epoch, current.state, keep, current.pending)
+
+
+def note_revocation(before: Current, after: Current) -> Current:
+    """Keep the epoch that a member left when it gave partitions back: KAFKA-19779's earlier design."""
+    if after.member_epoch <= before.member_epoch:
+        return after
+    lost = any(
+        partition not in after.assigned.get(topic_id, NO_PARTITIONS)
+        for owned in (before.assigned, before.pending)
+        for topic_id, epochs in owned.items()
+        for partition in epochs
+    )
+    return after._replace(revocation_epoch=max(before.member_epoch, 0)) if lost else after

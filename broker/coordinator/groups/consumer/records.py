@@ -1,0 +1,232 @@
+"""The records of consumer groups: Kafka's schemas to values and back.
+
+A member of the consumer protocol has a *null* ClassicMemberMetadata in its record: the schema's default is an empty
+struct, which would be read as a member of the classic protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from broker.coordinator.groups.consumer.member import (
+    UNKNOWN,
+    UNRELEASED_PARTITIONS,
+    Assignment,
+    ClassicSaid,
+    Current,
+    Owned,
+    Said,
+)
+from broker.coordinator.result import Record
+from protocol.messages.coordinator_records import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupCurrentMemberAssignmentValueTopicPartitions,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMemberValueTopicPartition,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    encode_key,
+    encode_record,
+)
+
+REVOCATION_EPOCH_TAG: Final = 10_000  # in CurrentMemberAssignment, at the top; no number of Kafka's
+
+
+class ResolvedRegex(NamedTuple):
+    """The topics that an expression stood for when it was last looked at."""
+
+    topics: frozenset[str]
+    version: int  # of the cluster metadata
+    timestamp_ms: int
+
+
+# -- making --------------------------------------------------------------------------------------------------------
+
+
+def group_record(group_id: str, epoch: int, metadata_hash: int) -> Record:
+    """A group epoch, and the hash of the topics it is about."""
+    value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
+    return encode_key(ConsumerGroupMetadataKey(group_id=group_id)), encode_record(value, 0)
+
+
+def member_record(group_id: str, member_id: str, said: Said) -> Record:
+    """What a member said."""
+    classic = said.classic
+    value = ConsumerGroupMemberMetadataValue(
+        instance_id=said.instance_id,
+        rack_id=said.rack_id,
+        client_id=said.client_id,
+        client_host=said.client_host,
+        subscribed_topic_names=sorted(said.topic_names),
+        subscribed_topic_regex=said.topic_regex,
+        rebalance_timeout_ms=said.rebalance_timeout_ms,
+        server_assignor=said.server_assignor,
+        classic_member_metadata=None
+        if classic is None
+        else ClassicMemberMetadata(
+            session_timeout_ms=classic.session_timeout_ms,
+            supported_protocols=[ClassicProtocol(name=name, metadata=data) for name, data in classic.protocols],
+        ),
+    )
+    return _member_key(group_id, member_id), encode_record(value, 0)
+
+
+def target_epoch_record(group_id: str, assignment_epoch: int, timestamp_ms: int) -> Record:
+    """The epoch of a target assignment, after those of its members."""
+    value = ConsumerGroupTargetAssignmentMetadataValue(
+        assignment_epoch=assignment_epoch, assignment_timestamp=timestamp_ms
+    )
+    return encode_key(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id)), encode_record(value, 0)
+
+
+def target_record(group_id: str, member_id: str, assignment: Assignment) -> Record:
+    """What a member shall have."""
+    value = ConsumerGroupTargetAssignmentMemberValue(
+        topic_partitions=[
+            ConsumerGroupTargetAssignmentMemberValueTopicPartition(topic_id=topic_id, partitions=list(partitions))
+            for topic_id, partitions in assignment.items()
+        ]
+    )
+    return _target_key(group_id, member_id), encode_record(value, 0)
+
+
+def current_record(group_id: str, member_id: str, current: Current) -> Record:
+    """What a member has, with the assignment epoch of each partition."""
+    value = ConsumerGroupCurrentMemberAssignmentValue(
+        member_epoch=current.member_epoch,
+        previous_member_epoch=current.previous_member_epoch,
+        state=current.state,
+        assigned_partitions=_with_epochs(current.assigned),
+        partitions_pending_revocation=_with_epochs(current.pending),
+    )
+    if current.revocation_epoch:
+        value.unknown_tags = {REVOCATION_EPOCH_TAG: current.revocation_epoch.to_bytes(4, "big")}
+    return _current_key(group_id, member_id), encode_record(value, 0)
+
+
+def _with_epochs(owned: Owned) -> list[ConsumerGroupCurrentMemberAssignmentValueTopicPartitions]:
+    return [
+        ConsumerGroupCurrentMemberAssignmentValueTopicPartitions(
+            topic_id=topic_id, partitions=list(epochs), assignment_epochs=list(epochs.values())
+        )
+        for topic_id, epochs in owned.items()
+    ]
+
+
+def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> Record:
+    """What an expression stands for."""
+    value = ConsumerGroupRegularExpressionValue(
+        topics=sorted(resolved.topics), version=resolved.version, timestamp=resolved.timestamp_ms
+    )
+    return _regex_key(group_id, regex), encode_record(value, 0)
+
+
+def regex_tombstone(group_id: str, regex: str) -> Record:
+    """Nobody subscribes to it any more."""
+    return _regex_key(group_id, regex), None
+
+
+def member_tombstones(group_id: str, member_id: str) -> list[Record]:
+    """A member goes: current assignment, target, and what it said, in this order."""
+    return [
+        (_current_key(group_id, member_id), None),
+        (_target_key(group_id, member_id), None),
+        (_member_key(group_id, member_id), None),
+    ]
+
+
+def group_tombstones(group_id: str, member_ids: Iterable[str], regexes: Iterable[str]) -> list[Record]:
+    """A group goes, with what is left of it."""
+    members = list(member_ids)
+    return [
+        *((_current_key(group_id, m), None) for m in members),
+        *((_target_key(group_id, m), None) for m in members),
+        (encode_key(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id)), None),
+        *((_member_key(group_id, m), None) for m in members),
+        *(regex_tombstone(group_id, regex) for regex in regexes),
+        (encode_key(ConsumerGroupMetadataKey(group_id=group_id)), None),
+    ]
+
+
+def _member_key(group_id: str, member_id: str) -> bytes:
+    return encode_key(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id))
+
+
+def _target_key(group_id: str, member_id: str) -> bytes:
+    return encode_key(ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id))
+
+
+def _current_key(group_id: str, member_id: str) -> bytes:
+    return encode_key(ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id))
+
+
+def _regex_key(group_id: str, regex: str) -> bytes:
+    return encode_key(ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex))
+
+
+# -- reading -------------------------------------------------------------------------------------------------------
+
+
+def said_of(value: ConsumerGroupMemberMetadataValue) -> Said:
+    """A member's record as a value."""
+    classic = value.classic_member_metadata
+    return Said(
+        value.instance_id,
+        value.rack_id,
+        value.client_id,
+        value.client_host,
+        frozenset(value.subscribed_topic_names),
+        value.subscribed_topic_regex or "",
+        value.rebalance_timeout_ms,
+        value.server_assignor,
+        None
+        if classic is None
+        else ClassicSaid(
+            classic.session_timeout_ms, tuple((p.name, bytes(p.metadata)) for p in classic.supported_protocols)
+        ),
+    )
+
+
+def assignment_of(value: ConsumerGroupTargetAssignmentMemberValue) -> Assignment:
+    """A target assignment as a value."""
+    return {t.topic_id: tuple(t.partitions) for t in value.topic_partitions if t.partitions}
+
+
+def current_of(value: ConsumerGroupCurrentMemberAssignmentValue) -> Current:
+    """A current assignment as a value.
+
+    Without assignment epochs, or with too many or too few (an older broker's record), every partition of that entry
+    counts as assigned at the member epoch: older commits are refused, never wrongly accepted.
+    """
+    epoch = max(value.member_epoch, 0)
+    tag = (value.unknown_tags or {}).get(REVOCATION_EPOCH_TAG, b"")
+    return Current(
+        value.member_epoch,
+        value.previous_member_epoch,
+        value.state if 0 <= value.state <= UNRELEASED_PARTITIONS else UNKNOWN,
+        _owned(value.assigned_partitions, epoch),
+        _owned(value.partitions_pending_revocation, epoch),
+        int.from_bytes(tag, "big"),
+    )
+
+
+def _owned(entries: list[ConsumerGroupCurrentMemberAssignmentValueTopicPartitions], epoch: int) -> Owned:
+    owned: dict[bytes, Mapping[int, int]] = {}
+    for entry in entries:
+        epochs = entry.assignment_epochs
+        if epochs is None or len(epochs) != len(entry.partitions):
+            epochs = [epoch] * len(entry.partitions)
+        if entry.partitions:
+            owned[entry.topic_id] = dict(zip(entry.partitions, epochs, strict=True))
+    return owned

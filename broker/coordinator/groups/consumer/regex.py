@@ -1,0 +1,145 @@
+"""Topic subscriptions by regular expression: RE2's syntax and its linear time, by a library imported at the first one.
+
+An expression is resolved to topic names between the turns of the loop, never inside a heartbeat: the member gets an
+empty assignment until then. What came out is logged, so that a restart knows it.
+
+    resolved again   when the group has an expression that is not resolved, when topics were made since, or when
+                     group.consumer.regex.refresh.interval.ms has passed; never twice in 10 seconds
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.coordinator.groups.consumer.records import ResolvedRegex, group_record, regex_record, regex_tombstone
+from broker.coordinator.groups.topic_hash import metadata_hash
+from broker.coordinator.result import Record
+from protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.coordinator.groups.consumer.group import ConsumerGroup
+    from broker.coordinator.groups.consumer.member import Said
+    from broker.coordinator.groups.consumer.target import Draft
+
+logger = logging.getLogger("momus.groups")
+
+LEAST_INTERVAL_MS: Final = 10_000
+NAMES_A_SLICE: Final = 2_000  # matched before the loop gets its turn: about 2 ms
+
+NO_CHANGE, UPDATED, UPDATED_AND_RESOLVED = 0, 1, 2
+Resolution = Generator[None, None, dict[str, frozenset[str]]]
+
+
+@lru_cache(maxsize=256)
+def compiled(regex: str) -> Any:
+    """The compiled expression. Errors: INVALID_REGULAR_EXPRESSION."""
+    try:
+        import re2
+    except ImportError:
+        raise KafkaError(
+            ErrorCode.INVALID_REGULAR_EXPRESSION, "regular expressions need google-re2: pip install 'momus[regex]'"
+        ) from None
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(regex, options)
+    except re2.error as error:
+        reason = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
+        raise KafkaError(
+            ErrorCode.INVALID_REGULAR_EXPRESSION,
+            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {reason}.",
+        ) from None
+
+
+def changed(group: ConsumerGroup, old: Said, new: Said, records: list[Record]) -> int:
+    """What a heartbeat does to the group's expressions. Errors: INVALID_REGULAR_EXPRESSION.
+
+    | before | now                              | answer               |
+    |--------|----------------------------------|----------------------|
+    | any    | the same                         | NO_CHANGE            |
+    | any    | one that nobody has              | UPDATED              |
+    | any    | one of others, not resolved yet  | UPDATED              |
+    | any    | one of others, resolved          | UPDATED_AND_RESOLVED |
+    | one    | none                             | UPDATED_AND_RESOLVED |
+
+    Shape:   a tombstone of the one before when nobody else has it.
+    """
+    before, now = old.topic_regex, new.topic_regex
+    if before == now:
+        return NO_CHANGE
+    if now and not group.members_with_regex(now):
+        compiled(now)
+    if before and group.members_with_regex(before) == 1:
+        records.append(regex_tombstone(group.group_id, before))
+    if not now:
+        return UPDATED_AND_RESOLVED
+    return UPDATED_AND_RESOLVED if group.members_with_regex(now) and now in group.regexes else UPDATED
+
+
+def is_due(group: ConsumerGroup, draft: Draft, metadata: ClusterMetadata, now_ms: int, interval_ms: int) -> bool:
+    """Whether the expressions are to be resolved now; see the module's text."""
+    if group.resolving is not None:
+        return False
+    wanted = {regex for _, regex in draft.subscriptions if regex}
+    if not wanted:
+        return False
+    last_ms = min((r.timestamp_ms for r in group.regexes.values()), default=None)
+    if last_ms is not None and now_ms <= last_ms + LEAST_INTERVAL_MS:
+        return False
+    return (
+        last_ms is None
+        or not wanted <= group.regexes.keys()
+        or group.topics_made_seen < metadata.topics_made
+        or now_ms > last_ms + interval_ms
+    )
+
+
+def resolve(regexes: Iterable[str], names: Iterable[str]) -> Resolution:
+    """The topics that each expression stands for; it has to match the whole name.
+
+    One that cannot be compiled (the log is of a broker that could) is reported, and stands for nothing, as in Kafka.
+    """
+    found_by = {regex: set[str]() for regex in regexes}
+    patterns = []
+    for regex, found in found_by.items():
+        try:
+            patterns.append((compiled(regex).fullmatch, found))
+        except KafkaError as error:
+            logger.error("a subscription to `%s` is ignored: %s", regex, error.message)
+    done = 0
+    for name in names:
+        for fullmatch, found in patterns:
+            if fullmatch(name) is not None:
+                found.add(name)
+        done += len(patterns)
+        if done >= NAMES_A_SLICE:
+            done = 0
+            yield
+    return {regex: frozenset(found) for regex, found in found_by.items()}
+
+
+def resolution_records(
+    group: ConsumerGroup, found: dict[str, frozenset[str]], metadata: ClusterMetadata, now_ms: int
+) -> list[Record]:
+    """What to log of a resolution: each expression still in use, and a group epoch if there are other topics now."""
+    records: list[Record] = []
+    topics = dict(group.regexes)
+    has_changed = False
+    for regex, names in found.items():
+        if not group.members_with_regex(regex):
+            continue
+        before = group.regexes.get(regex)
+        has_changed = has_changed or (before.topics if before is not None else frozenset()) != names
+        topics[regex] = ResolvedRegex(names, metadata.version, now_ms)
+        records.append(regex_record(group.group_id, regex, topics[regex]))
+    names = frozenset().union(
+        *(names | (topics[regex].topics if regex in topics else frozenset()) for names, regex in group.subscriptions)
+    )
+    hash_ = metadata_hash(names, metadata)
+    if has_changed or hash_ != group.metadata_hash:
+        records.append(group_record(group.group_id, group.group_epoch + 1, hash_))
+    return records

@@ -1,0 +1,125 @@
+"""A streams group as StreamsGroupDescribe shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from broker.coordinator.groups.streams.member import StreamsMember, Tasks
+from broker.coordinator.groups.streams.records import task_ids
+from protocol.messages.streams_group import (
+    StreamsGroupDescribeResponseAssignment,
+    StreamsGroupDescribeResponseDescribedGroup,
+    StreamsGroupDescribeResponseEndpoint,
+    StreamsGroupDescribeResponseKeyValue,
+    StreamsGroupDescribeResponseMember,
+    StreamsGroupDescribeResponseSubtopology,
+    StreamsGroupDescribeResponseTaskIds,
+    StreamsGroupDescribeResponseTopicInfo,
+    StreamsGroupDescribeResponseTopology,
+)
+
+if TYPE_CHECKING:
+    from broker.coordinator.groups.streams.group import StreamsGroup
+    from broker.coordinator.groups.streams.member import Held
+    from broker.coordinator.groups.streams.topology import ConfiguredSubtopology, InternalTopic
+    from protocol.messages.streams_group_records import (
+        StreamsGroupTopologyValueSubtopology,
+        StreamsGroupTopologyValueTopicInfo,
+    )
+
+
+def described_group(group: StreamsGroup) -> StreamsGroupDescribeResponseDescribedGroup:
+    """State, epochs, topology and members."""
+    return StreamsGroupDescribeResponseDescribedGroup(
+        group_id=group.group_id,
+        group_state=group.state.value,
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        topology=_topology(group),
+        members=[_member(member, group.target.get(member.member_id, Tasks())) for member in group.members.values()],
+    )
+
+
+def _member(member: StreamsMember, target: Tasks) -> StreamsGroupDescribeResponseMember:
+    said, current = member.said, member.current
+    endpoint = said.user_endpoint
+    return StreamsGroupDescribeResponseMember(
+        member_id=member.member_id,
+        member_epoch=current.member_epoch,
+        instance_id=said.instance_id,
+        rack_id=said.rack_id,
+        client_id=said.client_id,
+        client_host=said.client_host,
+        topology_epoch=said.topology_epoch,
+        process_id=said.process_id,
+        user_endpoint=None
+        if endpoint is None
+        else StreamsGroupDescribeResponseEndpoint(host=endpoint.host, port=endpoint.port),
+        client_tags=[StreamsGroupDescribeResponseKeyValue(key=k, value=v) for k, v in said.client_tags],
+        assignment=_tasks(current.assigned),
+        target_assignment=_tasks(target),
+    )
+
+
+def _tasks(tasks: Tasks | Held) -> StreamsGroupDescribeResponseAssignment:
+    kind = StreamsGroupDescribeResponseTaskIds
+    return StreamsGroupDescribeResponseAssignment(
+        active_tasks=task_ids(kind, tasks.active),
+        standby_tasks=task_ids(kind, tasks.standby),
+        warmup_tasks=task_ids(kind, tasks.warmup),
+    )
+
+
+def _topology(group: StreamsGroup) -> StreamsGroupDescribeResponseTopology | None:
+    """With the partitions that were decided, once they were; else as the application brought it."""
+    stored, configured = group.topology, group.configured
+    if stored is None:
+        return None
+    if configured is not None and configured.is_ready:
+        subtopologies = [_decided(s) for s in (configured.subtopologies or {}).values()]
+    else:
+        subtopologies = [_stored(s) for s in sorted(stored.subtopologies, key=lambda s: s.subtopology_id)]
+    return StreamsGroupDescribeResponseTopology(epoch=stored.epoch, subtopologies=subtopologies)
+
+
+def _decided(subtopology: ConfiguredSubtopology) -> StreamsGroupDescribeResponseSubtopology:
+    def info(topics: Iterable[InternalTopic]) -> list[StreamsGroupDescribeResponseTopicInfo]:
+        return [
+            StreamsGroupDescribeResponseTopicInfo(
+                name=t.name,
+                partitions=t.partitions,
+                replication_factor=max(t.replication_factor, 0),
+                topic_configs=[StreamsGroupDescribeResponseKeyValue(key=k, value=v) for k, v in t.configs.items()],
+            )
+            for t in topics
+        ]
+
+    return StreamsGroupDescribeResponseSubtopology(
+        subtopology_id=subtopology.subtopology_id,
+        source_topics=list(subtopology.source_topics),
+        repartition_sink_topics=list(subtopology.repartition_sinks),
+        repartition_source_topics=info(subtopology.repartition_sources),
+        state_changelog_topics=info(subtopology.changelogs),
+    )
+
+
+def _stored(subtopology: StreamsGroupTopologyValueSubtopology) -> StreamsGroupDescribeResponseSubtopology:
+    def info(topics: Iterable[StreamsGroupTopologyValueTopicInfo]) -> list[StreamsGroupDescribeResponseTopicInfo]:
+        return [
+            StreamsGroupDescribeResponseTopicInfo(
+                name=t.name,
+                partitions=t.partitions,
+                replication_factor=t.replication_factor,
+                topic_configs=[StreamsGroupDescribeResponseKeyValue(key=c.key, value=c.value) for c in t.topic_configs],
+            )
+            for t in sorted(topics, key=lambda t: t.name)
+        ]
+
+    return StreamsGroupDescribeResponseSubtopology(
+        subtopology_id=subtopology.subtopology_id,
+        source_topics=sorted(subtopology.source_topics),
+        repartition_sink_topics=sorted(subtopology.repartition_sink_topics),
+        repartition_source_topics=info(subtopology.repartition_source_topics),
+        state_changelog_topics=info(subtopology.state_changelog_topics),
+    )

@@ -1,0 +1,46 @@
+"""Which instance of a streams application is asked for which state: topics and partitions by the members' endpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from protocol.messages.streams_group import (
+    EndpointToPartitions,
+    StreamsGroupHeartbeatResponseEndpoint,
+    StreamsGroupHeartbeatResponseTopicPartition,
+)
+
+if TYPE_CHECKING:
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.coordinator.groups.streams.member import Endpoint, Held
+    from broker.coordinator.groups.streams.topology import Configured
+
+
+def partitions_by_endpoint(
+    members: Iterable[tuple[Endpoint | None, Held]], configured: Configured, metadata: ClusterMetadata
+) -> list[EndpointToPartitions]:
+    """The source partitions of each member's active and standby tasks; members without an endpoint are passed over."""
+    return [
+        EndpointToPartitions(
+            user_endpoint=StreamsGroupHeartbeatResponseEndpoint(host=endpoint.host, port=endpoint.port),
+            active_partitions=_topic_partitions(held.active, configured, metadata),
+            standby_partitions=_topic_partitions(held.standby, configured, metadata),
+        )
+        for endpoint, held in members
+        if endpoint is not None
+    ]
+
+
+def _topic_partitions(
+    tasks: Mapping[str, Collection[int]], configured: Configured, metadata: ClusterMetadata
+) -> list[StreamsGroupHeartbeatResponseTopicPartition]:
+    subtopologies = configured.subtopologies or {}
+    found = []
+    for subtopology_id in sorted(tasks.keys() & subtopologies.keys()):
+        for name in sorted(set(subtopologies[subtopology_id].sources())):
+            topic = metadata.topics.get(name)
+            if topic is not None:
+                partitions = [p for p in sorted(tasks[subtopology_id]) if p < len(topic.partitions)]
+                found.append(StreamsGroupHeartbeatResponseTopicPartition(topic=name, partitions=partitions))
+    return found

@@ -1,0 +1,380 @@
+"""What a heartbeat of a member does to its streams group, in Kafka's order.
+
+    1  find or make the group, then the member; refuse epochs that do not fit
+    2  take over what the member says anew; keep the first topology, compare later ones with it
+    3  see whether the topology fits the topics: again when they changed
+    4  move the group epoch if member, topics, the topology's fitness or the assignor's settings changed
+    5  compute a new target assignment if the group epoch is ahead of it, and nothing delays it
+    6  bring the member one step nearer to its target
+    7  answer: what is wrong, the tasks when they changed, the endpoints when the member may not know them
+
+Source: KIP-1071; Kafka's GroupMetadataManager.streamsGroupHeartbeat.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker.coordinator.groups.classic.group import EMPTY as CLASSIC_EMPTY
+from broker.coordinator.groups.classic.group import ClassicGroup
+from broker.coordinator.groups.streams import topology as topologies
+from broker.coordinator.groups.streams.endpoints import partitions_by_endpoint
+from broker.coordinator.groups.streams.group import StreamsGroup
+from broker.coordinator.groups.streams.member import (
+    JOINING_EPOCH,
+    UNREVOKED_TASKS,
+    Current,
+    Endpoint,
+    Said,
+    StreamsMember,
+    Tasks,
+)
+from broker.coordinator.groups.streams.reconcile import note_revocation, reconcile
+from broker.coordinator.groups.streams.records import (
+    current_record,
+    group_record,
+    member_record,
+    partitions_of,
+    task_ids,
+    topology_record,
+)
+from broker.coordinator.groups.streams.target import STANDBY_REPLICAS, begin
+from broker.coordinator.groups.streams.topology import Configured, InternalTopic
+from broker.coordinator.groups.topic_hash import metadata_hash
+from broker.coordinator.offsets.fencing import REVOCATION_EPOCH
+from broker.coordinator.records import group_tombstone
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.streams_group import (
+    StreamsGroupHeartbeatResponse,
+    StreamsGroupHeartbeatResponseStatus,
+    StreamsGroupHeartbeatResponseTaskIds,
+)
+
+if TYPE_CHECKING:
+    from broker.coordinator.group_machine import GroupShard
+    from broker.coordinator.groups.classic.rebalance import Outcome
+    from broker.coordinator.result import Context
+    from protocol.messages.streams_group import StreamsGroupHeartbeatRequest
+    from protocol.messages.streams_group_records import StreamsGroupTopologyValue
+
+NO_VALID_TOPOLOGY: Final = -1
+
+
+def heartbeat(
+    shard: GroupShard,
+    ctx: Context,
+    request: StreamsGroupHeartbeatRequest,
+    topology: StreamsGroupTopologyValue | None,
+    out: Outcome,
+) -> tuple[StreamsGroupHeartbeatResponse, tuple[InternalTopic, ...]]:
+    """Serve a heartbeat that is no leave: the response, and the internal topics that are to be made.
+
+    `request` has passed the checks that need no group; `topology` is the request's as it would be stored.
+    """
+    group_id, member_id, epoch = request.group_id, request.member_id, request.member_epoch
+    group = _group(shard, group_id, epoch, out)
+    owned = None
+    if request.active_tasks is not None and request.standby_tasks is not None and request.warmup_tasks is not None:
+        owned = Tasks(*map(partitions_of, (request.active_tasks, request.standby_tasks, request.warmup_tasks)))
+    step = Step(shard, group, out)
+    step.find_member(member_id, epoch, owned)
+    step.listen(_merge(step.said, ctx, request), topology)
+    step.configure()
+    if owned is not None:
+        step.check_tasks(owned)
+    step.move_epoch()
+    step.assign()
+    step.reconcile(owned)
+    step.settle()
+    out.set_timer(step.member.session_timer, shard.group_value(group_id, "streams.session.timeout.ms"))
+    if request.shutdown_application and group.shutdown_member_id is None:
+        group.shutdown_member_id = member_id
+    return step.answer(request), step.configured.missing
+
+
+def _group(shard: GroupShard, group_id: str, epoch: int, out: Outcome) -> StreamsGroup:
+    """The group; a member that joins may make it, also in place of an empty classic one.
+
+    Errors:  GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED.
+    """
+    found = shard.groups.get(group_id)
+    if epoch != JOINING_EPOCH:
+        if isinstance(found, StreamsGroup):
+            return found
+        raise not_a_streams_group(group_id, found)
+    if isinstance(found, StreamsGroup):
+        most = shard.config.group_streams_max_size
+        if len(found.members) >= most:  # also for one that is a member, and joins anew
+            raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group has {most} members, and takes no more")
+        return found
+    if found is None:
+        return StreamsGroup(group_id)
+    if isinstance(found, ClassicGroup) and found.state is CLASSIC_EMPTY:
+        for member_id in found.pending_joins:
+            out.cancel_timer(("session", group_id, member_id))
+        out.records.append(group_tombstone(group_id))
+        return StreamsGroup(group_id)
+    raise not_a_streams_group(group_id, found)
+
+
+def not_a_streams_group(group_id: str, found: object) -> KafkaError:
+    """Why a group cannot be looked at as one of streams."""
+    if found is None:
+        return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Streams group {group_id} not found.")
+    return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a streams group.")
+
+
+def _merge(said: Said, ctx: Context, request: StreamsGroupHeartbeatRequest) -> Said:
+    """What the member says now: null stands for no change."""
+    endpoint, tags, timeout_ms = request.user_endpoint, request.client_tags, request.rebalance_timeout_ms
+    return Said(
+        None,  # there are no static members
+        said.rack_id if request.rack_id is None else request.rack_id,
+        ctx.client_id,
+        ctx.client_host,
+        said.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+        said.topology_epoch if request.topology is None else request.topology.epoch,
+        said.process_id if request.process_id is None else request.process_id,
+        said.user_endpoint if endpoint is None else Endpoint(endpoint.host, endpoint.port),
+        said.client_tags if tags is None else tuple(sorted({t.key: t.value for t in tags}.items())),
+    )
+
+
+class Step:
+    """One request's way through a group: what it finds, and what it makes of it, record by record."""
+
+    def __init__(self, shard: GroupShard, group: StreamsGroup, out: Outcome) -> None:
+        self.shard = shard
+        self.group = group
+        self.out = out
+        self.is_changed = False  # so the group epoch has to move
+        self.group_epoch = group.group_epoch
+        self.hash = group.metadata_hash
+        self.status: list[StreamsGroupHeartbeatResponseStatus] = []
+
+    # -- 1
+
+    def find_member(self, member_id: str, epoch: int, owned: Tasks | None) -> None:
+        """The member that speaks. Errors: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH."""
+        group = self.group
+        member = group.members.get(member_id)
+        if epoch != JOINING_EPOCH:
+            if member is None:
+                raise unknown_member(group, member_id)
+            _check_epoch(member.current, epoch, owned)
+        self.member = member or StreamsMember(group.group_id, member_id)
+        self.said, self.before, self.current = self.member.said, self.member.current, self.member.current
+
+    # -- 2
+
+    def listen(self, said: Said, topology: StreamsGroupTopologyValue | None) -> None:
+        """Take over what the member says. Errors: INVALID_REQUEST."""
+        group, records = self.group, self.out.records
+        if said != self.said or self.member.member_id not in group.members:
+            records.append(member_record(group.group_id, self.member.member_id, said))
+            self.is_changed = True
+        self.said = said
+        stored = group.topology
+        if stored is None:
+            if topology is None:
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the group has no topology, and none was sent")
+            self.topology = topology
+            records.append(topology_record(group.group_id, topology))
+            return
+        self.topology = stored
+        if topology is not None and topology.epoch >= stored.epoch and not topologies.is_same(topology, stored):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "the topology of a group cannot be changed yet")
+        if said.topology_epoch < stored.epoch:
+            self.say(
+                topologies.STALE_TOPOLOGY,
+                f"The member's topology has epoch {said.topology_epoch}, the group's {stored.epoch}.",
+            )
+
+    # -- 3
+
+    def configure(self) -> None:
+        """See how the topology fits the topics there are. Errors: STREAMS_INVALID_TOPOLOGY."""
+        group, metadata = self.group, self.shard.metadata
+        seen = group.metadata_seen
+        if group.configured is not None and seen is not None and seen[0] is metadata and seen[1] == metadata.version:
+            self.configured = group.configured
+            return
+        self.hash = metadata_hash(topologies.required_topics(self.topology), metadata)
+        if self.hash != group.metadata_hash:
+            self.is_changed = True
+        self.configured = configured(self.shard, self.topology)
+
+    def check_tasks(self, owned: Tasks) -> None:
+        """Refuse tasks that the topology does not have. Errors: INVALID_REQUEST."""
+        if not self.configured.is_ready:
+            return
+        subtopologies = self.configured.subtopologies or {}
+        for tasks in owned:
+            for subtopology_id, partitions in tasks.items():
+                subtopology = subtopologies.get(subtopology_id)
+                if subtopology is None:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, f"Subtopology {subtopology_id} is not in the topology.")
+                if min(partitions) < 0 or max(partitions) >= subtopology.tasks:
+                    raise KafkaError(
+                        ErrorCode.INVALID_REQUEST, f"Subtopology {subtopology_id} has {subtopology.tasks} tasks only."
+                    )
+
+    # -- 4
+
+    def move_epoch(self) -> None:
+        """Move the group epoch if anything asks for it."""
+        group = self.group
+        valid = self.topology.epoch if self.configured.is_ready else NO_VALID_TOPOLOGY
+        self.configs = assignment_configs(self.shard, group.group_id)
+        if self.is_changed or valid != group.validated_topology_epoch or self.configs != group.last_assignment_configs:
+            self.group_epoch += 1
+            self.out.records.append(group_record(group.group_id, self.group_epoch, self.hash, valid, self.configs))
+
+    # -- 5
+
+    def assign(self) -> None:
+        """Compute a new target if one is due; find the target of the member."""
+        group, out = self.group, self.out
+        delay_ms = self.shard.group_value(group.group_id, "streams.initial.rebalance.delay.ms")
+        is_first = group.is_empty and delay_ms > 0
+        if is_first and group.delay_timer not in self.shard.delayed:
+            self.shard.delayed.add(group.delay_timer)
+            out.set_timer(group.delay_timer, delay_ms)
+        self.target_epoch = group.assignment_epoch
+        if group.delay_timer in self.shard.delayed:
+            self.say(topologies.ASSIGNMENT_DELAYED, "The group waits for more members before its first assignment.")
+            self.target = Tasks()
+            return
+        self.target = group.target.get(self.member.member_id, Tasks())
+        if group.assignment_epoch >= self.group_epoch:
+            return
+        interval_ms = self.shard.group_value(group.group_id, "streams.assignment.interval.ms")
+        last_ms = group.assignment_timestamp_ms
+        if last_ms and interval_ms and out.now_ms < last_ms + interval_ms:
+            self.say(topologies.ASSIGNMENT_DELAYED, "The last assignment is too recent for another one.")
+            return
+        targets = None
+        if group.assigning is None:
+            processes = {m.member_id: m.said.process_id for m in group.members.values()}
+            processes[self.member.member_id] = self.said.process_id
+            may_wait = self.shard.groups.get(group.group_id) is group
+            targets = begin(group, processes, self.configured, self.configs, self.group_epoch, out, may_wait=may_wait)
+        if targets is None:
+            self.say(topologies.ASSIGNMENT_DELAYED, "The assignment is being computed.")
+        else:
+            self.target_epoch, self.target = self.group_epoch, targets[self.member.member_id]
+
+    # -- 6
+
+    def reconcile(self, owned: Tasks | None) -> None:
+        """Bring the member one step nearer to its target. Errors: FENCED_MEMBER_EPOCH."""
+        group, out, member = self.group, self.out, self.member
+        after = reconcile(self.current, self.said.process_id, self.target_epoch, self.target, group, owned)
+        if self.shard.config.group_commit_fencing == REVOCATION_EPOCH:
+            after = note_revocation(self.current, after)
+        elif after.revocation_epoch:  # of a time when that was the mode
+            after = after._replace(revocation_epoch=0)
+        if after == self.current:
+            return
+        self.current = after
+        out.records.append(current_record(group.group_id, member.member_id, after))
+        if after.state == UNREVOKED_TASKS:
+            out.set_timer(member.rebalance_timer, self.said.rebalance_timeout_ms)
+        else:
+            out.cancel_timer(member.rebalance_timer)
+
+    def settle(self) -> None:
+        """Nothing is refused any more: keep what was found out of the topics.
+
+        With the topology in the same batch there is nothing to keep it for: its replay forgets what was found before.
+        """
+        metadata = self.shard.metadata
+        self.group.configured, self.group.metadata_seen = self.configured, (metadata, metadata.version)
+
+    # -- 7
+
+    def say(self, code: int, detail: str) -> None:
+        """Tell the member what is wrong, without an error."""
+        self.status.append(StreamsGroupHeartbeatResponseStatus(status_code=code, status_detail=detail))
+
+    def answer(self, request: StreamsGroupHeartbeatRequest) -> StreamsGroupHeartbeatResponse:
+        """The reply. The endpoints' epoch of a group that is just being made is told as 0: it begins with the next."""
+        group, current = self.group, self.current
+        response = StreamsGroupHeartbeatResponse(
+            member_id=self.member.member_id,
+            member_epoch=current.member_epoch,
+            heartbeat_interval_ms=self.shard.group_value(group.group_id, "streams.heartbeat.interval.ms"),
+            status=self.status,
+        )
+        if request.member_epoch == JOINING_EPOCH or current.assigned != self.before.assigned:
+            kind = StreamsGroupHeartbeatResponseTaskIds
+            response.active_tasks = task_ids(kind, current.assigned.active)
+            response.standby_tasks = task_ids(kind, current.assigned.standby)
+            response.warmup_tasks = task_ids(kind, current.assigned.warmup)
+            if self.said.user_endpoint is not None:
+                group.endpoint_epoch += 1
+        if group.endpoint_epoch != request.endpoint_information_epoch:
+            shown = {m.member_id: (m.said.user_endpoint, m.current.assigned) for m in group.members.values()}
+            shown[self.member.member_id] = (self.said.user_endpoint, current.assigned)
+            response.partitions_by_user_endpoint = partitions_by_endpoint(
+                shown.values(), self.configured, self.shard.metadata
+            )
+        if self.shard.groups.get(group.group_id) is group:
+            response.endpoint_information_epoch = group.endpoint_epoch
+        if self.configured.status is not None:
+            self.say(*self.configured.status)
+        if group.shutdown_member_id is not None:
+            self.say(
+                topologies.SHUTDOWN_APPLICATION,
+                f"Member {group.shutdown_member_id} asked for a shutdown of the whole application.",
+            )
+        return response
+
+
+def configured(shard: GroupShard, topology: StreamsGroupTopologyValue) -> Configured:
+    """How a topology fits the topics there are."""
+    topics = shard.metadata.topics
+
+    def partition_count(name: str) -> int | None:
+        topic = topics.get(name)
+        return None if topic is None else len(topic.partitions)
+
+    return topologies.configure(topology, partition_count)
+
+
+def assignment_configs(shard: GroupShard, group_id: str) -> dict[str, str]:
+    """What the assignor is told; kept with the group to see when it changes."""
+    return {STANDBY_REPLICAS: str(shard.group_value(group_id, "streams.num.standby.replicas"))}
+
+
+def unknown_member(group: StreamsGroup, member_id: str) -> KafkaError:
+    """Nobody of this name is here."""
+    return KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
+
+
+def _check_epoch(current: Current, epoch: int, owned: Tasks | None) -> None:
+    """Refuse a member that is ahead or behind.
+
+    | epoch received    | previous member epoch | owned tasks                     | result               |
+    |-------------------|-----------------------|---------------------------------|----------------------|
+    | the member's      | any                   | any                             | passes               |
+    | below the member's| the one received      | all among the assigned ones     | passes: a lost reply |
+    | below the member's| else, or              | not said, or some is not        | FENCED_MEMBER_EPOCH  |
+    | above the member's| any                   | any                             | FENCED_MEMBER_EPOCH  |
+    """
+    if epoch == current.member_epoch:
+        return
+    if (
+        epoch > current.member_epoch
+        or epoch != current.previous_member_epoch
+        or owned is None
+        or not all(
+            subtopology_id in held and all(p in held[subtopology_id] for p in partitions)
+            for tasks, held in zip(owned, current.assigned.lists(), strict=True)
+            for subtopology_id, partitions in tasks.items()
+        )
+    ):
+        raise KafkaError(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            f"the member's epoch is {current.member_epoch}, not {epoch}: it must give up its tasks and rejoin",
+        )

@@ -1,0 +1,175 @@
+"""The next step of one streams member towards the target assignment, as a pure function.
+
+    keep     what it has and shall have
+    revoke   what it has and shall not have
+    add      what it shall have and is free; what is not free yet is *unreleased*
+
+| state                    | the heartbeat's owned tasks          | next                                               |
+|--------------------------|--------------------------------------|----------------------------------------------------|
+| STABLE at the target     | any                                  | itself                                             |
+| UNREVOKED                | not said, or some pending one in it  | itself                                             |
+| UNREVOKED                | none of the pending ones             | as below, from the epoch after the one it is at    |
+| STABLE below, UNRELEASED | revoke is empty, or none of it owned | target epoch; has keep and add; maybe UNRELEASED   |
+| STABLE below, UNRELEASED | not said, or some of revoke in it    | UNREVOKED at its epoch; keep, and revoke pending   |
+| UNKNOWN                  | not said, or any                     | FENCED_MEMBER_EPOCH                                |
+| UNKNOWN                  | none                                 | as STABLE below, from the target epoch             |
+
+Free is an active task that no process has as active, and that the member's own process does not have as standby or
+warm-up; a standby or warm-up task that the own process does not have in any way: two copies of one state would share
+a directory. A member's own pending task is not free either, so it comes back one heartbeat later.
+
+An active task that enters `assigned` gets the target epoch as its assignment epoch; one that stays, or moves to
+pending, keeps its own (KAFKA-19779). Consumer groups differ: see reconcile.py.
+Source: KIP-1071; Kafka's CurrentAssignmentBuilder (streams).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from broker.coordinator.groups.streams.member import (
+    NO_EPOCHS,
+    NONE_OF_IT,
+    NOTHING,
+    STABLE,
+    UNKNOWN,
+    UNRELEASED_TASKS,
+    UNREVOKED_TASKS,
+    Current,
+    Epochs,
+    Held,
+    Partitions,
+    Tasks,
+)
+from protocol.errors import ErrorCode, KafkaError
+
+
+class Holders(Protocol):
+    """Which processes have a task now, or have not given it back yet."""
+
+    def active_process(self, subtopology_id: str, partition: int) -> str | None:
+        """The process that has it as active."""
+
+    def has_copy(self, process_id: str, subtopology_id: str, partition: int) -> bool:
+        """Whether a process has it as standby or warm-up."""
+
+
+def reconcile(
+    current: Current, process_id: str, target_epoch: int, target: Tasks, holders: Holders, owned: Tasks | None
+) -> Current:
+    """The member after this heartbeat; the very same object when nothing changes.
+
+    owned   what the heartbeat lists; None: it says nothing, so everything is still owned
+    Errors: FENCED_MEMBER_EPOCH: a member in a state of a newer broker that still has tasks.
+    """
+    if current.is_reconciled_to(target_epoch):
+        return current
+    epoch = current.member_epoch
+    if current.state == UNKNOWN:
+        if owned is None or any(owned):
+            raise KafkaError(ErrorCode.FENCED_MEMBER_EPOCH, "the member's state is not known; it must rejoin")
+        epoch = target_epoch
+    elif current.state == UNREVOKED_TASKS:
+        if _still_owns(owned, current.pending):
+            return current
+        epoch += 1
+
+    def is_free_for_active(subtopology_id: str, partition: int) -> bool:
+        return holders.active_process(subtopology_id, partition) is None and not holders.has_copy(
+            process_id, subtopology_id, partition
+        )
+
+    def is_free_for_copy(subtopology_id: str, partition: int) -> bool:
+        return holders.active_process(subtopology_id, partition) != process_id and not holders.has_copy(
+            process_id, subtopology_id, partition
+        )
+
+    assigned = current.assigned
+    active, revoked = _split(assigned.active, target.active)
+    standby, no_standby = _split_copies(assigned.standby, target.standby)
+    warmup, no_warmup = _split_copies(assigned.warmup, target.warmup)
+    revoke = Held(revoked, no_standby, no_warmup)
+    if any(revoke) and _still_owns(owned, revoke):
+        return current.moved(epoch, UNREVOKED_TASKS, Held(active, standby, warmup), revoke)
+    with_added, is_waiting = _add(active, target.active, target_epoch, is_free_for_active)
+    standby, waits_standby = _add_copies(standby, target.standby, is_free_for_copy)
+    warmup, waits_warmup = _add_copies(warmup, target.warmup, is_free_for_copy)
+    state = UNRELEASED_TASKS if is_waiting or waits_standby or waits_warmup else STABLE
+    return current.moved(target_epoch, state, Held(with_added, standby, warmup), NOTHING)
+
+
+def _still_owns(owned: Tasks | None, tasks: Held) -> bool:
+    if owned is None:
+        return True
+    return any(
+        not said.get(subtopology_id, NONE_OF_IT).isdisjoint(partitions)
+        for said, held in zip(owned, tasks.lists(), strict=True)
+        for subtopology_id, partitions in held.items()
+    )
+
+
+def _split(has: Epochs, shall: Partitions) -> tuple[Epochs, Epochs]:
+    """Active tasks to keep and to revoke."""
+    keep: dict[str, Mapping[int, int]] = {}
+    revoke: dict[str, Mapping[int, int]] = {}
+    for subtopology_id, epochs in has.items():
+        wanted = shall.get(subtopology_id, NONE_OF_IT)
+        kept = {p: e for p, e in epochs.items() if p in wanted}
+        if kept:
+            keep[subtopology_id] = kept
+        if len(kept) < len(epochs):
+            revoke[subtopology_id] = {p: e for p, e in epochs.items() if p not in wanted}
+    return keep, revoke
+
+
+def _split_copies(has: Partitions, shall: Partitions) -> tuple[Partitions, Partitions]:
+    """Standby or warm-up tasks to keep and to revoke."""
+    keep: dict[str, frozenset[int]] = {}
+    revoke: dict[str, frozenset[int]] = {}
+    for subtopology_id, partitions in has.items():
+        wanted = shall.get(subtopology_id, NONE_OF_IT)
+        if partitions & wanted:
+            keep[subtopology_id] = partitions & wanted
+        if partitions - wanted:
+            revoke[subtopology_id] = partitions - wanted
+    return keep, revoke
+
+
+def _add(keep: Epochs, shall: Partitions, epoch: int, is_free: Callable[[str, int], bool]) -> tuple[Epochs, bool]:
+    """Active tasks with what is free, and whether something was not."""
+    has = dict(keep)
+    is_waiting = False
+    for subtopology_id, wanted in shall.items():
+        missing = wanted.difference(keep.get(subtopology_id, NO_EPOCHS))
+        free = [p for p in missing if is_free(subtopology_id, p)]
+        is_waiting = is_waiting or len(free) < len(missing)
+        if free:
+            has[subtopology_id] = {**keep.get(subtopology_id, NO_EPOCHS), **dict.fromkeys(free, epoch)}
+    return has, is_waiting
+
+
+def _add_copies(keep: Partitions, shall: Partitions, is_free: Callable[[str, int], bool]) -> tuple[Partitions, bool]:
+    """Standby or warm-up tasks with what is free, and whether something was not."""
+    has = dict(keep)
+    is_waiting = False
+    for subtopology_id, wanted in shall.items():
+        missing = wanted - keep.get(subtopology_id, NONE_OF_IT)
+        free = frozenset(p for p in missing if is_free(subtopology_id, p))
+        is_waiting = is_waiting or len(free) < len(missing)
+        if free:
+            has[subtopology_id] = keep.get(subtopology_id, NONE_OF_IT) | free
+    return has, is_waiting
+
+
+def note_revocation(before: Current, after: Current) -> Current:
+    """Keep the epoch that a member left when it gave active tasks back: KAFKA-19779's earlier design, in that mode."""
+    if after.member_epoch <= before.member_epoch:
+        return after
+    lost = any(
+        partition not in after.assigned.active.get(subtopology_id, NO_EPOCHS)
+        for held in (before.assigned, before.pending)
+        for subtopology_id, epochs in held.active.items()
+        for partition in epochs
+    )
+    return after._replace(revocation_epoch=max(before.member_epoch, 0)) if lost else after

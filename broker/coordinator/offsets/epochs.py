@@ -1,0 +1,132 @@
+"""Who may commit: the fencing checks as pure predicates over a group and what a request says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
+
+from broker.coordinator.groups.classic.group import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
+from protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from broker.coordinator.groups.classic.group import ClassicGroup
+
+NONE = ErrorCode.NONE
+
+
+def check_member(group: ClassicGroup, member_id: str, group_instance_id: str | None) -> ErrorCode:
+    """Whether a request comes from a member of the group.
+
+    | instance id                   | member id  | result              |
+    |-------------------------------|------------|---------------------|
+    | none                          | known      | NONE                |
+    | none                          | unknown    | UNKNOWN_MEMBER_ID   |
+    | unknown                       | any        | UNKNOWN_MEMBER_ID   |
+    | of this member id             | known      | NONE                |
+    | of another member id          | any        | FENCED_INSTANCE_ID  |
+    """
+    if group_instance_id is not None:
+        owner = group.static_members.get(group_instance_id)
+        if owner is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if owner != member_id:
+            return ErrorCode.FENCED_INSTANCE_ID
+    return NONE if member_id in group.members else ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def check_offset_commit(
+    group: ClassicGroup | None,
+    api_version: int,
+    generation_id: int,
+    member_id: str,
+    group_instance_id: str | None,
+    *,
+    has_offsets: bool = False,
+) -> ErrorCode:
+    """Whether an OffsetCommit is accepted. `has_offsets`: there are committed offsets (asked for only without a group).
+
+    | group                    | request                                         | result                           |
+    |--------------------------|-------------------------------------------------|----------------------------------|
+    | unknown                  | generation < 0                                  | NONE: a simple group is made     |
+    | unknown, offsets         | generation >= 0                                 | UNKNOWN_MEMBER_ID                |
+    | unknown, no offsets      | generation >= 0, from v9 on                     | GROUP_ID_NOT_FOUND               |
+    | unknown, no offsets      | generation >= 0, before v9                      | ILLEGAL_GENERATION               |
+    | Dead                     | any                                             | COORDINATOR_NOT_AVAILABLE        |
+    | Empty                    | generation < 0, whatever the member             | NONE                             |
+    | any                      | member, instance or generation >= 0: not a      | UNKNOWN_MEMBER_ID or             |
+    |                          | member by check_member                          | FENCED_INSTANCE_ID               |
+    | any                      | ... a member, another generation                | ILLEGAL_GENERATION               |
+    | not Empty                | no member, no instance, generation < 0          | UNKNOWN_MEMBER_ID                |
+    | CompletingRebalance      | ... a member of this generation                 | REBALANCE_IN_PROGRESS            |
+    | Stable, Preparing        | ... a member of this generation                 | NONE                             |
+
+    A simple group (offsets, no record of its own) counts as Empty without members, which gives the second row.
+    Source: Kafka's OffsetMetadataManager.validateOffsetCommit and ClassicGroup.validateOffsetCommit.
+    """
+    if group is None:
+        if generation_id < 0:
+            return NONE
+        if has_offsets:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.GROUP_ID_NOT_FOUND if api_version >= 9 else ErrorCode.ILLEGAL_GENERATION
+    state = group.state
+    if state is DEAD:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if generation_id < 0 and state is EMPTY:
+        return NONE
+    if generation_id < 0 and not member_id and group_instance_id is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    error = check_member(group, member_id, group_instance_id)
+    if error is not NONE:
+        return error
+    if generation_id != group.generation_id:
+        return ErrorCode.ILLEGAL_GENERATION
+    return ErrorCode.REBALANCE_IN_PROGRESS if state is COMPLETING_REBALANCE else NONE
+
+
+def check_txn_offset_commit(
+    group: ClassicGroup | None,
+    generation_id: int,
+    member_id: str,
+    group_instance_id: str | None,
+    *,
+    has_offsets: bool = False,
+) -> ErrorCode:
+    """Whether a TxnOffsetCommit is accepted: as OffsetCommit, but a producer that says nothing of the group may pass.
+
+    | group                | request                                     | result                                   |
+    |----------------------|---------------------------------------------|------------------------------------------|
+    | unknown              | generation < 0                              | NONE                                     |
+    | unknown, offsets     | generation >= 0                             | UNKNOWN_MEMBER_ID                        |
+    | unknown, no offsets  | generation >= 0                             | ILLEGAL_GENERATION, in every version     |
+    | Dead                 | any                                         | COORDINATOR_NOT_AVAILABLE                |
+    | Empty                | generation < 0                              | NONE                                     |
+    | any                  | no member, no instance, generation < 0      | NONE                                     |
+    | any                  | else: not a member by check_member          | UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID  |
+    | any                  | ... a member, another generation            | ILLEGAL_GENERATION                       |
+    | any                  | ... a member of this generation             | NONE, also in CompletingRebalance        |
+    """
+    if group is None:
+        if generation_id < 0:
+            return NONE
+        return ErrorCode.UNKNOWN_MEMBER_ID if has_offsets else ErrorCode.ILLEGAL_GENERATION
+    if group.state is DEAD:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if generation_id < 0 and (group.state is EMPTY or (not member_id and group_instance_id is None)):
+        return NONE
+    error = check_member(group, member_id, group_instance_id)
+    if error is not NONE:
+        return error
+    return NONE if generation_id == group.generation_id else ErrorCode.ILLEGAL_GENERATION
+
+
+def on_offset_commit_accepted(
+    group: ClassicGroup | None, member_id: str, now_ms: int
+) -> Sequence[tuple[Hashable, int | None]]:
+    """The timers that an accepted OffsetCommit sets: the committing member is alive."""
+    if group is None or group.group_type != "classic":
+        return ()
+    if group.state is not STABLE and group.state is not PREPARING_REBALANCE:
+        return ()
+    member = group.members[member_id]
+    return ((member.session_timer, now_ms + member.session_timeout_ms),)

@@ -1,0 +1,92 @@
+"""When a committed offset has outlived its group's interest in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.coordinator.groups.classic.group import EMPTY, STABLE, ClassicGroup
+
+if TYPE_CHECKING:
+    from broker.coordinator.offsets.table import OffsetTable, TopicOffsets
+
+NEVER = None
+
+
+def retention_base_ms(group: ClassicGroup | None) -> int | None:
+    """From when on the retention of a group's offsets is counted: a time, -1 for each offset's own commit, or never.
+
+    | group                                                      | counted from                                       |
+    |------------------------------------------------------------|----------------------------------------------------|
+    | simple: offsets only, or no protocol type                  | the commit                                         |
+    | of another protocol than the classic one                   | the commit (only topics not subscribed)            |
+    | with a protocol type, Empty                                | when it became Empty (if not known: the commit)    |
+    | consumers whose subscriptions can be read, Stable          | the commit (only topics not subscribed any more)   |
+    | else                                                       | never                                              |
+
+    Source: KIP-211, KIP-496; Kafka's ClassicGroup.offsetExpirationCondition.
+    """
+    if group is None or not group.protocol_type or group.group_type != ClassicGroup.group_type:
+        return -1
+    if group.state is EMPTY:
+        return group.current_state_timestamp_ms
+    if group.state is STABLE and group.uses_consumer_protocol() and group.topics() is not None:
+        return -1
+    return NEVER
+
+
+def expired_partitions(
+    group: ClassicGroup | None, columns: TopicOffsets, topic: str, now_ms: int, retention_ms: int
+) -> list[int]:
+    """The partitions of one topic whose offset a group does not need any more.
+
+    A commit with an expiry time of its own (OffsetCommit v2-4) goes by that alone; one that a transaction is about to
+    replace stays.
+    """
+    if columns.pending:
+        expired = _expired_partitions(group, columns, topic, now_ms, retention_ms)
+        return [partition for partition in expired if partition not in columns.pending]
+    return _expired_partitions(group, columns, topic, now_ms, retention_ms)
+
+
+def _expired_partitions(
+    group: ClassicGroup | None, columns: TopicOffsets, topic: str, now_ms: int, retention_ms: int
+) -> list[int]:
+    base_ms = retention_base_ms(group)
+    if base_ms is NEVER or (group is not None and group.is_subscribed(topic)):
+        return []
+    limit_ms = now_ms - retention_ms
+    if not columns.expire:
+        if base_ms > limit_ms:
+            return []
+        if base_ms >= 0:
+            return columns.partitions()
+        if columns.oldest_ms > limit_ms:
+            return []
+    expired = []
+    for partition in columns.partitions():
+        committed = columns.get(partition)
+        assert committed is not None
+        own_ms = committed.expire_timestamp_ms
+        if own_ms >= 0:
+            is_expired = now_ms >= own_ms
+        else:
+            is_expired = (base_ms if base_ms >= 0 else committed.commit_timestamp_ms) <= limit_ms
+        if is_expired:
+            expired.append(partition)
+    return expired
+
+
+def expired_offsets(
+    group: ClassicGroup | None, offsets: OffsetTable, group_id: str, now_ms: int, retention_ms: int
+) -> tuple[dict[str, list[int]], bool]:
+    """All of a group's expired partitions by topic, and whether no other offset is left then."""
+    expired: dict[str, list[int]] = {}
+    is_all = not offsets.has_pending(group_id)
+    for topic in offsets.partitions(group_id):
+        columns = offsets.topic(group_id, topic)
+        assert columns is not None
+        partitions = expired_partitions(group, columns, topic, now_ms, retention_ms)
+        if partitions:
+            expired[topic] = partitions
+        is_all = is_all and len(partitions) == columns.live
+    return expired, is_all

@@ -1,0 +1,94 @@
+"""Offsets that transactions have sent and not committed yet: kept beside the committed ones until the marker comes.
+
+The values lie in OffsetTable's columns, where a later commit finds them; this is the way to them from a producer id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from broker.coordinator.offsets.table import Committed, OffsetTable, Pending
+
+
+class PendingOffsets:
+    """What each producer has pending in one shard; replay only."""
+
+    __slots__ = ("_places", "_senders", "_table")
+
+    def __init__(self, table: OffsetTable) -> None:
+        self._table = table
+        self._places: dict[int, dict[tuple[str, str], set[int]]] = {}  # producer id -> group and topic -> partitions
+        self._senders: dict[int, dict[str, dict[str, bytes]]] = {}  # producer id -> group -> coordinator.provenance
+
+    def put(
+        self, producer_id: int, group_id: str, topic: str, partition: int, committed: Committed, record_offset: int
+    ) -> None:
+        """Replay of an offset record that is part of a transaction."""
+        columns = self._table.topic_or_new(group_id, topic)
+        columns.pend(partition, producer_id, Pending(committed, record_offset))
+        self._places.setdefault(producer_id, {}).setdefault((group_id, topic), set()).add(partition)
+
+    def put_run(
+        self,
+        producer_id: int,
+        group_id: str,
+        topic: str,
+        partitions: Sequence[int],
+        offsets: Sequence[int],
+        leader_epochs: Sequence[int],
+        commit_timestamp_ms: int,
+        record_offset: int,
+    ) -> None:
+        """What replaying a batch without metadata would do; `record_offset`: of its first record."""
+        columns = self._table.topic_or_new(group_id, topic)
+        for index, offset, epoch in zip(partitions, offsets, leader_epochs, strict=True):
+            committed = Committed(offset, epoch, "", commit_timestamp_ms)
+            columns.pend(index, producer_id, Pending(committed, record_offset))
+            record_offset += 1
+        self._places.setdefault(producer_id, {}).setdefault((group_id, topic), set()).update(partitions)
+
+    def sent_by(self, producer_id: int, group_id: str, headers: Iterable[tuple[str, bytes | None]]) -> None:
+        """Replay of a record's headers: who sent the producer's offsets for a group."""
+        self._senders.setdefault(producer_id, {})[group_id] = {name: value or b"" for name, value in headers}
+
+    def groups(self, producer_id: int) -> Iterator[tuple[str, dict[str, bytes], dict[str, list[int]]]]:
+        """Each group that a producer has offsets pending in: its id, who sent them, and topic -> partitions."""
+        places = self._places.get(producer_id)
+        if places is None:
+            return
+        found: dict[str, dict[str, list[int]]] = {}
+        for (group_id, topic), partitions in places.items():
+            found.setdefault(group_id, {})[topic] = sorted(partitions)
+        senders = self._senders.get(producer_id, {})
+        for group_id, topics in found.items():
+            yield group_id, senders.get(group_id, {}), topics
+
+    def end(self, producer_id: int, *, commit: bool) -> None:
+        """Replay of a marker: all of the producer's offsets become committed at once, or go."""
+        self._senders.pop(producer_id, None)
+        for (group_id, topic), partitions in self._places.pop(producer_id, {}).items():
+            columns = self._table.topic(group_id, topic)
+            if columns is None:
+                continue  # deleted meanwhile
+            for partition in partitions:
+                pending = columns.unpend(partition, producer_id)
+                if pending is not None and commit and pending.committed is not None:
+                    columns.put(partition, pending.committed, pending.record_offset)
+            columns.tidy()
+            self._table.drop_empty(group_id, topic, columns)
+
+    def producer_ids(self) -> list[int]:
+        """The producers with something pending."""
+        return list(self._places)
+
+    def fingerprint(self) -> dict[tuple[int, str, str, int], tuple[int, Committed | None]]:
+        """Everything in it, to compare a replayed shard with a live one."""
+        found: dict[tuple[int, str, str, int], tuple[int, Committed | None]] = {}
+        for producer_id, places in self._places.items():
+            for (group_id, topic), partitions in places.items():
+                columns = self._table.topic(group_id, topic)
+                for partition in partitions:
+                    pending = ((columns.pending if columns else None) or {}).get(partition, {}).get(producer_id)
+                    if pending is not None:
+                        found[producer_id, group_id, topic, partition] = pending.record_offset, pending.committed
+        return found

@@ -1,0 +1,173 @@
+"""Reads commits back from the log in columns: one C call for a batch of ours, no object a record.
+
+What is not exactly as CommitBatch writes it is left to the general replay of single records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker.coordinator.records import offset_value
+from protocol.record import read_varint, varint
+from protocol.record_batch import HEADER_BYTES, BatchHeader
+
+if TYPE_CHECKING:
+    from broker.coordinator.offsets.table import OffsetTable
+    from broker.coordinator.result import Record
+
+TEMPLATES_KEPT: Final = 512
+MOST_RECORDS: Final = 4096  # of a template: it holds a few hundred bytes for each
+KEY_HEAD: Final = b"\x00\x01"
+VALUE_HEAD: Final = Struct(">hqiBq")  # version, offset, leader epoch, length of the metadata, commit timestamp
+ZERO_ID: Final = bytes(16)
+NO_ID: Final = b"\x00"
+ID_TAG: Final = b"\x01\x00\x10"
+
+
+class Template:
+    """How the records behind the first one lie in a batch of so many records, and their bytes that never differ."""
+
+    __slots__ = ("heads", "size", "unpack", "value_size")
+
+    def __init__(self, count: int, key_size: int, value_size: int) -> None:
+        tail_size = value_size - VALUE_HEAD.size + 1
+        self.value_size = varint(value_size)
+        key_length = varint(key_size)
+        layout = [">"]
+        heads = []
+        for i in range(1, count):
+            body = b"\x00\x00" + varint(i) + key_length
+            size = len(body) + key_size + len(self.value_size) + value_size + 1
+            heads.append(varint(size) + body)
+            layout.append(f"{len(heads[-1])}s{key_size - 4}si{len(self.value_size)}shqiBq{tail_size}s")
+        self.heads = tuple(heads)
+        struct = Struct("".join(layout))
+        self.unpack = struct.unpack_from
+        self.size = struct.size
+
+
+class First(NamedTuple):
+    """The first record of a batch, taken apart; `end` is the position behind it."""
+
+    prefix: bytes
+    partition: int
+    offset: int
+    epoch: int
+    timestamp: int
+    tail: bytes
+    key_size: int
+    value_size: int
+    end: int
+
+
+_templates: dict[tuple[int, int, int], Template] = {}
+
+
+def replay_commit(table: OffsetTable, header: BatchHeader, batch: memoryview) -> bool:
+    """Apply a batch that is one commit on partitions of one topic. False: it is of another shape."""
+    n = header.record_count
+    if header.attributes or header.producer_id >= 0 or not n or header.last_offset_delta != n - 1 or n > MOST_RECORDS:
+        return False
+    try:
+        first = _first_record(batch)
+    except (IndexError, ValueError):
+        return False
+    if first is None:
+        return False
+    partitions: Sequence[int] = (first.partition,)
+    offsets: Sequence[int] = (first.offset,)
+    epochs: Sequence[int] = (first.epoch,)
+    if n > 1:
+        template = _template(n, first.key_size, first.value_size)
+        if first.end + template.size != len(batch):
+            return False
+        run = template.unpack(batch, first.end)
+        m = n - 1
+        if (
+            run[0::10] != template.heads
+            or run[1::10].count(first.prefix) != m
+            or run[3::10].count(template.value_size) != m
+            or run[4::10].count(4) != m
+            or run[7::10].count(1) != m
+            or run[8::10].count(first.timestamp) != m
+            or run[9::10].count(first.tail + b"\x00") != m
+        ):
+            return False
+        partitions = (first.partition, *run[2::10])
+        offsets = (first.offset, *run[5::10])
+        epochs = (first.epoch, *run[6::10])
+    elif first.end != len(batch):
+        return False
+    prefix = first.prefix
+    group_end = 4 + int.from_bytes(prefix[2:4], "big")
+    if len(prefix) < group_end + 2 or group_end + 2 + int.from_bytes(prefix[group_end : group_end + 2], "big") != len(
+        prefix
+    ):
+        return False
+    topic_id = ZERO_ID if first.tail == NO_ID else first.tail[3:]
+    columns = table.topic_or_new(prefix[4:group_end].decode(), prefix[group_end + 2 :].decode())
+    start = partitions[0]
+    dense = partitions == tuple(range(start, start + n))
+    columns.put_run(partitions, offsets, epochs, first.timestamp, topic_id, dense=dense)
+    return True
+
+
+def _first_record(batch: memoryview) -> First | None:
+    size, at = read_varint(batch, HEADER_BYTES)
+    end = at + size
+    if batch[at] or batch[at + 1] or batch[at + 2]:  # attributes, time delta, offset delta
+        return None
+    key_size, at = read_varint(batch, at + 3)
+    key_end = at + key_size
+    if key_size < 10 or bytes(batch[at : at + 2]) != KEY_HEAD:
+        return None
+    prefix = bytes(batch[at : key_end - 4])
+    partition = int.from_bytes(batch[key_end - 4 : key_end], "big", signed=True)
+    value_size, at = read_varint(batch, key_end)
+    value_end = at + value_size
+    if value_size < VALUE_HEAD.size + 1 or value_end >= end or end > len(batch):
+        return None
+    version, offset, epoch, metadata, timestamp = VALUE_HEAD.unpack_from(batch, at)
+    tail = bytes(batch[at + VALUE_HEAD.size : value_end])
+    if version != 4 or metadata != 1 or partition < 0:
+        return None
+    if tail != NO_ID and (len(tail) != 19 or tail[:3] != ID_TAG):
+        return None
+    if b"txsize" in bytes(batch[value_end:end]):  # one of a commit over several batches
+        return None
+    return First(prefix, partition, offset, epoch, timestamp, tail, key_size, value_size, end)
+
+
+def _template(count: int, key_size: int, value_size: int) -> Template:
+    shape = count, key_size, value_size
+    template = _templates.get(shape)
+    if template is None:
+        if len(_templates) >= TEMPLATES_KEPT:
+            _templates.clear()
+        template = _templates[shape] = Template(*shape)
+    return template
+
+
+def offset_key(key: bytes) -> tuple[str, str, int]:
+    """Group, topic and partition of an OffsetCommitKey (types 0 and 1: the same fields)."""
+    group_end = 4 + int.from_bytes(key[2:4], "big")
+    topic_end = group_end + 2 + int.from_bytes(key[group_end : group_end + 2], "big")
+    partition = int.from_bytes(key[topic_end : topic_end + 4], "big", signed=True)
+    return key[4:group_end].decode(), key[group_end + 2 : topic_end].decode(), partition
+
+
+def record_of(table: OffsetTable, key: bytes) -> Record | None:
+    """What commits again the offset that an offset record's key names; None: a transaction has one pending there.
+
+    A record behind the pending one would win over it.
+    """
+    group_id, topic, partition = offset_key(key)
+    columns = table.topic(group_id, topic)
+    if columns is None:
+        return key, None
+    if columns.pending and partition in columns.pending:
+        return None
+    committed = columns.get(partition)
+    return key, None if committed is None else offset_value(committed)

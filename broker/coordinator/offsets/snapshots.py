@@ -1,0 +1,220 @@
+"""The image of a group shard: all committed offsets in columns, and the records of everything else.
+
+Taken in slices while commits go on. What is not an offset is as it was at the image's offset; offsets may be newer, up
+to `end_offset`. Replaying the log from the image's offset on makes all of it right, provided that the log reaches
+end_offset: an image that saw more than the log holds is not to be used.
+
+Payload, big-endian:
+    i64 end_offset
+    u32 count of records, each: i64 offset | u32 length, key | u32 length, value
+    u32 count of topics, each: u32 length, name | 16 topic id
+    then blocks until the end, each: u8 kind | u32 topic | u32 count n
+        1   n groups with one partition: u32 length, their names (each ends with a zero byte)
+            | i32 partition, i64 offset, i32 leader epoch, i64 commit time: a column of n each
+        2   a group with n partitions: u32 length, its name | the same columns
+        3   what is rare of the group before: n times i32 partition | i64 expiry | 16 topic id | u32 length, metadata
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Generator, Iterable, Iterator
+from struct import Struct
+from typing import Any, Final
+
+from broker.coordinator.offsets.columns import Label, TopicOffsets
+from broker.coordinator.offsets.table import OffsetTable
+
+SINGLES: Final = 1
+COLUMNS: Final = 2
+RARE: Final = 3
+GROUPS_A_SLICE: Final = 100  # about 0.3 ms
+CELLS_A_SLICE: Final = 20_000
+
+_COUNT: Final = Struct(">I")
+_LONG: Final = Struct(">q")
+_BLOCK: Final = Struct(">BII")
+_RECORD: Final = Struct(">qII")
+_RARE: Final = Struct(">iq16sI")
+_TYPES: Final = "iqiq"
+
+KeptRecord = tuple[int, bytes, bytes]  # offset, key, value
+Cells = tuple[Iterable[int], Iterable[int], Iterable[int], Iterable[int]]
+
+
+class Labels:
+    """Topics by number, in the order they were first met."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[Label, int] = {}
+
+    def number(self, label: Label) -> int:
+        return self.numbers.setdefault(label, len(self.numbers))
+
+    def encode(self) -> bytes:
+        parts = [_COUNT.pack(len(self.numbers))]
+        for label in self.numbers:
+            name = label.name.encode()
+            parts += (_COUNT.pack(len(name)), name, label.topic_id)
+        return b"".join(parts)
+
+
+def encode_offsets(table: OffsetTable, labels: Labels) -> Generator[None, None, list[bytes]]:
+    """The blocks of a table, in slices."""
+    slices: list[bytes] = []  # few and large: whoever writes them handles each of them
+    blocks: list[bytes] = []
+    singles: dict[Label, tuple[list[bytes], list[tuple[int, int, int, int]]]] = {}
+    handled = 0
+    for group_id in list(table.group_ids()):
+        for columns in table.topics(group_id):
+            rows, offsets, epochs, times = columns.columns()
+            n = len(rows)
+            handled += n // 20 + 1
+            if not n:
+                continue
+            if n == 1 and columns.rare is None and "\0" not in group_id:
+                names, cells = singles.setdefault(columns.label, ([], []))
+                names.append(group_id.encode())
+                cells.append((rows[0], offsets, epochs, times))  # type: ignore[arg-type]  # of one row: no arrays
+                continue
+            name = group_id.encode()
+            blocks += (_BLOCK.pack(COLUMNS, labels.number(columns.label), n), _COUNT.pack(len(name)), name)
+            blocks.append(_cells((rows, _column(offsets, n), _column(epochs, n), _column(times, n))))
+            if columns.rare is not None:
+                blocks.append(_rare(columns, labels))
+        if handled >= GROUPS_A_SLICE:
+            handled = 0
+            _flush(singles, labels, blocks)
+            slices.append(b"".join(blocks))
+            blocks.clear()
+            yield
+    _flush(singles, labels, blocks)
+    slices.append(b"".join(blocks))
+    return slices
+
+
+def _flush(
+    singles: dict[Label, tuple[list[bytes], list[tuple[int, int, int, int]]]], labels: Labels, blocks: list[bytes]
+) -> None:
+    for label, (names, cells) in singles.items():
+        joined = b"\0".join(names) + b"\0"
+        blocks += (_BLOCK.pack(SINGLES, labels.number(label), len(names)), _COUNT.pack(len(joined)), joined)
+        blocks.append(_cells(tuple(zip(*cells, strict=True))))  # type: ignore[arg-type]  # four columns
+    singles.clear()
+
+
+def _rare(columns: TopicOffsets, labels: Labels) -> bytes:
+    rare = columns.rare
+    assert rare is not None
+    partitions = sorted({*rare.metadata, *rare.expire, *rare.other_ids})
+    parts = [_BLOCK.pack(RARE, labels.number(columns.label), len(partitions))]
+    for partition in partitions:
+        metadata = rare.metadata.get(partition, "").encode("utf-8", "surrogatepass")
+        topic_id = rare.other_ids.get(partition, columns.label.topic_id)
+        parts += (_RARE.pack(partition, rare.expire.get(partition, -1), topic_id, len(metadata)), metadata)
+    return b"".join(parts)
+
+
+def _column(value: int | array[int], n: int) -> Iterable[int]:
+    return (value,) * n if isinstance(value, int) else value
+
+
+def _cells(cells: Cells) -> bytes:
+    parts = []
+    for kind, values in zip(_TYPES, cells, strict=True):
+        column = array(kind, values)
+        if sys.byteorder == "little":
+            column.byteswap()
+        parts.append(column.tobytes())
+    return b"".join(parts)
+
+
+def encode_head(end_offset: int, records: Iterable[KeptRecord], labels: Labels) -> bytes:
+    """What comes before the blocks."""
+    kept = list(records)
+    parts = [_LONG.pack(end_offset), _COUNT.pack(len(kept))]
+    for offset, key, value in kept:
+        parts += (_RECORD.pack(offset, len(key), len(value)), key, value)
+    parts.append(labels.encode())
+    return b"".join(parts)
+
+
+def end_offset_of(payload: memoryview) -> int:
+    """How far the log must reach for the image to be of use."""
+    end_offset: int = _LONG.unpack_from(payload)[0] if len(payload) >= _LONG.size else -1
+    return end_offset
+
+
+class Reader:
+    """Takes a payload apart."""
+
+    def __init__(self, payload: memoryview) -> None:
+        self._data = payload
+        self._at = _LONG.size
+
+    def _take(self, n: int) -> memoryview:
+        at = self._at
+        self._at = at + n
+        if self._at > len(self._data):
+            raise ValueError("the image ends too early")
+        return self._data[at : at + n]
+
+    def _unpack(self, struct: Struct) -> tuple[Any, ...]:
+        return struct.unpack(self._take(struct.size))
+
+    def _bytes(self) -> bytes:
+        return bytes(self._take(self._unpack(_COUNT)[0]))
+
+    def records(self) -> Iterator[KeptRecord]:
+        """Everything but offsets, in log order."""
+        for _ in range(self._unpack(_COUNT)[0]):
+            offset, key_size, value_size = self._unpack(_RECORD)
+            yield offset, bytes(self._take(key_size)), bytes(self._take(value_size))
+
+    def offsets(self, table: OffsetTable) -> Iterator[None]:
+        """Fill an empty table, in slices."""
+        topics = []
+        for _ in range(self._unpack(_COUNT)[0]):
+            name = self._bytes().decode()
+            topics.append((name, bytes(self._take(16))))
+        labels = [table.label(*topic) for topic in topics]
+        columns = None
+        handled = 0
+        while self._at < len(self._data):
+            kind, topic, n = self._unpack(_BLOCK)
+            label = labels[topic]
+            if kind == RARE:
+                assert columns is not None
+                for _ in range(n):
+                    partition, expire_ms, topic_id, size = self._unpack(_RARE)
+                    metadata = bytes(self._take(size)).decode("utf-8", "surrogatepass")
+                    known = columns.get(partition)
+                    assert known is not None
+                    columns.put(
+                        partition, known._replace(metadata=metadata, expire_timestamp_ms=expire_ms, topic_id=topic_id)
+                    )
+                continue
+            names = self._bytes()
+            cells = [self._cells(kind, n) for kind in _TYPES]
+            if kind == SINGLES:
+                for name, *row in zip(names.decode().split("\0"), *cells, strict=False):
+                    columns = TopicOffsets(label)
+                    columns.fill_one(*row)
+                    table.adopt(name, columns)
+                handled += n * 20
+            else:
+                columns = TopicOffsets(label)
+                columns.fill(*cells)
+                table.adopt(names.decode(), columns)
+                handled += n + 20
+            if handled >= CELLS_A_SLICE:
+                handled = 0
+                yield
+
+    def _cells(self, kind: str, n: int) -> array[int]:
+        column = array(kind)
+        column.frombytes(self._take(n * column.itemsize))
+        if sys.byteorder == "little":
+            column.byteswap()
+        return column

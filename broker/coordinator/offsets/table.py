@@ -1,0 +1,144 @@
+"""The committed offsets of one shard: group -> topic -> columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from broker.coordinator.offsets.columns import Committed, Label, Pending, TopicOffsets
+
+ZERO_ID = bytes(16)
+
+
+class OffsetTable:
+    """Group -> topic -> columns, for all groups of one shard. Most groups have one topic: those need no dict of it."""
+
+    __slots__ = ("_groups", "_labels", "removals", "shape")
+
+    def __init__(self) -> None:
+        self._groups: dict[str, TopicOffsets | dict[str, TopicOffsets]] = {}
+        self._labels: dict[str, Label] = {}
+        self.shape = 0  # grows when a column object comes or goes
+        self.removals = 0  # grows when a column object goes: whoever keeps a reference to one looks it up again
+
+    # -- columns
+
+    def topic(self, group_id: str, topic: str) -> TopicOffsets | None:
+        """The columns of one group and topic, if it has any."""
+        found = self._groups.get(group_id)
+        if isinstance(found, TopicOffsets):
+            return found if found.label.name == topic else None
+        return found.get(topic) if found is not None else None
+
+    def topic_or_new(self, group_id: str, topic: str) -> TopicOffsets:
+        """The columns of one group and topic, made when missing."""
+        columns = self.topic(group_id, topic)
+        if columns is not None:
+            return columns
+        columns = TopicOffsets(self.label(topic, ZERO_ID))
+        self.adopt(group_id, columns)
+        return columns
+
+    def label(self, topic: str, topic_id: bytes) -> Label:
+        """The name and id that all columns of the topic share."""
+        label = self._labels.get(topic)
+        if label is None:
+            label = self._labels[topic] = Label(topic, topic_id, {})
+        return label.with_id(topic_id)
+
+    def adopt(self, group_id: str, columns: TopicOffsets) -> None:
+        """Take in columns of a topic that the group has none of."""
+        self.shape += 1
+        found = self._groups.get(group_id)
+        if found is None:
+            self._groups[group_id] = columns
+        elif isinstance(found, TopicOffsets):
+            self._groups[group_id] = {found.label.name: found, columns.label.name: columns}
+        else:
+            found[columns.label.name] = columns
+
+    def topics(self, group_id: str) -> Sequence[TopicOffsets]:
+        """The columns of one group."""
+        found = self._groups.get(group_id)
+        if found is None:
+            return ()
+        return (found,) if isinstance(found, TopicOffsets) else tuple(found.values())
+
+    def drop_empty(self, group_id: str, topic: str, columns: TopicOffsets) -> None:
+        """Let go of columns that hold nothing any more."""
+        if columns.live or columns.pending:
+            return
+        found = self._groups[group_id]
+        if isinstance(found, TopicOffsets):
+            del self._groups[group_id]
+        else:
+            del found[topic]
+            if len(found) == 1:
+                self._groups[group_id] = next(iter(found.values()))
+        self.removals += 1
+        self.shape += 1
+
+    # -- replay
+
+    def put(self, group_id: str, topic: str, partition: int, committed: Committed) -> None:
+        """Replay of an offset record with a value."""
+        self.topic_or_new(group_id, topic).put(partition, committed)
+
+    def remove(self, group_id: str, topic: str, partition: int) -> None:
+        """Replay of an offset record without a value."""
+        columns = self.topic(group_id, topic)
+        if columns is not None:
+            columns.remove(partition)
+            self.drop_empty(group_id, topic, columns)
+
+    # -- queries
+
+    def get(self, group_id: str, topic: str, partition: int) -> Committed | None:
+        """One committed offset, if there is one."""
+        columns = self.topic(group_id, topic)
+        return columns.get(partition) if columns else None
+
+    def partitions(self, group_id: str) -> dict[str, list[int]]:
+        """Topic -> the partitions with a commit, of one group."""
+        return {columns.label.name: columns.partitions() for columns in self.topics(group_id) if columns.live}
+
+    def all_partitions(self, group_id: str) -> dict[str, list[int]]:
+        """Topic -> the partitions with a commit, or with a pending one."""
+        return {
+            columns.label.name: sorted({*columns.partitions(), *(columns.pending or ())})
+            for columns in self.topics(group_id)
+        }
+
+    def has_pending(self, group_id: str) -> bool:
+        """Whether a transaction has offsets pending in the group."""
+        return any(columns.pending for columns in self.topics(group_id))
+
+    def has_group(self, group_id: str) -> bool:
+        """Whether the group has any offset, committed or pending."""
+        return group_id in self._groups
+
+    def group_ids(self) -> Iterator[str]:
+        """All groups with an offset, committed or pending."""
+        return iter(self._groups)
+
+    @property
+    def group_count(self) -> int:
+        """How many groups there are."""
+        return len(self._groups)
+
+    @property
+    def size(self) -> int:
+        """How many committed offsets there are."""
+        return sum(columns.live for group_id in self._groups for columns in self.topics(group_id))
+
+    def fingerprint(self) -> dict[tuple[str, str, int], Committed]:
+        """Everything in it, to compare a replayed table with a live one."""
+        return {
+            (group_id, columns.label.name, partition): committed
+            for group_id in self._groups
+            for columns in self.topics(group_id)
+            for partition in columns.partitions()
+            if (committed := columns.get(partition)) is not None
+        }
+
+
+__all__ = ["Committed", "OffsetTable", "Pending", "TopicOffsets"]

@@ -1,0 +1,152 @@
+"""Before transactional records are appended: is the partition part of its transaction, or can it be made so?
+
+Produce from version 12 on, and TxnOffsetCommit from 5 on, add the partition by themselves (KIP-890); what older clients
+send is only verified. A partition that has the transaction open already need not be asked about: Produce leaves it out.
+
+| the coordinator says              | Produce <= 10     | 11                  | from 12 on | TxnOffsetCommit        |
+|-----------------------------------|-------------------|---------------------|------------|------------------------|
+| PRODUCER_FENCED                   | INVALID_PRODUCER_EPOCH everywhere                                             |
+| TRANSACTION_ABORTABLE (not added) | INVALID_TXN_STATE | as it is            | as it is   | <= 3 INVALID_TXN_STATE |
+| CONCURRENT_TRANSACTIONS           | NOT_ENOUGH_REPLICAS                     | as it is   | as it is               |
+| coordinator loading, moved, gone  | NOT_ENOUGH_REPLICAS                                  | as it is               |
+| anything else                     | as it is everywhere                                                           |
+
+Source: Kafka's AddPartitionsToTxnManager, ReplicaManager.handleProduceAppend, TransactionCoordinator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from broker.coordinator.transactions.rules import add_partitions, verify_partitions
+from protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from broker.coordinator.result import Context
+    from broker.coordinator.transactions.coordinator import TransactionCoordinator
+    from broker.coordinator.transactions.machine import TransactionShard
+    from broker.coordinator.transactions.transaction import Partitions
+
+TopicIndex: TypeAlias = tuple[str, int]
+Refused: TypeAlias = dict[TopicIndex, ErrorCode]  # the partitions that must not be written to; empty: go on
+
+PRODUCE_ADDS_SINCE: Final = 12
+OFFSETS_ADD_SINCE: Final = 5
+_ABORTABLE_SINCE_PRODUCE: Final = 11
+_ABORTABLE_SINCE_OFFSETS: Final = 4
+_UNREACHABLE: Final = frozenset(
+    {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
+)
+
+
+def before_produce(
+    transactions: TransactionCoordinator,
+    ctx: Context,
+    transactional_id: str,
+    producer_id: int,
+    producer_epoch: int,
+    partitions: Sequence[TopicIndex],
+    continue_: Callable[[Refused], None],
+) -> Refused | None:
+    """Whether transactional records may be appended: an answer at once, or None and `continue_` later.
+
+    Answers at once when nothing had to be written. Otherwise the record that names the partitions is in the
+    coordinator's log but not durable yet: None, and `continue_(refused)` is called exactly once when it is, or when it
+    was thrown away (then all are refused). That may happen within the same turn. Calls for one transactional id
+    continue in the order they came.
+    """
+    version = ctx.api_version
+    adds = version >= PRODUCE_ADDS_SINCE
+    if not adds and not transactions.broker.config.transaction_partition_verification_enable:
+        return {}
+    grouped: Partitions = {}
+    for topic, index in partitions:
+        grouped[topic] = (*grouped.get(topic, ()), index)
+
+    def step(durable: bool) -> None:
+        continue_({} if durable else dict.fromkeys(partitions, ErrorCode.NOT_ENOUGH_REPLICAS))
+
+    try:
+        refused = ask(transactions, ctx.now_ms, transactional_id, producer_id, producer_epoch, grouped, adds, step)
+    except KafkaError as error:
+        return dict.fromkeys(partitions, _produce_code(error.code, version))
+    if refused:
+        return dict.fromkeys(refused, _produce_code(ErrorCode.TRANSACTION_ABORTABLE, version))
+    return None if refused is None else {}
+
+
+def before_offsets(
+    transactions: TransactionCoordinator,
+    ctx: Context,
+    transactional_id: str,
+    producer_id: int,
+    producer_epoch: int,
+    place: TopicIndex,
+    continue_: Callable[[ErrorCode], None],
+) -> ErrorCode | None:
+    """The same for the offsets of a TxnOffsetCommit, whose partition of `__consumer_offsets` is `place`."""
+    version = ctx.api_version
+    adds = version >= OFFSETS_ADD_SINCE
+    if not adds and not transactions.broker.config.transaction_partition_verification_enable:
+        return ErrorCode.NONE
+
+    def step(durable: bool) -> None:
+        continue_(ErrorCode.NONE if durable else ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    grouped: Partitions = {place[0]: (place[1],)}
+    try:
+        refused = ask(transactions, ctx.now_ms, transactional_id, producer_id, producer_epoch, grouped, adds, step)
+    except KafkaError as error:
+        return ErrorCode.INVALID_PRODUCER_EPOCH if error.code == ErrorCode.PRODUCER_FENCED else error.code
+    if refused:
+        known = version >= _ABORTABLE_SINCE_OFFSETS
+        return ErrorCode.TRANSACTION_ABORTABLE if known else ErrorCode.INVALID_TXN_STATE
+    return None if refused is None else ErrorCode.NONE
+
+
+def ask(
+    transactions: TransactionCoordinator,
+    now_ms: int,
+    transactional_id: str,
+    producer_id: int,
+    producer_epoch: int,
+    partitions: Partitions,
+    adds: bool,
+    step: Callable[[bool], None],
+) -> Sequence[TopicIndex] | None:
+    """Those that are not in the transaction; None: `step` is to come, as what makes them so is not durable yet."""
+    shard = transactions.shard(transactional_id)
+    machine: TransactionShard = shard.machine
+    transaction = machine.transactions.get(transactional_id)
+    if adds:
+        made = add_partitions(transaction, producer_id, producer_epoch, partitions, now_ms, 2)
+        if made is not None and transactions.broker.fsync:
+            transactions.change(shard, made, now_ms)
+        elif made is not None:
+            if not transactions.change_now(shard, made, now_ms):
+                raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return ()
+    else:
+        missing = verify_partitions(transaction, producer_id, producer_epoch, partitions)
+        if missing:
+            return missing
+    journal = shard.journal
+    if journal.durable_offset >= journal.log.end_offset:
+        return ()
+    if not transactions.broker.fsync:
+        if not transactions.broker.durability.write_now(journal):
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return ()
+    journal.then(step)
+    return None
+
+
+def _produce_code(code: ErrorCode, version: int) -> ErrorCode:
+    if code == ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if code == ErrorCode.TRANSACTION_ABORTABLE and version < _ABORTABLE_SINCE_PRODUCE:
+        return ErrorCode.INVALID_TXN_STATE
+    if code in _UNREACHABLE or (code == ErrorCode.CONCURRENT_TRANSACTIONS and version < PRODUCE_ADDS_SINCE):
+        return ErrorCode.NOT_ENOUGH_REPLICAS
+    return code

@@ -1,0 +1,204 @@
+"""One slice of the transaction coordinator: the transactional ids of one partition of `__transaction_state`.
+
+    transactions  the state of each id.
+    groups        whose offsets were part of the last transactions of an id, each group's as its record has it.
+
+Handlers ask transaction_rules what may be done, and append the outcome; what replaying it would do, `take` does live,
+for its record need not be decoded to be known. What needs other logs than this one, markers and producer ids, is the
+host's to do (broker.txn_coordinator).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from struct import Struct
+from typing import Any, Final, Protocol
+
+from broker.coordinator.offsets.provenance import CLIENT, GENERATION, INSTANCE, MEMBER
+from broker.coordinator.result import Context, Record, Result
+from broker.coordinator.transactions.transaction import (
+    AT_REST,
+    FOLLOWS,
+    NEVER_MS,
+    ONGOING,
+    PREPARED,
+    Transaction,
+    decode_transaction,
+)
+from protocol.codegen import codec
+from protocol.messages.coordinator_records import encode_record
+from protocol.messages.own_records import TransactionGroupKey, TransactionGroupTopic, TransactionGroupValue
+
+EXPIRY_TIMER: Final = ("expiry",)  # any other timer is a transactional id whose transaction is Ongoing
+TRANSACTION_LOG: Final = 0  # the record type
+TRANSACTION_GROUP: Final = TransactionGroupKey.API_KEY
+IDS_A_SLICE: Final = 2000  # looked at for expiry before the loop gets its turn: about 1 ms
+_SHORT: Final = Struct(">h")
+_PRODUCER: Final = Struct(">hqh")  # the beginning of a group's value: version, producer id, epoch
+_PRODUCER_END: Final = _PRODUCER.size
+
+
+class TransactionConfig(Protocol):
+    """The settings a shard needs; BrokerConfig has them."""
+
+    @property
+    def transactional_id_expiration_ms(self) -> int: ...
+    @property
+    def transaction_remove_expired_transaction_cleanup_interval_ms(self) -> int: ...
+
+
+class TransactionHost(Protocol):
+    """What goes beyond this log."""
+
+    def resume(self, index: int, prepared: Sequence[Transaction]) -> None:
+        """These were found in Prepare* by loading: send their markers."""
+
+    def abort(self, index: int, transaction: Transaction) -> None:
+        """This one has timed out."""
+
+
+class TransactionShard:
+    """The state machine of one shard."""
+
+    __slots__ = ("_expiring", "_forms", "_host", "config", "groups", "index", "transactions")
+
+    def __init__(self, index: int, config: TransactionConfig, host: TransactionHost) -> None:
+        self.index = index  # the partition of `__transaction_state`
+        self.config = config
+        self.transactions: dict[str, Transaction] = {}
+        self.groups: dict[str, dict[str, bytes]] = {}  # by transactional id and group
+        self._host = host
+        self._expiring: list[str] = []  # the rest of a running expiry check
+        # by transactional id and group: what the last record of the group was made from, its key, and its value but
+        # for what changes with every transaction
+        self._forms: dict[tuple[str, str], tuple[object, object, bytes, bytes]] = {}
+
+    # -- what handlers do
+
+    def group_record(
+        self, transaction: Transaction, group_id: str, sender: Mapping[str, bytes], topics: Mapping[str, Sequence[int]]
+    ) -> tuple[bytes, bytes]:
+        """Whose offsets are part of a transaction: what the member said of itself, and the partitions."""
+        name = transaction.transactional_id, group_id
+        form = self._forms.get(name)
+        if form is None or form[0] != sender or form[1] != topics:
+            value = encode_record(group_value(sender, topics), 0)
+            form = self._forms[name] = sender, topics, group_key(*name), value[_PRODUCER_END:]
+        return form[2], _PRODUCER.pack(0, transaction.producer_id, transaction.producer_epoch) + form[3]
+
+    def take(self, transaction: Transaction, groups: Iterable[tuple[str, bytes, bytes]] = ()) -> None:
+        """What replaying its record would do, and those of groups (id, key, value) behind it."""
+        for group_id, _, value in groups:
+            self.groups.setdefault(transaction.transactional_id, {})[group_id] = value
+        before = self.transactions.get(transaction.transactional_id)
+        assert before is None or before.state in FOLLOWS[transaction.state], (before.state, transaction.state)
+        self.transactions[transaction.transactional_id] = transaction
+
+    # -- timers
+
+    def timer(self, transaction: Transaction) -> tuple[Hashable, int | None]:
+        """When the transaction times out, for its state."""
+        if transaction.state is ONGOING and transaction.timeout_ms != NEVER_MS:
+            return transaction.transactional_id, transaction.start_ms + transaction.timeout_ms + 1
+        return transaction.transactional_id, None
+
+    def after_batch(self) -> None:
+        """Nothing is asserted here."""
+
+    def on_load(self, ctx: Context) -> Result:
+        """What was decided is carried out, and what is open times out, whether or not its producer ever comes back."""
+        known = self.transactions.values()
+        prepared = [transaction for transaction in known if transaction.state in PREPARED]
+        timers = [self._next_check(ctx), *(self.timer(each) for each in known if each.state is ONGOING)]
+        if prepared:
+            self._host.resume(self.index, prepared)
+        return Result(timers=timers)
+
+    def on_timer(self, name: Hashable, ctx: Context) -> Result:
+        """A transaction has timed out, or it is time to look for ids that nobody uses any more."""
+        if name == EXPIRY_TIMER:
+            return self._expire(ctx)
+        assert isinstance(name, str)
+        transaction = self.transactions.get(name)
+        if transaction is not None and transaction.state is ONGOING:
+            self._host.abort(self.index, transaction)
+        return Result()
+
+    def _next_check(self, ctx: Context) -> tuple[Hashable, int | None]:
+        return EXPIRY_TIMER, ctx.now_ms + self.config.transaction_remove_expired_transaction_cleanup_interval_ms
+
+    def _expire(self, ctx: Context) -> Result:
+        """Tombstones for ids that nothing has happened to for transactional.id.expiration.ms."""
+        if not self._expiring:
+            self._expiring = list(self.transactions)
+        before_ms = ctx.now_ms - self.config.transactional_id_expiration_ms
+        records: list[Record] = []
+        for name in self._expiring[-IDS_A_SLICE:]:
+            transaction = self.transactions.get(name)
+            if transaction is not None and transaction.state in AT_REST and transaction.updated_ms <= before_ms:
+                records.append((transaction.key, None))
+                records += [(group_key(name, group_id), None) for group_id in self.groups.get(name, ())]
+        del self._expiring[-IDS_A_SLICE:]
+        again = (EXPIRY_TIMER, ctx.now_ms) if self._expiring else self._next_check(ctx)
+        return Result(records=records, timers=[again])
+
+    # -- replay
+
+    def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int = -1) -> None:
+        """Apply one record; types that this broker does not know are passed over, as Kafka does."""
+        if key is None:
+            return
+        kind = _SHORT.unpack_from(key)[0]
+        if kind == TRANSACTION_GROUP:
+            self._replay_group(key, value)
+        if kind != TRANSACTION_LOG:
+            return
+        if value is None:
+            self.transactions.pop(key[4:].decode(), None)
+            return
+        transaction = decode_transaction(key, value)
+        self.transactions[transaction.transactional_id] = transaction
+
+    def _replay_group(self, key: bytes, value: bytes | None) -> None:
+        named, _ = codec(TransactionGroupKey, 0).decode(key, 2)
+        if value is not None:
+            self.groups.setdefault(named.transactional_id, {})[named.group_id] = value
+            return
+        groups = self.groups.get(named.transactional_id, {})
+        groups.pop(named.group_id, None)
+        self._forms.pop((named.transactional_id, named.group_id), None)
+        if not groups:
+            self.groups.pop(named.transactional_id, None)
+
+    def replay_marker(self, producer_id: int, producer_epoch: int, *, commit: bool) -> None:
+        """No transaction writes to this log."""
+
+    # -- queries
+
+    def __iter__(self) -> Iterator[Transaction]:
+        return iter(self.transactions.values())
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What the log says, to compare a replayed shard with a live one."""
+        return {
+            "transactions": {name: transaction.facts() for name, transaction in self.transactions.items()},
+            "groups": self.groups,
+        }
+
+
+def group_key(transactional_id: str, group_id: str) -> bytes:
+    """The key of the record of a group in a transaction."""
+    key = TransactionGroupKey(transactional_id=transactional_id, group_id=group_id)
+    return _SHORT.pack(TRANSACTION_GROUP) + codec(TransactionGroupKey, 0).encode(key)
+
+
+def group_value(sender: Mapping[str, bytes], topics: Mapping[str, Sequence[int]]) -> TransactionGroupValue:
+    """The record of a group, but for the producer."""
+    instance, client = sender.get(INSTANCE), sender.get(CLIENT)
+    return TransactionGroupValue(
+        generation_id_or_member_epoch=int.from_bytes(sender.get(GENERATION, b"\xff"), "big", signed=True),
+        member_id=sender.get(MEMBER, b"").decode(),
+        group_instance_id=None if instance is None else instance.decode(),
+        client_id=None if client is None else client.decode(),
+        topics=[TransactionGroupTopic(topic=topic, partitions=list(indexes)) for topic, indexes in topics.items()],
+    )

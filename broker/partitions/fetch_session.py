@@ -1,0 +1,153 @@
+"""Incremental fetch sessions (KIP-227): which partitions a consumer reads, and what it was last told of each.
+
+A session saves the client from naming all its partitions in every Fetch, and the broker from answering those with
+nothing new. The cache is bounded; whom it evicts follows Kafka: first a session idle for two minutes, else one older
+than that which holds fewer partitions than the newcomer.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from broker.partitions.partition import Partition
+    from storage.env import Rng
+
+NO_SESSION: Final = 0
+INITIAL_EPOCH: Final = 0  # a full Fetch that would like a session
+FINAL_EPOCH: Final = -1  # a full Fetch that wants none, and closes the one it names
+EVICTION_MS: Final = 120_000
+_MAX_INT32: Final = 2**31 - 1
+
+Key = tuple[str | bytes, int]  # topic name (topic id from version 13 on), partition
+
+
+def next_epoch(epoch: int) -> int:
+    """Epochs count 1 .. 2^31-1 and begin again at 1: 0 and -1 mean something else."""
+    return 1 if epoch == _MAX_INT32 else epoch + 1
+
+
+class Wanted:
+    """One partition that a Fetch asks for, and (in a session) what the client was last told of it."""
+
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "high_watermark",
+        "last_fetched_epoch",
+        "log_start_offset",
+        "partition",
+        "partition_max_bytes",
+        "source",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        topic_id: bytes,
+        partition: int,
+        fetch_offset: int,
+        partition_max_bytes: int,
+        current_leader_epoch: int,
+        last_fetched_epoch: int,
+    ) -> None:
+        self.topic = topic  # "" while only the id is known
+        self.topic_id = topic_id
+        self.partition = partition
+        self.fetch_offset = fetch_offset
+        self.partition_max_bytes = partition_max_bytes
+        self.current_leader_epoch = current_leader_epoch
+        self.last_fetched_epoch = last_fetched_epoch
+        self.high_watermark = -1
+        self.log_start_offset = -1
+        self.source: Partition | None = None  # what the shortcut has found and checked
+
+    def update(self, new: Wanted) -> None:
+        """The client reads on elsewhere; what it was told stays."""
+        self.fetch_offset = new.fetch_offset
+        self.partition_max_bytes = new.partition_max_bytes
+        self.current_leader_epoch = new.current_leader_epoch
+        self.last_fetched_epoch = new.last_fetched_epoch
+
+
+class FetchSession:
+    """The partitions one client reads, in the order they are served."""
+
+    __slots__ = ("created_ms", "epoch", "last_used_ms", "session_id", "uses_topic_ids", "wanted")
+
+    def __init__(self, session_id: int, wanted: dict[Key, Wanted], uses_topic_ids: bool, now_ms: int) -> None:
+        self.session_id = session_id
+        self.wanted = wanted
+        self.uses_topic_ids = uses_topic_ids
+        self.epoch = next_epoch(INITIAL_EPOCH)
+        self.created_ms = now_ms
+        self.last_used_ms = now_ms
+
+    def update(self, wanted: dict[Key, Wanted], forgotten: Iterable[Key]) -> None:
+        """Add and change the partitions named, drop the forgotten."""
+        known = self.wanted
+        for key, new in wanted.items():
+            old = known.get(key)
+            if old is None:
+                known[key] = new
+            else:
+                old.update(new)
+        for key in forgotten:
+            known.pop(key, None)
+
+    def serve_last(self, key: Key) -> None:
+        """It got records: next time the others go first, so that none starves behind the size limit."""
+        wanted = self.wanted.pop(key, None)
+        if wanted is not None:
+            self.wanted[key] = wanted
+
+
+class FetchSessions:
+    """All sessions of the broker, least recently used first."""
+
+    def __init__(self, slots: int, eviction_ms: int = EVICTION_MS) -> None:
+        self._slots = slots
+        self._eviction_ms = eviction_ms
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+        self.evictions = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def get(self, session_id: int) -> FetchSession | None:
+        return self._sessions.get(session_id)
+
+    def remove(self, session_id: int) -> None:
+        self._sessions.pop(session_id, None)
+
+    def touch(self, session: FetchSession, now_ms: int) -> None:
+        session.last_used_ms = now_ms
+        self._sessions.move_to_end(session.session_id)
+
+    def create(self, wanted: dict[Key, Wanted], uses_topic_ids: bool, now_ms: int, rng: Rng) -> int:
+        """The id of a new session, or NO_SESSION when every slot is better used: the client then fetches in full."""
+        if len(self._sessions) >= self._slots and not self._evict(len(wanted), now_ms):
+            return NO_SESSION
+        session_id = rng.randint(1, _MAX_INT32)
+        while session_id in self._sessions:
+            session_id = rng.randint(1, _MAX_INT32)
+        self._sessions[session_id] = FetchSession(session_id, wanted, uses_topic_ids, now_ms)
+        return session_id
+
+    def _evict(self, size: int, now_ms: int) -> bool:
+        if not self._sessions:
+            return False
+        victim = next(iter(self._sessions.values()))
+        if now_ms - victim.last_used_ms <= self._eviction_ms:
+            old = (s for s in self._sessions.values() if s.last_used_ms - s.created_ms > self._eviction_ms)
+            smallest = min(old, key=lambda s: (len(s.wanted), s.session_id), default=None)
+            if smallest is None or size <= len(smallest.wanted):
+                return False
+            victim = smallest
+        del self._sessions[victim.session_id]
+        self.evictions += 1
+        return True

@@ -1,0 +1,140 @@
+"""One client's batch on its way into a log: is it whole and allowed, and as which bytes is it stored."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+from fastcrc.crc32 import iscsi as crc32c
+
+from broker.partitions.record_rules import (
+    NotOneBatchError,
+    TopicRules,
+    check_timestamps,
+    inflated,
+    invalid_record,
+    keys_refused,
+    not_a_batch,
+    one_batch,
+    timestamps_refused,
+)
+from broker.partitions.record_scan import Scan, scan_records
+from protocol.errors import ErrorCode, KafkaError
+from protocol.record_batch import (
+    CODEC_MASK,
+    CONTROL,
+    HEADER,
+    HEADER_BYTES,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
+    NO_TIMESTAMP,
+    assemble_batch,
+)
+
+Buffer = bytes | bytearray | memoryview
+# (buffers, size, attributes, last offset delta, largest timestamp, log append time, producer id, epoch, base sequence)
+Stamped = tuple[tuple[Buffer, ...], int, int, int, int, int, int, int, int]
+
+ZSTD: Final = 4
+_MAX_INT64: Final = 2**63 - 1
+_PLACE: Final = Struct(">qii")  # base offset, length, leader epoch: what a leader stamps, and the CRC leaves out
+_PREFIX: Final = Struct(">qiibI")  # the same with magic and CRC
+_HEADER_TAIL: Final = Struct(">hiqqqhii")  # what the CRC covers of the header
+
+
+def stamp(
+    batch: Buffer, rules: TopicRules, offset: int, leader_epoch: int, now_ms: int, zstd_allowed: bool, place: object
+) -> Stamped:
+    """Validate one client's batch, and make of it what the log gets at an offset; place is what messages call the log.
+
+    Errors:  in Kafka's order: INVALID_RECORD (not one batch of magic 2), UNSUPPORTED_COMPRESSION_TYPE,
+             MESSAGE_TOO_LARGE, CORRUPT_MESSAGE (CRC), INVALID_RECORD (counts, control, keys), INVALID_TIMESTAMP,
+             RECORD_LIST_TOO_LARGE.
+    Source:  Kafka's ProduceRequest.validateRecords, UnifiedLog.append, LogValidator.
+    """
+    size = len(batch)
+    if size < HEADER_BYTES:
+        raise not_a_batch(batch)
+    header = HEADER.unpack_from(batch)
+    base_offset, length, _, magic, crc, attributes, last_delta, base_timestamp, max_timestamp = header[:9]
+    producer_id, producer_epoch, base_sequence, count = header[9:]
+    if magic != MAGIC or length + LOG_OVERHEAD_BYTES != size:
+        return stamp(one_batch(batch), rules, offset, leader_epoch, now_ms, zstd_allowed, place)
+    codec = attributes & CODEC_MASK
+    if codec >= ZSTD and (codec > ZSTD or not zstd_allowed):
+        raise NotOneBatchError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Compression type {codec} is not supported")
+    if base_offset:
+        raise invalid_record(f"The base offset of a produced batch must be 0, not {base_offset}")
+    if size > rules.max_message_bytes:
+        raise _too_large(size, rules, place)
+    view = memoryview(batch)
+    if crc32c(view[21:]) != crc:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"The batch's CRC is not the stored {crc:#010x}")
+    if count != last_delta + 1 or count <= 0:
+        raise invalid_record(f"The batch spans {last_delta + 1} offsets and declares {count} records")
+    if attributes & CONTROL:
+        raise invalid_record("Clients are not allowed to write control records")
+    if producer_id >= 0 and base_sequence < 0:
+        raise invalid_record(f"Sequence {base_sequence} is invalid with producer id {producer_id}")
+
+    records = view[HEADER_BYTES:]
+    if codec:
+        records = inflated(codec, records, rules.max_inflated_bytes)
+    scan = scan_records(records, count, keys_wanted=rules.keys_required)
+    if scan.without_key:
+        raise keys_refused(scan.without_key)
+    append_time = NO_TIMESTAMP
+    if rules.log_append_time:
+        if attributes & LOG_APPEND_TIME:
+            raise timestamps_refused([(i, "Producers may not set LogAppendTime") for i in range(count)])
+        largest = append_time = now_ms
+        stored = attributes | LOG_APPEND_TIME
+    elif attributes & LOG_APPEND_TIME:  # then the batch's time is that of every record; stored as CreateTime
+        check_timestamps(rules, records, count, max_timestamp, Scan(0, 0, []), now_ms)
+        largest = max_timestamp
+        stored = attributes & ~LOG_APPEND_TIME
+    else:
+        check_timestamps(rules, records, count, base_timestamp, scan, now_ms)
+        largest = min(max(base_timestamp + scan.max_timestamp_delta, NO_TIMESTAMP), _MAX_INT64)
+        stored = attributes
+
+    buffers: tuple[Buffer, ...]
+    if rules.codec is not None and rules.codec != codec:
+        stored = stored & ~CODEC_MASK | rules.codec
+        whole = assemble_batch(
+            bytes(records),
+            base_offset=offset,
+            leader_epoch=leader_epoch,
+            attributes=stored,
+            last_offset_delta=last_delta,
+            base_timestamp=base_timestamp,
+            max_timestamp=largest,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+            record_count=count,
+        )
+        buffers = (whole,)
+        size = len(whole)
+        if size > rules.max_message_bytes:
+            raise _too_large(size, rules, place)
+    elif stored != attributes or largest != max_timestamp:
+        tail = _HEADER_TAIL.pack(stored, last_delta, base_timestamp, largest, *header[9:])
+        payload = view[HEADER_BYTES:]
+        crc = crc32c(payload, crc32c(tail))
+        buffers = (_PREFIX.pack(offset, length, leader_epoch, MAGIC, crc) + tail, payload)
+    else:
+        buffers = (_PLACE.pack(offset, length, leader_epoch), view[16:])
+    if size > rules.segment_bytes:
+        raise KafkaError(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"The batch has {size} bytes, a segment of {place} holds {rules.segment_bytes}",
+        )
+    return buffers, size, stored, last_delta, largest, append_time, producer_id, producer_epoch, base_sequence
+
+
+def _too_large(size: int, rules: TopicRules, place: object) -> KafkaError:
+    return KafkaError(
+        ErrorCode.MESSAGE_TOO_LARGE, f"The batch has {size} bytes, {place} takes up to {rules.max_message_bytes}"
+    )

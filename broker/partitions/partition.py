@@ -1,0 +1,396 @@
+"""One topic-partition: the rules of an append, the high watermark, its idempotent producers, and who waits for records.
+
+Durable: nothing is, until the journal has flushed (or synced) the log and called `advance`; the high watermark moves
+only there, and no reader is shown a record at or above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, Protocol
+
+from broker.partitions.incoming_batch import Buffer, stamp
+from broker.partitions.producer_files import ProducerFiles, replay_log
+from broker.partitions.producers import STABLE, Producers, ProducerSnapshot, add_to_sequence
+from broker.partitions.record_rules import TopicRules
+from protocol.errors import ErrorCode, KafkaError
+from protocol.record_batch import ABORT, COMMIT, HEADER, HEADER_BYTES, TRANSACTIONAL, control_batch
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.cluster.metadata import ClusterMetadata, Topic, TopicPartition
+    from broker.durability import Journal
+    from storage.env import Env
+    from storage.log import Log
+
+SNAPSHOT_EVERY_BYTES: Final = 16 * 1024 * 1024  # bounds what a start after a crash has to read again
+SNAPSHOT_BYTES_A_PRODUCER: Final = 400  # eight times what one takes of a snapshot: many make it rarer
+
+
+class Waiter(Protocol):
+    """A fetch that waits for records."""
+
+    def poll(self) -> None:
+        """Look again: there may be more, or the partition is gone."""
+
+
+class Host(Protocol):
+    """What a partition needs of the broker around it."""
+
+    @property
+    def env(self) -> Env: ...
+    @property
+    def metadata(self) -> ClusterMetadata: ...
+
+
+class Partition:
+    """A partition on the broker that leads it. Timestamps are Unix milliseconds."""
+
+    __slots__ = (
+        "_appended_at_snapshot",
+        "_files",
+        "_followed_offset",
+        "_leader",
+        "_plain",
+        "_producers",
+        "_producers_before",
+        "_stable_seen",
+        "appended_bytes",
+        "closed",
+        "high_watermark",
+        "index",
+        "info",
+        "journal",
+        "log",
+        "metadata_version",
+        "rules",
+        "stable_waiters",
+        "topic",
+        "waiters",
+    )
+
+    journal: Journal  # of the log: whoever opens the partition sets it
+
+    def __init__(self, topic: Topic, index: int, log: Log, broker: Host) -> None:
+        self.index = index
+        self.log = log
+        self._leader = -1
+        self.high_watermark = log.end_offset
+        self.waiters: dict[Waiter, None] = {}  # parked fetches, in the order they came
+        self.stable_waiters: dict[Waiter, None] = {}  # those that may read committed records only
+        self._stable_seen = -1  # the last stable offset when these last looked
+        self.configure(topic, broker.metadata)
+        self.appended_bytes = 0  # since this object was made
+        self.closed = False
+        self._producers: Producers | None = None
+        self._producers_before: Producers | None = None  # as they were when a write failed
+        self._plain = not log.end_offset  # no producer has written here: there is nothing to load
+        self._followed_offset = -1  # of a log that a shard writes: how far it was looked at
+        self._files = ProducerFiles(broker.env.files, log)
+        self._appended_at_snapshot = 0
+
+    def configure(self, topic: Topic, metadata: ClusterMetadata) -> None:
+        """Take over what the metadata says now of the topic: who asks compares `metadata_version` first."""
+        config = metadata.config
+        self.metadata_version = metadata.version
+        self.topic = topic
+        self.info: TopicPartition = topic.partitions[self.index]
+        if self.log.leader_epoch != self.info.leader_epoch:
+            self.log.set_leader_epoch(self.info.leader_epoch)
+        self.rules = TopicRules(
+            lambda key: metadata.value(topic, key),
+            producer_id_expiration_ms=config.producer_id_expiration_ms,
+            max_inflated_bytes=config.decompression_max_bytes,
+            keeps_batches=config.producer_state == "batches",
+        )
+        if self._leader != self.info.leader:
+            self._leader = self.info.leader
+            self.wake()  # whoever waits for records here now waits at the wrong node
+
+    def __str__(self) -> str:
+        return f"{self.topic.name}-{self.index}"
+
+    # ---------------------------------------------------------------- what readers may see
+
+    @property
+    def log_start_offset(self) -> int:
+        return self.log.log_start_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Below it every transaction has ended, and its marker is durable."""
+        producers = self._producers
+        if producers is None:
+            if self._plain and self.journal.owner is self:
+                return self.high_watermark
+            producers = self.producers
+        if self._followed_offset >= 0:
+            self._follow(producers)
+        unstable = producers.unstable
+        if unstable >= self.high_watermark:
+            return self.high_watermark
+        return max(unstable, self.log.log_start_offset)
+
+    def aborted_transactions(self, from_offset: int, end_offset: int) -> list[tuple[int, int]]:
+        """(producer id, first offset) of the aborted transactions that touch the range."""
+        if self._producers is None or not self._producers.aborted:
+            return []
+        return self._producers.aborted.overlapping(from_offset, end_offset)
+
+    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether a producer has already written here in its present transaction."""
+        return not self._plain and self.producers.has_open_transaction(producer_id, producer_epoch)
+
+    def check_epoch(self, producer_id: int, producer_epoch: int) -> None:
+        """Errors: INVALID_PRODUCER_EPOCH: a later one of this producer has written here, or ended a transaction."""
+        if not self._plain:
+            self.producers.check_epoch(producer_id, producer_epoch)
+
+    # ---------------------------------------------------------------- append
+
+    def append(
+        self, batch: Buffer, now_ms: int, *, zstd_allowed: bool = True, begins_at_zero: bool = False
+    ) -> tuple[int, int]:
+        """Validate one client's batch, give it its offset and buffer it in the log.
+
+        Answers the base offset and the log append time (-1 on CreateTime topics); for a repeated batch of an idempotent
+        producer those of the first one, with nothing written.
+        Errors:  those of incoming_batch.stamp, then those of Producers.decide.
+        """
+        log = self.log
+        offset = log.end_offset
+        try:
+            buffers, size, attributes, last_delta, largest, append_time, producer_id, producer_epoch, base_sequence = (
+                stamp(batch, self.rules, offset, self.info.leader_epoch, now_ms, zstd_allowed, self)
+            )
+            if producer_id >= 0 and self._followed_offset < 0:
+                producers = self._producers or self.producers
+                transactional = bool(attributes & TRANSACTIONAL)
+                last_sequence = add_to_sequence(base_sequence, last_delta)
+                repeated = producers.decide(
+                    producer_id,
+                    producer_epoch,
+                    base_sequence,
+                    last_sequence,
+                    transactional=transactional,
+                    begins_at_zero=begins_at_zero and transactional,
+                )
+                if repeated is not None:
+                    return repeated.base_offset, repeated.timestamp_ms
+            log.append(
+                buffers, base_offset=offset, last_offset=offset + last_delta, max_timestamp_ms=largest, size=size
+            )
+        except (KafkaError, StorageError):
+            self.refused(batch)
+            raise
+        if producer_id >= 0 and self._followed_offset < 0:
+            producers.replay(
+                producer_id,
+                producer_epoch,
+                base_sequence,
+                last_sequence,
+                offset,
+                offset + last_delta,
+                largest,
+                transactional=transactional,
+            )
+        self.appended_bytes += size
+        return offset, append_time
+
+    def refused(self, batch: Buffer) -> None:
+        """A batch did not get in: those of its producer that follow must not overtake it."""
+        if len(batch) >= HEADER_BYTES:
+            producer_id, producer_epoch, base_sequence = HEADER.unpack_from(batch)[9:12]
+            if producer_id >= 0 and base_sequence >= 0:
+                with suppress(KafkaError, OSError, StorageError):  # of a log that is out of use
+                    self.producers.refused(producer_id, producer_epoch, base_sequence)
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        commit: bool,
+        now_ms: int,
+        transaction_version: int,
+    ) -> None:
+        """End a producer's transaction here; without one, the marker is written all the same and changes nothing.
+
+        Errors:  INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED: see Producers.check_marker.
+        """
+        producers = self.producers
+        producers.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
+        log = self.log
+        offset = log.end_offset
+        batch = control_batch(
+            COMMIT if commit else ABORT,
+            base_offset=offset,
+            leader_epoch=self.info.leader_epoch,
+            timestamp_ms=now_ms,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            coordinator_epoch=coordinator_epoch,
+        )
+        log.append((batch,), base_offset=offset, last_offset=offset, max_timestamp_ms=now_ms, size=len(batch))
+        self.appended_bytes += len(batch)
+        producers.replay_marker(producer_id, producer_epoch, coordinator_epoch, now_ms, offset, commit=commit)
+
+    # ---------------------------------------------------------------- durability
+
+    def advance(self, durable_offset: int) -> None:
+        """All below this offset survives a crash at the configured level: readers may see it."""
+        if durable_offset > self.high_watermark:
+            self.high_watermark = durable_offset
+            producers = self._producers
+            if producers is not None and producers.unstable != STABLE:
+                producers.settle(durable_offset)
+            if self.waiters:
+                _poll(self.waiters)
+            if self.stable_waiters:
+                stable = self.last_stable_offset
+                if stable != self._stable_seen:
+                    self._stable_seen = stable
+                    _poll(self.stable_waiters)
+
+    def watch(self, wait: Waiter, *, committed: bool) -> None:
+        """Have a fetch poll when there is more to read for it."""
+        if committed:
+            self._stable_seen = self.last_stable_offset
+            self.stable_waiters[wait] = None
+        else:
+            self.waiters[wait] = None
+
+    def unwatch(self, wait: Waiter) -> None:
+        """It has been answered, or its client has gone."""
+        self.waiters.pop(wait, None)
+        self.stable_waiters.pop(wait, None)
+
+    def wake(self) -> None:
+        """Have all parked fetches look again: the partition has changed or gone."""
+        _poll(self.waiters)
+        _poll(self.stable_waiters)
+
+    def reload(self) -> None:
+        """A write has failed and the log was cut back: forget what the lost batches had changed."""
+        if self._producers is not None:
+            self._producers_before = self._producers
+        self._producers = None
+        self._files.remove_after(self.log.end_offset)
+        self.high_watermark = min(self.high_watermark, self.log.end_offset)
+        self.log.set_leader_epoch(self.info.leader_epoch)  # its start may have been cut off
+        self.wake()
+
+    def close(self, *, clean: bool = True) -> None:
+        """No more requests; parked fetches are told at their next poll."""
+        if not self.closed:
+            self.closed = True
+            self.wake()
+            if clean and self.journal.owner is self:
+                self.take_snapshot()
+            self.log.close(clean=clean)
+
+    def delete(self) -> None:
+        """The topic is gone, with all files of this partition."""
+        if not self.closed:
+            self.closed = True
+            self.wake()
+        self.log.delete()
+
+    # ---------------------------------------------------------------- producers
+
+    @property
+    def producers(self) -> Producers:
+        """Loaded when first needed: many partitions never see an idempotent producer, and starting stays quick."""
+        producers = self._producers
+        if producers is None:
+            batches = self.rules.keeps_batches
+            plain = self._plain and self.journal.owner is self
+            producers = Producers(batches=batches) if plain else self._files.load(batches=batches)
+            producers.settle(self.high_watermark)
+            self._plain = False
+            if self._producers_before is not None:
+                producers.recall(self._producers_before)
+                self._producers_before = None
+            if self.journal.owner is not self:
+                self._followed_offset = self.log.flushed_offset
+            self._producers = producers
+        return producers
+
+    def known_producers(self) -> Iterator[ProducerSnapshot]:
+        """What is known of each producer, by rising id."""
+        producers = self.producers
+        if self._followed_offset >= 0:
+            self._follow(producers)
+        return producers.snapshot()
+
+    def _follow(self, producers: Producers) -> None:
+        """Look at what a shard has appended to its log."""
+        if self._followed_offset < self.high_watermark:
+            replay_log(producers, self.log, self._followed_offset, self.high_watermark)
+            producers.settle(self.high_watermark)
+            self._followed_offset = self.high_watermark
+
+    def take_snapshot(self) -> bool:
+        """Write what is known of producers beside the log; False: it was there, or cannot be written now."""
+        took = False
+        for _ in self._save():
+            took = True
+        return took
+
+    def _save(self) -> Iterator[None]:
+        producers = self.producers
+        appended_bytes = self.appended_bytes
+        for _ in self._files.save(producers):
+            yield
+            if self._producers is not producers:
+                return  # the log was cut back meanwhile
+        self._appended_at_snapshot = appended_bytes
+
+    # ---------------------------------------------------------------- housekeeping
+
+    def maintenance(self, now_ms: int, limit_offset: int | None = None) -> Iterator[None]:
+        """Retention below the limit (the high watermark), expiry of producers and their snapshot, in slices of a few
+        milliseconds."""
+        if self.log.retain(now_ms, self.high_watermark if limit_offset is None else limit_offset):
+            self._files.remove_before(self.log.log_start_offset)
+            if self._producers is not None:
+                self._producers.aborted.drop_before(self.log.log_start_offset)
+            yield
+        if self.closed:
+            return
+        if self._producers is not None:
+            for _ in self._producers.expire(now_ms, self.rules.producer_id_expiration_ms):
+                yield
+        rows = 0 if self._producers is None else len(self._producers.table)
+        every = max(SNAPSHOT_EVERY_BYTES, SNAPSHOT_BYTES_A_PRODUCER * rows)
+        if self.appended_bytes - self._appended_at_snapshot >= every and not self.closed:
+            yield
+            yield from self._save()
+
+    def delete_records(self, offset: int) -> int:
+        """Move the log start offset up to offset (-1: the high watermark); the new low watermark.
+
+        Errors:  POLICY_VIOLATION: a topic that is only compacted keeps its records.
+                 OFFSET_OUT_OF_RANGE: negative or beyond the high watermark.
+        """
+        if not self.rules.deletable:
+            raise KafkaError(
+                ErrorCode.POLICY_VIOLATION, f"Records of {self} cannot be deleted: its cleanup.policy is compact"
+            )
+        if offset == -1:
+            offset = self.high_watermark
+        if not 0 <= offset <= self.high_watermark:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"Offset {offset} is not within 0..{self.high_watermark} of {self}"
+            )
+        if offset > self.log.log_start_offset:
+            self.log.delete_records_before(offset)
+            if self._producers is not None:
+                self._producers.aborted.drop_before(offset)
+        return self.log.log_start_offset
+
+
+def _poll(waiters: dict[Waiter, None]) -> None:
+    for wait in list(waiters):
+        wait.poll()

@@ -1,0 +1,110 @@
+"""From files to what a partition remembers of its producers, and back: snapshot, transaction index, then the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from broker.partitions.producer_snapshots import UNTOLD, ProducerSnapshots, encode_steps
+from broker.partitions.producers import Producers, add_to_sequence
+from broker.partitions.transaction_index import TransactionIndexFiles
+from protocol.record_batch import COMMIT, CONTROL, TRANSACTIONAL, BatchHeader, control_type, iter_records
+
+if TYPE_CHECKING:
+    from storage.env import Files
+    from storage.log import Log
+
+
+class ProducerFiles:
+    """What lies beside one log."""
+
+    __slots__ = ("_index", "_log", "_snapshots")
+
+    def __init__(self, files: Files, log: Log) -> None:
+        self._log = log
+        self._snapshots = ProducerSnapshots(files, log.directory)
+        self._snapshots.remove_after(log.end_offset)  # of records that a crash took
+        self._index = TransactionIndexFiles(files, log.directory)
+
+    def load(self, *, batches: bool) -> Producers:
+        """The state at the end of what is written of the log."""
+        log = self._log
+        producers = Producers(batches=batches)
+        offset = log.log_start_offset
+        latest = self._snapshots.latest(log.flushed_offset)
+        while latest is not None and latest[0] >= offset:
+            at, snapshot = latest
+            self._index.load(producers.aborted, at)
+            told = snapshot.last_aborted_offset
+            found = producers.aborted.last_offset
+            if told in (UNTOLD, found) or told < (log.segments[0].base_offset if log.segments else at):
+                offset = at
+                producers.load(snapshot.producers)
+                break
+            self._snapshots.refuse(at, f"the transaction index ends at {found}, not at {told}")
+            producers = Producers(batches=batches)
+            latest = self._snapshots.latest(log.flushed_offset)
+        else:
+            self._index.load(Producers().aborted, 0)
+        replay_log(producers, log, offset, log.flushed_offset)
+        producers.aborted.drop_before(log.log_start_offset)
+        return producers
+
+    def save(self, producers: Producers) -> Iterator[None]:
+        """Write the state beside the log, unless the log has grown since it was last written, or was not flushed.
+
+        The state is that of the first step; the file is there with the last one.
+        """
+        log = self._log
+        end = log.end_offset
+        if log.dirty or end == log.log_start_offset or end in self._snapshots.offsets:
+            return
+        self._index.save(producers.aborted, [segment.base_offset for segment in log.segments], end)
+        data = yield from encode_steps(producers.snapshot(), producers.aborted.last_offset)
+        self._snapshots.write(end, data)
+        yield
+
+    def remove_after(self, end_offset: int) -> None:
+        """The log was cut back to this end."""
+        self._snapshots.remove_after(end_offset)
+
+    def remove_before(self, start_offset: int) -> None:
+        """The log starts there now."""
+        self._snapshots.remove_before(start_offset)
+
+
+def replay_log(producers: Producers, log: Log, from_offset: int, end_offset: int) -> None:
+    """Let the batches of a part of the log change the producers."""
+    for header, batch in log.batches(from_offset):
+        if header.base_offset >= end_offset:
+            break
+        if header.producer_id >= 0:
+            replay_batch(producers, header, batch)
+
+
+def replay_batch(producers: Producers, header: BatchHeader, batch: bytes | memoryview) -> None:
+    """Let one batch of a producer change the state."""
+    if header.attributes & CONTROL:
+        for record in iter_records(batch):
+            kind = control_type(record.key) if record.key is not None else -1
+            if kind in (0, 1) and record.value is not None:
+                producers.replay_marker(
+                    header.producer_id,
+                    header.producer_epoch,
+                    int.from_bytes(record.value[2:6], "big", signed=True),
+                    record.timestamp,
+                    header.base_offset,
+                    commit=kind == COMMIT,
+                )
+        return
+    base_sequence = header.base_sequence
+    producers.replay(
+        header.producer_id,
+        header.producer_epoch,
+        base_sequence,
+        base_sequence if base_sequence < 0 else add_to_sequence(base_sequence, header.last_offset_delta),
+        header.base_offset,
+        header.last_offset,
+        header.max_timestamp,
+        transactional=bool(header.attributes & TRANSACTIONAL and header.record_count),  # 0: the cleaner's remains
+    )

@@ -1,0 +1,367 @@
+"""What one partition remembers of its idempotent producers: who may append which sequence next, what is a repetition.
+
+`decide` only looks, `replay` and `replay_marker` only change; the same replay rebuilds the state from the log.
+A batch of sequences f..l of a producer whose last batch here is F..L; D(x) = (L - x) modulo 2^31:
+
+| batch                                           | latest (KAFKA-12207)         | batches (released Kafka)     |
+|-------------------------------------------------|------------------------------|------------------------------|
+| epoch below the known one                       | INVALID_PRODUCER_EPOCH       | INVALID_PRODUCER_EPOCH       |
+| epoch above the known one, f = 0                | append                       | append                       |
+| epoch above the known one, f > 0                | OUT_OF_ORDER_SEQUENCE_NUMBER | OUT_OF_ORDER_SEQUENCE_NUMBER |
+| f..l = F..L                                     | the offset of that batch     | the offset of that batch     |
+| f..l equal one of the four batches before F..L  | see below                    | the offset of that batch     |
+| f = L + 1, or f = 0 after L = 2^31 - 1          | append                       | append                       |
+| D(l) <= 1000, and f..l is known to be written   | DUPLICATE_SEQUENCE_NUMBER    | OUT_OF_ORDER_SEQUENCE_NUMBER |
+| any other f                                     | OUT_OF_ORDER_SEQUENCE_NUMBER | OUT_OF_ORDER_SEQUENCE_NUMBER |
+
+A producer nobody knows may begin anywhere: its state may have expired, or been deleted with its records. Not so the
+transactions of KIP-890, which begin at 0, and not so when a batch of it was refused or lost here before any succeeded:
+then those behind that one wait for it (`batches`: only in transactions, as in Kafka). So DUPLICATE_SEQUENCE_NUMBER is
+never said of what this partition did not write.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from broker.partitions.aborted import AbortedTransactions
+from broker.partitions.producer_table import ProducerTable
+from protocol.errors import ErrorCode, KafkaError
+
+MAX_SEQUENCE: Final = 2**31 - 1
+DUPLICATES_WITHIN: Final = 1000  # sequences behind the last one
+OLDER_BATCHES: Final = 4  # kept in mode `batches` beside the last one: a Java producer has five requests in flight
+MOST_AWAITED: Final = 10_000
+NO_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+NO_OFFSET: Final = -1
+STABLE: Final = 2**63 - 1  # above every offset
+
+
+def add_to_sequence(sequence: int, increment: int) -> int:
+    """Sequences count modulo 2^31: 0 follows 2147483647."""
+    return (sequence + increment) & MAX_SEQUENCE
+
+
+class CachedBatch(NamedTuple):
+    """One appended batch, as far as its repetition must be recognised and answered."""
+
+    base_sequence: int
+    last_sequence: int
+    base_offset: int
+    last_offset: int
+    timestamp_ms: int
+
+
+class ProducerSnapshot(NamedTuple):
+    """A producer as a `.snapshot` file holds it."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp_ms: int
+    coordinator_epoch: int
+    txn_first_offset: int
+    written: int = 0  # not in Kafka's part of the file
+
+
+class Producers:
+    """All producers of one partition, and their transactions."""
+
+    __slots__ = ("_awaited", "_ended", "_older", "aborted", "open", "table", "unstable")
+
+    def __init__(self, *, batches: bool = False) -> None:
+        self.table = ProducerTable()
+        self.open: dict[int, int] = {}  # producer id -> first offset of its open transaction, by rising offset
+        self.aborted = AbortedTransactions()
+        self.unstable = STABLE  # the least offset that no reader of committed records may be shown
+        self._ended: deque[tuple[int, int]] = deque()  # (first offset, offset of the marker that is not durable yet)
+        self._older: dict[int, deque[CachedBatch]] | None = {} if batches else None
+        self._awaited: dict[int, tuple[int, int]] = {}  # unknown producer -> epoch, first sequence that failed
+
+    # -- rules
+
+    def decide(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        base_sequence: int,
+        last_sequence: int,
+        *,
+        transactional: bool = False,
+        begins_at_zero: bool = False,
+    ) -> CachedBatch | None:
+        """None: append it. A batch: it is there already, answer with that one's offset.
+
+        Errors:  INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, DUPLICATE_SEQUENCE_NUMBER: see the table above.
+                 INVALID_TXN_STATE: plain records while a transaction of this producer is open.
+        Source:  Kafka's ProducerStateEntry and ProducerAppendInfo; KAFKA-12207.
+        """
+        row = self.table.get(producer_id)
+        if row is None:
+            self._decide_unknown(producer_id, producer_epoch, base_sequence, transactional, begins_at_zero)
+            return None
+        known_epoch, last, last_offset, delta, timestamp_ms, _, written = row
+        if producer_epoch == known_epoch:
+            if base_sequence != last + 1 and not (base_sequence == 0 and last == MAX_SEQUENCE):
+                if last_offset < 0:
+                    raise self._out_of_order(producer_id, base_sequence, last)
+                if last_sequence == last and (last - base_sequence) & MAX_SEQUENCE == delta:
+                    return CachedBatch(base_sequence, last, last_offset - delta, last_offset, timestamp_ms)
+                if self._older is not None:
+                    for batch in self._older.get(producer_id, ()):
+                        if batch[0] == base_sequence and batch[1] == last_sequence:
+                            return batch
+                elif (last - last_sequence) & MAX_SEQUENCE <= DUPLICATES_WITHIN and (
+                    last - base_sequence
+                ) & MAX_SEQUENCE < written:
+                    raise KafkaError(
+                        ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
+                        f"Producer {producer_id} has sequences up to {last} here, {base_sequence} is one of them",
+                    )
+                raise self._out_of_order(producer_id, base_sequence, last)
+        elif producer_epoch < known_epoch:
+            raise self._fenced(producer_id, producer_epoch, known_epoch)
+        elif base_sequence != 0 and known_epoch != NO_EPOCH:
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"Producer {producer_id} began epoch {producer_epoch} with sequence {base_sequence}, not 0",
+            )
+        if not transactional and producer_id in self.open:
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE, f"Producer {producer_id} has a transaction open on this partition"
+            )
+        return None
+
+    def _decide_unknown(
+        self, producer_id: int, producer_epoch: int, base_sequence: int, transactional: bool, begins_at_zero: bool
+    ) -> None:
+        if begins_at_zero and base_sequence:
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"Producer {producer_id} is not known here and began with sequence {base_sequence}, not 0",
+            )
+        awaited = self._awaited.get(producer_id)
+        if awaited is not None and awaited[0] == producer_epoch and (transactional or self._older is None):
+            behind = (base_sequence - awaited[1]) & MAX_SEQUENCE
+            if 0 < behind <= MAX_SEQUENCE // 2:
+                raise self._out_of_order(producer_id, base_sequence, awaited[1] - 1)
+
+    def _fenced(self, producer_id: int, producer_epoch: int, known_epoch: int) -> KafkaError:
+        return KafkaError(
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            f"Producer {producer_id} has epoch {producer_epoch}, the last one seen is {known_epoch}",
+        )
+
+    def _out_of_order(self, producer_id: int, base_sequence: int, last: int) -> KafkaError:
+        return KafkaError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, f"Producer {producer_id} sent sequence {base_sequence} after {last}"
+        )
+
+    def check_epoch(self, producer_id: int, producer_epoch: int) -> None:
+        """Errors: INVALID_PRODUCER_EPOCH."""
+        row = self.table.get(producer_id)
+        if row is not None and producer_epoch < row[0]:
+            raise self._fenced(producer_id, producer_epoch, row[0])
+
+    def check_marker(
+        self, producer_id: int, producer_epoch: int, coordinator_epoch: int, transaction_version: int
+    ) -> None:
+        """Whether a coordinator may end a transaction with this epoch; a marker without a transaction does no harm.
+
+        Errors:  INVALID_PRODUCER_EPOCH: below the known epoch; from transaction version 2 on, where every transaction
+                 ends with a higher epoch, also the known one itself while a transaction is open under it.
+                 TRANSACTION_COORDINATOR_FENCED: a newer coordinator has written here.
+        Source:  Kafka's ProducerAppendInfo.appendEndTxnMarker, KAFKA-19999.
+        """
+        row = self.table.get(producer_id)
+        if row is None:
+            return
+        known_epoch, known_coordinator_epoch = row[0], row[5]
+        stale = producer_epoch < known_epoch
+        if transaction_version >= 2 and producer_epoch == known_epoch:
+            stale = producer_id in self.open and producer_epoch != 0x7FFF
+        if stale:
+            raise self._fenced(producer_id, producer_epoch, known_epoch)
+        if coordinator_epoch < known_coordinator_epoch:
+            raise KafkaError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"Producer {producer_id} has a marker of coordinator epoch {coordinator_epoch}, "
+                f"the last one seen is {known_coordinator_epoch}",
+            )
+
+    def refused(self, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
+        """A batch did not get in: of a producer not known yet, those behind it must not overtake it."""
+        if self.table.get(producer_id) is not None:
+            return
+        awaited = self._awaited.get(producer_id)
+        if awaited is not None:
+            if producer_epoch < awaited[0]:
+                return
+            if producer_epoch == awaited[0] and (base_sequence - awaited[1]) & MAX_SEQUENCE <= MAX_SEQUENCE // 2:
+                return
+        elif len(self._awaited) >= MOST_AWAITED:
+            del self._awaited[next(iter(self._awaited))]
+        self._awaited[producer_id] = producer_epoch, base_sequence
+
+    # -- replay
+
+    def replay(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        base_sequence: int,
+        last_sequence: int,
+        base_offset: int,
+        last_offset: int,
+        timestamp_ms: int,
+        *,
+        transactional: bool = False,
+    ) -> None:
+        """A batch of data is in the log."""
+        table = self.table
+        row = table.get(producer_id)
+        coordinator_epoch = -1
+        delta = last_offset - base_offset
+        written = delta + 1
+        if row is not None:
+            known_epoch, known, known_offset, known_delta, known_timestamp_ms, coordinator_epoch, known_written = row
+            if known_epoch == producer_epoch and known_offset >= 0:
+                if base_sequence == (known + 1) & MAX_SEQUENCE:
+                    written = min(written + known_written, MAX_SEQUENCE)
+                if self._older is not None:
+                    first = (known - known_delta) & MAX_SEQUENCE
+                    last = CachedBatch(first, known, known_offset - known_delta, known_offset, known_timestamp_ms)
+                    self._older.setdefault(producer_id, deque(maxlen=OLDER_BATCHES)).append(last)
+            elif self._older:
+                self._older.pop(producer_id, None)
+        elif self._awaited:
+            self._awaited.pop(producer_id, None)
+        table.put(
+            producer_id, producer_epoch, last_sequence, last_offset, delta, timestamp_ms, coordinator_epoch, written
+        )
+        if transactional and producer_id not in self.open:
+            self.open[producer_id] = base_offset
+            if base_offset < self.unstable:
+                self.unstable = base_offset
+
+    def replay_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        timestamp_ms: int,
+        offset: int,
+        *,
+        commit: bool,
+    ) -> None:
+        """A transaction marker is in the log: whatever the producer had open has ended."""
+        row = self.table.get(producer_id)
+        if row is not None and row[0] == producer_epoch:
+            _, last, last_offset, delta, _, _, written = row
+            self.table.put(
+                producer_id, producer_epoch, last, last_offset, delta, timestamp_ms, coordinator_epoch, written
+            )
+        else:
+            if self._older:
+                self._older.pop(producer_id, None)
+            self.table.put(producer_id, producer_epoch, NO_SEQUENCE, NO_OFFSET, 0, timestamp_ms, coordinator_epoch, 0)
+            self._awaited.pop(producer_id, None)
+        first = self.open.pop(producer_id, None)
+        if first is None:
+            return
+        self._ended.append((first, offset))
+        if not commit:
+            self.aborted.append(producer_id, first, offset, next(iter(self.open.values()), offset + 1))
+
+    def settle(self, durable_offset: int) -> None:
+        """Markers below this offset cannot be taken back: what they ended is stable."""
+        ended = self._ended
+        while ended and ended[0][1] < durable_offset:
+            ended.popleft()
+        first = next(iter(self.open.values()), STABLE)
+        self.unstable = min(first, min(ended)[0]) if ended else first
+
+    # -- the whole
+
+    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether data of this epoch belongs to a transaction that the coordinator knows."""
+        if producer_id not in self.open:
+            return False
+        row = self.table.get(producer_id)
+        return row is not None and row[0] == producer_epoch
+
+    def expire(self, now_ms: int, expiration_ms: int) -> Iterator[int]:
+        """Forget who has not written for expiration_ms and has no transaction open; how many, in small steps."""
+        for gone in self.table.remove_if_before(now_ms - expiration_ms, self.open):
+            if gone and self._older:
+                self._older = {key: older for key, older in self._older.items() if key in self.table}
+            yield gone
+
+    def first_open_offset(self) -> int | None:
+        """Where the oldest open transaction begins."""
+        return next(iter(self.open.values()), None)
+
+    def snapshot(self) -> Iterator[ProducerSnapshot]:
+        """Every producer with its last batch, by producer id, as they are now."""
+        return _snapshot(self.table.copy(), self.open.copy())
+
+    def load(self, snapshot: Iterable[ProducerSnapshot]) -> None:
+        """Start from a snapshot; what was appended after it is replayed on top."""
+        rows: list[tuple[int, tuple[int, ...]]] = []
+        open_: list[tuple[int, int]] = []
+        for producer_id, epoch, last, offset, delta, timestamp_ms, coordinator_epoch, first, written in snapshot:
+            if offset >= 0 and written <= delta:
+                written = delta + 1  # a snapshot of Kafka's tells of one batch
+            rows.append((producer_id, (epoch, last, offset, delta, timestamp_ms, coordinator_epoch, written)))
+            if first >= 0:
+                open_.append((first, producer_id))
+        self.table.fill(sorted(rows))
+        self.open = {producer_id: first for first, producer_id in sorted(open_)}
+        self.settle(0)
+
+    def recall(self, before: Producers) -> None:
+        """Take over from the state before a failed write what the log does not tell.
+
+        That is the batches before the last one, and which producers have lost all they ever wrote.
+        """
+        self._awaited = before._awaited
+        for producer_id, (epoch, last, offset, _, _, _, written) in before.table.items():
+            if offset >= 0 and producer_id not in self.table:
+                self.refused(producer_id, epoch, (last - written + 1) & MAX_SEQUENCE)
+        if self._older is None or before._older is None:
+            return
+        for producer_id, older in before._older.items():
+            row = self.table.get(producer_id)
+            if row is not None and row[0] == before.table[producer_id].producer_epoch and row[2] >= 0:
+                known = self._older.get(producer_id, ())
+                first = known[0].base_offset if known else row[2] - row[3]
+                found = [batch for batch in older if batch.last_offset < first]
+                if found or known:
+                    self._older[producer_id] = deque([*found, *known], maxlen=OLDER_BATCHES)
+
+    def batches(self, producer_id: int) -> list[CachedBatch]:
+        """The batches whose repetition would be answered with their offset, newest last."""
+        row = self.table.get(producer_id)
+        if row is None or row[2] < 0:
+            return []
+        _, last, offset, delta, timestamp_ms, _, _ = row
+        older = self._older.get(producer_id, ()) if self._older else ()
+        return [*older, CachedBatch((last - delta) & MAX_SEQUENCE, last, offset - delta, offset, timestamp_ms)]
+
+    def fingerprint(self) -> tuple[tuple[object, ...], ...]:
+        """The whole state as a value, for comparing what replay built with what was there."""
+        return tuple(
+            (producer_id, row, self.open.get(producer_id, NO_OFFSET), tuple(self.batches(producer_id)))
+            for producer_id, row in self.table.items()
+        )
+
+
+def _snapshot(table: ProducerTable, open_: dict[int, int]) -> Iterator[ProducerSnapshot]:
+    for producer_id, (epoch, last, offset, delta, timestamp_ms, coordinator_epoch, written) in table.items():
+        first = open_.get(producer_id, NO_OFFSET)
+        yield ProducerSnapshot(producer_id, epoch, last, offset, delta, timestamp_ms, coordinator_epoch, first, written)

@@ -1,0 +1,145 @@
+"""The partitions that are open: found, opened when first asked for, and closed when their topic goes."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from broker.cluster.topic_names import INTERNAL_TOPICS
+from broker.durability import Journal
+from broker.partitions.partition import Partition
+from protocol.errors import ErrorCode, KafkaError
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.cluster.metadata import Topic
+
+logger = logging.getLogger("momus.partitions")
+
+RETRY_MS = 1000  # between two tries to remove the files of a topic that is gone
+
+
+class Partitions:
+    """Topic id and index -> Partition, for as long as metadata knows the topic."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._open: dict[tuple[bytes, int], Partition] = {}
+        self._doomed: dict[str, int] = {}  # names of topics whose files are to go -> how many of each name
+
+    def start(self) -> None:
+        """Follow the metadata, which is loaded."""
+        shard = self._broker.metadata_shard
+        self._broker.metadata.listeners.append(self._topic_changed)
+        shard.when_reloaded.append(self._metadata_reloaded)
+
+    def get(self, topic: Topic, index: int) -> Partition:
+        """One partition of a data topic, opened when first asked for.
+
+        Errors:  KAFKA_STORAGE_ERROR: its log cannot be used. NOT_LEADER_OR_FOLLOWER: not yet, while an older topic of
+                 the same name has its files there.
+        """
+        partition = self._open.get((topic.topic_id, index))
+        if partition is None or partition.log.broken:
+            try:
+                partition = self._open_partition(topic, index, partition)
+            except (OSError, StorageError) as error:
+                logger.error("%s-%d cannot be used: %s", topic.name, index, error)
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error
+        return partition
+
+    def _open_partition(self, topic: Topic, index: int, partition: Partition | None) -> Partition:
+        if topic.name in self._doomed:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if topic.name in INTERNAL_TOPICS:
+            shard = self._broker.shards_of(topic.name)[index]
+            shard.open()
+            if partition is None:
+                partition = Partition(topic, index, shard.log, self._broker)
+                partition.journal = shard.journal
+                partition.high_watermark = shard.journal.durable_offset
+                shard.followers.append(partition.advance)
+        elif partition is None:
+            log = self._broker.directory.open_log(self._broker.metadata, topic, index)
+            partition = Partition(topic, index, log, self._broker)
+            partition.journal = Journal(partition)
+        else:
+            partition.log.reopen(partition.journal.durable_offset)
+        self._open[topic.topic_id, index] = partition
+        return partition
+
+    def has(self, topic: Topic, index: int) -> bool:
+        """Whether a partition has anything in it, without making its files."""
+        return (topic.topic_id, index) in self._open or self._broker.directory.exists(topic.name, index)
+
+    def size(self, name: str, index: int) -> int:
+        """Bytes of a partition's log, whether it is open or not."""
+        log = self._broker.directory.logs.get((name, index))
+        return log.size_bytes if log is not None else self._broker.directory.size_on_disk(name, index)
+
+    def opened(self) -> list[Partition]:
+        """The partitions that have been asked for since the start."""
+        return list(self._open.values())
+
+    def close(self, deadline_ms: int) -> None:
+        """Close all of them, their logs too; at the deadline (of the monotonic clock) the rest without ceremony."""
+        clock = self._broker.env.clock
+        for partition in self._open.values():
+            partition.close(clean=clock.monotonic_ms() < deadline_ms)
+
+    def _topic_changed(self, event: str, topic: Topic, moved: int) -> None:
+        """Follow a change of metadata; what cannot be undone waits until the change is durable."""
+        broker = self._broker
+        if event == "deleted":
+            self._doomed[topic.name] = self._doomed.get(topic.name, 0) + 1
+            broker.metadata_shard.journal.then(lambda durable: self._drop_topic(topic, durable=durable))
+        elif event != "created":
+            if event == "configured":
+                broker.directory.configure(broker.metadata, topic)
+            for index in range(len(topic.partitions)) if event == "configured" else (moved,):
+                partition = self._open.get((topic.topic_id, index))
+                if partition is not None:
+                    partition.configure(topic, broker.metadata)
+            if event == "moved" and topic.internal:
+                journal = broker.metadata_shard.journal
+                journal.then(lambda durable: broker.shard_moved(topic, moved) if durable else None)
+
+    def _drop_topic(self, topic: Topic, *, durable: bool = True) -> None:
+        """Remove the files of a topic whose deletion is durable. Until then its name opens no partition."""
+        try:
+            if durable:
+                for index in range(len(topic.partitions)):
+                    self._drop_partition(topic, index)
+                self._broker.directory.write_checkpoints()
+                if self._broker._transactions is not None:
+                    self._broker._transactions.topic_gone(topic.name)
+        except (OSError, StorageError) as error:
+            logger.error("the files of topic %s cannot be removed yet: %s", topic.name, error)
+            self._broker.at(self._broker.now_ms + RETRY_MS, lambda due_ms, now_ms: self._drop_topic(topic))
+        else:
+            self._doomed[topic.name] -= 1
+            if not self._doomed[topic.name]:
+                del self._doomed[topic.name]
+
+    def _drop_partition(self, topic: Topic, index: int) -> None:
+        partition = self._open.pop((topic.topic_id, index), None)
+        if partition is None:
+            self._broker.directory.delete(topic.name, index)
+            return
+        self._broker.durability.forget(partition.journal)
+        partition.delete()
+        self._broker.directory.forget(topic.name, index)
+
+    def _metadata_reloaded(self) -> None:
+        """The metadata was thrown away: partitions that never were durable go with their files, others follow."""
+        self._broker.metadata.listeners.append(self._topic_changed)
+        for (topic_id, index), partition in list(self._open.items()):
+            topic = self._broker.metadata.topics_by_id.get(topic_id)
+            if topic is not None and index < len(topic.partitions):
+                partition.configure(topic, self._broker.metadata)
+                continue
+            try:
+                self._drop_partition(partition.topic, index)
+            except (OSError, StorageError) as error:
+                logger.error("the files of %s cannot be removed: %s", partition, error)

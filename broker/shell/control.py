@@ -1,0 +1,324 @@
+"""The control endpoint: HTTP and JSON on loopback, by which a test stops virtual brokers and moves the clock.
+
+    GET  /healthz                       200 while the process runs
+    GET  /readyz                        200 when all groups are loaded, 503 before
+    GET  /_admin/clock                  what time it is for the broker
+    POST /_admin/clock                  {"advance_ms": N}, {"set": UNIX_MS} (it then stands), or {"resume": true}
+    GET  /_admin/brokers                the virtual brokers and their addresses
+    POST /_admin/brokers/ID/stop        close its listeners and connections, let the others lead what it led
+    POST /_admin/brokers/ID/start       listen again, and take back what it led
+
+One request a connection. An error is {"error": "..."} with a status that says whose fault it is. Moving the clock is
+answered when what became due has been done: members have timed out, offsets have expired, transactions are aborted.
+Written by hand: a framework for seven routes would cost every start more than the broker itself imports.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from broker.cluster.topic_names import OFFSETS_TOPIC
+from broker.cluster.virtual_nodes import VirtualNodes
+from broker.coordinator.runtime import LOADING, UNLOADED
+from protocol.errors import KafkaError
+from storage.errors import StorageError
+from storage.movable_clock import MovableClock
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.cluster.listeners import Node
+
+logger = logging.getLogger("momus.control")
+
+HEAD_BYTES: Final = 8192
+BODY_BYTES: Final = 65_536
+MOST_CONNECTIONS: Final = 32
+REQUEST_LIMIT_S: Final = 10.0  # for a request to arrive
+LINGER_S: Final = 5.0  # for the rest of a request that was refused
+SETTLE_LIMIT_S: Final = 25.0  # for what a moved clock made due: clients wait 30 s for an answer
+LAST_MS: Final = 253_402_300_799_999  # the end of the year 9999
+REASONS: Final = {
+    200: "OK",
+    400: "Bad Request",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    408: "Request Timeout",
+    409: "Conflict",
+    411: "Length Required",
+    413: "Content Too Large",
+    431: "Request Header Fields Too Large",
+    500: "Internal Server Error",
+    501: "Not Implemented",
+    503: "Service Unavailable",
+    505: "HTTP Version Not Supported",
+}
+
+
+class Shell(Protocol):
+    """What the endpoint needs of the server around it."""
+
+    @property
+    def broker(self) -> Broker: ...
+    @property
+    def clock(self) -> MovableClock: ...
+    async def listen(self, node: Node) -> None: ...
+    def close_node(self, node: Node) -> None: ...
+    def clock_moved(self) -> None: ...
+
+
+class RefusedError(Exception):
+    """A request that is answered with an error."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Control:
+    """The endpoint of one server."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+        self._broker = shell.broker
+        self._nodes = VirtualNodes(shell.broker)
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._changing = asyncio.Lock()  # brokers stop and start one after the other
+        self._routes: dict[tuple[str, ...], dict[str, Callable[..., Awaitable[Any]]]] = {
+            ("healthz",): {"GET": self._health},
+            ("readyz",): {"GET": self._ready},
+            ("_admin", "clock"): {"GET": self._clock, "POST": self._move_clock},
+            ("_admin", "brokers"): {"GET": self._brokers},
+            ("_admin", "brokers", "*", "stop"): {"POST": self._stop},
+            ("_admin", "brokers", "*", "start"): {"POST": self._start},
+        }
+
+    async def open(self, host: str, port: int) -> str:
+        """Listen; answers HOST:PORT."""
+        self._server = await asyncio.start_server(self._connected, host, port, limit=HEAD_BYTES, backlog=16)
+        return f"{host}:{self._server.sockets[0].getsockname()[1]}"
+
+    async def close(self) -> None:
+        """Stop listening; whoever waits is cut off."""
+        if self._server is not None:
+            self._server.close()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # -- HTTP
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            if len(self._tasks) > MOST_CONNECTIONS:
+                status, answer = 503, {"error": f"more than {MOST_CONNECTIONS} requests at once"}
+            else:
+                status, answer = await self._answer(reader)
+            await self._send(writer, status, answer)
+            if status != 200:  # closed with bytes unread, the connection would be reset, and the answer lost
+                await asyncio.wait_for(_discard(reader), LINGER_S)
+        except TimeoutError:
+            logger.info("a client goes on sending after its request was refused")
+        except OSError as error:  # the client has gone
+            logger.info("a reply did not arrive: %s", error)
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader) -> tuple[int, Any]:
+        try:
+            method, path, body = await asyncio.wait_for(_read_request(reader), REQUEST_LIMIT_S)
+            handler, words = self._route(method, path)
+            return 200, await handler(*words, **({"body": body} if method == "POST" else {}))
+        except RefusedError as refusal:
+            return refusal.status, {"error": str(refusal)}
+        except TimeoutError:
+            return 408, {"error": f"no whole request within {REQUEST_LIMIT_S:.0f} s"}
+        except (KafkaError, OSError, StorageError) as error:
+            return 500, {"error": str(error) or type(error).__name__}
+
+    def _route(self, method: str, path: str) -> tuple[Callable[..., Awaitable[Any]], list[str]]:
+        words = tuple(path.partition("?")[0].strip("/").split("/"))
+        for pattern, methods in self._routes.items():
+            if len(pattern) == len(words) and all(p in ("*", word) for p, word in zip(pattern, words, strict=True)):
+                if method not in methods:
+                    raise RefusedError(405, f"{path} takes {' and '.join(methods)}")
+                return methods[method], [word for p, word in zip(pattern, words, strict=True) if p == "*"]
+        raise RefusedError(404, f"there is no {path}")
+
+    async def _send(self, writer: asyncio.StreamWriter, status: int, answer: Any) -> None:
+        import json
+
+        body = json.dumps(answer).encode() + b"\n"
+        head = f"HTTP/1.1 {status} {REASONS[status]}\r\nContent-Type: application/json\r\n"
+        writer.write(f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
+        await writer.drain()
+
+    # -- what can be asked
+
+    async def _health(self) -> dict[str, Any]:
+        return {"status": "ok"}
+
+    async def _ready(self) -> dict[str, Any]:
+        broker = self._broker
+        waiting = [
+            shard.name
+            for index, shard in enumerate(broker.group_shards)
+            if shard.state is LOADING or (shard.state is UNLOADED and broker.directory.exists(OFFSETS_TOPIC, index))
+        ]
+        if waiting:
+            raise RefusedError(503, f"{len(waiting)} shards are being loaded, {waiting[0]} among them")
+        return {"status": "ready"}
+
+    async def _clock(self) -> dict[str, Any]:
+        clock = self._shell.clock
+        return {"now_ms": clock.now_ms(), "stands": clock.stands_at_ms is not None}
+
+    async def _move_clock(self, body: dict[str, Any]) -> dict[str, Any]:
+        clock = self._shell.clock
+        if len(body) != 1 or not body.keys() <= {"advance_ms", "set", "resume"}:
+            raise RefusedError(400, 'give one of "advance_ms", "set" and "resume"')
+        ((word, value),) = body.items()
+        if word == "resume":
+            if value is not True:
+                raise RefusedError(400, '"resume" takes true')
+            clock.resume()
+        elif type(value) is not int:
+            raise RefusedError(400, f'"{word}" takes a whole number of milliseconds')
+        else:
+            until_ms = value if word == "set" else clock.now_ms() + value
+            if not clock.now_ms() <= until_ms <= LAST_MS:
+                raise RefusedError(400, f"it is {clock.now_ms()}, and time moves forward, to {LAST_MS} at most")
+            if word == "set":
+                clock.stand(value)
+            else:
+                clock.advance(value)
+        self._shell.clock_moved()
+        return {**await self._clock(), "settled": await self._settle()}
+
+    async def _settle(self) -> bool:
+        """Wait until what is due has been done; False if it takes long."""
+        broker, loop = self._broker, asyncio.get_running_loop()
+        give_up_s = loop.time() + SETTLE_LIMIT_S
+        while loop.time() < give_up_s:
+            await asyncio.sleep(0.001)
+            due_ms = broker.next_alarm_ms
+            is_due = due_ms is not None and due_ms <= self._shell.clock.now_ms()
+            if not is_due and not broker.background and broker.durability.idle:
+                return True
+        return False
+
+    async def _brokers(self) -> list[dict[str, Any]]:
+        return [self._describe(node) for node in self._nodes.all]
+
+    def _describe(self, node: Node) -> dict[str, Any]:
+        listeners = {name: f"{listener.host}:{listener.port}" for name, listener in node.listeners.items()}
+        return {"id": node.node_id, "up": self._nodes.is_up(node), "listeners": listeners}
+
+    async def _stop(self, word: str, body: dict[str, Any]) -> dict[str, Any]:
+        _check_empty(body)
+        async with self._changing:
+            node = self._find(word)
+            if self._nodes.is_up(node):
+                if len(self._broker.nodes) == 1:
+                    raise RefusedError(409, f"broker {node.node_id} is the last one that is up")
+                await self._change(self._nodes.stop, node)
+                self._shell.close_node(node)
+            return self._describe(node)
+
+    async def _start(self, word: str, body: dict[str, Any]) -> dict[str, Any]:
+        _check_empty(body)
+        async with self._changing:
+            node = self._find(word)
+            if not self._nodes.is_up(node):
+                await self._shell.listen(node)
+                try:
+                    await self._change(self._nodes.start, node)
+                except BaseException:
+                    self._shell.close_node(node)
+                    raise
+            return self._describe(node)
+
+    async def _change(self, change: Callable[[Node, Callable[[bool], None]], None], node: Node) -> None:
+        """Stop or start a node, and wait until that is durable."""
+        written: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        change(node, lambda durable: None if written.done() else written.set_result(durable))
+        if not await written:
+            raise RefusedError(500, "the metadata log could not be written")
+
+    def _find(self, word: str) -> Node:
+        node = self._nodes.find(int(word)) if word.isascii() and word.isdigit() and len(word) < 10 else None
+        if node is None:
+            known = ", ".join(str(node.node_id) for node in self._nodes.all)
+            raise RefusedError(404, f"there is no broker {word:.20}; there are {known}")
+        return node
+
+
+def _check_empty(body: dict[str, Any]) -> None:
+    if body:
+        raise RefusedError(400, f"nothing is to be said here, and {', '.join(body):.100} was")
+
+
+async def _discard(reader: asyncio.StreamReader) -> None:
+    while await reader.read(BODY_BYTES):
+        pass
+
+
+async def _read_request(reader: asyncio.StreamReader) -> tuple[str, str, dict[str, Any]]:
+    """Method, path and the JSON object of the body. Errors: RefusedError."""
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.LimitOverrunError:
+        raise RefusedError(431, f"the head of a request may have {HEAD_BYTES} bytes") from None
+    except asyncio.IncompleteReadError:
+        raise RefusedError(400, "the request ends in its head") from None
+    first, *lines = head[:-4].decode("latin-1").split("\r\n")
+    words = first.split(" ")
+    if len(words) != 3 or not words[1].startswith("/"):
+        raise RefusedError(400, f"{first[:100]!r} is not a request of HTTP")
+    if not words[2].startswith("HTTP/1."):
+        raise RefusedError(505, "HTTP/1.1 is spoken here")
+    fields: dict[str, str] = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon or not name or name != name.strip():
+            raise RefusedError(400, f"{line[:100]!r} is not a header")
+        if name.lower() == "content-length" and name.lower() in fields:
+            raise RefusedError(400, "Content-Length is given twice")
+        fields[name.lower()] = value.strip()
+    if "origin" in fields:  # a page in somebody's browser, which reaches loopback as well as we do
+        raise RefusedError(403, "web pages may not ask")
+    return words[0], words[1], await _read_body(reader, words[0], fields)
+
+
+async def _read_body(reader: asyncio.StreamReader, method: str, fields: dict[str, str]) -> dict[str, Any]:
+    if "transfer-encoding" in fields:
+        raise RefusedError(501, "a body needs a Content-Length")
+    length = fields.get("content-length", "0")
+    if not (length.isascii() and length.isdigit()):
+        raise RefusedError(400, "Content-Length is not a number")
+    if len(length) > 9 or int(length) > BODY_BYTES:
+        raise RefusedError(413, f"a body may have {BODY_BYTES} bytes")
+    try:
+        body = await reader.readexactly(int(length))
+    except asyncio.IncompleteReadError:
+        raise RefusedError(400, "the request ends in its body") from None
+    if not body.strip() or method != "POST":
+        return {}
+    import json
+
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise RefusedError(400, f"the body is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise RefusedError(400, "the body is not a JSON object")
+    return value

@@ -1,0 +1,184 @@
+"""Sends the broker's metrics as DogStatsD over UDP; the only file that imports asyncio_dgram, and only when
+asked to send.
+
+Every interval the differences of the counters since the last one, and every tenth the sizes of logs and
+groups, go out in datagrams below 1432 bytes (what fits an Ethernet frame through a tunnel). A dead agent, a
+full socket or a name that does not resolve costs a log line, never a request: sending is its own task, it
+works in short slices, and what cannot be sent is forgotten.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.shell.gauges import Gauge, broker_gauges
+from broker.shell.metrics import API_KEYS, Metrics, TurnTimer
+from protocol.api import ApiKey
+from protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+log = logging.getLogger("momus.statsd")
+
+DATAGRAM_BYTES: Final = 1432
+TAG_CHARS: Final = 200  # what Datadog keeps of a tag
+GAUGES_EVERY: Final = 10
+SLICE_DATAGRAMS: Final = 8  # about 200 lines, 0.3 ms; then the loop serves others
+CONNECT_LIMIT_S: Final = 5.0
+SENDS_TO_TRUST: Final = 5
+LAST_WORD_LIMIT_S: Final = 0.2
+
+# What would end a tag or a line early.
+_UNSAFE = str.maketrans(dict.fromkeys("|,#@\n\r", "_"))
+
+
+def line(name: str, value: float, kind: str, tags: Iterable[tuple[str, object]] = ()) -> bytes:
+    """One metric: NAME:VALUE|KIND|#TAG:VALUE,... with the tags made safe and cut to what an agent keeps."""
+    text = f"{name}:{round(value, 6) if isinstance(value, float) else value}|{kind}"
+    shown = ",".join(f"{key}:{str(tag).translate(_UNSAFE)}"[:TAG_CHARS] for key, tag in tags)
+    return (f"{text}|#{shown}" if shown else text).encode("utf-8", "replace")
+
+
+def counter_lines(before: Metrics, now: Metrics) -> Iterator[bytes]:
+    """What has happened between two snapshots; silent about what has not."""
+    for api_key in range(API_KEYS):
+        requests = now.counts[api_key] - before.counts[api_key]
+        timed = now.timed[api_key] - before.timed[api_key]
+        if requests or timed:
+            api = (("api", api_name(api_key)),)
+            if requests:
+                yield line("momus_requests_total", requests, "c", api)
+            if timed:
+                seconds = now.seconds[api_key] - before.seconds[api_key]
+                yield line("momus_request_seconds_total", seconds, "c", api)
+                yield line("momus_requests_timed_total", timed, "c", api)
+    for (api_key, code), total in now.errors.items():
+        n = total - before.errors[api_key, code]
+        if n:
+            tags = (("api", api_name(api_key)), ("error", error_name(code)))
+            yield line("momus_request_errors_total", n, "c", tags)
+    for name in ("bytes_in", "bytes_out", "connections_accepted", "connections_refused"):
+        n = getattr(now, name) - getattr(before, name)
+        if n:
+            yield line(f"momus_{name}_total", n, "c")
+
+
+def datagrams(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines packed into datagrams, each as full as the limit allows; a line that no datagram can hold is left
+    out."""
+    batch: list[bytes] = []
+    size = -1  # the first line has no newline before it
+    for text in lines:
+        if len(text) > DATAGRAM_BYTES:
+            continue
+        if size + 1 + len(text) > DATAGRAM_BYTES:
+            yield b"\n".join(batch)
+            batch, size = [], -1
+        batch.append(text)
+        size += 1 + len(text)
+    if batch:
+        yield b"\n".join(batch)
+
+
+def api_name(api_key: int) -> str:
+    """An API's name as Kafka's own metrics spell it: OffsetCommit."""
+    try:
+        return ApiKey(api_key).name.title().replace("_", "")
+    except ValueError:
+        return str(api_key)
+
+
+def error_name(code: int) -> str:
+    """An error's name as Kafka spells it: UNKNOWN_MEMBER_ID."""
+    try:
+        return str(ErrorCode(code).name)
+    except ValueError:
+        return str(code)
+
+
+class Statsd:
+    """The sink of one broker."""
+
+    def __init__(
+        self,
+        address: str,
+        metrics: Metrics,
+        gauges: Callable[[], Iterable[Gauge]] = tuple,
+        *,
+        interval_s: float = 1.0,
+    ) -> None:
+        host, _, port = address.rpartition(":")
+        self._address = (host.strip("[]"), int(port))
+        self._metrics = metrics
+        self._gauges = gauges
+        self._interval_s = interval_s
+        self._sent = Metrics()
+        self._stream: Any = None
+        self._failing = False
+        self._sends_left_to_trust = 0
+
+    async def run(self) -> None:
+        """Send every interval until cancelled, and then what has happened since, if that takes no time."""
+        beat = 0
+        try:
+            await self.flush(gauges=False)  # connects, so that even a broker of one second has its last word
+            while True:
+                await asyncio.sleep(self._interval_s)
+                beat += 1
+                await self.flush(gauges=beat % GAUGES_EVERY == 0)
+        finally:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.flush(gauges=True), LAST_WORD_LIMIT_S)
+            self.close()
+
+    def close(self) -> None:
+        """Close the socket; the next flush opens another."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    async def flush(self, *, gauges: bool) -> None:
+        """Send what has happened since the last call; what cannot be sent is logged once and forgotten."""
+        now = self._metrics.snapshot()
+        before, self._sent = self._sent, now
+        try:
+            if self._stream is None:
+                self._stream = await self._connect()
+            await self._send(counter_lines(before, now))
+            if gauges:
+                await self._send(line(name, value, "g", tags) for name, value, tags in self._gauges())
+        except Exception as error:
+            # OSError, asyncio_dgram's TransportClosed, or a gauge that trips over a topic deleted meanwhile.
+            self.close()
+            if not self._failing:
+                log.warning("statsd: cannot send to %s:%d: %s", *self._address, error or type(error).__name__)
+            self._failing = True
+            self._sends_left_to_trust = SENDS_TO_TRUST
+        else:
+            # UDP hears of a closed port one send late, so without an agent every other send works.
+            self._sends_left_to_trust = max(0, self._sends_left_to_trust - 1)
+            if self._failing and not self._sends_left_to_trust:
+                log.info("statsd: sending to %s:%d again", *self._address)
+                self._failing = False
+
+    async def _connect(self) -> Any:
+        import asyncio_dgram
+
+        return await asyncio.wait_for(asyncio_dgram.connect(self._address), CONNECT_LIMIT_S)
+
+    async def _send(self, lines: Iterable[bytes]) -> None:
+        for n, datagram in enumerate(datagrams(lines), 1):
+            await self._stream.send(datagram)
+            if n % SLICE_DATAGRAMS == 0:
+                await asyncio.sleep(0)
+
+
+async def run_statsd(broker: Broker, address: str) -> None:
+    """Send a broker's metrics to HOST:PORT until cancelled."""
+    broker.metrics.timer = TurnTimer(broker.metrics, asyncio.get_running_loop().time)
+    await Statsd(address, broker.metrics, lambda: broker_gauges(broker)).run()

@@ -1,0 +1,371 @@
+"""The fast way of Fetch: a question that its connection has asked before, answered or parked without messages.
+
+A shortcut of the general handler in handlers/fetch.py, which is asked whenever anything is out of the ordinary: a
+partition that is not there, moved or failed, an offset out of range, a session that was overtaken. Nothing is left out
+on the way: topic, leader, epochs, offsets and session are checked for every Fetch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from broker.partitions.fetch_session import FINAL_EPOCH, NO_SESSION, FetchSession, Wanted, next_epoch
+from broker.shortcuts.fetch_reply import Found, encode_fetch
+from broker.shortcuts.fetch_shape import MOST_BYTES, NEWEST, OLDEST, Shape
+from protocol.errors import KafkaError
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.partitions.partition import Partition
+    from broker.wire.connection import Connection
+    from protocol.messages.fetch import FetchRequest
+    from storage.log import FileSlice
+
+FETCH: Final = 1
+SHAPES_A_SIZE: Final = 4  # kept for frames of one size
+SIZES_A_CONNECTION: Final = 16
+
+
+class ConsumePath:
+    """The shortcut of Fetch v7 to v18; passes everything else on."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.dispatch_general = broker.router.dispatch
+
+    def dispatch(
+        self,
+        connection: Connection,
+        data: bytes,
+        position: int,
+        stop: int,
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+    ) -> None:
+        """Serve one frame, as Router.dispatch."""
+        if api_key == FETCH:
+            size = stop - position
+            known = connection.fetch_questions
+            if known is None:
+                known = connection.fetch_questions = {}
+            questions: list[Question] = known.get(size, [])
+            for question in questions:
+                if question.api_version == api_version:
+                    fields = question.unpack(data, position + 12)
+                    if fields[::2] == question.statics:
+                        if question.ask(fields, (data, position, stop), correlation_id):
+                            return
+                        break
+            else:
+                if size <= MOST_BYTES and OLDEST <= api_version <= NEWEST:
+                    self._learn(connection, known, data, position, stop, api_version)
+        self.dispatch_general(connection, data, position, stop, api_key, api_version, correlation_id)
+
+    def _learn(
+        self,
+        connection: Connection,
+        known: dict[int, list[Question]],
+        data: bytes,
+        position: int,
+        stop: int,
+        api_version: int,
+    ) -> None:
+        try:
+            shape = Shape(data, position, stop, api_version)
+        except ValueError:
+            return
+        if len(known) >= SIZES_A_CONNECTION:
+            known.clear()
+        questions = known.setdefault(stop - position, [])
+        if len(questions) >= SHAPES_A_SIZE:
+            del questions[0]
+        questions.append(Question(self, connection, shape))
+
+
+class Question:
+    """One question of a connection. Of its askings at most one is parked; another one meanwhile goes the long way."""
+
+    __slots__ = (
+        "_alarm_is_set",
+        "_broker",
+        "_connection",
+        "_correlation_id",
+        "_deadline_ms",
+        "_epoch",
+        "_frame",
+        "_given_epoch",
+        "_min_bytes",
+        "_missing_bytes",
+        "_path",
+        "_session",
+        "_shape",
+        "_size_when_parked",
+        "_slot",
+        "_wanted",
+        "_watched",
+        "api_version",
+        "parked",
+        "statics",
+        "unpack",
+    )
+
+    def __init__(self, path: ConsumePath, connection: Connection, shape: Shape) -> None:
+        self._path = path
+        self._broker = path.broker
+        self._connection = connection
+        self._shape = shape
+        self.api_version = shape.api_version
+        self.statics = shape.statics
+        self.unpack = shape.unpack.unpack_from
+        self.parked = False
+        self._alarm_is_set = False
+        self._deadline_ms = 0
+        self._slot = self._correlation_id = 0
+        self._frame = (b"", 0, 0)
+        self._session: FetchSession | None = None
+        self._given_epoch = self._epoch = 0
+        self._wanted: Iterable[Wanted] = shape.wanted
+        self._watched: list[Partition] = []
+        self._min_bytes = self._missing_bytes = self._size_when_parked = 0
+
+    # ---------------------------------------------------------------- asking
+
+    def ask(self, fields: tuple[int, ...], frame: tuple[bytes, int, int], correlation_id: int) -> bool:
+        """Answer or park; False, and nothing has changed, when the general handler has to be asked."""
+        if self.parked:
+            return False
+        shape, broker = self._shape, self._broker
+        epoch = fields[1]
+        if shape.session_id == NO_SESSION:
+            if epoch != FINAL_EPOCH:
+                return False  # it would like to begin a session
+            for wanted, offset in zip(shape.wanted, fields[3::2], strict=True):
+                wanted.fetch_offset = offset
+            self._session = None
+        elif not self._follow_session(epoch, fields[3::2]):
+            return False
+        found = self._read()
+        if found is None:
+            return False
+        session = self._session
+        if session is not None:
+            broker.fetch_sessions.touch(session, broker.now_ms)
+            self._given_epoch = epoch
+            session.epoch = self._epoch = next_epoch(epoch)
+        connection = self._connection
+        self._slot = connection.base + len(connection.out)
+        self._correlation_id = correlation_id
+        connection.out.append(None)
+        broker.metrics.counts[FETCH] += 1
+        size = _size_of(found)
+        self._min_bytes = min(shape.min_bytes, shape.max_bytes, broker.config.fetch_max_bytes)
+        if size >= self._min_bytes or shape.max_wait_ms <= 0 or not found:
+            for journal in broker.durability.unsettled_shards():  # the topic itself may not be durable yet
+                broker.durability.hold(journal, (connection, self._slot, *frame))
+            self._answer(found)
+        else:
+            data, position, stop = frame
+            self._frame = frame if stop - position == len(data) else (data[position:stop], 0, stop - position)
+            self._park(found, size)
+        return True
+
+    def _follow_session(self, epoch: int, offsets: tuple[int, ...]) -> bool:
+        """Take the offsets into the session; False: the session is not the one this was learnt for."""
+        shape = self._shape
+        session = self._broker.fetch_sessions.get(shape.session_id)
+        if session is None or session.epoch != epoch or session.uses_topic_ids != shape.by_id:
+            return False
+        known = session.wanted
+        if not known:
+            return False
+        for new, offset in zip(shape.wanted, offsets, strict=True):
+            old = known.get((new.topic_id if shape.by_id else new.topic, new.partition))
+            if old is None:
+                return False
+            if old.current_leader_epoch != new.current_leader_epoch or old.last_fetched_epoch >= 0:
+                old.source = None
+            new.fetch_offset = offset
+            old.update(new)
+        self._session = session
+        self._wanted = known.values()
+        return True
+
+    def _read(self) -> Found | None:
+        """What each partition has, within the limits; None: something is out of the ordinary."""
+        shape, broker = self._shape, self._broker
+        version = broker.metadata.version
+        committed = shape.committed
+        left = min(shape.max_bytes, broker.config.fetch_max_bytes)
+        min_one = True
+        found: Found = []
+        for wanted in self._wanted:
+            partition = wanted.source
+            if partition is None or partition.metadata_version != version:
+                partition = self._find(wanted)
+                if partition is None:
+                    return None
+            log = partition.log
+            offset = wanted.fetch_offset
+            limit = partition.last_stable_offset if committed else partition.high_watermark
+            records = None
+            if offset < limit:
+                if offset < log.log_start_offset:
+                    return None
+                if left > 0 or min_one:
+                    try:
+                        records = log.read(
+                            offset, min(wanted.partition_max_bytes, left), limit_offset=limit, min_one=min_one
+                        )
+                    except (KafkaError, StorageError, OSError):
+                        return None
+                    if records is not None:
+                        left = max(0, left - len(records))
+                        min_one = False
+            elif offset > log.end_offset:
+                return None
+            found.append((wanted, partition, records))
+        return found
+
+    def _find(self, wanted: Wanted) -> Partition | None:
+        """The partition, if this node leads it, in the epoch that the client knows."""
+        broker = self._broker
+        metadata = broker.metadata
+        topic = metadata.topics_by_id.get(wanted.topic_id) if self._shape.by_id else metadata.topics.get(wanted.topic)
+        if topic is None or not 0 <= wanted.partition < len(topic.partitions) or wanted.last_fetched_epoch >= 0:
+            return None
+        info = topic.partitions[wanted.partition]
+        if info.leader != self._connection.node_id or wanted.current_leader_epoch not in (-1, info.leader_epoch):
+            return None
+        try:
+            partition = broker.partition(topic, wanted.partition)
+        except KafkaError:
+            return None
+        if partition.metadata_version != metadata.version:
+            partition.configure(topic, metadata)
+        wanted.topic = topic.name
+        wanted.source = partition
+        return partition
+
+    # ---------------------------------------------------------------- waiting
+
+    def _park(self, found: Found, size: int) -> None:
+        shape, connection = self._shape, self._connection
+        self.parked = True
+        self._watched = [partition for _, partition, _ in found]
+        self._missing_bytes = self._min_bytes - size
+        if self._missing_bytes > 1:
+            self._size_when_parked = sum(partition.log.size_bytes for partition in self._watched)
+        for partition in self._watched:
+            partition.watch(self, committed=shape.committed)
+        if connection.fetch_waits is None:
+            connection.fetch_waits = {}
+        connection.fetch_waits[id(self)] = self
+        broker = self._broker
+        self._deadline_ms = broker.now_ms + shape.max_wait_ms
+        if not self._alarm_is_set:
+            self._alarm_is_set = True
+            broker.at(self._deadline_ms, self._ring)
+
+    def _ring(self, due_ms: int, now_ms: int) -> None:
+        """The alarm may have been set for an asking that was answered long ago."""
+        self._alarm_is_set = False
+        if not self.parked:
+            return
+        if self._deadline_ms > now_ms:
+            self._alarm_is_set = True
+            self._broker.at(self._deadline_ms, self._ring)
+            return
+        found = self._read_parked()
+        if found is not None:
+            self._unpark()
+            self._answer(found)
+
+    def poll(self) -> None:
+        """One of the partitions has new records, or is gone: answer if that is reason enough."""
+        if not self.parked:
+            return
+        if self._missing_bytes > 1 and not self._shape.committed:  # reading costs: not before enough can have come
+            logs_size = sum(partition.log.size_bytes for partition in self._watched)
+            changed = any(partition.closed for partition in self._watched)
+            if logs_size - self._size_when_parked < self._missing_bytes and not changed:
+                return
+        found = self._read_parked()
+        if found is not None and _size_of(found) >= self._min_bytes:
+            self._unpark()
+            self._answer(found)
+
+    def _read_parked(self) -> Found | None:
+        """What there is now; None: the general handler has taken over."""
+        session = self._session
+        found = self._read() if session is None or session.epoch == self._epoch else None
+        if found is None:
+            watched = self._watched
+            self._unpark()
+            if session is not None and session.epoch == self._epoch:
+                session.epoch = self._given_epoch
+            self._broker.router.again(
+                self._connection, self._slot, *self._frame, lambda request: self._edit(request, watched)
+            )
+        return found
+
+    def _edit(self, request: FetchRequest, watched: list[Partition]) -> None:
+        """What the general handler would know by now, had it been asked in the first place."""
+        node_id = self._connection.node_id
+        moved = any(partition.closed or partition.info.leader != node_id for partition in watched)
+        request.max_wait_ms = 0 if moved else max(0, self._deadline_ms - self._broker.now_ms)
+        names = {wanted.topic_id: wanted.topic for wanted in self._wanted}
+        for topic in request.topics:
+            topic.topic = topic.topic or names.get(topic.topic_id, "")
+
+    def cancel(self) -> None:
+        """The client has gone."""
+        if self.parked:
+            self._unpark()
+
+    def _unpark(self) -> None:
+        self.parked = False
+        for partition in self._watched:
+            partition.unwatch(self)
+        waits = self._connection.fetch_waits
+        assert waits is not None
+        waits.pop(id(self), None)
+
+    # ---------------------------------------------------------------- answering
+
+    def _answer(self, found: Found) -> None:
+        session = self._session
+        if session is not None:
+            found = [each for each in found if _is_news(*each)]
+            for wanted, partition, records in found:
+                wanted.high_watermark = partition.high_watermark
+                wanted.log_start_offset = partition.log.log_start_offset
+                if records is not None:
+                    session.serve_last((wanted.topic_id if self._shape.by_id else wanted.topic, wanted.partition))
+        self._broker.begin_turn()
+        session_id = NO_SESSION if session is None else session.session_id
+        reply = encode_fetch(
+            found,
+            self.api_version,
+            self._correlation_id,
+            session_id,
+            by_id=self._shape.by_id,
+            committed=self._shape.committed,
+        )
+        self._connection.fill(self._slot, reply)
+        self._broker.durability.speaks(self._connection)
+
+
+def _size_of(found: Found) -> int:
+    return sum([len(records) for _, _, records in found if records is not None])
+
+
+def _is_news(wanted: Wanted, partition: Partition, records: FileSlice | None) -> bool:
+    """Must a session's client be told?"""
+    return (
+        records is not None
+        or wanted.high_watermark != partition.high_watermark
+        or wanted.log_start_offset != partition.log.log_start_offset
+    )

@@ -1,0 +1,96 @@
+"""What retention and the cleaner may remove waits until the archive has it: `archive.retain.group`.
+
+The archive's position in a log is what that group has committed for the partition: an ordinary offset, durable with the
+log of its group and visible to every tool. The internal topics wait from the beginning, other topics from the group's
+first commit on them; deleted topics and DeleteRecords never wait, for somebody asked for those. While the group's shard
+is loading, everything waits.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
+from broker.coordinator.runtime import READY
+from storage.compaction import uncleanable_offset
+from storage.retention import expired
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from storage.log import Log
+    from storage.segment import Segment
+
+logger = logging.getLogger("momus.archive")
+
+
+class ArchiveWait:
+    """How far each log may be taken away from, and how many bytes stay for the archive alone."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        # (who would take it, topic, partition) -> bytes that wait, as of the last round
+        self.held_bytes: dict[tuple[Literal["retention", "cleaner"], str, int], int] = {}
+
+    def position(self, topic: str, index: int) -> int | None:
+        """The first offset that is not archived yet; None: nobody archives this log."""
+        broker = self._broker
+        group_id = broker.config.archive_retain_group
+        if not group_id:
+            return None
+        shard = broker.shard_of_group(group_id)
+        if shard.state is READY:
+            committed = shard.machine.offsets.get(group_id, topic, index)
+            if committed is not None:
+                return int(committed.offset)
+        elif broker.directory.exists(OFFSETS_TOPIC, broker.group_shards.index(shard)):
+            return 0
+        return 0 if topic in INTERNAL_TOPICS else None
+
+    def retention_limit(self, topic: str, index: int, log: Log, high_watermark: int) -> int:
+        """Below it retention may delete."""
+        position = self.position(topic, index)
+        if position is None:
+            self.held_bytes.pop(("retention", topic, index), None)
+            return high_watermark
+        limit = min(high_watermark, max(position, log.log_start_offset))
+        now_ms = self._broker.now_ms
+        waiting = log.segments[expired(log, now_ms, limit) : expired(log, now_ms, high_watermark)]
+        return self._weigh("retention", topic, index, waiting, limit, high_watermark)
+
+    def cleaning_limit(self, topic: str, index: int, log: Log, last_stable_offset: int) -> int:
+        """Below it the cleaner may clean: always the beginning of a segment, so that no commit is cut in two."""
+        position = self.position(topic, index)
+        if position is None:
+            self.held_bytes.pop(("cleaner", topic, index), None)
+            return last_stable_offset
+        limit = max((s.base_offset for s in log.segments if s.base_offset <= position), default=0)
+        end = uncleanable_offset(log, self._broker.now_ms, last_stable_offset)
+        waiting = [s for s in log.segments if max(limit, log.cleaned_offset) <= s.base_offset < end]
+        return self._weigh("cleaner", topic, index, waiting, min(limit, last_stable_offset), last_stable_offset)
+
+    def forget(self, topic: str) -> None:
+        """The topic is gone with all that waited."""
+        self.held_bytes = {key: held for key, held in self.held_bytes.items() if key[1] != topic}
+
+    def _weigh(
+        self,
+        by: Literal["retention", "cleaner"],
+        topic: str,
+        index: int,
+        waiting: Sequence[Segment],
+        limit: int,
+        limit_without: int,
+    ) -> int:
+        held = self.held_bytes[by, topic, index] = sum(segment.size for segment in waiting)
+        most = self._broker.config.archive_retain_max_bytes
+        if not held or most < 0 or sum(self.held_bytes.values()) <= most:
+            return limit
+        self.held_bytes[by, topic, index] = 0
+        logger.warning(
+            "%s-%d: the %s no longer waits for group %s with %d bytes from offset %d on: more than "
+            "archive.retain.max.bytes (%d) are held back; the archive will have a gap",
+            topic, index, by, self._broker.config.archive_retain_group, held, waiting[0].base_offset, most,
+        )  # fmt: skip
+        return limit_without

@@ -1,0 +1,198 @@
+"""Housekeeping between requests: shards loaded ahead, retention, cleaning; all of it in steps of a few milliseconds."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from broker.coordinator.runtime import READY, UNLOADED
+from broker.upkeep.checkpointing import Checkpointing
+from protocol.errors import KafkaError
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.cluster.metadata import Topic
+    from broker.coordinator.runtime import Shard
+    from storage.log import Log
+
+logger = logging.getLogger("momus.maintenance")
+
+SHARD_INTERVAL_MS = 2000  # between two looks at how much of the coordinators' logs is out of date
+LEAST_DIRTY_BYTES = 256 << 10  # of a coordinator's log, or a segment, before cleaning it out of turn is worth it
+BUSY_DIRTY_BYTES = 16 << 20  # the same while clients commit so much that they need the time themselves
+BUSY_RECORDS_A_SECOND = 10_000
+DIRTY_SHARE = 0.4  # of what is clean: with what comes during a pass the log stays below twice its live bytes
+
+FAILURES = (KafkaError, OSError, StorageError)
+
+
+class Maintenance:
+    """What a broker does of its own accord, by its clock."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._busy: set[str] = set()
+        self._least_dirty_bytes = LEAST_DIRTY_BYTES
+        self._written = (0, broker.now_ms)  # records in the coordinators' logs so far, and when they were counted
+        self._gone: dict[str, set[bytes]] = {}  # names and ids of deleted topics that groups may have offsets on
+
+    def start(self) -> None:
+        """Load the shards that have something to load, and begin the rounds."""
+        broker = self._broker
+        broker.in_background(self._load_shards())
+        broker.metadata_shard.when_reloaded.append(self._follow_metadata)
+        self._follow_metadata()
+        config = broker.config
+        if config.flush != "memory":
+            self._every(config.log_flush_offset_checkpoint_interval_ms, "checkpoints", Checkpointing(broker).round)
+        self._every(config.log_retention_check_interval_ms, "retention", self._retain)
+        if config.flush != "memory" and config.offsets_image_interval_ms:
+            self._every(config.offsets_image_interval_ms, "images", self._images)
+        if config.log_cleaner_enable:
+            self._every(config.log_cleaner_backoff_ms, "cleaning", self._clean)
+            self._every(min(config.log_cleaner_backoff_ms, SHARD_INTERVAL_MS), "shards", self._clean_coordinators)
+
+    def _images(self) -> Iterator[None]:
+        from broker.coordinator.offsets.imaging import is_due, take_image
+
+        for shard in self._broker.group_shards:
+            if is_due(shard):
+                yield from take_image(shard)
+
+    def _every(self, interval_ms: int, name: str, job: object) -> None:
+        broker = self._broker
+
+        def due(due_ms: int, now_ms: int) -> None:
+            if name not in self._busy:  # the last round may still be going on
+                self._busy.add(name)
+                broker.in_background(self._round(name, job))
+            broker.at(now_ms + interval_ms, due)
+
+        broker.at(broker.now_ms + interval_ms, due)
+
+    def _round(self, name: str, job: object) -> Iterator[None]:
+        try:
+            yield from job()  # type: ignore[operator]
+        finally:
+            self._busy.discard(name)
+
+    def _follow_metadata(self) -> None:
+        self._broker.metadata.listeners.append(self._topic_changed)
+
+    def _topic_changed(self, event: str, topic: Topic, *_: object) -> None:
+        if event == "deleted":
+            journal = self._broker.metadata_shard.journal
+            journal.then(lambda durable: self._topic_gone(topic) if durable else None)
+
+    def _topic_gone(self, topic: Topic) -> None:
+        """The offsets that groups have committed on a deleted topic go too; many topics go together."""
+        self._broker.archive.forget(topic.name)
+        if not self._gone:
+            self._broker.in_background(self._forget_offsets())
+        self._gone.setdefault(topic.name, set()).add(topic.topic_id)
+
+    def _forget_offsets(self) -> Iterator[None]:
+        gone, self._gone = self._gone, {}
+        broker = self._broker
+        for index, shard in enumerate(broker.group_shards):
+            while shard.state is not READY and broker.directory.exists(OFFSETS_TOPIC, index):
+                try:
+                    shard.require()
+                except KafkaError:  # it goes on loading in the background
+                    yield
+                except (OSError, StorageError) as error:
+                    logger.error("%s keeps offsets of topics that are gone: %s", shard, error)
+                    break
+            if shard.state is READY:
+                shard.apply(shard.machine.forget_topics(gone))
+                yield
+
+    def _load_shards(self) -> Iterator[None]:
+        """Members of groups must time out whether or not anyone asks for their group after a restart."""
+        broker = self._broker
+        for index, shard in enumerate(broker.group_shards):
+            if shard.state is UNLOADED and broker.directory.exists(OFFSETS_TOPIC, index):
+                try:
+                    shard.require()
+                except KafkaError:  # a large one: it goes on loading in the background
+                    yield
+                except (OSError, StorageError) as error:  # whoever needs it will be told
+                    logger.error("%s cannot be loaded: %s", shard, error)
+                yield
+        if TRANSACTIONS_TOPIC in broker.metadata.topics:
+            yield from broker.transactions.load()
+
+    def _retain(self) -> Iterator[None]:
+        broker = self._broker
+        for topic in list(broker.metadata.topics.values()):
+            if topic.name in INTERNAL_TOPICS:
+                continue
+            for index in range(len(topic.partitions)):
+                if broker.has_partition(topic, index):
+                    try:
+                        partition = broker.partition(topic, index)
+                        limit = broker.archive.retention_limit(
+                            topic.name, index, partition.log, partition.high_watermark
+                        )
+                        yield from partition.maintenance(broker.now_ms, limit)
+                    except FAILURES as error:  # one bad log, not all of them
+                        logger.error("retention of %s-%d: %s", topic.name, index, error)
+                    yield
+
+    def _clean(self) -> Iterator[None]:
+        for partition in self._broker.open_partitions():
+            if partition.topic.name not in INTERNAL_TOPICS:
+                topic, index = partition.topic.name, partition.index
+                yield from self._clean_log(topic, index, partition.log, partition.last_stable_offset)
+
+    def _clean_coordinators(self) -> Iterator[None]:
+        broker = self._broker
+        shards = {name: broker.shards_of(name) for name in INTERNAL_TOPICS & broker.metadata.topics.keys()}
+        written = sum(shard.log.end_offset for each in shards.values() for shard in each if shard.log is not None)
+        (before, before_ms), self._written = self._written, (written, broker.now_ms)
+        busy = (written - before) * 1000 > BUSY_RECORDS_A_SECOND * (broker.now_ms - before_ms)
+        self._least_dirty_bytes = BUSY_DIRTY_BYTES if busy else LEAST_DIRTY_BYTES
+        for name, each in shards.items():
+            yield from self._clean_shards(name, each)
+
+    def _clean_shards(self, topic: str, shards: Sequence[Shard]) -> Iterator[None]:
+        for index, shard in enumerate(shards):
+            log = shard.log
+            if log is not None and shard.may_be_cleaned:
+                if self._is_wasteful(log) and self._broker.archive.position(topic, index) is None:
+                    yield from self._seal(log)
+                yield from self._clean_log(topic, index, log, shard.journal.durable_offset, commits=True)
+
+    def _seal(self, log: Log) -> Iterator[None]:
+        """Begin a new segment: the one that is written to is never cleaned."""
+        if log.segments[-1].size < min(self._least_dirty_bytes, log.config.segment_bytes) // 2:
+            return
+        while log.dirty and not log.broken:  # what is written now belongs to requests that wait for it
+            yield
+        if not log.broken:
+            log.roll()
+
+    def _clean_log(
+        self, topic: str, index: int, log: Log, stable_offset: int, *, commits: bool = False
+    ) -> Iterator[None]:
+        try:
+            if self._is_dirty(log, None) or (commits and self._is_wasteful(log)):
+                limit = self._broker.archive.cleaning_limit(topic, index, log, stable_offset)
+                if limit >= stable_offset or self._is_dirty(log, limit):
+                    yield from log.clean(self._broker.now_ms, limit, commits=commits)
+                    self._broker.directory.cleaned((topic, index), log.cleaned_offset)
+        except FAILURES as error:
+            logger.error("cleaning %s: %s", log.directory, error)
+
+    def _is_dirty(self, log: Log, limit_offset: int | None) -> bool:
+        config = log.config
+        return config.compacts and log.dirty_ratio(None, limit_offset) >= config.min_cleanable_dirty_ratio
+
+    def _is_wasteful(self, log: Log) -> bool:
+        """Whether so much has come since the last cleaning that the log may soon be twice as large as it need be."""
+        clean_bytes = sum(segment.size for segment in log.segments if segment.base_offset < log.cleaned_offset)
+        least_bytes = min(self._least_dirty_bytes, log.config.segment_bytes)
+        return log.size_bytes - clean_bytes >= max(least_bytes, DIRTY_SHARE * clean_bytes)

@@ -1,0 +1,303 @@
+"""From a frame to its handler and back: versions, decoding, refusals; no Kafka rule beyond that lives here."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.coordinator.result import PARKED, Context, Result
+from broker.wire.errors import error_response, lost_code
+from broker.wire.request_bytes import REPLY_HEAD
+from protocol.api import request_class, response_class
+from protocol.codegen import codec
+from protocol.errors import ErrorCode, KafkaError, MalformedError
+from protocol.header import decode_request_header
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.durability import Held
+    from broker.wire.connection import Connection, Reply
+
+logger = logging.getLogger("momus.router")
+
+_FRAME_HEAD: Final = Struct(">ihhi")  # size, api key, api version, correlation id
+BROKER: Final = "broker"  # handler(broker, ctx, request)
+GROUP: Final = "group"  # handler(shard of request.group_id, ctx, request)
+PRODUCE, FETCH, METADATA, API_VERSIONS = 0, 1, 3, 18
+MODERN_HEARTBEATS: Final = (68, 88)  # of consumer and streams groups
+METADATA_BYTES = 1 << 20  # of a Metadata request: 40,000 topics; a million would hold everybody up for seconds
+SMALL_FETCH_BYTES = 1 << 16  # up to this size one write of it all is quicker than reading as the client takes it
+
+
+class Route:
+    """One API: its versions, its handler, and who it is for."""
+
+    __slots__ = ("api_key", "flexible_since", "handler", "max_version", "min_version", "request", "response", "target")
+
+    def __init__(self, api_key: int, min_version: int, max_version: int, handler: str, target: str = BROKER) -> None:
+        self.api_key = api_key
+        self.min_version = min_version
+        self.max_version = max_version
+        self.target = target
+        self.handler: Any = handler  # "module:function" until first used: a start-up imports only what it needs
+        self.request: Any = None
+        self.response: Any = None
+        self.flexible_since = 0
+
+    def load(self) -> None:
+        """Import the handler and the messages."""
+        import importlib
+
+        module, _, name = self.handler.partition(":")
+        self.request = request_class(self.api_key)
+        self.response = response_class(self.api_key)
+        self.flexible_since = self.request.FLEXIBLE_SINCE
+        self.handler = getattr(importlib.import_module(f"broker.handlers.{module}"), name)
+
+
+class ParkedRequest:
+    """What is needed to answer a request later, or to refuse it."""
+
+    __slots__ = ("api_version", "correlation_id", "frame", "route")
+
+    def __init__(
+        self, route: Route, api_version: int, correlation_id: int, data: bytes, position: int, stop: int
+    ) -> None:
+        self.route = route
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.frame = (data, position, stop)
+
+    def own_frame(self) -> None:
+        """Let go of what else came with this frame: it may wait for minutes."""
+        data, position, stop = self.frame
+        self.frame = (data[position:stop], 0, stop - position)
+
+
+def encode_reply(route: Route, api_version: int, correlation_id: int, response: Any) -> Reply:
+    """A whole frame: size, response header, body. ApiVersions has the old header in every version."""
+    tags = b"\x00" if api_version >= route.flexible_since and route.api_key != API_VERSIONS else b""
+    message = codec(route.response, api_version)
+    if route.api_key == FETCH:
+        parts = message.encode_parts(response)
+        size = 4 + len(tags) + sum(map(len, parts))
+        head = REPLY_HEAD.pack(size, correlation_id) + tags
+        if size <= SMALL_FETCH_BYTES:
+            with suppress(OSError, StorageError):  # whoever sends it will meet it again
+                return head + b"".join([part if isinstance(part, bytes) else part.read() for part in parts])
+        return [head, *parts]
+    body = message.encode(response)
+    return REPLY_HEAD.pack(4 + len(tags) + len(body), correlation_id) + tags + body
+
+
+class Router:
+    """Dispatches what the shortcuts do not serve."""
+
+    def __init__(self, broker: Broker, routes: Iterable[Route]) -> None:
+        self._broker = broker
+        self.routes = {route.api_key: route for route in routes}
+
+    def dispatch(
+        self,
+        connection: Connection,
+        data: bytes,
+        position: int,
+        stop: int,
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+    ) -> None:
+        """Serve one frame: its slot is filled now, or later when it is parked."""
+        route = self.routes.get(api_key)
+        if route is None or not route.min_version <= api_version <= route.max_version:
+            if api_key != API_VERSIONS or route is None:
+                connection.refuse(f"API {api_key} version {api_version} is not served")
+                return
+            self._answer_unknown_version(connection, route, correlation_id)
+            return
+        if api_key == METADATA and stop - position > METADATA_BYTES:
+            connection.refuse(
+                f"a Metadata request of {stop - position} bytes: {METADATA_BYTES} are taken; naming none asks for all"
+            )
+            return
+        if route.request is None:
+            try:
+                route.load()
+            except (ImportError, OSError) as error:  # out of descriptors, say
+                connection.refuse(f"API {api_key} cannot be served now: {error}")
+                return
+        try:
+            request, ctx = self._decode(connection, route, data, position, stop, api_version)
+        except MalformedError as error:
+            connection.refuse(f"a {route.request.__name__} v{api_version} that cannot be read: {error}")
+            return
+        slot = connection.next_slot
+        connection.out.append(None)
+        self._broker.metrics.counts[api_key] += 1
+        self._serve(connection, slot, route, request, ctx, api_version, correlation_id, data, position, stop)
+
+    def again(
+        self, connection: Connection, slot: int, data: bytes, position: int, stop: int, edit: Callable[[Any], None]
+    ) -> None:
+        """Serve a frame whose slot a shortcut has taken and cannot fill; `edit` may change the request before."""
+        _, api_key, api_version, correlation_id = _FRAME_HEAD.unpack_from(data, position)
+        route = self.routes[api_key]
+        if route.request is None:
+            route.load()
+        request, ctx = self._decode(connection, route, data, position, stop, api_version)
+        edit(request)
+        self._broker.begin_turn()
+        self._serve(connection, slot, route, request, ctx, api_version, correlation_id, data, position, stop)
+
+    def _serve(
+        self,
+        connection: Connection,
+        slot: int,
+        route: Route,
+        request: Any,
+        ctx: Context,
+        api_version: int,
+        correlation_id: int,
+        data: bytes,
+        position: int,
+        stop: int,
+    ) -> None:
+        api_key = route.api_key
+        ctx.token = (connection, slot)
+        parked = ParkedRequest(route, api_version, correlation_id, data, position, stop)
+        response = self._handle(route, ctx, request, parked)
+        if ctx.close_connection:
+            connection.refuse(f"{type(request).__name__} with acks=0 failed")
+        elif response is PARKED:
+            return
+        elif response is None:  # acks=0: nothing is sent
+            connection.fill(slot, b"")
+        else:
+            self._hold(ctx, (connection, slot, data, position, stop), api_key)
+            reply = encode_reply(route, api_version, correlation_id, response)
+            connection.fill(slot, reply)
+            if ctx.sources is not None and isinstance(reply, bytes):
+                self._broker.keep_answer(connection, data[position + 12 : stop], api_version, ctx.sources, reply[8:])
+
+    def _decode(
+        self, connection: Connection, route: Route, data: bytes, position: int, stop: int, api_version: int
+    ) -> tuple[Any, Context]:
+        size = stop - position
+        frame: bytes | memoryview
+        if route.api_key == PRODUCE or size > 4096:
+            frame = memoryview(data)[position + 4 : stop]
+        else:
+            frame = data[position + 4 : stop]
+        header, at = decode_request_header(frame, 0)
+        # bytes behind the request are let pass, as Kafka does: librdkafka sends some with Metadata v13
+        request, _ = codec(route.request, api_version).decode(frame, at)
+        connection.client = header.client_id or ""
+        broker = self._broker
+        ctx = Context(
+            broker.now_ms,
+            broker.env.rng,
+            api_key=route.api_key,
+            api_version=api_version,
+            client_id=connection.client,
+            client_host=connection.host,
+            node_id=connection.node_id,
+            listener=connection.listener,
+        )
+        ctx.connection = connection
+        ctx.local_host = connection.local_host
+        return request, ctx
+
+    def _handle(self, route: Route, ctx: Context, request: Any, parked: ParkedRequest) -> Any:
+        """Call the handler and carry out its result; answers the response, PARKED, or None for no reply."""
+        broker = self._broker
+        try:
+            if route.target == GROUP:
+                if not request.group_id:
+                    is_modern = route.api_key in MODERN_HEARTBEATS
+                    code = ErrorCode.INVALID_REQUEST if is_modern else ErrorCode.INVALID_GROUP_ID
+                    raise KafkaError(code, "GroupId can't be empty.")
+                shard = broker.group_shard(request.group_id, ctx)
+                result = route.handler(shard.machine, ctx, request)
+                ctx.shard = None if result.appends else shard
+                if result.response is PARKED:  # the same result may wake it
+                    broker.park(ctx.token, parked, shard)
+                shard.apply(result, ctx.now_ms)
+                return result.response
+            result = route.handler(broker, ctx, request)
+            if result is PARKED:
+                broker.park(ctx.token, parked, None)
+            elif isinstance(result, Result):
+                for shard, records in result.appends:
+                    shard.append(records, ctx.now_ms)
+                return result.response
+            return result
+        except KafkaError as error:
+            self._broker.metrics.error(route.api_key, error.code)
+            return error_response(request, route.api_key, ctx.api_version, error.code, error.message)
+        except (OSError, StorageError) as error:
+            logger.error("%s v%d failed: %s", type(request).__name__, ctx.api_version, error)
+            return error_response(request, route.api_key, ctx.api_version, lost_code(route.api_key))
+        except Exception:
+            logger.exception("%s v%d failed", type(request).__name__, ctx.api_version)
+            code = ErrorCode.UNKNOWN_SERVER_ERROR
+            return error_response(request, route.api_key, ctx.api_version, code)
+
+    def _hold(self, ctx: Context, held: Held, api_key: int) -> None:
+        """The reply leaves when all it has seen is durable: the shards, and the partitions it wrote to."""
+        durability = self._broker.durability
+        if api_key == PRODUCE:
+            for journal in ctx.journals:
+                durability.touch(journal)
+                durability.hold(journal, held)
+            metadata = self._broker.metadata_shard.journal
+            if not durability.is_settled(metadata):  # the topic itself may not be durable yet
+                durability.hold(metadata, held)
+        elif ctx.shard is not None:  # it has seen its group and the metadata, and waits for nobody else
+            durability.hold(ctx.shard.journal, held)
+            durability.hold(self._broker.metadata_shard.journal, held)
+        else:
+            for journal in (*ctx.journals, *durability.unsettled_shards()):
+                durability.hold(journal, held)
+        durability.speaks(held[0])
+
+    def _answer_unknown_version(self, connection: Connection, route: Route, correlation_id: int) -> None:
+        """ApiVersions in a version to come is answered in version 0, with the range that works.
+
+        Source: KIP-511.
+        """
+        from protocol.messages.cluster import ApiVersion, ApiVersionsResponse
+
+        if route.request is None:
+            route.load()
+        keys = [ApiVersion(api_key=API_VERSIONS, min_version=route.min_version, max_version=route.max_version)]
+        response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=keys)
+        connection.out.append(encode_reply(route, 0, correlation_id, response))
+        self._broker.durability.speaks(connection)
+
+    # -- refusing
+
+    def refuse_held(self, held: Iterable[Held]) -> None:
+        """Put a retriable error into the slots of requests whose effects were thrown away."""
+        for connection, slot, data, position, stop in held:
+            if not connection.closed and slot >= connection.base:
+                connection.fill(slot, self.refusal(data[position:stop], None))
+                self._broker.durability.speaks(connection)
+
+    def refusal(self, frame: bytes, code: ErrorCode | None) -> Reply:
+        """The reply that refuses a frame, size field included."""
+        header, at = decode_request_header(frame, 4)
+        route = self.routes[header.api_key]
+        if route.request is None:
+            route.load()
+        view = memoryview(frame) if header.api_key == PRODUCE else frame
+        request, _ = codec(route.request, header.api_version).decode(view, at)
+        if header.api_key == PRODUCE and request.acks == 0:
+            return b""
+        if code is None:
+            code = lost_code(header.api_key)
+        response = error_response(request, header.api_key, header.api_version, code)
+        return encode_reply(route, header.api_version, header.correlation_id, response)
