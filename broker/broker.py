@@ -12,12 +12,12 @@ from broker.cluster.listeners import Listener, Node
 from broker.cluster.metadata import ClusterMetadata, Topic
 from broker.cluster.metadata_image import shrink
 from broker.cluster.topic_names import OFFSETS_TOPIC
-from broker.coordinator.group_machine import GroupShard
+from broker.coordinator.group_machine import GroupMachine
 from broker.coordinator.offsets.epochs import check_offset_commit, on_offset_commit_accepted
 from broker.coordinator.placement import shard_index
 from broker.coordinator.result import Context, Token
 from broker.coordinator.runtime import READY, UNLOADED, Shard
-from broker.durability import Durability, Journal
+from broker.durability import Durability, FlushState
 from broker.handlers import make_routes
 from broker.partitions.fetch_session import FetchSessions
 from broker.partitions.table import Partitions
@@ -138,8 +138,8 @@ class Broker:
             topic = self.metadata.topics[OFFSETS_TOPIC]
             return self.directory.open_log(self.metadata, topic, index)
 
-        def make_machine() -> GroupShard:
-            return GroupShard(index, self.config, self)
+        def make_machine() -> GroupMachine:
+            return GroupMachine(index, self.config, self)
 
         return Shard(self, f"{OFFSETS_TOPIC}-{index}", open_log, make_machine)
 
@@ -209,7 +209,7 @@ class Broker:
         if shard.log is None:
             return
         try:
-            self.durability.settle_now(shard.journal)
+            self.durability.settle_now(shard.flush_state)
         except (OSError, StorageError) as error:  # it has been cut back and reloaded, or is out of use until it can be
             logger.error("%s moved while its log failed: %s", shard, error)
         else:
@@ -255,9 +255,9 @@ class Broker:
         self.begin_turn()
         self.durability.sync_done(failed)
 
-    def touch(self, journal: Journal) -> None:
+    def touch(self, flush_state: FlushState) -> None:
         """A log is to be flushed at the end of the turn."""
-        self.durability.touch(journal)
+        self.durability.touch(flush_state)
         if not self._turn_open:
             self.begin_turn()
 
@@ -287,7 +287,7 @@ class Broker:
         connection.fill(slot, encode_reply(parked.route, parked.api_version, parked.correlation_id, response))
         data, position, stop = parked.frame
         if shard is not None:
-            self.durability.hold(shard.journal, (connection, slot, data, position, stop))
+            self.durability.hold(shard.flush_state, (connection, slot, data, position, stop))
         self.durability.speaks(connection)
 
     def refuse_parked(self, token: Any, code: ErrorCode) -> None:

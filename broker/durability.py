@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from broker.wire.connection import Connection
     from storage.log import Log
 
-log = logging.getLogger("momus.journal")
+log = logging.getLogger("momus.state")
 
 # connection, slot of the reply, and where the request lies: the bytes that hold its frame, where it starts and stops
 Held = tuple["Connection", int, bytes, int, int]
@@ -31,7 +31,7 @@ class Owner(Protocol):
         """Throw away the state and build it again from the log."""
 
 
-class Journal:
+class FlushState:
     """One log with its state machine and the replies that depend on its next flush."""
 
     __slots__ = (
@@ -56,7 +56,7 @@ class Journal:
         self.held: list[Held] = []  # since the last flush
         self.written: list[Held] = []  # flushed, waiting for the next sync job
         self.syncing: list[Held] = []  # waiting for the job that runs
-        self.queued = False  # in the turn's list of journals to flush
+        self.queued = False  # in the turn's list of flush states to flush
         self.durable_offset = self.log.end_offset  # below it nothing can be taken back
         self.sync_offset = self.durable_offset  # how far the job that runs was asked to sync
         self.failed_in_sync = False  # was cut back while a sync of it was under way
@@ -104,53 +104,53 @@ class Durability:
         self.fsync = fsync
         self._start_sync = start_sync  # begins syncing logs beside the loop; ends in sync_done
         self._refuse = refuse  # puts a retriable error into the held slots
-        self._dirty: list[Journal] = []
+        self._dirty: list[FlushState] = []
         self._connections: set[Connection] = set()  # have replies to send or to hold
-        self._syncing: list[Journal] = []
+        self._syncing: list[FlushState] = []
         self._job_runs = False  # a job may be without logs, and only order replies
         self._sync_connections: list[tuple[Connection, int]] = []
-        self._next: dict[Journal, None] = {}
+        self._next: dict[FlushState, None] = {}
         self._next_connections: dict[Connection, int] = {}
         self.failures = 0
 
-    def touch(self, journal: Journal) -> None:
-        """The log of this journal has something to write."""
-        if not journal.queued:
-            journal.queued = True
-            self._dirty.append(journal)
+    def touch(self, state: FlushState) -> None:
+        """The log of this flush state has something to write."""
+        if not state.queued:
+            state.queued = True
+            self._dirty.append(state)
 
-    def is_settled(self, journal: Journal) -> bool:
+    def is_settled(self, state: FlushState) -> bool:
         """Whether everything in the log is durable: what was seen of it may be told."""
-        return not (journal.queued or (self.fsync and (journal in self._next or journal in self._syncing)))
+        return not (state.queued or (self.fsync and (state in self._next or state in self._syncing)))
 
-    def unsettled_shards(self) -> list[Journal]:
+    def unsettled_shards(self) -> list[FlushState]:
         """The coordinator's logs (not the partitions') that are not durable to their end."""
-        journals = self._dirty
+        flush_states = self._dirty
         if self.fsync and (self._next or self._syncing):
-            journals = list(dict.fromkeys([*journals, *self._next, *self._syncing]))
-        return [journal for journal in journals if journal.is_shard]
+            flush_states = list(dict.fromkeys([*flush_states, *self._next, *self._syncing]))
+        return [state for state in flush_states if state.is_shard]
 
     def speaks(self, connection: Connection) -> None:
         """The connection has a reply to send at the end of the turn."""
         self._connections.add(connection)
 
-    def hold(self, journal: Journal, held: Held) -> None:
-        """A reply waits for the journal's log; without anything unwritten there this is `speaks`."""
+    def hold(self, state: FlushState, held: Held) -> None:
+        """A reply waits for the flush state's log; without anything unwritten there this is `speaks`."""
         connection = held[0]
         self._connections.add(connection)
-        if not self.is_settled(journal):
-            journal.held.append(held)
+        if not self.is_settled(state):
+            state.held.append(held)
             if self.fsync:
                 connection.barred = True
-            self.touch(journal)
+            self.touch(state)
 
     def end_turn(self) -> None:
         """Write what the turn appended, then send what may be sent."""
         while self._dirty:  # advancing may wake requests that append again
             dirty, self._dirty = self._dirty, []
-            for journal in dirty:
-                journal.queued = False
-                self._flush(journal)
+            for state in dirty:
+                state.queued = False
+                self._flush(state)
         connections, self._connections = self._connections, set()
         if not self.fsync:
             for connection in connections:
@@ -164,73 +164,77 @@ class Durability:
                 connection.release(connection.next_slot)
         self._sync_next()
 
-    def _flush(self, journal: Journal) -> None:
-        if journal.gone:
+    def _flush(self, state: FlushState) -> None:
+        if state.gone:
             return
         try:
-            journal.log.flush()
+            state.log.flush()
         except (OSError, StorageError) as error:
-            self._failed(journal, error)
+            self._failed(state, error)
             return
         if self.fsync:
-            journal.written += journal.held
-            journal.held.clear()
-            self._next[journal] = None
+            state.written += state.held
+            state.held.clear()
+            self._next[state] = None
         else:
-            journal.held.clear()
-            journal.settle(journal.log.flushed_offset)
+            state.held.clear()
+            state.settle(state.log.flushed_offset)
 
-    def write_now(self, journal: Journal) -> bool:
+    def write_now(self, state: FlushState) -> bool:
         """Write a log before the turn ends, where that makes it durable (not at `fsync`); False: it was thrown away.
 
         For what goes on in other logs within the same request. A log need not be touched for it.
         """
-        end_offset = journal.log.end_offset
-        self._flush(journal)
-        return journal.durable_offset >= end_offset
+        end_offset = state.log.end_offset
+        self._flush(state)
+        return state.durable_offset >= end_offset
 
-    def settle_now(self, journal: Journal) -> None:
+    def settle_now(self, state: FlushState) -> None:
         """Make all of a log durable within the turn: for what is rare, and has to know the log's end.
 
         Errors:  OSError, StorageError: what was not durable has been thrown away.
         """
-        if self.is_settled(journal):
+        if self.is_settled(state):
             return
         failures = self.failures
-        self._flush(journal)
+        self._flush(state)
         if self.fsync and failures == self.failures:
             try:
-                journal.log.sync()
+                state.log.sync()
             except (OSError, StorageError) as error:
-                self._failed(journal, error)
+                self._failed(state, error)
             else:
-                journal.settle(journal.log.synced_offset)
-                journal.syncing, journal.written, journal.held = [], [], []  # all durable: no failure refuses them
+                state.settle(state.log.synced_offset)
+                state.syncing, state.written, state.held = (
+                    [],
+                    [],
+                    [],
+                )  # all durable: no failure refuses them
         if failures != self.failures:
-            raise StorageError(f"{journal.log.directory} could not be written")
+            raise StorageError(f"{state.log.directory} could not be written")
 
-    def _failed(self, journal: Journal, error: Exception) -> None:
+    def _failed(self, state: FlushState, error: Exception) -> None:
         """Nobody may see any effect of what is not durable: refuse its readers, cut the log, rebuild the state."""
         self.failures += 1
-        log.error("%s: writing failed (%s); back to offset %d", journal.log.directory, error, journal.durable_offset)
-        self._refuse_held(journal)
-        journal.failed_in_sync = journal in self._syncing
+        log.error("%s: writing failed (%s); back to offset %d", state.log.directory, error, state.durable_offset)
+        self._refuse_held(state)
+        state.failed_in_sync = state in self._syncing
         try:
-            journal.log.cut_back(journal.durable_offset)
+            state.log.cut_back(state.durable_offset)
         except (OSError, StorageError) as worse:  # out of use until the owner can reopen it
-            log.error("%s: %s", journal.log.directory, worse)
-        journal.fail()
+            log.error("%s: %s", state.log.directory, worse)
+        state.fail()
 
-    def _refuse_held(self, journal: Journal) -> None:
-        held = journal.syncing + journal.written + journal.held
-        journal.syncing, journal.written, journal.held = [], [], []
-        self._next.pop(journal, None)
+    def _refuse_held(self, state: FlushState) -> None:
+        held = state.syncing + state.written + state.held
+        state.syncing, state.written, state.held = [], [], []
+        self._next.pop(state, None)
         self._refuse(held)
 
-    def forget(self, journal: Journal) -> None:
+    def forget(self, state: FlushState) -> None:
         """The log has been deleted: what was not durable in it never will be."""
-        journal.gone = True
-        self._refuse_held(journal)
+        state.gone = True
+        self._refuse_held(state)
 
     def _sync_next(self) -> None:
         if self._job_runs or not (self._next or self._next_connections):
@@ -238,29 +242,29 @@ class Durability:
         self._job_runs = True
         self._syncing, self._next = list(self._next), {}
         self._sync_connections, self._next_connections = list(self._next_connections.items()), {}
-        for journal in self._syncing:
-            journal.syncing, journal.written = journal.written, []
-            journal.sync_offset = journal.log.flushed_offset
-        self._start_sync([journal.log for journal in self._syncing])
+        for state in self._syncing:
+            state.syncing, state.written = state.written, []
+            state.sync_offset = state.log.flushed_offset
+        self._start_sync([state.log for state in self._syncing])
 
     def sync_done(self, failed: dict[Log, Exception]) -> None:
         """The syncs of a job have ended; `failed` names the logs whose sync did not succeed."""
         syncing = self._syncing  # each leaves it when its turn comes: steps behind one log may look at the next
         released, self._sync_connections = self._sync_connections, []
         while syncing:
-            journal = syncing.pop(0)
-            error = failed.get(journal.log)
-            if journal.gone:
+            state = syncing.pop(0)
+            error = failed.get(state.log)
+            if state.gone:
                 continue
-            if journal.failed_in_sync:  # what the sync has reached was cut off meanwhile
-                journal.failed_in_sync = False
-                journal.log.synced_offset = min(journal.log.synced_offset, journal.durable_offset)
+            if state.failed_in_sync:  # what the sync has reached was cut off meanwhile
+                state.failed_in_sync = False
+                state.log.synced_offset = min(state.log.synced_offset, state.durable_offset)
             elif error is not None:
-                self._failed(journal, error)
+                self._failed(state, error)
             else:
-                journal.syncing = []
+                state.syncing = []
                 # the sync may have reached further; but replies to that wait for the next job, and may yet be refused
-                journal.settle(max(journal.durable_offset, min(journal.log.synced_offset, journal.sync_offset)))
+                state.settle(max(state.durable_offset, min(state.log.synced_offset, state.sync_offset)))
         self._job_runs = False
         for connection, slot in released:
             # one that has spoken in the open turn may have seen what is not even written: its bar stays

@@ -5,7 +5,7 @@ In the repository `broker`, `protocol`, `storage` and `pipeline` are top-level; 
 broker's subprocess) puts them on its path.
 
 Run as a file, under `python -I`, with one argument: JSON of `paths` (put behind the interpreter's own) and
-`serve` (the arguments of broker.server.serve). Isolated mode ignores PYTHONPATH, the user's site-packages and
+`serve` (the arguments of broker.shell.server.serve). Isolated mode ignores PYTHONPATH, the user's site-packages and
 the working directory, so that whatever a project has lying about cannot change the broker; `paths` brings
 back the folders that dependencies may lie in.
 """

@@ -164,7 +164,7 @@ class SystemFiles:
         shutil.rmtree(path, ignore_errors=True)
 
     def sync_dir(self, path: str) -> None:
-        if os.name == "nt":  # a directory cannot be opened there, and NTFS journals names
+        if os.name == "nt":  # a directory cannot be opened there, and NTFS flush states names
             return
         fd = os.open(path or ".", os.O_RDONLY | _O_CLOEXEC)
         try:

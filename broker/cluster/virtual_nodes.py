@@ -63,8 +63,8 @@ class VirtualNodes:
             shard.append(records, broker.now_ms)
         broker.nodes[:] = up
         broker.metadata.node_ids[:] = node_ids
-        shard.journal.then(then)
-        broker.touch(shard.journal)
+        shard.flush_state.then(then)
+        broker.touch(shard.flush_state)
 
     def _move(self, topic: Topic, partition: TopicPartition, up: list[int]) -> list[bytes]:
         key = topic.topic_id, partition.index

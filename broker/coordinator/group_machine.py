@@ -68,7 +68,7 @@ ZERO_ID: Final = bytes(16)
 _SHORT = Struct(">h")
 
 
-class GroupShard:
+class GroupMachine:
     """The state machine of one shard; the runtime gives it records, requests and time."""
 
     __slots__ = (

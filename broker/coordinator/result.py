@@ -37,7 +37,7 @@ class Context:
         "client_id",
         "close_connection",
         "connection",
-        "journals",
+        "flush_states",
         "listener",
         "local_host",
         "node_id",
@@ -73,7 +73,7 @@ class Context:
         self.local_host = ""  # the address of ours that the client connected to
         self.connection: Any = None
         self.shard: Any = None  # of a request that has seen nothing but its group and the metadata
-        self.journals: Sequence[Any] = ()  # of the partitions a Produce wrote to
+        self.flush_states: Sequence[Any] = ()  # of the partitions a Produce wrote to
         self.sources: Any = None  # what the reply was made from, when it may be kept (OffsetFetch)
         self.close_connection = False  # set by a handler that has no other way to say no (acks=0)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from broker.coordinator.offsets.spans import are_offsets, span_batches
 from broker.coordinator.replay import LAST_OFFSET_TYPE, Replay, keep
 from broker.coordinator.result import Context, Record, Result, Token
-from broker.durability import Journal
+from broker.durability import FlushState
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record_batch import (
     ABORT,
@@ -53,8 +53,8 @@ class Host(Protocol):
     def internal_context(self) -> Context:
         """The context of a request that the broker sends itself."""
 
-    def touch(self, journal: Journal) -> None:
-        """The journal's log is to be flushed at the end of the turn."""
+    def touch(self, flush_state: FlushState) -> None:
+        """The flush state's log is to be flushed at the end of the turn."""
 
     def set_alarm(self, shard: Shard, name: Hashable, alarm_ms: int) -> None:
         """Call shard.ring(name, alarm_ms, now) then."""
@@ -96,7 +96,7 @@ class Shard:
         self._open_log = open_log
         self._make_machine = make_machine
         self.state = UNLOADED
-        self.journal: Journal = None  # type: ignore[assignment]  # there from the first `require` on
+        self.flush_state: FlushState = None  # type: ignore[assignment]  # there from the first `require` on
         self.log: Log = None  # type: ignore[assignment]
         self.machine: Any = make_machine()
         self.deadlines: dict[Hashable, int] = {}
@@ -122,13 +122,13 @@ class Shard:
         if self.state == READY:
             return
         if self.state == CLOSED:
-            self.log.reopen(self.journal.durable_offset)
+            self.log.reopen(self.flush_state.durable_offset)
             self._begin()
             return
         if self.state == UNLOADED:
             self.open()
             if self.log.broken:
-                self.log.reopen(self.journal.durable_offset)
+                self.log.reopen(self.flush_state.durable_offset)
             self._load()
             return
         assert self._loading is not None
@@ -150,7 +150,7 @@ class Shard:
         """Open the log; the state is loaded by `require`."""
         if self.log is None:
             self.log = self._open_log()
-            self.journal = Journal(self, is_shard=True)
+            self.flush_state = FlushState(self, is_shard=True)
 
     def _replay_log(self, load: int) -> Iterator[None]:
         replay, cost = Replay(self._make_machine()), 0
@@ -162,7 +162,7 @@ class Shard:
                 replay, start = Replay(self._make_machine()), self.log.log_start_offset
             self.image_offset = start
             for header, batch in self.log.batches(start):
-                if header.base_offset >= self.journal.durable_offset:  # could not be cut off
+                if header.base_offset >= self.flush_state.durable_offset:  # could not be cut off
                     break
                 cost += replay.batch(header, batch)
                 if cost >= COST_A_SLICE:
@@ -187,7 +187,7 @@ class Shard:
             return None
         from broker.coordinator.offsets.imaging import newest_image, remove_image
 
-        found = newest_image(self.log, self.journal.durable_offset)
+        found = newest_image(self.log, self.flush_state.durable_offset)
         if found is None:
             return None
         offset, payload = found
@@ -214,10 +214,10 @@ class Shard:
     @property
     def may_be_cleaned(self) -> bool:
         """Whether the log is known to say what the state says."""
-        return self.state is READY and self.journal.durable_offset >= self.cleanable_from
+        return self.state is READY and self.flush_state.durable_offset >= self.cleanable_from
 
     def advance(self, durable_offset: int) -> None:
-        """Everything below this offset is durable; the replies are released by the journal."""
+        """Everything below this offset is durable; the replies are released by the flush state."""
         for follow in self.followers:
             follow(durable_offset)
 
@@ -319,7 +319,7 @@ class Shard:
         except StorageError:  # something else, the cleaner say, had to give it up
             self.reload()
             raise
-        self._host.touch(self.journal)
+        self._host.touch(self.flush_state)
 
     def _append_span(self, records: Sequence[Record], now_ms: int) -> None:
         """Append what is too large for one batch as several; they count only together (see storage.spans)."""
@@ -336,7 +336,7 @@ class Shard:
         except StorageError:
             self.reload()
             raise
-        self._host.touch(self.journal)
+        self._host.touch(self.flush_state)
 
     def set_timer(self, name: Hashable, deadline_ms: int | None) -> None:
         """Set, move or cancel a timer. A deadline that moves on costs a store: the alarm set before finds it moved."""

@@ -42,7 +42,7 @@ from protocol.messages.classic_group import (
 )
 
 if TYPE_CHECKING:
-    from broker.coordinator.group_machine import GroupShard
+    from broker.coordinator.group_machine import GroupMachine
     from broker.coordinator.result import Context
     from protocol.messages.classic_group import HeartbeatRequest, LeaveGroupRequest, SyncGroupRequest
 
@@ -56,7 +56,7 @@ ALIVE: Final = HeartbeatResponse()  # shared: nobody changes a response
 REJOIN: Final = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
 
 
-def sync_group(shard: GroupShard, ctx: Context, request: SyncGroupRequest) -> Result:
+def sync_group(shard: GroupMachine, ctx: Context, request: SyncGroupRequest) -> Result:
     """Hand a member its assignment; the leader's request brings everybody's.
 
     Shape:   one GroupMetadata record for the leader's request; its replay makes the group Stable.
@@ -123,7 +123,7 @@ def _assignment(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
     )
 
 
-def heartbeat(shard: GroupShard, ctx: Context, request: HeartbeatRequest) -> Result:
+def heartbeat(shard: GroupMachine, ctx: Context, request: HeartbeatRequest) -> Result:
     """A member says that it is alive, and learns whether it has to join again.
 
     Errors:  UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS (PreparingRebalance; the
@@ -150,7 +150,7 @@ def heartbeat(shard: GroupShard, ctx: Context, request: HeartbeatRequest) -> Res
     return Result(response, timers=((member.session_timer, ctx.now_ms + member.session_timeout_ms),))
 
 
-def leave_group(shard: GroupShard, ctx: Context, request: LeaveGroupRequest) -> Result:
+def leave_group(shard: GroupMachine, ctx: Context, request: LeaveGroupRequest) -> Result:
     """Remove members, by themselves or by an administrator who knows their instance ids.
 
     Shape:   one GroupMetadata record when nobody is left.

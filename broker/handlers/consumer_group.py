@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from broker.cluster.metadata import ClusterMetadata
-    from broker.coordinator.group_machine import GroupShard
+    from broker.coordinator.group_machine import GroupMachine
     from protocol.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
 
 CONSUMER = ConsumerGroup.group_type
@@ -44,7 +44,7 @@ CLIENT_MADE_IDS_SINCE = 1
 GROUP_OPERATIONS = 3400  # READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS as Kafka's bit field
 
 
-def consumer_group_heartbeat(shard: GroupShard, ctx: Context, request: ConsumerGroupHeartbeatRequest) -> Result:
+def consumer_group_heartbeat(shard: GroupMachine, ctx: Context, request: ConsumerGroupHeartbeatRequest) -> Result:
     """One heartbeat of one member.
 
     Shape:   records of what changed: member, group epoch, target assignment, current assignment; none for most.
@@ -138,7 +138,7 @@ def consumer_group_describe(broker: DescribeView, ctx: Context, request: Consume
 def _describe(broker: DescribeView, ctx: Context, group_id: str) -> ConsumerGroupDescribeResponseDescribedGroup:
     if not group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    shard: GroupShard = broker.group_shard(group_id, ctx).machine
+    shard: GroupMachine = broker.group_shard(group_id, ctx).machine
     group = shard.groups.get(group_id)
     if not isinstance(group, ConsumerGroup):
         known = group is not None or shard.has_group(group_id)

@@ -27,7 +27,7 @@ from protocol.messages.group_admin import (
 )
 
 if TYPE_CHECKING:
-    from broker.coordinator.group_machine import GroupShard
+    from broker.coordinator.group_machine import GroupMachine
     from protocol.messages.group_admin import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
 
 NOT_FOUND_SINCE: Final = 6
@@ -36,7 +36,7 @@ CLASSIC: Final = ClassicGroup.group_type
 
 
 class GroupShards(Protocol):
-    """What these handlers need of the broker: its shards. `machine` of one is a GroupShard."""
+    """What these handlers need of the broker: its shards. `machine` of one is a GroupMachine."""
 
     def group_shard(self, group_id: str, ctx: Context) -> Any:
         """The loaded shard of a group. Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS."""
@@ -62,7 +62,7 @@ def describe_groups(broker: GroupShards, ctx: Context, request: DescribeGroupsRe
     return Result(DescribeGroupsResponse(groups=groups))
 
 
-def _describe(shard: GroupShard, ctx: Context, group_id: str) -> DescribeGroupsResponseDescribedGroup:
+def _describe(shard: GroupMachine, ctx: Context, group_id: str) -> DescribeGroupsResponseDescribedGroup:
     group = shard.groups.get(group_id)
     is_classic = group is None or group.group_type == CLASSIC
     if group is not None and is_classic:
@@ -115,7 +115,7 @@ def list_groups(broker: GroupShards, ctx: Context, request: ListGroupsRequest) -
     return Result(ListGroupsResponse(groups=groups))
 
 
-def _listed(shard: GroupShard) -> Iterator[tuple[str, str, str, str]]:
+def _listed(shard: GroupMachine) -> Iterator[tuple[str, str, str, str]]:
     for group_id in shard.group_ids():
         group = shard.groups.get(group_id)
         if group is None:
@@ -144,7 +144,7 @@ def delete_groups(broker: GroupShards, ctx: Context, request: DeleteGroupsReques
 
 
 def _deletion(shard: Any, group_id: str) -> list[Record]:
-    machine: GroupShard = shard.machine
+    machine: GroupMachine = shard.machine
     group = machine.groups.get(group_id)
     if not machine.has_group(group_id):
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)

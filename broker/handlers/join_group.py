@@ -51,7 +51,7 @@ from protocol.errors import ErrorCode
 from protocol.messages.classic_group import JoinGroupResponse, SyncGroupResponse
 
 if TYPE_CHECKING:
-    from broker.coordinator.group_machine import GroupShard
+    from broker.coordinator.group_machine import GroupMachine
     from broker.coordinator.result import Context, Result
     from protocol.messages.classic_group import JoinGroupRequest
 
@@ -59,7 +59,7 @@ MEMBER_ID_REQUIRED_SINCE = 4
 SKIP_ASSIGNMENT_SINCE = 9
 
 
-def join_group(shard: GroupShard, ctx: Context, request: JoinGroupRequest) -> Result:
+def join_group(shard: GroupMachine, ctx: Context, request: JoinGroupRequest) -> Result:
     """Take a member in, or have it wait for the next generation.
 
     Shape:   one GroupMetadata record when this makes the group, and when a static member is replaced in Stable.
@@ -92,7 +92,7 @@ def join_group(shard: GroupShard, ctx: Context, request: JoinGroupRequest) -> Re
 
 
 def _join_other(
-    shard: GroupShard, ctx: Context, request: JoinGroupRequest, group: Any, out: Outcome
+    shard: GroupMachine, ctx: Context, request: JoinGroupRequest, group: Any, out: Outcome
 ) -> JoinGroupResponse:
     """A classic member joins a consumer group; nobody else can be joined so."""
     from broker.coordinator.groups.consumer import classic_members

@@ -19,7 +19,7 @@ from protocol.messages.offsets import (
 
 if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata
-    from broker.coordinator.group_machine import GroupShard
+    from broker.coordinator.group_machine import GroupMachine
     from broker.coordinator.offsets.table import OffsetTable
     from protocol.messages.offsets import OffsetDeleteRequest, OffsetDeleteRequestTopic
 
@@ -44,7 +44,7 @@ def offset_delete(broker: OffsetDeleteView, ctx: Context, request: OffsetDeleteR
     if not group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
     shard = broker.group_shard(group_id, ctx)
-    machine: GroupShard = shard.machine
+    machine: GroupMachine = shard.machine
     group = machine.groups.get(group_id)
     if not machine.has_group(group_id):
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)

@@ -2,7 +2,7 @@
 
 Versions:  3-13 (0-2 are listed by ApiVersions for librdkafka's sake and refused).
 Behaviour: one batch of magic 2 a partition; what a batch must satisfy stands in incoming_batch.stamp and in
-           coordinator.producers. The reply waits for the journal of every partition it touched. acks: 0 gets no reply,
+           coordinator.producers. The reply waits for the flush of every partition it touched. acks: 0 gets no reply,
            and an error closes the connection; 1 and -1 mean the same here, where a log has one replica.
            Transactional batches whose partition has not got the transaction open go through txn_gate first; the others
            of the request do not wait for them, or the next request would overtake them.
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from broker.cluster.metadata import Topic
     from broker.coordinator.result import Context
     from broker.coordinator.transactions.gate import Refused
-    from broker.durability import Journal
+    from broker.durability import FlushState
     from broker.partitions.partition import Partition
 
 LEADER_SINCE: Final = 10
@@ -100,7 +100,7 @@ class _Appending:
         self._ctx = ctx
         self._request = request
         self._producer = producer  # of the transactional records, if there are any
-        self._appended: list[tuple[Journal, PartitionProduceResponse]] = []
+        self._appended: list[tuple[FlushState, PartitionProduceResponse]] = []
         self._endpoints: dict[int, ProduceResponseNodeEndpoint] = {}
         self._failed = False
         self._gated: list[tuple[TopicProduceData, PartitionProduceData, PartitionProduceResponse]] = []
@@ -123,8 +123,8 @@ class _Appending:
                 self._ctx, self._request.transactional_id, *self._producer, names, self._later
             )
             if refused is None:
-                for journal, answer in self._appended:
-                    journal.then(partial(self._lost, answer))
+                for flush_state, answer in self._appended:
+                    flush_state.then(partial(self._lost, answer))
                 return PARKED
             self._pass_gate(refused)
         return self._done()
@@ -162,10 +162,10 @@ class _Appending:
                 _name_leader(broker, ctx, answer, topic, self._endpoints)
             return
         answer.log_start_offset = partition.log.log_start_offset
-        journal = partition.journal
-        if not journal.queued:
-            broker.touch(journal)
-        self._appended.append((journal, answer))
+        flush_state = partition.flush_state
+        if not flush_state.queued:
+            broker.touch(flush_state)
+        self._appended.append((flush_state, answer))
 
     def _refuse(self, answer: PartitionProduceResponse, error: KafkaError, partition: Partition | None) -> None:
         self._failed = True
@@ -229,9 +229,9 @@ class _Appending:
         response, durability = self._done(), broker.durability
         if response is not None:
             broker.answer(None, token, response)
-            for journal in (*self._ctx.journals, broker.metadata_shard.journal):
-                if not durability.is_settled(journal):
-                    durability.hold(journal, (connection, slot, *parked.frame))
+            for flush_state in (*self._ctx.flush_states, broker.metadata_shard.flush_state):
+                if not durability.is_settled(flush_state):
+                    durability.hold(flush_state, (connection, slot, *parked.frame))
         elif self._failed:
             connection.refuse("Produce with acks=0 failed")
         else:
@@ -244,7 +244,7 @@ class _Appending:
         if self._request.acks == 0:
             self._ctx.close_connection = self._failed
             return None
-        self._ctx.journals = [journal for journal, _ in self._appended]
+        self._ctx.flush_states = [flush_state for flush_state, _ in self._appended]
         self._response.node_endpoints = list(self._endpoints.values())
         return self._response
 

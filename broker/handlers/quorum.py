@@ -42,7 +42,7 @@ def describe_quorum(broker: AdminView, ctx: Context, request: DescribeQuorumRequ
         error_message=None,
         leader_id=first.replica_id,
         leader_epoch=max(shard.log.leader_epoch, 0),
-        high_watermark=shard.journal.durable_offset,
+        high_watermark=shard.flush_state.durable_offset,
         current_voters=[first],
         observers=others,
     )

@@ -117,7 +117,7 @@ def write_txn_markers(broker: Broker, ctx: Context, request: WriteTxnMarkersRequ
              TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR.
     Source:  Kafka's KafkaApis.handleWriteTxnMarkersRequest.
     """
-    journals: list[Any] = []
+    flush_states: list[Any] = []
     response = WriteTxnMarkersResponse(
         markers=[
             WritableTxnMarkerResult(
@@ -128,7 +128,7 @@ def write_txn_markers(broker: Broker, ctx: Context, request: WriteTxnMarkersRequ
                         partitions=[
                             WritableTxnMarkerPartitionResult(
                                 partition_index=index,
-                                error_code=_mark(broker, ctx, marker, topic.name, index, journals),
+                                error_code=_mark(broker, ctx, marker, topic.name, index, flush_states),
                             )
                             for index in topic.partition_indexes
                         ],
@@ -139,12 +139,12 @@ def write_txn_markers(broker: Broker, ctx: Context, request: WriteTxnMarkersRequ
             for marker in request.markers
         ]
     )
-    ctx.journals = journals
+    ctx.flush_states = flush_states
     return response
 
 
 def _mark(
-    broker: Broker, ctx: Context, marker: WritableTxnMarker, name: str, index: int, journals: list[Any]
+    broker: Broker, ctx: Context, marker: WritableTxnMarker, name: str, index: int, flush_states: list[Any]
 ) -> ErrorCode:
     topic = broker.metadata.topics.get(name)
     if topic is None or not 0 <= index < len(topic.partitions):
@@ -152,7 +152,7 @@ def _mark(
     if topic.partitions[index].leader != ctx.node_id:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     try:
-        journal = write_marker(
+        flush_state = write_marker(
             broker,
             name,
             index,
@@ -167,7 +167,7 @@ def _mark(
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if loading else error.code
     except (OSError, StorageError):
         return ErrorCode.KAFKA_STORAGE_ERROR
-    assert journal is not None
-    broker.touch(journal)
-    journals.append(journal)
+    assert flush_state is not None
+    broker.touch(flush_state)
+    flush_states.append(flush_state)
     return ErrorCode.NONE

@@ -1,6 +1,6 @@
 """One topic-partition: the rules of an append, the high watermark, its idempotent producers, and who waits for records.
 
-Durable: nothing is, until the journal has flushed (or synced) the log and called `advance`; the high watermark moves
+Durable: nothing, until FlushState has flushed (or synced) the log and called `advance`; the high watermark moves
 only there, and no reader is shown a record at or above it.
 """
 
@@ -20,7 +20,7 @@ from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata, Topic, TopicPartition
-    from broker.durability import Journal
+    from broker.durability import FlushState
     from storage.env import Env
     from storage.log import Log
 
@@ -58,10 +58,10 @@ class Partition:
         "_stable_seen",
         "appended_bytes",
         "closed",
+        "flush_state",
         "high_watermark",
         "index",
         "info",
-        "journal",
         "log",
         "metadata_version",
         "rules",
@@ -70,7 +70,7 @@ class Partition:
         "waiters",
     )
 
-    journal: Journal  # of the log: whoever opens the partition sets it
+    flush_state: FlushState  # of the log: whoever opens the partition sets it
 
     def __init__(self, topic: Topic, index: int, log: Log, broker: Host) -> None:
         self.index = index
@@ -122,7 +122,7 @@ class Partition:
         """Below it every transaction has ended, and its marker is durable."""
         producers = self._producers
         if producers is None:
-            if self._plain and self.journal.owner is self:
+            if self._plain and self.flush_state.owner is self:
                 return self.high_watermark
             producers = self.producers
         if self._followed_offset >= 0:
@@ -286,7 +286,7 @@ class Partition:
         if not self.closed:
             self.closed = True
             self.wake()
-            if clean and self.journal.owner is self:
+            if clean and self.flush_state.owner is self:
                 self.take_snapshot()
             self.log.close(clean=clean)
 
@@ -305,14 +305,14 @@ class Partition:
         producers = self._producers
         if producers is None:
             batches = self.rules.keeps_batches
-            plain = self._plain and self.journal.owner is self
+            plain = self._plain and self.flush_state.owner is self
             producers = Producers(batches=batches) if plain else self._files.load(batches=batches)
             producers.settle(self.high_watermark)
             self._plain = False
             if self._producers_before is not None:
                 producers.recall(self._producers_before)
                 self._producers_before = None
-            if self.journal.owner is not self:
+            if self.flush_state.owner is not self:
                 self._followed_offset = self.log.flushed_offset
             self._producers = producers
         return producers

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from broker.cluster.topic_names import INTERNAL_TOPICS
-from broker.durability import Journal
+from broker.durability import FlushState
 from broker.partitions.partition import Partition
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
@@ -57,15 +57,15 @@ class Partitions:
             shard.open()
             if partition is None:
                 partition = Partition(topic, index, shard.log, self._broker)
-                partition.journal = shard.journal
-                partition.high_watermark = shard.journal.durable_offset
+                partition.flush_state = shard.flush_state
+                partition.high_watermark = shard.flush_state.durable_offset
                 shard.followers.append(partition.advance)
         elif partition is None:
             log = self._broker.directory.open_log(self._broker.metadata, topic, index)
             partition = Partition(topic, index, log, self._broker)
-            partition.journal = Journal(partition)
+            partition.flush_state = FlushState(partition)
         else:
-            partition.log.reopen(partition.journal.durable_offset)
+            partition.log.reopen(partition.flush_state.durable_offset)
         self._open[topic.topic_id, index] = partition
         return partition
 
@@ -93,7 +93,7 @@ class Partitions:
         broker = self._broker
         if event == "deleted":
             self._doomed[topic.name] = self._doomed.get(topic.name, 0) + 1
-            broker.metadata_shard.journal.then(lambda durable: self._drop_topic(topic, durable=durable))
+            broker.metadata_shard.flush_state.then(lambda durable: self._drop_topic(topic, durable=durable))
         elif event != "created":
             if event == "configured":
                 broker.directory.configure(broker.metadata, topic)
@@ -102,8 +102,8 @@ class Partitions:
                 if partition is not None:
                     partition.configure(topic, broker.metadata)
             if event == "moved" and topic.internal:
-                journal = broker.metadata_shard.journal
-                journal.then(lambda durable: broker.shard_moved(topic, moved) if durable else None)
+                flush_state = broker.metadata_shard.flush_state
+                flush_state.then(lambda durable: broker.shard_moved(topic, moved) if durable else None)
 
     def _drop_topic(self, topic: Topic, *, durable: bool = True) -> None:
         """Remove the files of a topic whose deletion is durable. Until then its name opens no partition."""
@@ -127,7 +127,7 @@ class Partitions:
         if partition is None:
             self._broker.directory.delete(topic.name, index)
             return
-        self._broker.durability.forget(partition.journal)
+        self._broker.durability.forget(partition.flush_state)
         partition.delete()
         self._broker.directory.forget(topic.name, index)
 

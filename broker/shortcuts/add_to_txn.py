@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from broker.cluster.metadata import Topic
     from broker.coordinator.runtime import Shard
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
-    from broker.coordinator.transactions.machine import TransactionShard
+    from broker.coordinator.transactions.machine import TransactionMachine
     from broker.wire.connection import Connection
 
 VERSION: Final = 3  # what clients send; 4 and above are for brokers
@@ -80,13 +80,13 @@ class AddPath:
             return False
         producer_id, epoch = PRODUCER.unpack_from(data, at)
         now_ms = broker.now_ms
-        machine: TransactionShard = shard.machine
+        machine: TransactionMachine = shard.machine
         transaction = machine.transactions.get(known.transactional_id)
         made = add_partitions(transaction, producer_id, epoch, known.partitions, now_ms, 0)
         if made is not None:
             self._transactions.change(shard, made, now_ms)
         slot = connection.add(REPLY_HEAD.pack(4 + len(known.reply), correlation_id) + known.reply)
-        broker.durability.hold(shard.journal, (connection, slot, data, position, stop))
+        broker.durability.hold(shard.flush_state, (connection, slot, data, position, stop))
         return True
 
     def _learn(self, key: bytes, head: bytes, api_key: int) -> AddPlace | None:

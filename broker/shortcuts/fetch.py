@@ -163,8 +163,8 @@ class Question:
         size = _size_of(found)
         self._min_bytes = min(shape.min_bytes, shape.max_bytes, broker.config.fetch_max_bytes)
         if size >= self._min_bytes or shape.max_wait_ms <= 0 or not found:
-            for journal in broker.durability.unsettled_shards():  # the topic itself may not be durable yet
-                broker.durability.hold(journal, (connection, self._slot, *frame))
+            for flush_state in broker.durability.unsettled_shards():  # the topic itself may not be durable yet
+                broker.durability.hold(flush_state, (connection, self._slot, *frame))
             self._answer(found)
         else:
             data, position, stop = frame

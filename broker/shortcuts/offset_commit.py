@@ -217,12 +217,12 @@ class CommitPath:
         if columns is None:
             columns = head.columns = machine.offsets.topic_or_new(head.group_id, head.topic_name)
         columns.put_run(partitions, offsets, epochs, now_ms, head.topic.topic_id, dense=head.dense)
-        journal = shard.journal
-        if not journal.queued:
-            broker.durability.touch(journal)
+        flush_state = shard.flush_state
+        if not flush_state.queued:
+            broker.durability.touch(flush_state)
         if broker.fsync:
             connection.barred = True
-        journal.held.append((connection, connection.base + len(connection.out), data, position, stop))
+        flush_state.held.append((connection, connection.base + len(connection.out), data, position, stop))
         return REPLY_HEAD.pack(head.reply_size, correlation_id) + head.reply
 
     def _learn(self, connection: Connection, data: bytes, position: int, stop: int, version: int) -> Head | None:
@@ -251,7 +251,7 @@ class CommitPath:
             metadata.topics.get(head.topic_name) if head.version < 10 else metadata.topics_by_id.get(head.topic_id)  # type: ignore[arg-type]
         )
         n = len(partitions)
-        if not self._broker.durability.is_settled(self._broker.metadata_shard.journal):
+        if not self._broker.durability.is_settled(self._broker.metadata_shard.flush_state):
             return False  # a topic that is not durable yet may never be: the reply waits for it too
         if topic is None or min(partitions) < 0 or max(partitions) >= len(topic.partitions):
             return False
@@ -334,9 +334,9 @@ class FetchPath:
             if columns.seen is not seen:
                 return None
         durability = self._broker.durability
-        if not durability.is_settled(shard.journal):
+        if not durability.is_settled(shard.flush_state):
             slot = connection.base + len(connection.out)
-            durability.hold(shard.journal, (connection, slot, data, position, stop))
+            durability.hold(shard.flush_state, (connection, slot, data, position, stop))
         return REPLY_HEAD.pack(answer.reply_size, correlation_id) + answer.reply
 
     def keep(self, connection: Connection, question: bytes, answer: Answer) -> None:

@@ -45,7 +45,7 @@ class ProducePath:
     def produce(
         self, connection: Connection, data: bytes, position: int, stop: int, correlation_id: int
     ) -> bytes | None:
-        """Append and answer the reply, which leaves when the partition's journal lets it; None: not one for here."""
+        """Append and answer the reply, held until the partition's log is flushed; None: not one for here."""
         version = data[position + 7]
         at = position + 14 + max(0, int.from_bytes(data[position + 12 : position + 14], "big", signed=True))
         if data[position + 6] or not OLDEST <= version <= NEWEST or at + 40 > stop:
@@ -112,10 +112,10 @@ class ProducePath:
         except (KafkaError, StorageError):
             return None
         slot = connection.base + len(connection.out)
-        journal = partition.journal
-        if not journal.queued:
-            broker.touch(journal)
-        broker.durability.hold(journal, (connection, slot, data, position, stop))
+        flush_state = partition.flush_state
+        if not flush_state.queued:
+            broker.touch(flush_state)
+        broker.durability.hold(flush_state, (connection, slot, data, position, stop))
         start = partition.log.log_start_offset
         if version >= FLEXIBLE_SINCE:
             answer = _FLEXIBLE_ANSWER.pack(2, index, 0, offset, append_time, start, 1 << 24, 0, 0)
@@ -140,7 +140,7 @@ class ProducePath:
                 return None
         if len(self._topics) >= MOST_TOPICS:  # deleted ones stay until then
             self._topics.clear()
-        if topic is None or not self._broker.durability.is_settled(self._broker.metadata_shard.journal):
+        if topic is None or not self._broker.durability.is_settled(self._broker.metadata_shard.flush_state):
             return None  # a topic that is not durable yet may never be: its first replies wait for it
         self._topics[name] = topic
         return topic

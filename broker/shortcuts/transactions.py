@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from broker.cluster.metadata import Topic
     from broker.coordinator.runtime import Shard
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
-    from broker.coordinator.transactions.machine import TransactionShard
+    from broker.coordinator.transactions.machine import TransactionMachine
     from broker.wire.connection import Connection
 
 PRODUCE: Final = 0
@@ -132,7 +132,7 @@ class TxnPath:
                 return False
         shard, name = known
         producer_id, epoch, commit, tags = _END.unpack_from(data, stop - 12)
-        machine: TransactionShard = shard.machine
+        machine: TransactionMachine = shard.machine
         transaction = machine.transactions.get(name)
         if tags or shard.state is not READY or transaction is None or transaction.state is not ONGOING:
             return False
@@ -220,14 +220,14 @@ class TxnPath:
             if refused:
                 return False
         offset, append_time = partition.append(records, broker.now_ms, begins_at_zero=version >= 12)
-        journal = partition.journal
-        if not journal.queued:
-            broker.touch(journal)
+        flush_state = partition.flush_state
+        if not flush_state.queued:
+            broker.touch(flush_state)
         answer = _PRODUCE_ANSWER.pack(offset, append_time, partition.log.log_start_offset, 1 << 24, 0, 0)
         slot = connection.add(
             REPLY_HEAD.pack(4 + len(known.reply) + len(answer), correlation_id) + known.reply + answer
         )
-        broker.durability.hold(journal, (connection, slot, data, position, stop))
+        broker.durability.hold(flush_state, (connection, slot, data, position, stop))
         return True
 
     def _learn_place(self, head: bytes) -> ProducePlace | None:

@@ -31,7 +31,7 @@ from protocol.record import encode_headers
 if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.cluster.metadata import Topic
-    from broker.coordinator.group_machine import GroupShard
+    from broker.coordinator.group_machine import GroupMachine
     from broker.coordinator.offsets.provenance import Headers
     from broker.coordinator.runtime import Shard
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 def settled_topic(broker: Broker, name: str) -> Topic | None:
     """A topic that is durable: the first replies of one that is not have to wait for it."""
-    journal = broker.metadata_shard.journal
-    if journal.durable_offset < journal.log.end_offset:
+    flush_state = broker.metadata_shard.flush_state
+    if flush_state.durable_offset < flush_state.log.end_offset:
         return None
     return broker.metadata.topics.get(name)
 
@@ -131,7 +131,7 @@ class OffsetsPath:
         now_ms = broker.now_ms
         if ask(self._transactions, now_ms, known.transactional_id, producer_id, epoch, known.place, adds, nobody_waits):
             return False
-        machine: GroupShard = shard.machine
+        machine: GroupMachine = shard.machine
         code = machine.check_txn_offset_commit(
             known.group_id, known.generation_id, known.member_id, known.instance_id, None
         )
@@ -148,10 +148,10 @@ class OffsetsPath:
         if known.sender:
             pending.sent_by(producer_id, known.group_id, known.sender)
         slot = connection.add(REPLY_HEAD.pack(4 + len(known.reply), correlation_id) + known.reply)
-        journal = shard.journal
-        if not journal.queued:
-            broker.touch(journal)
-        broker.durability.hold(journal, (connection, slot, data, position, stop))
+        flush_state = shard.flush_state
+        if not flush_state.queued:
+            broker.touch(flush_state)
+        broker.durability.hold(flush_state, (connection, slot, data, position, stop))
         return True
 
     def _learn(self, head: bytes, data: bytes, start: int, stop: int, connection: Connection) -> OffsetsPlace | None:

@@ -84,8 +84,8 @@ class Maintenance:
 
     def _topic_changed(self, event: str, topic: Topic, *_: object) -> None:
         if event == "deleted":
-            journal = self._broker.metadata_shard.journal
-            journal.then(lambda durable: self._topic_gone(topic) if durable else None)
+            flush_state = self._broker.metadata_shard.flush_state
+            flush_state.then(lambda durable: self._topic_gone(topic) if durable else None)
 
     def _topic_gone(self, topic: Topic) -> None:
         """The offsets that groups have committed on a deleted topic go too; many topics go together."""
@@ -164,7 +164,7 @@ class Maintenance:
             if log is not None and shard.may_be_cleaned:
                 if self._is_wasteful(log) and self._broker.archive.position(topic, index) is None:
                     yield from self._seal(log)
-                yield from self._clean_log(topic, index, log, shard.journal.durable_offset, commits=True)
+                yield from self._clean_log(topic, index, log, shard.flush_state.durable_offset, commits=True)
 
     def _seal(self, log: Log) -> Iterator[None]:
         """Begin a new segment: the one that is written to is never cleaned."""

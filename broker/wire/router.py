@@ -250,18 +250,18 @@ class Router:
         """The reply leaves when all it has seen is durable: the shards, and the partitions it wrote to."""
         durability = self._broker.durability
         if api_key == PRODUCE:
-            for journal in ctx.journals:
-                durability.touch(journal)
-                durability.hold(journal, held)
-            metadata = self._broker.metadata_shard.journal
+            for flush_state in ctx.flush_states:
+                durability.touch(flush_state)
+                durability.hold(flush_state, held)
+            metadata = self._broker.metadata_shard.flush_state
             if not durability.is_settled(metadata):  # the topic itself may not be durable yet
                 durability.hold(metadata, held)
         elif ctx.shard is not None:  # it has seen its group and the metadata, and waits for nobody else
-            durability.hold(ctx.shard.journal, held)
-            durability.hold(self._broker.metadata_shard.journal, held)
+            durability.hold(ctx.shard.flush_state, held)
+            durability.hold(self._broker.metadata_shard.flush_state, held)
         else:
-            for journal in (*ctx.journals, *durability.unsettled_shards()):
-                durability.hold(journal, held)
+            for flush_state in (*ctx.flush_states, *durability.unsettled_shards()):
+                durability.hold(flush_state, held)
         durability.speaks(held[0])
 
     def _answer_unknown_version(self, connection: Connection, route: Route, correlation_id: int) -> None:

@@ -118,7 +118,7 @@ class Pair:
                 attributes=TRANSACTIONAL if pid >= 0 else 0,
             )
             partition.append(batch, world.clock.now_ms())
-            world.broker.touch(partition.journal)
+            world.broker.touch(partition.flush_state)
 
     def end(self, place: tuple[str, int], pid: int, commit: bool) -> None:
         self.epochs[pid] = self.epochs.get(pid, 0) + 1
@@ -130,7 +130,7 @@ class Pair:
                     partition = world.broker.partition(topic, index)
                     world.broker.begin_turn()
                     partition.append_marker(pid, self.epochs[pid], 0, commit, world.clock.now_ms(), 2)
-                    world.broker.touch(partition.journal)
+                    world.broker.touch(partition.flush_state)
 
     def check(self) -> None:
         for world in self.worlds:

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from broker.coordinator.group_machine import GroupShard
+from broker.coordinator.group_machine import GroupMachine
 from broker.coordinator.groups.consumer import target
 from protocol.errors import ErrorCode as E
 from protocol.messages.consumer_group import (
@@ -294,7 +294,7 @@ class Group(RuleBasedStateMachine):
     @invariant()
     def replayed_state_is_live_state(self) -> None:
         live = self.shard
-        again = GroupShard(live.machine.index, live.machine.config, self.groups.world.broker)
+        again = GroupMachine(live.machine.index, live.machine.config, self.groups.world.broker)
         for _, batch in live.log.batches(0):
             for record in iter_records(batch):
                 again.replay(record.key, record.value, record.offset)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from unit.coordinator.harness import subscription
 
-from broker.coordinator.group_machine import GroupShard
+from broker.coordinator.group_machine import GroupMachine
 from broker.coordinator.groups.consumer.group import ConsumerGroup
 from broker.coordinator.groups.consumer.protocol import read_assignment, read_subscription, write_assignment
 from protocol.errors import ErrorCode as E
@@ -237,7 +237,7 @@ class Migration(RuleBasedStateMachine):
     def replayed_state_is_live_state(self) -> None:
         live = self.groups.world.broker.shard_of_group(GROUP)
         live.require()
-        again = GroupShard(live.machine.index, live.machine.config, self.groups.world.broker)
+        again = GroupMachine(live.machine.index, live.machine.config, self.groups.world.broker)
         for _, batch in live.log.batches(0):
             for record in iter_records(batch):
                 again.replay(record.key, record.value, record.offset)

@@ -63,10 +63,10 @@ def take_image(shard: Shard) -> Iterator[None]:
         except OSError as error:
             logger.warning("no image of %s: %s", shard, error)
 
-    if shard.journal.durable_offset >= end_offset:
+    if shard.flush_state.durable_offset >= end_offset:
         yield from write()
     else:  # an image of what may yet be taken back is worse than none
-        shard.journal.then(lambda durable: shard.in_background(write()) if durable else None)
+        shard.flush_state.then(lambda durable: shard.in_background(write()) if durable else None)
 
 
 def _read_value(log: Log, offset: int, key: bytes) -> bytes | None:

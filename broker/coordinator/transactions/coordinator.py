@@ -1,6 +1,6 @@
 """The transaction coordinator: its shards, and everything of a transaction that touches more than one log.
 
-What orders the logs is Journal.then: a step behind an append is taken when the append is durable.
+What orders the logs is FlushState.then: a step behind an append is taken when the append is durable.
 
     Ongoing durable  -> the data of its partitions may be appended
     Prepare* durable -> a marker is appended to every partition
@@ -23,7 +23,7 @@ from broker.coordinator.placement import shard_index
 from broker.coordinator.result import Context, Token
 from broker.coordinator.runtime import READY, UNLOADED, Shard
 from broker.coordinator.transactions import gate as txn_gate
-from broker.coordinator.transactions.machine import TransactionShard
+from broker.coordinator.transactions.machine import TransactionMachine
 from broker.coordinator.transactions.rules import NeedsProducerIdError, complete, fence
 from broker.coordinator.transactions.transaction import ONGOING, PREPARE_COMMIT, Transaction
 from broker.shortcuts.transactions import TxnPath
@@ -34,7 +34,7 @@ from storage.errors import StorageError
 if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.coordinator.transactions.gate import Refused, TopicIndex
-    from broker.durability import Journal
+    from broker.durability import FlushState
     from storage.log import Log
 
 logger = logging.getLogger("momus.transactions")
@@ -66,8 +66,8 @@ class TransactionCoordinator:
         def open_log() -> Log:
             return broker.directory.open_log(broker.metadata, broker.metadata.topics[TRANSACTIONS_TOPIC], index)
 
-        def make_machine() -> TransactionShard:
-            return TransactionShard(index, broker.config, self)
+        def make_machine() -> TransactionMachine:
+            return TransactionMachine(index, broker.config, self)
 
         return Shard(broker, f"{TRANSACTIONS_TOPIC}-{index}", open_log, make_machine)
 
@@ -129,18 +129,18 @@ class TransactionCoordinator:
     def change(self, shard: Shard, transaction: Transaction, now_ms: int) -> None:
         """Append a transaction's next state."""
         self._append(shard, transaction, now_ms)
-        self.broker.touch(shard.journal)
+        self.broker.touch(shard.flush_state)
 
     def change_now(self, shard: Shard, transaction: Transaction, now_ms: int) -> bool:
         """The same where a write makes it durable (not at `fsync`): and it is, or False: it was thrown away."""
         self._append(shard, transaction, now_ms)
-        return self.broker.durability.write_now(shard.journal)
+        return self.broker.durability.write_now(shard.flush_state)
 
     def _append(
         self, shard: Shard, transaction: Transaction, now_ms: int, groups: Sequence[tuple[str, bytes, bytes]] = ()
     ) -> None:
         """`groups`: id, key and value of what stands behind it."""
-        machine: TransactionShard = shard.machine
+        machine: TransactionMachine = shard.machine
         log = shard.log
         base = log.end_offset
         batch = transaction.batch(1 if self.version else 0, base, log.leader_epoch, now_ms, groups)
@@ -161,8 +161,8 @@ class TransactionCoordinator:
         self._append(shard, prepared, now_ms, self._groups_in(shard, prepared))
         ending = self._ending[prepared.transactional_id] = Ending(self, shard, prepared)
         if self.broker.fsync:
-            self.broker.touch(shard.journal)
-        self.when_durable(shard.journal, ending.send)
+            self.broker.touch(shard.flush_state)
+        self.when_durable(shard.flush_state, ending.send)
         if ending.lost:
             raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{shard} could not be written")
         if ending.result is None and token is not None:
@@ -172,7 +172,7 @@ class TransactionCoordinator:
 
     def _groups_in(self, shard: Shard, prepared: Transaction) -> list[tuple[str, bytes, bytes]]:
         """Whose offsets are part of a transaction that ends, as long as the groups' shards know it."""
-        machine: TransactionShard = shard.machine
+        machine: TransactionMachine = shard.machine
         transaction = machine.transactions[prepared.transactional_id]  # as it was: with the epoch the producer knows
         found = []
         for index in prepared.partitions.get(OFFSETS_TOPIC, ()):
@@ -207,16 +207,16 @@ class TransactionCoordinator:
         producer_id, records = self.broker.metadata.next_producer_id()
         if records:
             shard.append([(None, value) for value in records])
-        self.when_durable(shard.journal, lambda durable: then(producer_id) if durable else failed())
+        self.when_durable(shard.flush_state, lambda durable: then(producer_id) if durable else failed())
 
-    def when_durable(self, journal: Journal, step: Callable[[bool], None]) -> None:
-        """Journal.then; at once when all of the log is durable, or can be made so by a write."""
-        if journal.durable_offset >= journal.log.end_offset:
+    def when_durable(self, flush_state: FlushState, step: Callable[[bool], None]) -> None:
+        """FlushState.then; at once when all of the log is durable, or can be made so by a write."""
+        if flush_state.durable_offset >= flush_state.log.end_offset:
             step(True)
         elif self.broker.fsync:
-            journal.then(step)
+            flush_state.then(step)
         else:
-            step(self.broker.durability.write_now(journal))
+            step(self.broker.durability.write_now(flush_state))
 
     # -- endings
 
@@ -225,7 +225,7 @@ class TransactionCoordinator:
         shard = self.shards[index]
         for transaction in prepared:
             ending = self._ending[transaction.transactional_id] = Ending(self, shard, transaction)
-            self.when_durable(shard.journal, ending.send)
+            self.when_durable(shard.flush_state, ending.send)
 
     def ended(self, ending: Ending) -> None:
         """Every partition has its marker: say so in the log, and answer the EndTxn that waits for it."""
@@ -308,7 +308,7 @@ class Ending:
         """
         broker, transaction = self.coordinator.broker, self.transaction
         try:
-            journal = write_marker(
+            flush_state = write_marker(
                 broker,
                 topic,
                 index,
@@ -329,13 +329,13 @@ class Ending:
             logger.error("%s-%d cannot take the marker of %r: %s", topic, index, transaction.key, error)
             self._later(topic, index)
             return False
-        if journal is None:
+        if flush_state is None:
             return True
         if broker.fsync:
-            broker.touch(journal)
-            journal.then(lambda durable: self.marked(topic, index, durable=durable))
+            broker.touch(flush_state)
+            flush_state.then(lambda durable: self.marked(topic, index, durable=durable))
             return False
-        if broker.durability.write_now(journal):
+        if broker.durability.write_now(flush_state):
             return True
         self._later(topic, index)
         return False
@@ -369,7 +369,7 @@ def write_marker(
     *,
     commit: bool,
     transaction_version: int,
-) -> Journal | None:
+) -> FlushState | None:
     """Append a marker to a partition, be it data or offsets, and leave it to the caller to have it written.
 
     None: no such partition.
@@ -383,7 +383,7 @@ def write_marker(
         shard = broker.group_shards[index]
         shard.require()
         shard.append_marker(producer_id, producer_epoch, coordinator_epoch, commit=commit, now_ms=broker.now_ms)
-        return shard.journal
+        return shard.flush_state
     partition = broker.partition(found, index)
     partition.append_marker(producer_id, producer_epoch, coordinator_epoch, commit, broker.now_ms, transaction_version)
-    return partition.journal
+    return partition.flush_state

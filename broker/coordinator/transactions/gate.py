@@ -25,7 +25,7 @@ from protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from broker.coordinator.result import Context
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
-    from broker.coordinator.transactions.machine import TransactionShard
+    from broker.coordinator.transactions.machine import TransactionMachine
     from broker.coordinator.transactions.transaction import Partitions
 
 TopicIndex: TypeAlias = tuple[str, int]
@@ -117,7 +117,7 @@ def ask(
 ) -> Sequence[TopicIndex] | None:
     """Those that are not in the transaction; None: `step` is to come, as what makes them so is not durable yet."""
     shard = transactions.shard(transactional_id)
-    machine: TransactionShard = shard.machine
+    machine: TransactionMachine = shard.machine
     transaction = machine.transactions.get(transactional_id)
     if adds:
         made = add_partitions(transaction, producer_id, producer_epoch, partitions, now_ms, 2)
@@ -131,14 +131,14 @@ def ask(
         missing = verify_partitions(transaction, producer_id, producer_epoch, partitions)
         if missing:
             return missing
-    journal = shard.journal
-    if journal.durable_offset >= journal.log.end_offset:
+    flush_state = shard.flush_state
+    if flush_state.durable_offset >= flush_state.log.end_offset:
         return ()
     if not transactions.broker.fsync:
-        if not transactions.broker.durability.write_now(journal):
+        if not transactions.broker.durability.write_now(flush_state):
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return ()
-    journal.then(step)
+    flush_state.then(step)
     return None
 
 

@@ -57,7 +57,7 @@ class TransactionHost(Protocol):
         """This one has timed out."""
 
 
-class TransactionShard:
+class TransactionMachine:
     """The state machine of one shard."""
 
     __slots__ = ("_expiring", "_forms", "_host", "config", "groups", "index", "transactions")

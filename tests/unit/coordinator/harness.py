@@ -1,4 +1,4 @@
-"""Drives a GroupShard as the runtime does, with a clock that the test moves: requests in, replies out, replay.
+"""Drives a GroupMachine as the runtime does, with a clock that the test moves: requests in, replies out, replay.
 
 Every reply goes through bytes in the version of its request, so a test sees what a client of that version sees. At
 the end of a `with` block, and whenever `check` is called, a second shard is built from the log alone: both must match.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from broker.coordinator.group_machine import GroupShard
+from broker.coordinator.group_machine import GroupMachine
 from broker.coordinator.offsets.epochs import on_offset_commit_accepted
 from broker.coordinator.result import PARKED, Context
 from broker.handlers.classic_group import heartbeat, join_group, leave_group, sync_group
@@ -93,8 +93,8 @@ class ShardHarness:
         self.shard = self.rebuilt()
         self._apply(self.shard.on_load(self._context()))
 
-    def rebuilt(self) -> GroupShard:
-        shard = GroupShard(0, self.config)
+    def rebuilt(self) -> GroupMachine:
+        shard = GroupMachine(0, self.config)
         for offset, (key, value) in enumerate(self.log):
             shard.replay(key, value, offset)
         return shard
@@ -264,7 +264,7 @@ class ShardHarness:
         return self
 
     @property
-    def machine(self) -> GroupShard:
+    def machine(self) -> GroupMachine:
         return self.shard
 
     @property

@@ -1,11 +1,11 @@
-"""GroupShard: what replay makes of records, what happens after loading, and when offsets expire."""
+"""GroupMachine: what replay makes of records, what happens after loading, and when offsets expire."""
 
 from __future__ import annotations
 
 import pytest
 from unit.coordinator.harness import START_MS, ShardHarness, subscription
 
-from broker.coordinator.group_machine import GROUPS_A_SLICE, GroupShard
+from broker.coordinator.group_machine import GROUPS_A_SLICE, GroupMachine
 from broker.coordinator.offsets.table import Committed
 from broker.coordinator.records import group_key
 from protocol.codegen import codec
@@ -115,14 +115,14 @@ def test_offset_record_of_every_version_is_read(h):
 
 def test_offset_record_of_the_oldest_key_type_is_read():
     """Type 0: what Kafka wrote before it had groups of its own"""
-    shard = GroupShard(0, ShardHarness().config)
+    shard = GroupMachine(0, ShardHarness().config)
     key = bytes.fromhex("0000 0001 67 0001 74 00000003")
     shard.replay(key, bytes.fromhex("0000 000000000000002a 0001 6d 0000000000000007"), 0)
     assert shard.offsets.get("g", "t", 3) == Committed(42, -1, "m", 7, -1)
 
 
 def test_offset_record_in_kafkas_bytes_is_read():
-    shard = GroupShard(0, ShardHarness().config)
+    shard = GroupMachine(0, ShardHarness().config)
     key = bytes.fromhex("0001 0001 67 0001 74 00000000")
     value = bytes.fromhex("0004 000000000000002a ffffffff 01 00000000000003e8 01 00 10") + bytes([0] * 15 + [2])
     shard.replay(key, value, 0)

@@ -1,4 +1,4 @@
-"""A broker reduced to its data path: real metadata, logs and journals on files in memory, and no sockets."""
+"""A broker reduced to its data path: real metadata, logs and flush states on files in memory, and no sockets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from broker.cluster.metadata import TOPIC, ClusterMetadata, Topic, TopicPartition, config_record, partition_record
 from broker.config.settings import BrokerConfig
 from broker.coordinator.result import PARKED, Context
-from broker.durability import Durability, Journal
+from broker.durability import Durability, FlushState
 from broker.handlers.delete_records import delete_records
 from broker.handlers.fetch import fetch
 from broker.handlers.list_offsets import list_offsets, offset_for_leader_epoch
@@ -114,7 +114,7 @@ class DataPath:
         self.durability = Durability(
             fsync=False, start_sync=lambda logs: None, refuse=lambda held: self.refused.extend(held)
         )
-        self.metadata_shard = SimpleNamespace(journal=SimpleNamespace(queued=False))
+        self.metadata_shard = SimpleNamespace(flush_state=SimpleNamespace(queued=False))
         self.transactions = Gate()
         self.parked: dict[Any, Any] = {}
         self.connection = FakeConnection()
@@ -135,11 +135,11 @@ class DataPath:
         if key not in self.partitions:
             log = Log.open(self.env, f"data/{topic.name}-{index}", self.log_config(topic), topic_id=topic.topic_id)
             partition = self.partitions[key] = Partition(topic, index, log, self)  # type: ignore[arg-type]
-            partition.journal = Journal(partition)
+            partition.flush_state = FlushState(partition)
         return self.partitions[key]
 
-    def touch(self, journal: Journal) -> None:
-        self.durability.touch(journal)
+    def touch(self, flush_state: FlushState) -> None:
+        self.durability.touch(flush_state)
 
     def endpoint(self, node_id: int, ctx: Context) -> tuple[str, int]:
         return f"node{node_id}", 9092 + node_id
@@ -196,8 +196,8 @@ class DataPath:
 
     def hold(self, ctx: Context) -> None:
         """Hold the reply as the router does."""
-        for journal in ctx.journals:
-            self.durability.hold(journal, (self.connection, 0, b"", 0, 0))  # type: ignore[arg-type]
+        for flush_state in ctx.flush_states:
+            self.durability.hold(flush_state, (self.connection, 0, b"", 0, 0))  # type: ignore[arg-type]
 
     def produce_request(self, request: ProduceRequest, ctx: Context) -> Any:
         response = produce(self, ctx, request)  # type: ignore[arg-type]
@@ -238,7 +238,7 @@ class DataPath:
         """Write the marker of a transaction into a partition."""
         partition = self.partition(self.metadata.topics[at.pop("name", "t")], at.pop("index", 0))
         partition.append_marker(pid, epoch, coordinator, commit, self.now_ms, version)
-        self.touch(partition.journal)
+        self.touch(partition.flush_state)
         if at.pop("end_turn", True):
             self.end_turn()
 

@@ -175,12 +175,12 @@ def test_transactional_records_of_an_unknown_id_have_no_mapping(path: DataPath) 
 # ---------------------------------------------------------------- durability
 
 
-def test_reply_waits_for_the_journal_of_each_partition_it_touched(path: DataPath) -> None:
+def test_reply_waits_for_the_flush_of_each_partition_it_touched(path: DataPath) -> None:
     topic = path.topic(partitions=3)
     parts = [PartitionProduceData(index=i, records=batch(b"a")) for i in (0, 2)]
     ctx = path.context(9)
     path.produce_request(ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=parts)]), ctx)
-    assert list(ctx.journals) == [path.partition(topic, i).journal for i in (0, 2)]
+    assert list(ctx.flush_states) == [path.partition(topic, i).flush_state for i in (0, 2)]
 
 
 def test_nothing_is_visible_before_the_flush(path: DataPath) -> None:
@@ -203,7 +203,7 @@ def test_repetition_in_the_same_turn_waits_too(path: DataPath) -> None:
     ctx = path.context(9)
     response = path.produce_request(ProduceRequest(acks=1, topic_data=[data]), ctx)
     assert response.responses[0].partition_responses[0].base_offset == 0
-    assert list(ctx.journals) == [path.partition(topic, 0).journal]
+    assert list(ctx.flush_states) == [path.partition(topic, 0).flush_state]
 
 
 def test_failed_write_takes_back_records_and_producers(path: DataPath) -> None:

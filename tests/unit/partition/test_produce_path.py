@@ -83,12 +83,12 @@ def test_shortcut_answers_what_the_general_handler_answers(version: int, time: s
     assert slices[0].read() == slices[1].read()  # type: ignore[union-attr]
 
 
-def test_reply_is_held_for_the_journal_in_its_slot() -> None:
+def test_reply_is_held_for_the_flush_in_its_slot() -> None:
     path = DataPath()
     topic = path.topic()
     frame = framed(request_of(path, 9, (0, batch(b"a"))), 9)
     assert shortcut(path, frame, before=b"12345") is not None
-    ((_, slot, data, position, stop),) = path.partition(topic, 0).journal.held
+    ((_, slot, data, position, stop),) = path.partition(topic, 0).flush_state.held
     assert (slot, data[position:stop]) == (6, frame)
     assert path.partition(topic, 0).high_watermark == 0
     path.end_turn()
@@ -123,7 +123,7 @@ def test_request_out_of_the_ordinary_is_left_alone(version: int) -> None:
     for request in cases:
         assert shortcut(path, framed(request, version)) is None
     assert path.partition(topic, 0).log.end_offset == 0
-    assert not path.partition(topic, 0).journal.queued
+    assert not path.partition(topic, 0).flush_state.queued
 
 
 def test_moved_and_recreated_topics_are_looked_at_again() -> None:
@@ -154,10 +154,10 @@ def test_topic_that_is_not_durable_yet_is_left_alone() -> None:
     path = DataPath()
     topic = path.topic()
     frame = framed(request_of(path, 9, (0, batch(b"a"))), 9)
-    path.metadata_shard.journal.queued = True
+    path.metadata_shard.flush_state.queued = True
     assert shortcut(path, frame) is None
     assert path.partition(topic, 0).log.end_offset == 0
-    path.metadata_shard.journal.queued = False
+    path.metadata_shard.flush_state.queued = False
     assert shortcut(path, frame) is not None
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from txn_kit import Producer, committed
 
 from broker.config.settings import BrokerConfig
-from broker.coordinator.group_machine import GroupShard
+from broker.coordinator.group_machine import GroupMachine
 from broker.coordinator.offsets.commit_batch import offset_key_prefix
 from protocol.errors import ErrorCode
 from protocol.messages.coordinator_records import OffsetCommitValue, encode_record
@@ -295,7 +295,7 @@ def take(shard, step, at):
 
 @given(st.lists(STEPS, max_size=60))
 def test_shard_does_what_record_offsets_would_say(steps):
-    shard, model = GroupShard(0, BrokerConfig.load({})), Model()
+    shard, model = GroupMachine(0, BrokerConfig.load({})), Model()
     for at, step in enumerate(steps):
         take(shard, step, at)
         model.step(step, at)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker.coordinator.result import Context
-from broker.coordinator.transactions.machine import EXPIRY_TIMER, TransactionShard
+from broker.coordinator.transactions.machine import EXPIRY_TIMER, TransactionMachine
 from broker.coordinator.transactions.transaction import (
     COMPLETE_COMMIT,
     EMPTY,
@@ -46,7 +46,7 @@ class Host:
 
 
 def shard(host=None):
-    return TransactionShard(0, Config(), host or Host())
+    return TransactionMachine(0, Config(), host or Host())
 
 
 def transaction(name="tx", state=ONGOING, partitions=None, **fields):

@@ -38,7 +38,7 @@ from protocol.messages.classic_group import (
 )
 
 if TYPE_CHECKING:
-    from broker.coordinator.group_machine import GroupShard
+    from broker.coordinator.group_machine import GroupMachine
     from broker.coordinator.groups.classic.rebalance import Outcome
     from broker.coordinator.result import Context
     from protocol.messages.classic_group import (
@@ -54,7 +54,7 @@ NONE = ErrorCode.NONE
 
 
 def join(
-    shard: GroupShard, ctx: Context, group: ConsumerGroup, request: JoinGroupRequest, new_id: str, out: Outcome
+    shard: GroupMachine, ctx: Context, group: ConsumerGroup, request: JoinGroupRequest, new_id: str, out: Outcome
 ) -> JoinGroupResponse:
     """A classic member joins, or takes its next step.
 
@@ -123,7 +123,7 @@ def join(
 
 
 def _check_join(
-    shard: GroupShard, group: ConsumerGroup, member_id: str, protocol_type: str, protocols: Protocols
+    shard: GroupMachine, group: ConsumerGroup, member_id: str, protocol_type: str, protocols: Protocols
 ) -> None:
     if shard.config.group_consumer_migration_policy == "disabled":
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "migration between the group protocols is disabled")
@@ -139,7 +139,7 @@ def _check_join(
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Member {member_id}'s protocols are not supported.")
 
 
-def sync(shard: GroupShard, group: ConsumerGroup, request: SyncGroupRequest, out: Outcome) -> SyncGroupResponse:
+def sync(shard: GroupMachine, group: ConsumerGroup, request: SyncGroupRequest, out: Outcome) -> SyncGroupResponse:
     """The assignment that the member has by now.
 
     Errors:  UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL,
@@ -215,7 +215,7 @@ def _classic_member(group: ConsumerGroup, request: Any) -> tuple[ConsumerMember,
 
 
 def leave(
-    shard: GroupShard, group: ConsumerGroup, request: LeaveGroupRequest, api_version: int, out: Outcome
+    shard: GroupMachine, group: ConsumerGroup, request: LeaveGroupRequest, api_version: int, out: Outcome
 ) -> LeaveGroupResponse:
     """Members leave, by themselves or by an administrator who knows their instance ids; of either protocol.
 

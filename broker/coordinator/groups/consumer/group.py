@@ -51,7 +51,7 @@ from broker.coordinator.offsets.fencing import NOT_ASSIGNED, Committer, Partitio
 from broker.coordinator.result import Record
 
 if TYPE_CHECKING:
-    from broker.coordinator.group_machine import GroupShard
+    from broker.coordinator.group_machine import GroupMachine
     from broker.coordinator.groups.classic.rebalance import Outcome
     from broker.coordinator.groups.consumer.regex import Resolution
 
@@ -234,13 +234,13 @@ class ConsumerGroup:
 
     # -- timers --------------------------------------------------------------------------------------------------
 
-    def on_load(self, shard: GroupShard, out: Outcome) -> None:
+    def on_load(self, shard: GroupMachine, out: Outcome) -> None:
         """The log is replayed: start the timers."""
         from broker.coordinator.groups.consumer.leave import on_load
 
         on_load(shard, self, out)
 
-    def on_timer(self, shard: GroupShard, name: tuple[Any, ...], out: Outcome) -> None:
+    def on_timer(self, shard: GroupMachine, name: tuple[Any, ...], out: Outcome) -> None:
         """A timer of the group has run out."""
         from broker.coordinator.groups.consumer.leave import on_timer
 

@@ -44,7 +44,7 @@ from protocol.messages.consumer_group import (
 )
 
 if TYPE_CHECKING:
-    from broker.coordinator.group_machine import GroupShard
+    from broker.coordinator.group_machine import GroupMachine
     from broker.coordinator.groups.classic.rebalance import Outcome
     from broker.coordinator.result import Context
     from protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
@@ -53,7 +53,7 @@ Owned = dict[bytes, frozenset[int]]
 REVOCATION_MODE: Final = "revocation-epoch"
 
 
-def heartbeat(shard: GroupShard, ctx: Context, request: ConsumerGroupHeartbeatRequest, out: Outcome) -> Any:
+def heartbeat(shard: GroupMachine, ctx: Context, request: ConsumerGroupHeartbeatRequest, out: Outcome) -> Any:
     """Serve a heartbeat that is no leave; the response. `request` has passed the checks that need no group."""
     group_id, epoch = request.group_id, request.member_epoch
     group = _group(shard, group_id, epoch, out)
@@ -89,7 +89,7 @@ def heartbeat(shard: GroupShard, ctx: Context, request: ConsumerGroupHeartbeatRe
     return response
 
 
-def _group(shard: GroupShard, group_id: str, epoch: int, out: Outcome) -> ConsumerGroup:
+def _group(shard: GroupMachine, group_id: str, epoch: int, out: Outcome) -> ConsumerGroup:
     """The group; a member that joins may make it, also out of a classic one. Errors: GROUP_ID_NOT_FOUND."""
     found = shard.groups.get(group_id)
     if isinstance(found, ConsumerGroup):
@@ -147,7 +147,7 @@ class Step:
         "target_epoch",
     )
 
-    def __init__(self, shard: GroupShard, group: ConsumerGroup, out: Outcome) -> None:
+    def __init__(self, shard: GroupMachine, group: ConsumerGroup, out: Outcome) -> None:
         self.shard = shard
         self.group = group
         self.out = out

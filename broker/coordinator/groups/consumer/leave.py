@@ -34,12 +34,12 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group import ConsumerGroupHeartbeatResponse
 
 if TYPE_CHECKING:
-    from broker.coordinator.group_machine import GroupShard
+    from broker.coordinator.group_machine import GroupMachine
     from broker.coordinator.groups.classic.rebalance import Outcome
     from protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 
 
-def leave(shard: GroupShard, request: ConsumerGroupHeartbeatRequest, out: Outcome) -> ConsumerGroupHeartbeatResponse:
+def leave(shard: GroupMachine, request: ConsumerGroupHeartbeatRequest, out: Outcome) -> ConsumerGroupHeartbeatResponse:
     """A member goes for good (-1), or a static one for a moment (-2): its partitions wait until its session ends.
 
     Errors:  GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
@@ -77,7 +77,7 @@ def find(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Consu
     return member
 
 
-def fence(shard: GroupShard, group: ConsumerGroup, members: Sequence[ConsumerMember], out: Outcome) -> None:
+def fence(shard: GroupMachine, group: ConsumerGroup, members: Sequence[ConsumerMember], out: Outcome) -> None:
     """Remove members and move the group epoch, or go back to a classic group when only such members are left."""
     if group.classic_members:
         from broker.coordinator.groups.consumer.migration import downgrade, goes_classic
@@ -104,7 +104,7 @@ def fence(shard: GroupShard, group: ConsumerGroup, members: Sequence[ConsumerMem
 # -- timers --------------------------------------------------------------------------------------------------------
 
 
-def on_load(shard: GroupShard, group: ConsumerGroup, out: Outcome) -> None:
+def on_load(shard: GroupMachine, group: ConsumerGroup, out: Outcome) -> None:
     """The log is replayed: all time-outs start in full. A group that is out of order is served all the same."""
     session_ms = shard.group_value(group.group_id, "consumer.session.timeout.ms")
     for member in group.members.values():
@@ -114,7 +114,7 @@ def on_load(shard: GroupShard, group: ConsumerGroup, out: Outcome) -> None:
             out.set_timer(member.rebalance_timer, member.said.rebalance_timeout_ms)
 
 
-def on_timer(shard: GroupShard, group: ConsumerGroup, name: tuple[Any, ...], out: Outcome) -> None:
+def on_timer(shard: GroupMachine, group: ConsumerGroup, name: tuple[Any, ...], out: Outcome) -> None:
     """A timer of a group has run out."""
     kind = name[0]
     if kind == "regex":
@@ -134,7 +134,7 @@ def on_timer(shard: GroupShard, group: ConsumerGroup, name: tuple[Any, ...], out
         fence(shard, group, [member], out)
 
 
-def _resolve(shard: GroupShard, group: ConsumerGroup, out: Outcome) -> None:
+def _resolve(shard: GroupMachine, group: ConsumerGroup, out: Outcome) -> None:
     """Match some more topics; when all are through, log what came out."""
     metadata = shard.metadata
     if group.resolving is None:

@@ -44,7 +44,7 @@ from protocol.messages.coordinator_records import decode_record
 
 if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata
-    from broker.coordinator.group_machine import GroupShard
+    from broker.coordinator.group_machine import GroupMachine
     from broker.coordinator.groups.classic.rebalance import Outcome
 
 UPGRADE: Final = ("upgrade", "bidirectional")  # policies that allow it
@@ -54,7 +54,7 @@ DOWNGRADE: Final = ("downgrade", "bidirectional")
 # -- classic to consumer -------------------------------------------------------------------------------------------
 
 
-def upgraded(shard: GroupShard, group: Any, out: Outcome) -> ConsumerGroup:
+def upgraded(shard: GroupMachine, group: Any, out: Outcome) -> ConsumerGroup:
     """The consumer group that a classic one becomes, with the records that make it. Errors: GROUP_ID_NOT_FOUND."""
     if group.group_type != ClassicGroup.group_type:
         raise _refused(group, "it is not a consumer group")
@@ -123,7 +123,7 @@ def _let_go(group: ClassicGroup, out: Outcome) -> None:
 
 
 def _convert(
-    shard: GroupShard, group: ClassicGroup, members: list[tuple[str, Said, Assignment]], out: Outcome
+    shard: GroupMachine, group: ClassicGroup, members: list[tuple[str, Said, Assignment]], out: Outcome
 ) -> ConsumerGroup:
     group_id, epoch = group.group_id, group.generation_id
     names = frozenset().union(*(said.topic_names for _, said, _ in members))
@@ -149,7 +149,7 @@ def _convert(
 # -- consumer to classic -------------------------------------------------------------------------------------------
 
 
-def goes_classic(shard: GroupShard, group: ConsumerGroup, leaving: Sequence[ConsumerMember]) -> bool:
+def goes_classic(shard: GroupMachine, group: ConsumerGroup, leaving: Sequence[ConsumerMember]) -> bool:
     """Whether the group is to be classic again when these members leave."""
     left = len(group.members) - len(leaving)
     classic_left = group.classic_members - sum(m.uses_classic_protocol for m in leaving)
@@ -161,7 +161,7 @@ def goes_classic(shard: GroupShard, group: ConsumerGroup, leaving: Sequence[Cons
     )
 
 
-def is_replaced_by_classic(shard: GroupShard, group: ConsumerGroup, replaced: ConsumerMember | None) -> bool:
+def is_replaced_by_classic(shard: GroupMachine, group: ConsumerGroup, replaced: ConsumerMember | None) -> bool:
     """Whether the group is to be classic again when a classic member takes this one's place."""
     return (
         replaced is not None
@@ -173,7 +173,7 @@ def is_replaced_by_classic(shard: GroupShard, group: ConsumerGroup, replaced: Co
 
 
 def downgrade(
-    shard: GroupShard,
+    shard: GroupMachine,
     group: ConsumerGroup,
     leaving: Sequence[ConsumerMember],
     joining: ConsumerMember | None,

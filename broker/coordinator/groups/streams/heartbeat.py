@@ -51,7 +51,7 @@ from protocol.messages.streams_group import (
 )
 
 if TYPE_CHECKING:
-    from broker.coordinator.group_machine import GroupShard
+    from broker.coordinator.group_machine import GroupMachine
     from broker.coordinator.groups.classic.rebalance import Outcome
     from broker.coordinator.result import Context
     from protocol.messages.streams_group import StreamsGroupHeartbeatRequest
@@ -61,7 +61,7 @@ NO_VALID_TOPOLOGY: Final = -1
 
 
 def heartbeat(
-    shard: GroupShard,
+    shard: GroupMachine,
     ctx: Context,
     request: StreamsGroupHeartbeatRequest,
     topology: StreamsGroupTopologyValue | None,
@@ -92,7 +92,7 @@ def heartbeat(
     return step.answer(request), step.configured.missing
 
 
-def _group(shard: GroupShard, group_id: str, epoch: int, out: Outcome) -> StreamsGroup:
+def _group(shard: GroupMachine, group_id: str, epoch: int, out: Outcome) -> StreamsGroup:
     """The group; a member that joins may make it, also in place of an empty classic one.
 
     Errors:  GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED.
@@ -143,7 +143,7 @@ def _merge(said: Said, ctx: Context, request: StreamsGroupHeartbeatRequest) -> S
 class Step:
     """One request's way through a group: what it finds, and what it makes of it, record by record."""
 
-    def __init__(self, shard: GroupShard, group: StreamsGroup, out: Outcome) -> None:
+    def __init__(self, shard: GroupMachine, group: StreamsGroup, out: Outcome) -> None:
         self.shard = shard
         self.group = group
         self.out = out
@@ -331,7 +331,7 @@ class Step:
         return response
 
 
-def configured(shard: GroupShard, topology: StreamsGroupTopologyValue) -> Configured:
+def configured(shard: GroupMachine, topology: StreamsGroupTopologyValue) -> Configured:
     """How a topology fits the topics there are."""
     topics = shard.metadata.topics
 
@@ -342,7 +342,7 @@ def configured(shard: GroupShard, topology: StreamsGroupTopologyValue) -> Config
     return topologies.configure(topology, partition_count)
 
 
-def assignment_configs(shard: GroupShard, group_id: str) -> dict[str, str]:
+def assignment_configs(shard: GroupMachine, group_id: str) -> dict[str, str]:
     """What the assignor is told; kept with the group to see when it changes."""
     return {STANDBY_REPLICAS: str(shard.group_value(group_id, "streams.num.standby.replicas"))}
 

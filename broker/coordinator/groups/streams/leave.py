@@ -20,12 +20,12 @@ from broker.coordinator.groups.streams.target import begin, go_on
 from protocol.messages.streams_group import StreamsGroupHeartbeatResponse
 
 if TYPE_CHECKING:
-    from broker.coordinator.group_machine import GroupShard
+    from broker.coordinator.group_machine import GroupMachine
     from broker.coordinator.groups.classic.rebalance import Outcome
     from protocol.messages.streams_group import StreamsGroupHeartbeatRequest
 
 
-def leave(shard: GroupShard, request: StreamsGroupHeartbeatRequest, out: Outcome) -> StreamsGroupHeartbeatResponse:
+def leave(shard: GroupMachine, request: StreamsGroupHeartbeatRequest, out: Outcome) -> StreamsGroupHeartbeatResponse:
     """A member goes; it may take the whole application with it. Errors: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID."""
     group = shard.groups.get(request.group_id)
     if not isinstance(group, StreamsGroup):
@@ -55,7 +55,7 @@ def fence(group: StreamsGroup, member: StreamsMember, out: Outcome) -> None:
         out.cancel_timer(timer)
 
 
-def on_load(shard: GroupShard, group: StreamsGroup, out: Outcome) -> None:
+def on_load(shard: GroupMachine, group: StreamsGroup, out: Outcome) -> None:
     """The log is replayed: all time-outs start in full; a first assignment is not delayed again."""
     session_ms = shard.group_value(group.group_id, "streams.session.timeout.ms")
     for member in group.members.values():
@@ -64,7 +64,7 @@ def on_load(shard: GroupShard, group: StreamsGroup, out: Outcome) -> None:
             out.set_timer(member.rebalance_timer, member.said.rebalance_timeout_ms)
 
 
-def on_timer(shard: GroupShard, group: StreamsGroup, name: tuple[Any, ...], out: Outcome) -> None:
+def on_timer(shard: GroupMachine, group: StreamsGroup, name: tuple[Any, ...], out: Outcome) -> None:
     """A timer of a group has run out."""
     kind = name[0]
     if kind == "delay":
@@ -78,7 +78,7 @@ def on_timer(shard: GroupShard, group: StreamsGroup, name: tuple[Any, ...], out:
         fence(group, member, out)
 
 
-def _first_assignment(shard: GroupShard, group: StreamsGroup, out: Outcome) -> None:
+def _first_assignment(shard: GroupMachine, group: StreamsGroup, out: Outcome) -> None:
     """Assign all who have come; they hear of it with their next heartbeats."""
     if group.topology is None or not group.members or group.group_epoch <= group.assignment_epoch or group.assigning:
         return
