@@ -7,7 +7,7 @@
         topics: list[OffsetCommitRequestTopic] = field(Array(OffsetCommitRequestTopic))
 
 One declaration serves three readers: mypy and editors see a keyword-only dataclass in which every field has a
-default; `struct(cls, version)` makes the construct.Struct of one version, the reference; `protocol.codegen`
+default; `primitives.struct(cls, version)` makes the construct.Struct of one version, the reference; `protocol.codegen`
 makes the flat functions that run. The standard library's dataclass is not used: it compiles several methods a
 class at import (0.5 ms), here `__init__` is compiled when a class is first called.
 """
@@ -15,14 +15,15 @@ class at import (0.5 ms), here `__init__` is compiled when a class is first call
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, cast, dataclass_transform
 
-from protocol.wire import Array, Wire, WireType
+from protocol.wire import Array, Wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import construct
+# What a field can hold: one value, a list, or a nested message.
+WireType: TypeAlias = "Wire | Array[Wire | type[Message]] | type[Message]"
 
 _NO_VERSION = 1 << 15  # above every version there is
 _UNSET: Any = object()  # stands for "a new list" or "a new nested message" as a default argument
@@ -192,10 +193,3 @@ def message(*, versions: str, flexible: str = "none", api_key: int = -1) -> Call
 def nested(cls: type[M]) -> type[M]:
     """Declare a part of messages; it has the version of the message around it."""
     return cls
-
-
-def struct(cls: type[Message], version: int) -> construct.Construct:
-    """The construct of one version of a message: parses to and builds from objects of the class itself."""
-    from protocol import primitives  # construct costs 40 ms, and serving never needs it
-
-    return primitives.message(cls, version, version >= cls.FLEXIBLE_SINCE)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from protocol.declare import Field, Message
-from protocol.wire import Array, Records, String, Wire, WireType
+from protocol.declare import Field, Message, WireType
+from protocol.wire import Array, Records, String, Wire
 
 
 class Emitter:

@@ -12,9 +12,9 @@ import struct
 from typing import Any
 
 from protocol import codec_support
-from protocol.declare import Field, Message
+from protocol.declare import Field, Message, WireType
 from protocol.emit import Emitter
-from protocol.wire import Array, Bytes, String, Wire, WireType
+from protocol.wire import Array, Bytes, String, Wire
 
 _RUN_MIN_COUNT = 2  # below, setting up the run costs more than it saves
 
@@ -159,7 +159,7 @@ class _Decoder(Emitter):
             return 'buf[pos:end].decode("utf-8", "replace")'
         return "bytes(buf[pos:end])" if kind is Bytes and self.has_records else "buf[pos:end]"
 
-    def array(self, kind: Array, target: str, nullable: bool, path: str) -> None:
+    def array(self, kind: Array[Any], target: str, nullable: bool, path: str) -> None:
         n = self.fresh("n")
         self.pending.append((self.length_letter(kind), n))
         self.flush(path)

@@ -11,9 +11,9 @@ import struct
 from typing import Any
 
 from protocol import codec_support
-from protocol.declare import Field, Message
+from protocol.declare import Field, Message, WireType
 from protocol.emit import Emitter
-from protocol.wire import Array, String, Wire, WireType
+from protocol.wire import Array, String, Wire
 
 
 def encoder(cls: type[Message], version: int, name: str) -> tuple[str, dict[str, Any]]:
@@ -122,7 +122,7 @@ class _Encoder(Emitter):
         self.flush("string_size" if kind is String else "uvarint")
         self.line(f"{self.w}({s})")
 
-    def array(self, kind: Array, expression: str, nullable: bool) -> None:
+    def array(self, kind: Array[Any], expression: str, nullable: bool) -> None:
         items, n = self.fresh("items"), self.fresh("n")
         plus = " + 1" if self.flexible else ""
         self.line(f"{items} = {expression}")

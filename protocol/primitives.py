@@ -11,7 +11,7 @@ import construct
 from construct import Adapter, Construct, Flag, Struct, stream_read, stream_write
 
 from protocol import wire
-from protocol.declare import Field, Message
+from protocol.declare import Field, Message, WireType
 
 _STRING_MAX_BYTES = 0x7FFF
 
@@ -207,7 +207,7 @@ class Object(Adapter):  # type: ignore[misc]  # construct has no types
         return {**values, "tags": {**values, **(obj.unknown_tags or {})}}
 
 
-def atom(kind: wire.WireType, version: int, flexible: bool, nullable: bool, in_tag: bool = False) -> Construct:
+def atom(kind: WireType, version: int, flexible: bool, nullable: bool, in_tag: bool = False) -> Construct:
     """The construct of one field's type in one version."""
     if isinstance(kind, wire.Array):
         count = CompactLength if flexible else construct.Int32sb
@@ -240,3 +240,8 @@ def message(cls: type[Message], version: int, flexible: bool) -> Construct:
     if flexible:
         forms.append("tags" / TaggedFields(tagged))
     return Object(cls, version, Struct(*forms))
+
+
+def struct(cls: type[Message], version: int) -> Construct:
+    """The construct of one version of a message: parses to and builds from objects of the class itself."""
+    return message(cls, version, version >= cls.FLEXIBLE_SINCE)

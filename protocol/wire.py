@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, Generic, TypeVar
 
-if TYPE_CHECKING:
-    from protocol.declare import Message
+Element_co = TypeVar("Element_co", covariant=True)
 
 
 class Wire:
@@ -23,19 +22,17 @@ class Wire:
         return self.name
 
 
-class Array:
+class Array(Generic[Element_co]):
     """A list of one element type: a wire type or a nested message."""
 
     __slots__ = ("element",)
 
-    def __init__(self, element: Wire | type[Message]) -> None:
+    def __init__(self, element: Element_co) -> None:
         self.element = element
 
     def __repr__(self) -> str:
         return f"Array({self.element!r})"
 
-
-WireType: TypeAlias = "Wire | Array | type[Message]"
 
 Bool: Final = Wire("Bool", False, "?", 1)
 Int8: Final = Wire("Int8", 0, "b", 1)

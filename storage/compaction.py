@@ -18,17 +18,17 @@ from protocol.record_batch import HEADER_BYTES, BatchHeader
 from storage.compaction_filter import filter_batch
 from storage.compaction_plan import MAX_KEYS, SLICE_RECORDS, Plan, plan_keys, plan_transactions
 from storage.recovery import CLEANED_SUFFIX, SWAP_SUFFIX, remove_segment
-from storage.segment import LOG_SUFFIX, MAX_RELATIVE_OFFSET, Segment, read_batches
+from storage.segment import LOG_SUFFIX, MAX_RELATIVE_OFFSET, Segment
 
 if TYPE_CHECKING:
     from storage.env import Files
-    from storage.log import Log
+    from storage.log_writer import LogWriter
 
 _SLICE_BYTES: Final = 1 << 20
 _WRITE_BYTES: Final = 256 << 10
 
 
-def uncleanable_offset(log: Log, now_ms: int | None, last_stable_offset: int | None) -> int:
+def uncleanable_offset(log: LogWriter, now_ms: int | None, last_stable_offset: int | None) -> int:
     """The first offset that may not be cleaned: active segment, open transactions, records too young."""
     if not log.segments:
         return log.log_start_offset
@@ -43,7 +43,7 @@ def uncleanable_offset(log: Log, now_ms: int | None, last_stable_offset: int | N
     return limit
 
 
-def dirty_ratio(log: Log, now_ms: int | None, last_stable_offset: int | None) -> float:
+def dirty_ratio(log: LogWriter, now_ms: int | None, last_stable_offset: int | None) -> float:
     limit = uncleanable_offset(log, now_ms, last_stable_offset)
     clean_bytes = dirty_bytes = 0
     for segment in log.segments:
@@ -57,7 +57,7 @@ def dirty_ratio(log: Log, now_ms: int | None, last_stable_offset: int | None) ->
 
 
 def clean(
-    log: Log,
+    log: LogWriter,
     now_ms: int,
     last_stable_offset: int,
     last_by_producer: Mapping[int, int] | None = None,
@@ -105,7 +105,7 @@ def _groups(segments: list[Segment], max_bytes: int) -> Iterator[list[Segment]]:
         yield group
 
 
-def _clean_group(log: Log, plan: Plan, group: list[Segment]) -> Generator[None, None, bool]:
+def _clean_group(log: LogWriter, plan: Plan, group: list[Segment]) -> Generator[None, None, bool]:
     """Replace some segments by one; False when they were taken away meanwhile (retention, a cut)."""
     files = log.env.files
     path = f"{group[0].stem}{LOG_SUFFIX}{CLEANED_SUFFIX}"
@@ -164,7 +164,7 @@ class _Directory:
         self._files.sync_dir(self._path)
 
 
-def _swap(log: Log, cleaned: Segment, group: list[Segment]) -> Generator[None, None, bool]:
+def _swap(log: LogWriter, cleaned: Segment, group: list[Segment]) -> Generator[None, None, bool]:
     files = log.env.files
     swap = cleaned.stem + LOG_SUFFIX + SWAP_SUFFIX
     cleaned.file.close()
@@ -187,24 +187,3 @@ def _swap(log: Log, cleaned: Segment, group: list[Segment]) -> Generator[None, N
     cleaned.save_index(final=True)
     log.segments[at : at + len(group)] = [cleaned]
     return True
-
-
-def finish_swap(files: Files, directory: str, name: str) -> None:
-    """At start: a swap file counts. What it covers goes, it takes its name."""
-    base = int(name[:20])
-    file = files.open_append(f"{directory}/{name}")
-    last_offset = base
-    for _, header, _ in read_batches(file, 0, file.size):
-        last_offset = header.last_offset
-    file.close()
-    covered = [
-        int(other[:20])
-        for other in files.listdir(directory)
-        if other[20:] == LOG_SUFFIX and other[:20].isdigit() and base < int(other[:20]) <= last_offset
-    ]
-    for other_base in covered:
-        remove_segment(files, directory, other_base)
-    for suffix in (".index", ".timeindex"):
-        if files.exists(f"{directory}/{base:020d}{suffix}"):
-            files.remove(f"{directory}/{base:020d}{suffix}")
-    files.rename(f"{directory}/{name}", f"{directory}/{base:020d}{LOG_SUFFIX}")

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from storage.disk import MAX_OPEN_FILES, Buffer, FileLock, Platform, SystemFile, SystemFiles
+from storage.disk import MAX_OPEN_FILES, Buffer, FileLock, Platform, Syncable, SystemFile, SystemFiles
 
 __all__ = [
     "MAX_OPEN_FILES",
@@ -74,10 +74,6 @@ class File(Protocol):
     def sync(self) -> None: ...
     def truncate(self, n: int) -> None: ...
     def close(self) -> None: ...
-
-
-class Syncable(Protocol):
-    def sync(self) -> object: ...
 
 
 class Lock(Protocol):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record_batch import BatchHeader
+from storage import compaction, lookup, retention
 from storage.config import LogConfig
 from storage.env import Env
 from storage.errors import StorageError
@@ -115,15 +116,11 @@ class Log(LogWriter):
 
     def offset_for_timestamp(self, timestamp: int) -> tuple[int, int, int] | None:
         """(timestamp, offset, leader epoch) of the first record at least that late."""
-        from storage.lookup import offset_for_timestamp
-
-        return offset_for_timestamp(self, timestamp)
+        return lookup.offset_for_timestamp(self, timestamp)
 
     def max_timestamp(self) -> tuple[int, int, int] | None:
         """(timestamp, offset, leader epoch) of the record with the largest timestamp, the first of several."""
-        from storage.lookup import max_timestamp
-
-        return max_timestamp(self)
+        return lookup.max_timestamp(self)
 
     # -- upkeep
 
@@ -145,9 +142,7 @@ class Log(LogWriter):
 
         limit_offset is the high watermark: nothing that reaches beyond it is deleted.
         """
-        from storage.retention import retain
-
-        return retain(self, now_ms, self.flushed_offset if limit_offset is None else limit_offset)
+        return retention.retain(self, now_ms, self.flushed_offset if limit_offset is None else limit_offset)
 
     def clean(
         self,
@@ -161,9 +156,7 @@ class Log(LogWriter):
 
         commits: as storage.compaction.clean says.
         """
-        from storage.compaction import clean
-
-        return clean(
+        return compaction.clean(
             self,
             now_ms,
             self.flushed_offset if last_stable_offset is None else last_stable_offset,
@@ -173,9 +166,7 @@ class Log(LogWriter):
 
     def dirty_ratio(self, now_ms: int | None = None, last_stable_offset: int | None = None) -> float:
         """Bytes that cleaning would look at anew, as a part of all that it may touch."""
-        from storage.compaction import dirty_ratio
-
-        return dirty_ratio(self, now_ms, last_stable_offset)
+        return compaction.dirty_ratio(self, now_ms, last_stable_offset)
 
     # -- the end
 

@@ -14,9 +14,9 @@ from contextlib import suppress
 from storage import checkpoints
 from storage.config import LogConfig
 from storage.env import Buffer, Env
-from storage.epochs import LeaderEpochs
 from storage.errors import StorageError
 from storage.index import TIME_ENTRY_BYTES
+from storage.leader_epochs import LeaderEpochs
 from storage.recovery import RecoveryReport, remove_segment
 from storage.segment import Segment, base_offset_of
 

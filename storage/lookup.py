@@ -8,10 +8,10 @@ from protocol.record_batch import LOG_APPEND_TIME, BatchHeader, iter_records
 from storage.segment import Segment, read_batches
 
 if TYPE_CHECKING:
-    from storage.log import Log
+    from storage.log_writer import LogWriter
 
 
-def offset_for_timestamp(log: Log, timestamp: int) -> tuple[int, int, int] | None:
+def offset_for_timestamp(log: LogWriter, timestamp: int) -> tuple[int, int, int] | None:
     """(timestamp, offset, leader epoch); the time index narrows it to a few batches, the records decide."""
     start = log.log_start_offset
     for segment in list(log.segments):
@@ -30,7 +30,7 @@ def offset_for_timestamp(log: Log, timestamp: int) -> tuple[int, int, int] | Non
     return None
 
 
-def max_timestamp(log: Log) -> tuple[int, int, int] | None:
+def max_timestamp(log: LogWriter) -> tuple[int, int, int] | None:
     """(timestamp, offset, leader epoch) of the latest record; the last offset of a LogAppendTime batch."""
     segments = [segment for segment in log.segments if segment.largest_timestamp >= 0 and segment.file.size]
     if not segments:

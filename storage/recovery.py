@@ -20,9 +20,9 @@ from protocol.record_batch import (
 )
 from storage.config import LogConfig
 from storage.env import Env, Files
-from storage.epochs import LeaderEpochs
 from storage.errors import StorageError
-from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, SEGMENT_SUFFIXES, Segment
+from storage.leader_epochs import LeaderEpochs
+from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, SEGMENT_SUFFIXES, Segment, read_batches
 
 DELETED_SUFFIX: Final = ".deleted"
 CLEANED_SUFFIX: Final = ".cleaned"
@@ -106,10 +106,8 @@ def tidy(files: Files, directory: str) -> list[int]:
     names = files.listdir(directory)
     swaps = [name for name in names if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
     if swaps:
-        from storage.compaction import finish_swap
-
         for name in swaps:
-            finish_swap(files, directory, name)
+            _finish_swap(files, directory, name)
         names = files.listdir(directory)
     bases: list[int] = []
     for name in names:
@@ -123,6 +121,27 @@ def tidy(files: Files, directory: str) -> list[int]:
         if name[20:] in SEGMENT_SUFFIXES[1:3] and name[:20] + LOG_SUFFIX not in have:
             files.remove(f"{directory}/{name}")
     return bases
+
+
+def _finish_swap(files: Files, directory: str, name: str) -> None:
+    """Let a compacted segment take the place of the segments whose offsets it covers."""
+    base = int(name[:20])
+    file = files.open_append(f"{directory}/{name}")
+    last_offset = base
+    for _, header, _ in read_batches(file, 0, file.size):
+        last_offset = header.last_offset
+    file.close()
+    covered = [
+        int(other[:20])
+        for other in files.listdir(directory)
+        if other[20:] == LOG_SUFFIX and other[:20].isdigit() and base < int(other[:20]) <= last_offset
+    ]
+    for other_base in covered:
+        remove_segment(files, directory, other_base)
+    for suffix in (".index", ".timeindex"):
+        if files.exists(f"{directory}/{base:020d}{suffix}"):
+            files.remove(f"{directory}/{base:020d}{suffix}")
+    files.rename(f"{directory}/{name}", f"{directory}/{base:020d}{LOG_SUFFIX}")
 
 
 def remove_segment(files: Files, directory: str, base_offset: int) -> None:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from storage.recovery import remove_segment
 
 if TYPE_CHECKING:
-    from storage.log import Log
+    from storage.log_writer import LogWriter
     from storage.segment import Segment
 
 
-def retain(log: Log, now_ms: int, limit_offset: int) -> list[int]:
+def retain(log: LogWriter, now_ms: int, limit_offset: int) -> list[int]:
     """Delete from the oldest on; the log keeps one segment, empty and new if all others are to go.
 
     Source: Kafka's UnifiedLog.deleteOldSegments (start offset, then size, then time).
@@ -35,7 +35,7 @@ def retain(log: Log, now_ms: int, limit_offset: int) -> list[int]:
     return removed
 
 
-def expired(log: Log, now_ms: int, limit_offset: int) -> int:
+def expired(log: LogWriter, now_ms: int, limit_offset: int) -> int:
     """How many segments, counted from the oldest, have to go now."""
     segments = log.segments
     config = log.config

@@ -56,7 +56,7 @@ MODULES = (
     "protocol/record.py",
     "protocol/record_batch.py",
     "storage/disk.py",
-    "storage/epochs.py",
+    "storage/leader_epochs.py",
     "storage/index.py",
     "storage/log.py",
     "storage/log_writer.py",

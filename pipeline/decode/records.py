@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from pipeline.decode import share_records
 from protocol.codegen import codec
-from protocol.declare import Message
+from protocol.declare import Message, WireType
 from protocol.errors import KafkaError, MalformedError
 from protocol.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from protocol.messages.coordinator_records import (
@@ -23,7 +23,7 @@ from protocol.messages.coordinator_records import (
     record_types,
 )
 from protocol.messages.own_records import OWN_RECORDS, TransactionGroupKey, TransactionGroupValue
-from protocol.wire import Array, Bytes, Uuid, WireType
+from protocol.wire import Array, Bytes, Uuid
 
 LEGACY_COMMIT: Final = 0
 COMMIT: Final = 1

@@ -11,8 +11,8 @@ import pytest
 
 from protocol.api import message_class
 from protocol.codegen import codec
-from protocol.declare import Message
-from protocol.wire import Array, Bytes, Uuid, Wire, WireType
+from protocol.declare import Message, WireType
+from protocol.wire import Array, Bytes, Uuid, Wire
 
 _LINES = [
     line.split(" ", 3)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import protocol.messages
 from protocol import wire
-from protocol.declare import Field, Message
+from protocol.declare import Field, Message, WireType
 
 _FAMILIES = [each.stem for each in Path(protocol.messages.__file__).parent.glob("[a-z]*.py")]
 
@@ -75,7 +75,7 @@ def _value(field: Field, version: int, flexible: bool) -> st.SearchStrategy[Any]
     return some
 
 
-def _kind(kind: wire.WireType, version: int, flexible: bool) -> st.SearchStrategy[Any]:
+def _kind(kind: WireType, version: int, flexible: bool) -> st.SearchStrategy[Any]:
     if isinstance(kind, wire.Array):
         return st.lists(_kind(kind.element, version, flexible), max_size=4)
     if isinstance(kind, wire.Wire):
@@ -101,7 +101,7 @@ def _sample_field(field: Field, version: int, rng: random.Random, unknown_tags: 
     return _sample_kind(field.wire, version, rng, unknown_tags)
 
 
-def _sample_kind(kind: wire.WireType, version: int, rng: random.Random, unknown_tags: bool) -> Any:
+def _sample_kind(kind: WireType, version: int, rng: random.Random, unknown_tags: bool) -> Any:
     if isinstance(kind, wire.Array):
         count = rng.choice((1, 1, 2, 4))
         return [_sample_kind(kind.element, version, rng, unknown_tags) for _ in range(count)]

@@ -10,9 +10,10 @@ import pytest
 from codec_values import MESSAGES, NAMES, sample, versions
 
 from protocol.codegen import codec
-from protocol.declare import Message, struct
+from protocol.declare import Message
 from protocol.errors import MalformedError
 from protocol.messages.offsets import OffsetCommitRequest, OffsetCommitRequestTopic
+from protocol.primitives import struct
 
 _LIES = (b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\x7f", b"\x7f\xff\xff\xff", b"\xff", b"\x80", b"\x00", b"\xfe\xff")
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from protocol.api import ApiKey, flexible_since, is_declared, request_class, response_class
 from protocol.codegen import codec
-from protocol.declare import Message, struct
+from protocol.declare import Message
+from protocol.primitives import struct
 
 _LIGHT = settings(
     max_examples=5,

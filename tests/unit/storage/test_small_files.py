@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from storage import checkpoints, snapshot
-from storage.epochs import LeaderEpochs
 from storage.index import SparseIndex, decode
+from storage.leader_epochs import LeaderEpochs
 from storage.sim_env import sim_env
 
 
