@@ -12,8 +12,8 @@ from broker.cluster.listeners import Listener, Node
 from broker.cluster.metadata import ClusterMetadata, Topic
 from broker.cluster.metadata_image import shrink
 from broker.cluster.topic_names import OFFSETS_TOPIC
-from broker.coordinator.group_machine import GroupMachine
-from broker.coordinator.offsets.epochs import check_offset_commit, on_offset_commit_accepted
+from broker.coordinator.groups.classic.commit_checks import check_offset_commit, on_offset_commit_accepted
+from broker.coordinator.groups.machine import GroupMachine
 from broker.coordinator.placement import shard_index
 from broker.coordinator.result import Context, Token
 from broker.coordinator.runtime import READY, UNLOADED, Shard

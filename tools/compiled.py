@@ -33,7 +33,7 @@ MODULES = (
     "broker/coordinator/offsets/provenance.py",
     "broker/coordinator/result.py",
     "broker/coordinator/runtime.py",
-    "broker/coordinator/group_machine.py",
+    "broker/coordinator/groups/machine.py",
     "broker/coordinator/transactions/transaction.py",
     "broker/coordinator/transactions/rules.py",
     "broker/coordinator/transactions/machine.py",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.coordinator.groups.classic.commit_checks import check_member
 from broker.coordinator.groups.classic.group import (
     COMPLETING_REBALANCE,
     CONSUMER_PROTOCOL_TYPE,
@@ -21,7 +22,6 @@ from broker.coordinator.groups.classic.group import (
     static_member,
 )
 from broker.coordinator.groups.classic.rebalance import (
-    Outcome,
     answer_sync,
     complete_if_all_joined,
     prepare_rebalance,
@@ -29,8 +29,8 @@ from broker.coordinator.groups.classic.rebalance import (
     remove_member,
     remove_pending,
 )
-from broker.coordinator.offsets.epochs import check_member
-from broker.coordinator.records import stable_group_record
+from broker.coordinator.groups.classic.records import stable_group_record
+from broker.coordinator.groups.common.outcome import Outcome
 from broker.coordinator.result import Result
 from broker.handlers.join_group import join_group
 from protocol.errors import ErrorCode, KafkaError
@@ -42,7 +42,7 @@ from protocol.messages.classic_group import (
 )
 
 if TYPE_CHECKING:
-    from broker.coordinator.group_machine import GroupMachine
+    from broker.coordinator.groups.machine import GroupMachine
     from broker.coordinator.result import Context
     from protocol.messages.classic_group import HeartbeatRequest, LeaveGroupRequest, SyncGroupRequest
 
@@ -56,7 +56,7 @@ ALIVE: Final = HeartbeatResponse()  # shared: nobody changes a response
 REJOIN: Final = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
 
 
-def sync_group(shard: GroupMachine, ctx: Context, request: SyncGroupRequest) -> Result:
+def sync_group(machine: GroupMachine, ctx: Context, request: SyncGroupRequest) -> Result:
     """Hand a member its assignment; the leader's request brings everybody's.
 
     Shape:   one GroupMetadata record for the leader's request; its replay makes the group Stable.
@@ -66,18 +66,18 @@ def sync_group(shard: GroupMachine, ctx: Context, request: SyncGroupRequest) -> 
     api_version = ctx.api_version
     if api_version >= PROTOCOL_SINCE and (request.protocol_type is None or request.protocol_name is None):
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "protocol type and name are needed from version 5 on")
-    group = shard.groups.get(request.group_id)
+    group = machine.groups.get(request.group_id)
     if group is None or group.is_empty:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     if group.group_type != ClassicGroup.group_type:
-        out = Outcome(ctx, shard.config)
+        out = Outcome(ctx, machine.config)
         _check_consumer(group)
-        out.answer(ctx.token, _members().sync(shard, group, request, out))
+        out.answer(ctx.token, _members().sync(machine, group, request, out))
         return out.result()
     error = _check_sync(group, request)
     if error is not NONE:
         raise KafkaError(error)
-    out = Outcome(ctx, shard.config)
+    out = Outcome(ctx, machine.config)
     member = group.members[request.member_id]
     group.pending_syncs.discard(member.member_id)
     if not group.pending_syncs:
@@ -123,18 +123,18 @@ def _assignment(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
     )
 
 
-def heartbeat(shard: GroupMachine, ctx: Context, request: HeartbeatRequest) -> Result:
+def heartbeat(machine: GroupMachine, ctx: Context, request: HeartbeatRequest) -> Result:
     """A member says that it is alive, and learns whether it has to join again.
 
     Errors:  UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS (PreparingRebalance; the
              session goes on).
     """
-    group = shard.groups.get(request.group_id)
+    group = machine.groups.get(request.group_id)
     if group is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     member_id = request.member_id
     if group.group_type != ClassicGroup.group_type:
-        out = Outcome(ctx, shard.config)
+        out = Outcome(ctx, machine.config)
         _check_consumer(group)
         out.answer(ctx.token, _members().heartbeat(group, request, out))
         return out.result()
@@ -150,21 +150,21 @@ def heartbeat(shard: GroupMachine, ctx: Context, request: HeartbeatRequest) -> R
     return Result(response, timers=((member.session_timer, ctx.now_ms + member.session_timeout_ms),))
 
 
-def leave_group(shard: GroupMachine, ctx: Context, request: LeaveGroupRequest) -> Result:
+def leave_group(machine: GroupMachine, ctx: Context, request: LeaveGroupRequest) -> Result:
     """Remove members, by themselves or by an administrator who knows their instance ids.
 
     Shape:   one GroupMetadata record when nobody is left.
     Errors:  a member each (up to v2 at the top): UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID. Parked requests of a removed
              member are answered UNKNOWN_MEMBER_ID.
     """
-    out = Outcome(ctx, shard.config)
+    out = Outcome(ctx, machine.config)
     if ctx.api_version < BATCH_SINCE:
         leaving: list[tuple[str, str | None]] = [(request.member_id, None)]
     else:
         leaving = [(m.member_id, m.group_instance_id) for m in request.members]
-    group = shard.groups.get(request.group_id)
+    group = machine.groups.get(request.group_id)
     if group is not None and group.group_type == "consumer":
-        out.answer(ctx.token, _members().leave(shard, group, request, ctx.api_version, out))
+        out.answer(ctx.token, _members().leave(machine, group, request, ctx.api_version, out))
         return out.result()
     if group is None or group.group_type != ClassicGroup.group_type:
         errors = [ErrorCode.UNKNOWN_MEMBER_ID] * len(leaving)
@@ -189,8 +189,8 @@ def leave_group(shard: GroupMachine, ctx: Context, request: LeaveGroupRequest) -
 
 
 def _members() -> Any:
-    """How classic members take part in a consumer group; imported when one does."""
-    from broker.coordinator.groups.consumer import classic_members
+    """How classic members take part in a consumer group."""
+    from broker.coordinator.groups.consumer import classic_members  # late: 16 ms that most starts do not need
 
     return classic_members
 

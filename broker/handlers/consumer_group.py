@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from broker.coordinator.groups.classic.rebalance import Outcome
+from broker.coordinator.groups.assignors.spec import UNASSIGNED
+from broker.coordinator.groups.common.outcome import Outcome
 from broker.coordinator.groups.consumer.group import ConsumerGroup
 from broker.coordinator.groups.consumer.heartbeat import heartbeat
 from broker.coordinator.groups.consumer.leave import leave
@@ -19,7 +20,6 @@ from broker.coordinator.groups.consumer.member import (
     JOINING_EPOCH,
     LEAVING_EPOCH,
     STATIC_LEAVING_EPOCH,
-    UNASSIGNED,
     ConsumerMember,
 )
 from broker.coordinator.result import Context, Result
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from broker.cluster.metadata import ClusterMetadata
-    from broker.coordinator.group_machine import GroupMachine
+    from broker.coordinator.groups.machine import GroupMachine
     from protocol.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
 
 CONSUMER = ConsumerGroup.group_type

@@ -27,7 +27,7 @@ from protocol.messages.group_admin import (
 )
 
 if TYPE_CHECKING:
-    from broker.coordinator.group_machine import GroupMachine
+    from broker.coordinator.groups.machine import GroupMachine
     from protocol.messages.group_admin import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
 
 NOT_FOUND_SINCE: Final = 6

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from broker.coordinator.groups.classic.commit_checks import check_member
 from broker.coordinator.groups.classic.group import (
     COMPLETING_REBALANCE,
     DEAD,
@@ -33,7 +34,6 @@ from broker.coordinator.groups.classic.group import (
 from broker.coordinator.groups.classic.member import Member, Protocols, protocols_of
 from broker.coordinator.groups.classic.rebalance import (
     NEW_MEMBER_JOIN_TIMEOUT_MS,
-    Outcome,
     answer_join,
     answer_sync,
     complete_if_all_joined,
@@ -45,13 +45,13 @@ from broker.coordinator.groups.classic.rebalance import (
     rebalance_or_complete,
     refresh_session,
 )
-from broker.coordinator.offsets.epochs import check_member
-from broker.coordinator.records import empty_group_record, stable_group_record
+from broker.coordinator.groups.classic.records import empty_group_record, stable_group_record
+from broker.coordinator.groups.common.outcome import Outcome
 from protocol.errors import ErrorCode
 from protocol.messages.classic_group import JoinGroupResponse, SyncGroupResponse
 
 if TYPE_CHECKING:
-    from broker.coordinator.group_machine import GroupMachine
+    from broker.coordinator.groups.machine import GroupMachine
     from broker.coordinator.result import Context, Result
     from protocol.messages.classic_group import JoinGroupRequest
 
@@ -59,24 +59,24 @@ MEMBER_ID_REQUIRED_SINCE = 4
 SKIP_ASSIGNMENT_SINCE = 9
 
 
-def join_group(shard: GroupMachine, ctx: Context, request: JoinGroupRequest) -> Result:
+def join_group(machine: GroupMachine, ctx: Context, request: JoinGroupRequest) -> Result:
     """Take a member in, or have it wait for the next generation.
 
     Shape:   one GroupMetadata record when this makes the group, and when a static member is replaced in Stable.
     Errors:  INVALID_SESSION_TIMEOUT, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, MEMBER_ID_REQUIRED, GROUP_MAX_SIZE_REACHED,
              INCONSISTENT_GROUP_PROTOCOL; parked: UNKNOWN_MEMBER_ID when removed, FENCED_INSTANCE_ID when replaced.
     """
-    out = Outcome(ctx, shard.config)
+    out = Outcome(ctx, machine.config)
     member_id = request.member_id
-    config = shard.config
+    config = machine.config
     timeout_ms = request.session_timeout_ms
     if not config.group_min_session_timeout_ms <= timeout_ms <= config.group_max_session_timeout_ms:
         out.answer(ctx.token, join_refusal(ErrorCode.INVALID_SESSION_TIMEOUT, member_id))
         return out.result()
-    group = shard.groups.get(request.group_id)
+    group = machine.groups.get(request.group_id)
     if group is not None and group.group_type != ClassicGroup.group_type:
         if not group.is_empty:
-            out.answer(ctx.token, _join_other(shard, ctx, request, group, out))
+            out.answer(ctx.token, _join_other(machine, ctx, request, group, out))
             return out.result()
         if not member_id:  # an empty group of another type makes room
             out.records += group.tombstones()
@@ -85,24 +85,24 @@ def join_group(shard: GroupMachine, ctx: Context, request: JoinGroupRequest) -> 
         if member_id:
             out.answer(ctx.token, join_refusal(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
             return out.result()
-        group = shard.new_group(request.group_id, ctx.now_ms)
+        group = machine.new_group(request.group_id, ctx.now_ms)
         out.records.append(empty_group_record(group, group.generation_id, ctx.now_ms))
     _join(group, ctx, request, out)
     return out.result()
 
 
 def _join_other(
-    shard: GroupMachine, ctx: Context, request: JoinGroupRequest, group: Any, out: Outcome
+    machine: GroupMachine, ctx: Context, request: JoinGroupRequest, group: Any, out: Outcome
 ) -> JoinGroupResponse:
     """A classic member joins a consumer group; nobody else can be joined so."""
-    from broker.coordinator.groups.consumer import classic_members
-    from broker.coordinator.groups.consumer.group import ConsumerGroup
+    from broker.coordinator.groups.consumer import classic_members  # late: 16 ms that most starts do not need
+    from broker.coordinator.groups.consumer.group import ConsumerGroup  # late: part of these
 
     if not isinstance(group, ConsumerGroup):
         return join_refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     instance_id = request.group_instance_id
     new_id = new_member_id(ctx, ctx.client_id if instance_id is None else instance_id)
-    return classic_members.join(shard, ctx, group, request, new_id, out)
+    return classic_members.join(machine, ctx, group, request, new_id, out)
 
 
 def _join(group: ClassicGroup, ctx: Context, request: JoinGroupRequest, out: Outcome) -> None:

@@ -19,7 +19,7 @@ from protocol.messages.offsets import (
 
 if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata
-    from broker.coordinator.group_machine import GroupMachine
+    from broker.coordinator.groups.machine import GroupMachine
     from broker.coordinator.offsets.table import OffsetTable
     from protocol.messages.offsets import OffsetDeleteRequest, OffsetDeleteRequestTopic
 

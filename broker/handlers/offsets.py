@@ -38,7 +38,7 @@ from protocol.messages.offsets import (
 if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.cluster.metadata import Topic
-    from broker.coordinator.offsets.fencing import Partitions
+    from broker.coordinator.groups.common.assignment_epoch_checks import Partitions
     from broker.coordinator.runtime import Shard
 
 ZERO_ID = bytes(16)

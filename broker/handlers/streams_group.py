@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.cluster.topic_names import INTERNAL_TOPICS, name_fault
-from broker.coordinator.groups.classic.rebalance import Outcome
+from broker.coordinator.groups.common.outcome import Outcome
 from broker.coordinator.groups.streams.describe import described_group
 from broker.coordinator.groups.streams.group import StreamsGroup
 from broker.coordinator.groups.streams.heartbeat import heartbeat, not_a_streams_group

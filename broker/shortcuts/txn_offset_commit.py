@@ -31,7 +31,7 @@ from protocol.record import encode_headers
 if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.cluster.metadata import Topic
-    from broker.coordinator.group_machine import GroupMachine
+    from broker.coordinator.groups.machine import GroupMachine
     from broker.coordinator.offsets.provenance import Headers
     from broker.coordinator.runtime import Shard
     from broker.coordinator.transactions.coordinator import TransactionCoordinator

@@ -8,7 +8,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.coordinator.groups.assignors import Spec, assignor, run
+from broker.coordinator.groups.assignors.choose import assignor
+from broker.coordinator.groups.assignors.spec import Spec, run
 
 TOPICS = [bytes([i]) * 16 for i in range(6)]
 NAMES = [f"m{i}" for i in range(12)]

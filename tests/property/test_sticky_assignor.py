@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.coordinator.groups.assignors.sticky import Previous, Subtopology, assign, each_task
 from broker.coordinator.groups.streams.member import Tasks
+from broker.coordinator.groups.streams.sticky_assignor import Previous, Subtopology, assign, each_task
 
 subtopologies = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_size=4).map(
     lambda found: [Subtopology(str(i), tasks, stateful) for i, (tasks, stateful) in enumerate(found)]

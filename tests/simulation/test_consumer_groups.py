@@ -19,8 +19,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from broker.coordinator.group_machine import GroupMachine
 from broker.coordinator.groups.consumer import target
+from broker.coordinator.groups.machine import GroupMachine
 from protocol.errors import ErrorCode as E
 from protocol.messages.consumer_group import (
     ConsumerGroupHeartbeatRequest,

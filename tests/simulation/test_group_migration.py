@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from unit.coordinator.harness import subscription
 
-from broker.coordinator.group_machine import GroupMachine
 from broker.coordinator.groups.consumer.group import ConsumerGroup
 from broker.coordinator.groups.consumer.protocol import read_assignment, read_subscription, write_assignment
+from broker.coordinator.groups.machine import GroupMachine
 from protocol.errors import ErrorCode as E
 from protocol.messages.classic_group import (
     HeartbeatRequest,

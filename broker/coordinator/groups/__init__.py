@@ -1,1 +1,12 @@
-"""The kinds of groups: their members, states and what replay does to them."""
+"""Groups of every kind: their state, how requests and timers change it, and how it is rebuilt from the log.
+
+classic/    groups of the classic protocol (JoinGroup, SyncGroup, Heartbeat)
+consumer/   groups of the consumer protocol (KIP-848), with classic members and migration between both protocols
+streams/    groups of the streams protocol (KIP-1071)
+common/     what these share: Outcome, and what consumer and streams groups have alike
+assignors/  the assignors of consumer groups
+
+GroupMachine, in machine.py, holds the groups of one shard and knows all of these rooms; none of them imports it. They
+may import protocol/, broker.config, the types of broker.cluster.metadata, and
+broker.coordinator's result, records and placement. Start with classic/group.py, then common/group.py.
+"""

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from broker.coordinator.groups.classic.records import group_key
 from broker.coordinator.offsets.commit_batch import offset_key_prefix
 from broker.coordinator.offsets.provenance import provenance
-from broker.coordinator.records import group_key
 from broker.coordinator.transactions.transaction import State, Transaction
 from protocol.messages.coordinator_records import (
     ConsumerGroupCurrentMemberAssignmentKey,

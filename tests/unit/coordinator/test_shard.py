@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from unit.coordinator.harness import START_MS, ShardHarness, subscription
 
-from broker.coordinator.group_machine import GROUPS_A_SLICE, GroupMachine
+from broker.coordinator.groups.classic.records import group_key
+from broker.coordinator.groups.machine import GROUPS_A_SLICE, GroupMachine
 from broker.coordinator.offsets.table import Committed
-from broker.coordinator.records import group_key
 from protocol.codegen import codec
 from protocol.errors import ErrorCode, MalformedError
 from protocol.messages.coordinator_records import GroupMetadataValue, MemberMetadata

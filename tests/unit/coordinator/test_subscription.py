@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from unit.coordinator.harness import subscription
 
-from broker.coordinator.groups.subscription import subscribed_topics
+from broker.coordinator.groups.classic.subscription import subscribed_topics
 from protocol.codegen import codec
 from protocol.messages.consumer_protocol import ConsumerProtocolSubscription
 

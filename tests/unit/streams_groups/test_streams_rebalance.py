@@ -8,10 +8,11 @@ import pytest
 from core_broker import Client, make_topic
 from unit.streams_groups.kit import StreamsWorld, as_dict, statuses, subtopology, topic_info, topology
 
-from broker.coordinator.groups.assignors import sticky
+from broker.coordinator.groups.streams import sticky_assignor
 from broker.coordinator.groups.streams import target as streams_target
 from broker.coordinator.groups.streams.member import STABLE, Current, Held
 from broker.coordinator.groups.streams.records import current_record
+from broker.coordinator.groups.streams.sticky_assignor import Previous, Subtopology, assign_steps
 from broker.coordinator.groups.streams.topology import ASSIGNMENT_DELAYED
 from protocol.messages import configs
 from protocol.messages.group_admin import DeleteGroupsRequest
@@ -263,7 +264,7 @@ def test_member_without_endpoint_moves_no_endpoint_epoch(world):
 
 def test_large_group_is_assigned_between_the_turns(monkeypatch):
     monkeypatch.setattr(streams_target, "WORK_AT_ONCE", 5)
-    monkeypatch.setattr(sticky, "TASKS_A_SLICE", 3)
+    monkeypatch.setattr(sticky_assignor, "TASKS_A_SLICE", 3)
     topics = {"in": 8, "g-store-changelog": 8}
     with StreamsWorld(topics, group_streams_num_standby_replicas="1") as world:
         a, b = world.member("a", shape=STATEFUL), world.member("b", shape=STATEFUL)
@@ -282,7 +283,7 @@ def test_member_that_left_while_the_target_was_made_gets_none(monkeypatch):
         a, b = world.member("a"), world.member("b")
         a.join()
         b.join()
-        steps = sticky.assign_steps({m: sticky.Previous(m) for m in ("a", "gone")}, [sticky.Subtopology("0", 8, False)])
+        steps = assign_steps({m: Previous(m) for m in ("a", "gone")}, [Subtopology("0", 8, False)])
         world.group().assigning = streams_target.Pending(world.group().group_epoch, steps)
         world.world.broker.shard_of_group("g").set_timer(("assign", "g"), world.world.clock.now_ms())
         world.world.run()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from txn_kit import Producer, committed
 
 from broker.config.settings import BrokerConfig
-from broker.coordinator.group_machine import GroupMachine
+from broker.coordinator.groups.machine import GroupMachine
 from broker.coordinator.offsets.commit_batch import offset_key_prefix
 from protocol.errors import ErrorCode
 from protocol.messages.coordinator_records import OffsetCommitValue, encode_record

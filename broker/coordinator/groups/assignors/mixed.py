@@ -16,8 +16,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 from itertools import chain, repeat
 from typing import Final
 
-from broker.coordinator.groups.assignors import Changes, Spec, Steps
-from broker.coordinator.groups.consumer.member import Assignment
+from broker.coordinator.groups.assignors.spec import Assignment, Changes, Spec, Steps
 
 ROUNDS: Final = 16
 WORK_A_SLICE: Final = 5_000

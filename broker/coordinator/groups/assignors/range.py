@@ -9,8 +9,7 @@ Source: KIP-848; Kafka's RangeAssignor (of the group coordinator).
 
 from __future__ import annotations
 
-from broker.coordinator.groups.assignors import Changes, Spec, Steps
-from broker.coordinator.groups.consumer.member import Assignment
+from broker.coordinator.groups.assignors.spec import Assignment, Changes, Spec, Steps
 
 PARTITIONS_A_SLICE = 20_000
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from broker.coordinator.groups.assignors import Changes, Spec, Steps
-from broker.coordinator.groups.consumer.member import Assignment
+from broker.coordinator.groups.assignors.mixed import assign_mixed
+from broker.coordinator.groups.assignors.spec import Assignment, Changes, Spec, Steps
 
 PAIRS_A_SLICE = 20_000
 
@@ -21,8 +21,6 @@ PAIRS_A_SLICE = 20_000
 def assign_uniform(spec: Spec) -> Steps:
     """An even share of all partitions to each member."""
     if spec.wants is not None:
-        from broker.coordinator.groups.assignors.mixed import assign_mixed
-
         return (yield from assign_mixed(spec))
     topics = spec.topics
     share, extra = divmod(sum(topics.values()), len(spec.members))

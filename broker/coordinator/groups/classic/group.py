@@ -32,7 +32,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.coordinator.groups.classic.member import Member, Protocols
-from broker.coordinator.groups.subscription import subscribed_topics
+from broker.coordinator.groups.classic.subscription import subscribed_topics
 from broker.coordinator.placement import java_string_hash
 
 if TYPE_CHECKING:

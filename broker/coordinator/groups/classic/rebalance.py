@@ -11,91 +11,24 @@ Source: KIP-134 (initial delay), KIP-345 (static members), KIP-394 (member ids g
 
 from __future__ import annotations
 
-from collections.abc import Generator, Hashable
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from broker.coordinator.groups.classic.group import (
     COMPLETING_REBALANCE,
     EMPTY,
     PREPARING_REBALANCE,
-    STABLE,
     ClassicGroup,
 )
 from broker.coordinator.groups.classic.member import Member
-from broker.coordinator.records import empty_group_record
-from broker.coordinator.result import PARKED, Context, Record, Result, Token
+from broker.coordinator.groups.classic.records import empty_group_record
 from protocol.errors import ErrorCode
 from protocol.messages.classic_group import JoinGroupResponse, JoinGroupResponseMember, SyncGroupResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-_Made = TypeVar("_Made")
+    from broker.coordinator.groups.common.outcome import Outcome
+    from broker.coordinator.result import Token
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000  # as Kafka, where it cannot be configured either
-
-
-class GroupConfig(Protocol):
-    """The broker settings that groups look at."""
-
-    group_min_session_timeout_ms: int
-    group_max_session_timeout_ms: int
-    group_initial_rebalance_delay_ms: int
-    group_max_size: int
-    group_commit_fencing: str
-    group_coordinator_rebalance_protocols: tuple[str, ...]
-    group_consumer_assignors: tuple[str, ...]
-    group_consumer_max_size: int
-    group_consumer_migration_policy: str
-    group_consumer_regex_refresh_interval_ms: int
-    group_streams_max_size: int
-    offsets_retention_minutes: int
-    offsets_retention_check_interval_ms: int
-    archive_retain_group: str
-
-
-class Outcome:
-    """Collects what one request or timer comes to; `result` makes a Result of it."""
-
-    __slots__ = ("_response", "_token", "config", "now_ms", "records", "timers", "wake")
-
-    def __init__(self, ctx: Context, config: GroupConfig) -> None:
-        self.now_ms = ctx.now_ms
-        self.config = config
-        self.records: list[Record] = []
-        self.wake: list[tuple[Token, Any]] = []
-        self.timers: list[tuple[Hashable, int | None]] = []
-        self._token = ctx.token
-        self._response: Any = PARKED
-
-    def answer(self, token: Token, response: Any) -> None:
-        """Answer a request: the one being handled, or a parked one."""
-        if token == self._token:
-            self._response = response
-        else:
-            self.wake.append((token, response))
-
-    def set_timer(self, name: Hashable, delay_ms: int) -> None:
-        """Start a timer, or start it afresh."""
-        self.timers.append((name, self.now_ms + delay_ms))
-
-    def cancel_timer(self, name: Hashable) -> None:
-        """Stop a timer if it runs."""
-        self.timers.append((name, None))
-
-    def advance(self, steps: Generator[None, None, _Made], timer: Hashable) -> _Made | None:
-        """One step of what takes long; what it has come to after the last one, else the timer is for the next."""
-        try:
-            next(steps)
-        except StopIteration as stop:
-            made: _Made = stop.value
-            return made
-        self.set_timer(timer, 0)
-        return None
-
-    def result(self) -> Result:
-        """All of it; the request being handled is parked when nothing has answered it."""
-        return Result(self._response, self.records, self.wake, self.timers)
 
 
 # -- answers -----------------------------------------------------------------------------------------------------
@@ -235,50 +168,3 @@ def complete_join(group: ClassicGroup, out: Outcome) -> None:
         refresh_session(member, out)
         member.is_new = False
     out.set_timer(group.sync_timer, group.rebalance_timeout_ms())
-
-
-# -- timers ------------------------------------------------------------------------------------------------------
-
-
-def on_join_timer(group: ClassicGroup, out: Outcome) -> None:
-    """The initial delay or the rebalance time-out is over."""
-    if group.state is not PREPARING_REBALANCE:
-        return
-    if group.is_initial_rebalance and group.member_added and group.initial_remaining_ms:
-        group.member_added = False
-        delay_ms = min(out.config.group_initial_rebalance_delay_ms, group.initial_remaining_ms)
-        group.initial_remaining_ms = max(group.initial_remaining_ms - group.initial_delay_ms, 0)
-        group.initial_delay_ms = delay_ms
-        out.set_timer(group.join_timer, delay_ms)
-    else:
-        complete_join(group, out)
-
-
-def on_sync_timer(group: ClassicGroup, out: Outcome) -> None:
-    """Members that joined the generation and never asked for their assignment are out."""
-    if group.state not in (COMPLETING_REBALANCE, STABLE) or not group.pending_syncs:
-        return
-    _remove_all([group.members[m] for m in group.members if m in group.pending_syncs], group, out)
-    prepare_rebalance(group, out)
-
-
-def _remove_all(members: Iterable[Member], group: ClassicGroup, out: Outcome) -> None:
-    for member in members:
-        remove_member(group, member, out)
-
-
-def on_session_timer(group: ClassicGroup, member_id: str, out: Outcome) -> None:
-    """Nothing was heard of a member, or a member id that was given out was not used."""
-    member = group.members.get(member_id)
-    if member_id in group.pending_joins:
-        remove_pending(group, member_id, out)
-    elif member is None or member.excused():
-        return
-    else:
-        remove_member(group, member, out)
-        if group.state in (STABLE, COMPLETING_REBALANCE):
-            prepare_rebalance(group, out)
-            return
-    # Also while the initial delay runs: when the last one that was waited for is gone, there is nothing to wait for.
-    if group.state is PREPARING_REBALANCE and group.has_all_joined():
-        complete_join(group, out)

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from broker.coordinator.groups.assignors.spec import UNASSIGNED
 from broker.coordinator.groups.classic.member import Protocols, protocols_of
 from broker.coordinator.groups.consumer import migration
 from broker.coordinator.groups.consumer.group import ConsumerGroup
 from broker.coordinator.groups.consumer.heartbeat import Step
 from broker.coordinator.groups.consumer.leave import fence, find
 from broker.coordinator.groups.consumer.member import (
-    UNASSIGNED,
     UNRELEASED_PARTITIONS,
     UNREVOKED_PARTITIONS,
     ClassicSaid,
@@ -38,8 +38,8 @@ from protocol.messages.classic_group import (
 )
 
 if TYPE_CHECKING:
-    from broker.coordinator.group_machine import GroupMachine
-    from broker.coordinator.groups.classic.rebalance import Outcome
+    from broker.coordinator.groups.common.outcome import Outcome
+    from broker.coordinator.groups.consumer.machine import Machine
     from broker.coordinator.result import Context
     from protocol.messages.classic_group import (
         HeartbeatRequest,
@@ -54,7 +54,7 @@ NONE = ErrorCode.NONE
 
 
 def join(
-    shard: GroupMachine, ctx: Context, group: ConsumerGroup, request: JoinGroupRequest, new_id: str, out: Outcome
+    machine: Machine, ctx: Context, group: ConsumerGroup, request: JoinGroupRequest, new_id: str, out: Outcome
 ) -> JoinGroupResponse:
     """A classic member joins, or takes its next step.
 
@@ -64,14 +64,14 @@ def join(
     protocols = protocols_of(request.protocols)
     is_unknown, instance_id = not request.member_id, request.group_instance_id
     member_id = request.member_id or new_id
-    _check_join(shard, group, member_id, request.protocol_type, protocols)
+    _check_join(machine, group, member_id, request.protocol_type, protocols)
     if is_unknown and instance_id is None and ctx.api_version >= MEMBER_ID_REQUIRED_SINCE:
         return JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id)
     try:
         subscription = read_subscription(protocols[0][1])
     except ValueError:
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "the subscription cannot be read") from None
-    step = Step(shard, group, out)
+    step = Step(machine, group, out)
     before = group.static_member(instance_id)
     if before is not None and is_unknown:
         step.replace(before, member_id)
@@ -79,7 +79,7 @@ def join(
         step.take(find(group, member_id, instance_id))
     else:
         step.take(group.members.get(member_id) or ConsumerMember(group.group_id, member_id))
-    goes_classic = migration.is_replaced_by_classic(shard, group, before)
+    goes_classic = migration.is_replaced_by_classic(machine, group, before)
     kept = len(out.records) - (6 if step.replaced_id is not None else 0)
     timeout_ms = request.rebalance_timeout_ms if ctx.api_version >= 1 else request.session_timeout_ms
     step.listen(
@@ -95,7 +95,7 @@ def join(
             ClassicSaid(request.session_timeout_ms, protocols),
         )
     )
-    topics = shard.metadata.topics
+    topics = machine.metadata.topics
     owned = {topics[t].topic_id: frozenset(p) for t, p in subscription.owned.items() if t in topics}
     if goes_classic:
         assert before is not None
@@ -105,7 +105,7 @@ def join(
             step.reconcile(owned)
         del out.records[kept:]  # the group that they are about ends here
         joining = ConsumerMember(group.group_id, member_id, step.said, step.current)
-        migration.downgrade(shard, group, [before], joining, out, rebalance=rebalance)
+        migration.downgrade(machine, group, [before], joining, out, rebalance=rebalance)
     else:
         step.assign()
         step.reconcile(owned)
@@ -123,11 +123,11 @@ def join(
 
 
 def _check_join(
-    shard: GroupMachine, group: ConsumerGroup, member_id: str, protocol_type: str, protocols: Protocols
+    machine: Machine, group: ConsumerGroup, member_id: str, protocol_type: str, protocols: Protocols
 ) -> None:
-    if shard.config.group_consumer_migration_policy == "disabled":
+    if machine.config.group_consumer_migration_policy == "disabled":
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "migration between the group protocols is disabled")
-    if member_id not in group.members and len(group.members) >= shard.config.group_consumer_max_size:
+    if member_id not in group.members and len(group.members) >= machine.config.group_consumer_max_size:
         raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, "the group takes no more members")
     known: dict[str, int] = {}
     for member in group.members.values():
@@ -139,7 +139,7 @@ def _check_join(
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Member {member_id}'s protocols are not supported.")
 
 
-def sync(shard: GroupMachine, group: ConsumerGroup, request: SyncGroupRequest, out: Outcome) -> SyncGroupResponse:
+def sync(machine: Machine, group: ConsumerGroup, request: SyncGroupRequest, out: Outcome) -> SyncGroupResponse:
     """The assignment that the member has by now.
 
     Errors:  UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL,
@@ -158,7 +158,7 @@ def sync(shard: GroupMachine, group: ConsumerGroup, request: SyncGroupRequest, o
     return SyncGroupResponse(
         protocol_type=request.protocol_type,
         protocol_name=request.protocol_name,
-        assignment=write_assignment(migration.by_name(assigned, shard.metadata), version),
+        assignment=write_assignment(migration.by_name(assigned, machine.metadata), version),
     )
 
 
@@ -215,7 +215,7 @@ def _classic_member(group: ConsumerGroup, request: Any) -> tuple[ConsumerMember,
 
 
 def leave(
-    shard: GroupMachine, group: ConsumerGroup, request: LeaveGroupRequest, api_version: int, out: Outcome
+    machine: Machine, group: ConsumerGroup, request: LeaveGroupRequest, api_version: int, out: Outcome
 ) -> LeaveGroupResponse:
     """Members leave, by themselves or by an administrator who knows their instance ids; of either protocol.
 
@@ -238,7 +238,7 @@ def leave(
             code = error.code
         answers.append(MemberResponse(member_id=member_id, group_instance_id=instance_id, error_code=code))
     if leaving:
-        fence(shard, group, list(leaving.values()), out)
+        fence(machine, group, list(leaving.values()), out)
     if api_version < 3:
         return LeaveGroupResponse(error_code=answers[0].error_code)
     return LeaveGroupResponse(members=answers)

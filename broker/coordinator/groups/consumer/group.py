@@ -26,15 +26,16 @@ before its group, say. So nothing is checked while replaying; `broken` is asked 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, TypeAlias
 
-from broker.coordinator.groups.consumer.epoch_order import disorder
+from broker.coordinator.groups.assignors.spec import Assignment
+from broker.coordinator.groups.common.assignment_epoch_checks import NOT_ASSIGNED, Committer, Partitions
+from broker.coordinator.groups.common.epoch_order import disorder
 from broker.coordinator.groups.consumer.member import (
     GONE,
     STATIC_LEAVING_EPOCH,
-    Assignment,
     ConsumerMember,
     Current,
     Said,
@@ -47,13 +48,9 @@ from broker.coordinator.groups.consumer.records import (
     group_tombstones,
     said_of,
 )
-from broker.coordinator.offsets.fencing import NOT_ASSIGNED, Committer, Partitions
 from broker.coordinator.result import Record
 
-if TYPE_CHECKING:
-    from broker.coordinator.group_machine import GroupMachine
-    from broker.coordinator.groups.classic.rebalance import Outcome
-    from broker.coordinator.groups.consumer.regex import Resolution
+Resolution: TypeAlias = Generator[None, None, dict[str, frozenset[str]]]  # answers by returning: expression -> topics
 
 FIRST_EPOCH: Final = 1
 
@@ -231,20 +228,6 @@ class ConsumerGroup:
             self.classic_members,
             {t: dict(p) for t, p in self.owners.items()},
         )
-
-    # -- timers --------------------------------------------------------------------------------------------------
-
-    def on_load(self, shard: GroupMachine, out: Outcome) -> None:
-        """The log is replayed: start the timers."""
-        from broker.coordinator.groups.consumer.leave import on_load
-
-        on_load(shard, self, out)
-
-    def on_timer(self, shard: GroupMachine, name: tuple[Any, ...], out: Outcome) -> None:
-        """A timer of the group has run out."""
-        from broker.coordinator.groups.consumer.leave import on_timer
-
-        on_timer(shard, self, name, out)
 
     # -- replay --------------------------------------------------------------------------------------------------
 

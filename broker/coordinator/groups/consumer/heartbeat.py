@@ -14,18 +14,20 @@ from __future__ import annotations
 from base64 import urlsafe_b64encode
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.coordinator.groups.assignors import assignor, run
+from broker.coordinator.groups.assignors.choose import assignor
+from broker.coordinator.groups.assignors.spec import UNASSIGNED, run
+from broker.coordinator.groups.common.metadata_hash import metadata_hash
 from broker.coordinator.groups.consumer import regex, target
 from broker.coordinator.groups.consumer.group import ConsumerGroup
 from broker.coordinator.groups.consumer.member import (
     JOINING_EPOCH,
     STATIC_LEAVING_EPOCH,
-    UNASSIGNED,
     UNREVOKED_PARTITIONS,
     ConsumerMember,
     Current,
     Said,
 )
+from broker.coordinator.groups.consumer.migration import upgraded
 from broker.coordinator.groups.consumer.reconcile import note_revocation, reconcile
 from broker.coordinator.groups.consumer.records import (
     current_record,
@@ -35,7 +37,6 @@ from broker.coordinator.groups.consumer.records import (
     target_record,
 )
 from broker.coordinator.groups.consumer.target import Draft, topic_ids
-from broker.coordinator.groups.topic_hash import metadata_hash
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group import (
     ConsumerGroupHeartbeatResponse,
@@ -44,8 +45,8 @@ from protocol.messages.consumer_group import (
 )
 
 if TYPE_CHECKING:
-    from broker.coordinator.group_machine import GroupMachine
-    from broker.coordinator.groups.classic.rebalance import Outcome
+    from broker.coordinator.groups.common.outcome import Outcome
+    from broker.coordinator.groups.consumer.machine import Machine
     from broker.coordinator.result import Context
     from protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 
@@ -53,31 +54,31 @@ Owned = dict[bytes, frozenset[int]]
 REVOCATION_MODE: Final = "revocation-epoch"
 
 
-def heartbeat(shard: GroupMachine, ctx: Context, request: ConsumerGroupHeartbeatRequest, out: Outcome) -> Any:
+def heartbeat(machine: Machine, ctx: Context, request: ConsumerGroupHeartbeatRequest, out: Outcome) -> Any:
     """Serve a heartbeat that is no leave; the response. `request` has passed the checks that need no group."""
     group_id, epoch = request.group_id, request.member_epoch
-    group = _group(shard, group_id, epoch, out)
+    group = _group(machine, group_id, epoch, out)
     member_id = request.member_id or urlsafe_b64encode(ctx.rng.uuid_bytes()).decode().rstrip("=")
-    if member_id not in group.members and len(group.members) >= shard.config.group_consumer_max_size:
+    if member_id not in group.members and len(group.members) >= machine.config.group_consumer_max_size:
         raise KafkaError(
             ErrorCode.GROUP_MAX_SIZE_REACHED,
-            f"the group has {shard.config.group_consumer_max_size} members, and takes no more",
+            f"the group has {machine.config.group_consumer_max_size} members, and takes no more",
         )
     owned = None
     if request.topic_partitions is not None:
         owned = {t.topic_id: frozenset(t.partitions) for t in request.topic_partitions}
-    step = Step(shard, group, out)
+    step = Step(machine, group, out)
     step.find_member(member_id, epoch, request.instance_id, owned)
     step.listen(_merge(step.said, ctx, request))
     step.assign()
     step.reconcile(owned)
     group.metadata_seen = step.seen  # not before: nothing above may be refused once this says that it is done
-    timeout_ms = shard.group_value(group_id, "consumer.session.timeout.ms")
+    timeout_ms = machine.group_value(group_id, "consumer.session.timeout.ms")
     out.set_timer(step.member.session_timer, timeout_ms)
     response = ConsumerGroupHeartbeatResponse(
         member_id=member_id,
         member_epoch=step.current.member_epoch,
-        heartbeat_interval_ms=shard.group_value(group_id, "consumer.heartbeat.interval.ms"),
+        heartbeat_interval_ms=machine.group_value(group_id, "consumer.heartbeat.interval.ms"),
     )
     is_full = (
         owned is not None
@@ -89,18 +90,16 @@ def heartbeat(shard: GroupMachine, ctx: Context, request: ConsumerGroupHeartbeat
     return response
 
 
-def _group(shard: GroupMachine, group_id: str, epoch: int, out: Outcome) -> ConsumerGroup:
+def _group(machine: Machine, group_id: str, epoch: int, out: Outcome) -> ConsumerGroup:
     """The group; a member that joins may make it, also out of a classic one. Errors: GROUP_ID_NOT_FOUND."""
-    found = shard.groups.get(group_id)
+    found = machine.groups.get(group_id)
     if isinstance(found, ConsumerGroup):
         return found
     if epoch != JOINING_EPOCH:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
     if found is None:
         return ConsumerGroup(group_id)
-    from broker.coordinator.groups.consumer.migration import upgraded
-
-    return upgraded(shard, found, out)
+    return upgraded(machine, found, out)
 
 
 def _merge(said: Said, ctx: Context, request: ConsumerGroupHeartbeatRequest) -> Said:
@@ -136,19 +135,19 @@ class Step:
         "draft",
         "group",
         "group_epoch",
+        "machine",
         "member",
         "out",
         "replaced_id",
         "said",
         "seen",
-        "shard",
         "subscription_changed",
         "target",
         "target_epoch",
     )
 
-    def __init__(self, shard: GroupMachine, group: ConsumerGroup, out: Outcome) -> None:
-        self.shard = shard
+    def __init__(self, machine: Machine, group: ConsumerGroup, out: Outcome) -> None:
+        self.machine = machine
         self.group = group
         self.out = out
         self.group_epoch = group.group_epoch
@@ -208,7 +207,7 @@ class Step:
 
     def listen(self, said: Said) -> None:
         """Take over what the member says. Errors: INVALID_REGULAR_EXPRESSION."""
-        group, out, metadata = self.group, self.out, self.shard.metadata
+        group, out, metadata = self.group, self.out, self.machine.metadata
         old, self.said = self.said, said
         regex_change = regex.NO_CHANGE
         bump = False
@@ -231,11 +230,11 @@ class Step:
                 out.records.append(group_record(group.group_id, self.group_epoch, hash_))
 
     def _refresh_expressions(self) -> None:
-        group, shard = self.group, self.shard
+        group, machine = self.group, self.machine
         if not group.regex_members and not self.said.topic_regex:
             return
-        interval_ms = shard.config.group_consumer_regex_refresh_interval_ms
-        if regex.is_due(group, self.draft, shard.metadata, self.out.now_ms, interval_ms):
+        interval_ms = machine.config.group_consumer_regex_refresh_interval_ms
+        if regex.is_due(group, self.draft, machine.metadata, self.out.now_ms, interval_ms):
             self.out.set_timer(("regex", group.group_id), 0)
 
     # -- 3
@@ -245,16 +244,16 @@ class Step:
         group, out, draft = self.group, self.out, self.draft
         self.target_epoch = group.assignment_epoch
         self.target = group.target.get(self.replaced_id or self.member.member_id, UNASSIGNED)
-        interval_ms = self.shard.group_value(group.group_id, "consumer.assignment.interval.ms")
+        interval_ms = self.machine.group_value(group.group_id, "consumer.assignment.interval.ms")
         if not target.is_due(group, self.group_epoch, interval_ms, out.now_ms):
             return
-        default = self.shard.config.group_consumer_assignors[0]
+        default = self.machine.config.group_consumer_assignors[0]
         before = group.members.get(self.replaced_id or self.member.member_id)
         name = group.preferred_assignor(default, before.said if before is not None else None, self.said)
         if draft.member_id is None:
             draft = Draft(group, self.member.member_id, self.said, self.replaced_id)
-        spec = draft.spec(self.shard.metadata)
-        if target.is_large(spec) and self.shard.groups.get(group.group_id) is group:
+        spec = draft.spec(self.machine.metadata)
+        if target.is_large(spec) and self.machine.groups.get(group.group_id) is group:
             group.assigning = target.begin(spec, name, self.group_epoch)
             out.set_timer(("assign", group.group_id), 0)
             return
@@ -271,7 +270,7 @@ class Step:
         if not self.subscription_changed and current.is_reconciled_to(self.target_epoch):
             return
         member_id, replaced_id = self.member.member_id, self.replaced_id
-        wanted = topic_ids(group.resolved(self.said.subscription), self.shard.metadata)
+        wanted = topic_ids(group.resolved(self.said.subscription), self.machine.metadata)
         nobody = (None, member_id, replaced_id)
         after = reconcile(
             current,
@@ -282,7 +281,7 @@ class Step:
             owned,
             subscription_changed=self.subscription_changed,
         )
-        if self.shard.config.group_commit_fencing == REVOCATION_MODE:
+        if self.machine.config.group_commit_fencing == REVOCATION_MODE:
             after = note_revocation(current, after)
         elif after.revocation_epoch:  # of a time when that was the mode
             after = after._replace(revocation_epoch=0)

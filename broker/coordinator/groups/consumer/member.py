@@ -21,12 +21,10 @@ LEAVING_EPOCH: Final = -1  # sent by a member that goes; also the epoch of one w
 STATIC_LEAVING_EPOCH: Final = -2  # a static member that will be back
 
 Owned: TypeAlias = Mapping[bytes, Mapping[int, int]]  # topic id -> partition -> assignment epoch
-Assignment: TypeAlias = Mapping[bytes, tuple[int, ...]]  # topic id -> partitions
 Subscription: TypeAlias = tuple[frozenset[str], str]  # topic names, regular expression ("": none)
 
 NOTHING: Final[Mapping[bytes, Mapping[int, int]]] = {}
 NO_PARTITIONS: Final[Mapping[int, int]] = {}
-UNASSIGNED: Final[Assignment] = {}
 
 
 class ClassicSaid(NamedTuple):

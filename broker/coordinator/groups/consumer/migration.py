@@ -14,15 +14,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.coordinator.groups.assignors.spec import UNASSIGNED, Assignment
 from broker.coordinator.groups.classic.group import CONSUMER_PROTOCOL_TYPE, ClassicGroup
 from broker.coordinator.groups.classic.member import Member
 from broker.coordinator.groups.classic.rebalance import answer_join, answer_sync, join_refusal
+from broker.coordinator.groups.classic.records import group_tombstone, stable_group_record
+from broker.coordinator.groups.common.metadata_hash import metadata_hash
 from broker.coordinator.groups.consumer.group import ConsumerGroup
 from broker.coordinator.groups.consumer.member import (
     NOTHING,
     STABLE,
-    UNASSIGNED,
-    Assignment,
     ClassicSaid,
     ConsumerMember,
     Current,
@@ -36,16 +37,14 @@ from broker.coordinator.groups.consumer.records import (
     target_epoch_record,
     target_record,
 )
-from broker.coordinator.groups.topic_hash import metadata_hash
-from broker.coordinator.records import group_tombstone, stable_group_record
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.classic_group import SyncGroupResponse
 from protocol.messages.coordinator_records import decode_record
 
 if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata
-    from broker.coordinator.group_machine import GroupMachine
-    from broker.coordinator.groups.classic.rebalance import Outcome
+    from broker.coordinator.groups.common.outcome import Outcome
+    from broker.coordinator.groups.consumer.machine import Machine
 
 UPGRADE: Final = ("upgrade", "bidirectional")  # policies that allow it
 DOWNGRADE: Final = ("downgrade", "bidirectional")
@@ -54,7 +53,7 @@ DOWNGRADE: Final = ("downgrade", "bidirectional")
 # -- classic to consumer -------------------------------------------------------------------------------------------
 
 
-def upgraded(shard: GroupMachine, group: Any, out: Outcome) -> ConsumerGroup:
+def upgraded(machine: Machine, group: Any, out: Outcome) -> ConsumerGroup:
     """The consumer group that a classic one becomes, with the records that make it. Errors: GROUP_ID_NOT_FOUND."""
     if group.group_type != ClassicGroup.group_type:
         raise _refused(group, "it is not a consumer group")
@@ -63,18 +62,18 @@ def upgraded(shard: GroupMachine, group: Any, out: Outcome) -> ConsumerGroup:
             out.cancel_timer(("session", group.group_id, member_id))
         out.records.append(group_tombstone(group.group_id))
         return ConsumerGroup(group.group_id)
-    if shard.config.group_consumer_migration_policy not in UPGRADE:
+    if machine.config.group_consumer_migration_policy not in UPGRADE:
         raise _refused(group, "online upgrade is disabled")
     if not group.uses_consumer_protocol():
         raise _refused(group, "the group does not use the consumer embedded protocol")
-    if len(group.members) > shard.config.group_consumer_max_size:
+    if len(group.members) > machine.config.group_consumer_max_size:
         raise _refused(group, "the group size exceeds the consumer group maximum size")
     try:
-        members = [_consumer_member(group, member, shard.metadata) for member in group.members.values()]
+        members = [_consumer_member(group, member, machine.metadata) for member in group.members.values()]
     except ValueError:
         raise _refused(group, "the embedded consumer protocol is malformed") from None
     _let_go(group, out)
-    return _convert(shard, group, members, out)
+    return _convert(machine, group, members, out)
 
 
 def _refused(group: Any, reason: str) -> KafkaError:
@@ -123,12 +122,12 @@ def _let_go(group: ClassicGroup, out: Outcome) -> None:
 
 
 def _convert(
-    shard: GroupMachine, group: ClassicGroup, members: list[tuple[str, Said, Assignment]], out: Outcome
+    machine: Machine, group: ClassicGroup, members: list[tuple[str, Said, Assignment]], out: Outcome
 ) -> ConsumerGroup:
     group_id, epoch = group.group_id, group.generation_id
     names = frozenset().union(*(said.topic_names for _, said, _ in members))
     records = [member_record(group_id, member_id, said) for member_id, said, _ in members]
-    records.append(group_record(group_id, epoch, metadata_hash(names, shard.metadata)))
+    records.append(group_record(group_id, epoch, metadata_hash(names, machine.metadata)))
     records += [target_record(group_id, member_id, assignment) for member_id, _, assignment in members]
     records.append(target_epoch_record(group_id, epoch, 0))
     for member_id, said, assignment in members:
@@ -149,31 +148,31 @@ def _convert(
 # -- consumer to classic -------------------------------------------------------------------------------------------
 
 
-def goes_classic(shard: GroupMachine, group: ConsumerGroup, leaving: Sequence[ConsumerMember]) -> bool:
+def goes_classic(machine: Machine, group: ConsumerGroup, leaving: Sequence[ConsumerMember]) -> bool:
     """Whether the group is to be classic again when these members leave."""
     left = len(group.members) - len(leaving)
     classic_left = group.classic_members - sum(m.uses_classic_protocol for m in leaving)
     return (
         left > 0
         and classic_left == left
-        and shard.config.group_consumer_migration_policy in DOWNGRADE
-        and left <= shard.config.group_max_size
+        and machine.config.group_consumer_migration_policy in DOWNGRADE
+        and left <= machine.config.group_max_size
     )
 
 
-def is_replaced_by_classic(shard: GroupMachine, group: ConsumerGroup, replaced: ConsumerMember | None) -> bool:
+def is_replaced_by_classic(machine: Machine, group: ConsumerGroup, replaced: ConsumerMember | None) -> bool:
     """Whether the group is to be classic again when a classic member takes this one's place."""
     return (
         replaced is not None
         and not replaced.uses_classic_protocol
         and group.classic_members == len(group.members) - 1
-        and shard.config.group_consumer_migration_policy in DOWNGRADE
-        and len(group.members) <= shard.config.group_max_size
+        and machine.config.group_consumer_migration_policy in DOWNGRADE
+        and len(group.members) <= machine.config.group_max_size
     )
 
 
 def downgrade(
-    shard: GroupMachine,
+    machine: Machine,
     group: ConsumerGroup,
     leaving: Sequence[ConsumerMember],
     joining: ConsumerMember | None,
@@ -203,7 +202,7 @@ def downgrade(
         except ValueError:
             version = 0
         target = group.target.get(from_id, UNASSIGNED)
-        assignments[member.member_id] = write_assignment(by_name(target, shard.metadata), version)
+        assignments[member.member_id] = write_assignment(by_name(target, machine.metadata), version)
         assert member.said.classic is not None
         out.set_timer(member.session_timer, member.said.classic.session_timeout_ms)
         for timer in (member.rebalance_timer, member.join_timer, member.sync_timer):

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from broker.coordinator.groups.assignors.spec import Assignment
 from broker.coordinator.groups.consumer.member import (
     NO_PARTITIONS,
     NOTHING,
@@ -30,7 +31,6 @@ from broker.coordinator.groups.consumer.member import (
     UNKNOWN,
     UNRELEASED_PARTITIONS,
     UNREVOKED_PARTITIONS,
-    Assignment,
     Current,
     Owned,
 )

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from broker.coordinator.groups.assignors.spec import Assignment
 from broker.coordinator.groups.consumer.member import (
     UNKNOWN,
     UNRELEASED_PARTITIONS,
-    Assignment,
     ClassicSaid,
     Current,
     Owned,

@@ -10,18 +10,18 @@ empty assignment until then. What came out is logged, so that a restart knows it
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.coordinator.groups.common.metadata_hash import metadata_hash
 from broker.coordinator.groups.consumer.records import ResolvedRegex, group_record, regex_record, regex_tombstone
-from broker.coordinator.groups.topic_hash import metadata_hash
 from broker.coordinator.result import Record
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata
-    from broker.coordinator.groups.consumer.group import ConsumerGroup
+    from broker.coordinator.groups.consumer.group import ConsumerGroup, Resolution
     from broker.coordinator.groups.consumer.member import Said
     from broker.coordinator.groups.consumer.target import Draft
 
@@ -31,7 +31,6 @@ LEAST_INTERVAL_MS: Final = 10_000
 NAMES_A_SLICE: Final = 2_000  # matched before the loop gets its turn: about 2 ms
 
 NO_CHANGE, UPDATED, UPDATED_AND_RESOLVED = 0, 1, 2
-Resolution = Generator[None, None, dict[str, frozenset[str]]]
 
 
 @lru_cache(maxsize=256)

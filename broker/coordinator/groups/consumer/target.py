@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from broker.coordinator.groups.assignors import Changes, Spec, Steps, assignor
-from broker.coordinator.groups.consumer.member import UNASSIGNED, Assignment, Said, Subscription
+from broker.coordinator.groups.assignors.choose import assignor
+from broker.coordinator.groups.assignors.spec import UNASSIGNED, Assignment, Changes, Spec, Steps
+from broker.coordinator.groups.consumer.member import Said, Subscription
 from broker.coordinator.groups.consumer.records import target_epoch_record, target_record
 from broker.coordinator.result import Record
 

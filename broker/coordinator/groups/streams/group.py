@@ -28,16 +28,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.coordinator.groups.consumer.epoch_order import disorder
+from broker.coordinator.groups.common.assignment_epoch_checks import NOT_ASSIGNED, Committer, Partitions
+from broker.coordinator.groups.common.epoch_order import disorder
 from broker.coordinator.groups.streams.member import GONE, Current, Held, Said, StreamsMember, Tasks
 from broker.coordinator.groups.streams.records import current_of, group_tombstones, said_of, tasks_of
 from broker.coordinator.groups.streams.topology import source_topics
-from broker.coordinator.offsets.fencing import NOT_ASSIGNED, Committer, Partitions
 from broker.coordinator.result import Record
 
 if TYPE_CHECKING:
-    from broker.coordinator.group_machine import GroupMachine
-    from broker.coordinator.groups.classic.rebalance import Outcome
     from broker.coordinator.groups.streams.topology import Configured
     from protocol.messages.streams_group_records import StreamsGroupTopologyValue
 
@@ -194,20 +192,6 @@ class StreamsGroup:
             dict(self.active),
             {task: set(processes) for task, processes in self.copies.items()},
         )
-
-    # -- timers --------------------------------------------------------------------------------------------------
-
-    def on_load(self, shard: GroupMachine, out: Outcome) -> None:
-        """The log is replayed: start the timers."""
-        from broker.coordinator.groups.streams.leave import on_load
-
-        on_load(shard, self, out)
-
-    def on_timer(self, shard: GroupMachine, name: tuple[Any, ...], out: Outcome) -> None:
-        """A timer of the group has run out."""
-        from broker.coordinator.groups.streams.leave import on_timer
-
-        on_timer(shard, self, name, out)
 
     # -- replay --------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING, Final
 
 from broker.coordinator.groups.classic.group import EMPTY as CLASSIC_EMPTY
 from broker.coordinator.groups.classic.group import ClassicGroup
+from broker.coordinator.groups.classic.records import group_tombstone
+from broker.coordinator.groups.common.assignment_epoch_checks import REVOCATION_EPOCH
+from broker.coordinator.groups.common.metadata_hash import metadata_hash
 from broker.coordinator.groups.streams import topology as topologies
 from broker.coordinator.groups.streams.endpoints import partitions_by_endpoint
 from broker.coordinator.groups.streams.group import StreamsGroup
@@ -39,10 +42,7 @@ from broker.coordinator.groups.streams.records import (
     topology_record,
 )
 from broker.coordinator.groups.streams.target import STANDBY_REPLICAS, begin
-from broker.coordinator.groups.streams.topology import Configured, InternalTopic
-from broker.coordinator.groups.topic_hash import metadata_hash
-from broker.coordinator.offsets.fencing import REVOCATION_EPOCH
-from broker.coordinator.records import group_tombstone
+from broker.coordinator.groups.streams.topology import InternalTopic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.streams_group import (
     StreamsGroupHeartbeatResponse,
@@ -51,8 +51,8 @@ from protocol.messages.streams_group import (
 )
 
 if TYPE_CHECKING:
-    from broker.coordinator.group_machine import GroupMachine
-    from broker.coordinator.groups.classic.rebalance import Outcome
+    from broker.coordinator.groups.common.outcome import Outcome
+    from broker.coordinator.groups.streams.machine import Machine
     from broker.coordinator.result import Context
     from protocol.messages.streams_group import StreamsGroupHeartbeatRequest
     from protocol.messages.streams_group_records import StreamsGroupTopologyValue
@@ -61,7 +61,7 @@ NO_VALID_TOPOLOGY: Final = -1
 
 
 def heartbeat(
-    shard: GroupMachine,
+    machine: Machine,
     ctx: Context,
     request: StreamsGroupHeartbeatRequest,
     topology: StreamsGroupTopologyValue | None,
@@ -72,11 +72,11 @@ def heartbeat(
     `request` has passed the checks that need no group; `topology` is the request's as it would be stored.
     """
     group_id, member_id, epoch = request.group_id, request.member_id, request.member_epoch
-    group = _group(shard, group_id, epoch, out)
+    group = _group(machine, group_id, epoch, out)
     owned = None
     if request.active_tasks is not None and request.standby_tasks is not None and request.warmup_tasks is not None:
         owned = Tasks(*map(partitions_of, (request.active_tasks, request.standby_tasks, request.warmup_tasks)))
-    step = Step(shard, group, out)
+    step = Step(machine, group, out)
     step.find_member(member_id, epoch, owned)
     step.listen(_merge(step.said, ctx, request), topology)
     step.configure()
@@ -86,24 +86,24 @@ def heartbeat(
     step.assign()
     step.reconcile(owned)
     step.settle()
-    out.set_timer(step.member.session_timer, shard.group_value(group_id, "streams.session.timeout.ms"))
+    out.set_timer(step.member.session_timer, machine.group_value(group_id, "streams.session.timeout.ms"))
     if request.shutdown_application and group.shutdown_member_id is None:
         group.shutdown_member_id = member_id
     return step.answer(request), step.configured.missing
 
 
-def _group(shard: GroupMachine, group_id: str, epoch: int, out: Outcome) -> StreamsGroup:
+def _group(machine: Machine, group_id: str, epoch: int, out: Outcome) -> StreamsGroup:
     """The group; a member that joins may make it, also in place of an empty classic one.
 
     Errors:  GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED.
     """
-    found = shard.groups.get(group_id)
+    found = machine.groups.get(group_id)
     if epoch != JOINING_EPOCH:
         if isinstance(found, StreamsGroup):
             return found
         raise not_a_streams_group(group_id, found)
     if isinstance(found, StreamsGroup):
-        most = shard.config.group_streams_max_size
+        most = machine.config.group_streams_max_size
         if len(found.members) >= most:  # also for one that is a member, and joins anew
             raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group has {most} members, and takes no more")
         return found
@@ -143,8 +143,8 @@ def _merge(said: Said, ctx: Context, request: StreamsGroupHeartbeatRequest) -> S
 class Step:
     """One request's way through a group: what it finds, and what it makes of it, record by record."""
 
-    def __init__(self, shard: GroupMachine, group: StreamsGroup, out: Outcome) -> None:
-        self.shard = shard
+    def __init__(self, machine: Machine, group: StreamsGroup, out: Outcome) -> None:
+        self.machine = machine
         self.group = group
         self.out = out
         self.is_changed = False  # so the group epoch has to move
@@ -194,7 +194,7 @@ class Step:
 
     def configure(self) -> None:
         """See how the topology fits the topics there are. Errors: STREAMS_INVALID_TOPOLOGY."""
-        group, metadata = self.group, self.shard.metadata
+        group, metadata = self.group, self.machine.metadata
         seen = group.metadata_seen
         if group.configured is not None and seen is not None and seen[0] is metadata and seen[1] == metadata.version:
             self.configured = group.configured
@@ -202,7 +202,7 @@ class Step:
         self.hash = metadata_hash(topologies.required_topics(self.topology), metadata)
         if self.hash != group.metadata_hash:
             self.is_changed = True
-        self.configured = configured(self.shard, self.topology)
+        self.configured = topologies.configured(self.topology, metadata)
 
     def check_tasks(self, owned: Tasks) -> None:
         """Refuse tasks that the topology does not have. Errors: INVALID_REQUEST."""
@@ -225,7 +225,7 @@ class Step:
         """Move the group epoch if anything asks for it."""
         group = self.group
         valid = self.topology.epoch if self.configured.is_ready else NO_VALID_TOPOLOGY
-        self.configs = assignment_configs(self.shard, group.group_id)
+        self.configs = assignment_configs(self.machine, group.group_id)
         if self.is_changed or valid != group.validated_topology_epoch or self.configs != group.last_assignment_configs:
             self.group_epoch += 1
             self.out.records.append(group_record(group.group_id, self.group_epoch, self.hash, valid, self.configs))
@@ -235,20 +235,20 @@ class Step:
     def assign(self) -> None:
         """Compute a new target if one is due; find the target of the member."""
         group, out = self.group, self.out
-        delay_ms = self.shard.group_value(group.group_id, "streams.initial.rebalance.delay.ms")
+        delay_ms = self.machine.group_value(group.group_id, "streams.initial.rebalance.delay.ms")
         is_first = group.is_empty and delay_ms > 0
-        if is_first and group.delay_timer not in self.shard.delayed:
-            self.shard.delayed.add(group.delay_timer)
+        if is_first and group.delay_timer not in self.machine.delayed:
+            self.machine.delayed.add(group.delay_timer)
             out.set_timer(group.delay_timer, delay_ms)
         self.target_epoch = group.assignment_epoch
-        if group.delay_timer in self.shard.delayed:
+        if group.delay_timer in self.machine.delayed:
             self.say(topologies.ASSIGNMENT_DELAYED, "The group waits for more members before its first assignment.")
             self.target = Tasks()
             return
         self.target = group.target.get(self.member.member_id, Tasks())
         if group.assignment_epoch >= self.group_epoch:
             return
-        interval_ms = self.shard.group_value(group.group_id, "streams.assignment.interval.ms")
+        interval_ms = self.machine.group_value(group.group_id, "streams.assignment.interval.ms")
         last_ms = group.assignment_timestamp_ms
         if last_ms and interval_ms and out.now_ms < last_ms + interval_ms:
             self.say(topologies.ASSIGNMENT_DELAYED, "The last assignment is too recent for another one.")
@@ -257,7 +257,7 @@ class Step:
         if group.assigning is None:
             processes = {m.member_id: m.said.process_id for m in group.members.values()}
             processes[self.member.member_id] = self.said.process_id
-            may_wait = self.shard.groups.get(group.group_id) is group
+            may_wait = self.machine.groups.get(group.group_id) is group
             targets = begin(group, processes, self.configured, self.configs, self.group_epoch, out, may_wait=may_wait)
         if targets is None:
             self.say(topologies.ASSIGNMENT_DELAYED, "The assignment is being computed.")
@@ -270,7 +270,7 @@ class Step:
         """Bring the member one step nearer to its target. Errors: FENCED_MEMBER_EPOCH."""
         group, out, member = self.group, self.out, self.member
         after = reconcile(self.current, self.said.process_id, self.target_epoch, self.target, group, owned)
-        if self.shard.config.group_commit_fencing == REVOCATION_EPOCH:
+        if self.machine.config.group_commit_fencing == REVOCATION_EPOCH:
             after = note_revocation(self.current, after)
         elif after.revocation_epoch:  # of a time when that was the mode
             after = after._replace(revocation_epoch=0)
@@ -288,7 +288,7 @@ class Step:
 
         With the topology in the same batch there is nothing to keep it for: its replay forgets what was found before.
         """
-        metadata = self.shard.metadata
+        metadata = self.machine.metadata
         self.group.configured, self.group.metadata_seen = self.configured, (metadata, metadata.version)
 
     # -- 7
@@ -303,7 +303,7 @@ class Step:
         response = StreamsGroupHeartbeatResponse(
             member_id=self.member.member_id,
             member_epoch=current.member_epoch,
-            heartbeat_interval_ms=self.shard.group_value(group.group_id, "streams.heartbeat.interval.ms"),
+            heartbeat_interval_ms=self.machine.group_value(group.group_id, "streams.heartbeat.interval.ms"),
             status=self.status,
         )
         if request.member_epoch == JOINING_EPOCH or current.assigned != self.before.assigned:
@@ -317,9 +317,9 @@ class Step:
             shown = {m.member_id: (m.said.user_endpoint, m.current.assigned) for m in group.members.values()}
             shown[self.member.member_id] = (self.said.user_endpoint, current.assigned)
             response.partitions_by_user_endpoint = partitions_by_endpoint(
-                shown.values(), self.configured, self.shard.metadata
+                shown.values(), self.configured, self.machine.metadata
             )
-        if self.shard.groups.get(group.group_id) is group:
+        if self.machine.groups.get(group.group_id) is group:
             response.endpoint_information_epoch = group.endpoint_epoch
         if self.configured.status is not None:
             self.say(*self.configured.status)
@@ -331,20 +331,9 @@ class Step:
         return response
 
 
-def configured(shard: GroupMachine, topology: StreamsGroupTopologyValue) -> Configured:
-    """How a topology fits the topics there are."""
-    topics = shard.metadata.topics
-
-    def partition_count(name: str) -> int | None:
-        topic = topics.get(name)
-        return None if topic is None else len(topic.partitions)
-
-    return topologies.configure(topology, partition_count)
-
-
-def assignment_configs(shard: GroupMachine, group_id: str) -> dict[str, str]:
+def assignment_configs(machine: Machine, group_id: str) -> dict[str, str]:
     """What the assignor is told; kept with the group to see when it changes."""
-    return {STANDBY_REPLICAS: str(shard.group_value(group_id, "streams.num.standby.replicas"))}
+    return {STANDBY_REPLICAS: str(machine.group_value(group_id, "streams.num.standby.replicas"))}
 
 
 def unknown_member(group: StreamsGroup, member_id: str) -> KafkaError:

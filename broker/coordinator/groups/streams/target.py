@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from broker.coordinator.groups.assignors import run
-from broker.coordinator.groups.assignors.sticky import Previous, Steps, Targets, assign_steps
+from broker.coordinator.groups.assignors.spec import run
 from broker.coordinator.groups.streams.member import Tasks
 from broker.coordinator.groups.streams.records import target_epoch_record, target_record
+from broker.coordinator.groups.streams.sticky_assignor import Previous, Steps, Targets, assign_steps
 
 if TYPE_CHECKING:
-    from broker.coordinator.groups.classic.rebalance import Outcome
+    from broker.coordinator.groups.common.outcome import Outcome
     from broker.coordinator.groups.streams.group import StreamsGroup
     from broker.coordinator.groups.streams.topology import Configured
 

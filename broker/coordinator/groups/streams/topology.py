@@ -17,10 +17,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker.coordinator.groups.assignors.sticky import Subtopology
+from broker.coordinator.groups.streams.sticky_assignor import Subtopology
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from broker.cluster.metadata import ClusterMetadata
     from protocol.messages.streams_group_records import (
         StreamsGroupTopologyValue,
         StreamsGroupTopologyValueSubtopology,
@@ -93,6 +94,17 @@ class NotReadyError(Exception):
         super().__init__(detail)
         self.status = status
         self.detail = detail
+
+
+def configured(topology: StreamsGroupTopologyValue, metadata: ClusterMetadata) -> Configured:
+    """Decide all that can be decided with the topics that exist now. Errors: STREAMS_INVALID_TOPOLOGY."""
+    topics = metadata.topics
+
+    def partition_count(name: str) -> int | None:
+        topic = topics.get(name)
+        return None if topic is None else len(topic.partitions)
+
+    return configure(topology, partition_count)
 
 
 def configure(topology: StreamsGroupTopologyValue, partition_count: PartitionCount) -> Configured:

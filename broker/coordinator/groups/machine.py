@@ -14,21 +14,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Hashable, Iterable
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from broker.coordinator.groups.classic import timers as classic_timers
+from broker.coordinator.groups.classic.commit_checks import check_offset_commit, check_txn_offset_commit
 from broker.coordinator.groups.classic.group import EMPTY, STABLE, ClassicGroup
-from broker.coordinator.groups.classic.rebalance import (
-    GroupConfig,
-    Outcome,
-    on_join_timer,
-    on_session_timer,
-    on_sync_timer,
-    prepare_rebalance,
-)
-from broker.coordinator.groups.consumer.epoch_order import THE_GROUP
-from broker.coordinator.offsets import fencing
-from broker.coordinator.offsets.epochs import check_offset_commit, check_txn_offset_commit
-from broker.coordinator.offsets.expiry import expired_offsets
+from broker.coordinator.groups.classic.records import group_tombstone
+from broker.coordinator.groups.common import assignment_epoch_checks
+from broker.coordinator.groups.common.epoch_order import THE_GROUP
+from broker.coordinator.groups.common.outcome import Outcome
+from broker.coordinator.groups.offset_expiry import expired_offsets
 from broker.coordinator.offsets.pending import PendingOffsets
 from broker.coordinator.offsets.replay_run import offset_key
 from broker.coordinator.offsets.table import OffsetTable
@@ -41,7 +36,6 @@ from broker.coordinator.records import (
     STREAMS_GROUP_METADATA,
     STREAMS_GROUP_TYPES,
     committed_value,
-    group_tombstone,
     offset_tombstones,
 )
 from broker.coordinator.result import Context, Record, Result
@@ -57,6 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from broker.cluster.metadata import ClusterMetadata
+    from broker.config.settings import BrokerConfig
 
 logger = logging.getLogger("momus.groups")
 
@@ -66,6 +61,14 @@ GROUPS_A_SLICE: Final = 1000  # looked at for expired offsets before the loop ge
 ZERO_ID: Final = bytes(16)
 
 _SHORT = Struct(">h")
+
+
+class MetadataHolder(Protocol):
+    """Where the current metadata is found; another object takes its place when it is loaded again."""
+
+    @property
+    def metadata(self) -> ClusterMetadata:
+        """The topics and settings of the cluster."""
 
 
 class GroupMachine:
@@ -84,7 +87,7 @@ class GroupMachine:
         "touched",
     )
 
-    def __init__(self, index: int, config: GroupConfig, broker: Any = None) -> None:
+    def __init__(self, index: int, config: BrokerConfig, broker: MetadataHolder | None = None) -> None:
         self.index = index  # the partition of `__consumer_offsets`
         self.config = config
         self._broker = broker
@@ -115,8 +118,8 @@ class GroupMachine:
     @property
     def metadata(self) -> ClusterMetadata:
         """The topics of the cluster."""
-        metadata: ClusterMetadata = self._broker.metadata
-        return metadata
+        assert self._broker is not None
+        return self._broker.metadata
 
     def group_value(self, group_id: str, key: str) -> Any:
         """A setting of a group: its own, or else the broker's."""
@@ -132,7 +135,7 @@ class GroupMachine:
         generation_id: int,
         member_id: str,
         group_instance_id: str | None,
-        partitions: fencing.Partitions | None = None,
+        partitions: assignment_epoch_checks.Partitions | None = None,
     ) -> ErrorCode:
         """Whether a group of this shard accepts an OffsetCommit: epochs.py for classic groups, fencing.py for others.
 
@@ -142,7 +145,7 @@ class GroupMachine:
         if group is None and generation_id < 0:
             return ErrorCode.NONE
         if group is not None and group.group_type != CLASSIC:
-            return fencing.check_commit(
+            return assignment_epoch_checks.check_commit(
                 self.config.group_commit_fencing,
                 api_version,
                 generation_id,
@@ -164,12 +167,12 @@ class GroupMachine:
         generation_id: int,
         member_id: str,
         group_instance_id: str | None,
-        partitions: fencing.Partitions | None = None,
+        partitions: assignment_epoch_checks.Partitions | None = None,
     ) -> ErrorCode:
         """Whether a group of this shard accepts a TxnOffsetCommit."""
         group = self.groups.get(group_id)
         if group is not None and group.group_type != CLASSIC:
-            return fencing.check_txn_commit(
+            return assignment_epoch_checks.check_txn_commit(
                 self.config.group_commit_fencing,
                 generation_id,
                 member_id,
@@ -190,7 +193,7 @@ class GroupMachine:
         group = self.groups.get(group_id)
         if group is None or group.group_type == CLASSIC:
             return ErrorCode.NONE
-        return fencing.check_fetch(member_id, member_epoch, group.committer(member_id))
+        return assignment_epoch_checks.check_fetch(member_id, member_epoch, group.committer(member_id))
 
     # -- what handlers do ----------------------------------------------------------------------------------------
 
@@ -235,12 +238,7 @@ class GroupMachine:
                 group.found_broken = bool(found)
                 for wrong in found:
                     logger.error("group %s as it was loaded: %s", group.group_id, wrong)
-                group.on_load(self, out)
-                continue
-            for member in group.members.values():
-                out.set_timer(member.session_timer, member.session_timeout_ms)
-            if len(group.members) > self.config.group_max_size:
-                prepare_rebalance(group, out)
+            timers_of(group.group_type).on_load(self, group, out)
         return out.result()
 
     def on_timer(self, name: Hashable, ctx: Context) -> Result:
@@ -249,20 +247,11 @@ class GroupMachine:
         if name == EXPIRY_TIMER:
             return self.expire_offsets(ctx)
         out = Outcome(ctx, self.config)
-        kind, group_id = name[:2]
+        group_id = name[1]
         self.delayed.discard(name)
         group = self.groups.get(group_id)
         if group is not None:
-            if group.group_type != CLASSIC:
-                group.on_timer(self, name, out)
-            elif kind == "session":
-                on_session_timer(group, name[2], out)
-            elif kind == "join":
-                on_join_timer(group, out)
-            elif kind == "sync":
-                on_sync_timer(group, out)
-            elif kind == "downgraded" and group.state is STABLE:
-                prepare_rebalance(group, out)
+            timers_of(group.group_type).on_timer(self, group, name, out)
         return out.result()
 
     def expire_offsets(self, ctx: Context) -> Result:
@@ -338,12 +327,12 @@ class GroupMachine:
         group.settle(record)
 
     def _replay_consumer(self, key: bytes, value: bytes | None) -> None:
-        from broker.coordinator.groups.consumer.group import ConsumerGroup
+        from broker.coordinator.groups.consumer.group import ConsumerGroup  # late: 5 ms that most starts do not need
 
         self._replay_into(ConsumerGroup, CONSUMER_GROUP_METADATA, key, value)
 
     def _replay_streams(self, key: bytes, value: bytes | None) -> None:
-        from broker.coordinator.groups.streams.group import StreamsGroup
+        from broker.coordinator.groups.streams.group import StreamsGroup  # late: 10 ms that most starts do not need
 
         self._replay_into(StreamsGroup, STREAMS_GROUP_METADATA, key, value)
 
@@ -378,6 +367,19 @@ class GroupMachine:
             "offsets": self.offsets.fingerprint(),
             "pending": self.pending.fingerprint(),
         }
+
+
+def timers_of(group_type: str) -> Any:
+    """The module with `on_load` and `on_timer` for a type of group."""
+    if group_type == CLASSIC:
+        return classic_timers
+    if group_type == "consumer":
+        from broker.coordinator.groups.consumer import timers as consumer_timers  # late: 7 ms, as the groups themselves
+
+        return consumer_timers
+    from broker.coordinator.groups.streams import timers as streams_timers  # late: 7 ms, as the groups themselves
+
+    return streams_timers
 
 
 def settled(groups: Iterable[Any]) -> list[Any]:

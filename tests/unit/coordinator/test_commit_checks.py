@@ -1,12 +1,12 @@
-"""Who may commit: every row of the truth tables in broker/coordinator/offsets/epochs.py, on real groups."""
+"""Who may commit: every row of the truth tables in groups/classic/commit_checks.py, on real groups."""
 
 from __future__ import annotations
 
 import pytest
 from unit.coordinator.harness import ShardHarness
 
+from broker.coordinator.groups.classic.commit_checks import check_offset_commit, check_txn_offset_commit
 from broker.coordinator.groups.classic.group import DEAD
-from broker.coordinator.offsets.epochs import check_offset_commit, check_txn_offset_commit
 from protocol.errors import ErrorCode
 
 NONE = ErrorCode.NONE

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from broker.coordinator.offsets.fencing import (
+from broker.coordinator.groups.common.assignment_epoch_checks import (
     ASSIGNMENT_EPOCH,
     ASSIGNMENT_EPOCH_EXACT,
     NOT_ASSIGNED,

@@ -19,7 +19,7 @@ import heapq
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from broker.coordinator.groups.assignors import run
+from broker.coordinator.groups.assignors.spec import run
 from broker.coordinator.groups.streams.member import Partitions, Tasks
 
 Task: TypeAlias = tuple[str, int]  # subtopology, partition

@@ -1,0 +1,57 @@
+"""Outcome: what handling one request or timer of a group produces, collected step by step into a Result."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Hashable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from broker.coordinator.result import PARKED, Context, Record, Result, Token
+
+if TYPE_CHECKING:
+    from broker.config.settings import BrokerConfig
+
+_Made = TypeVar("_Made")
+
+
+class Outcome:
+    """Collects what one request or timer comes to; `result` makes a Result of it."""
+
+    __slots__ = ("_response", "_token", "config", "now_ms", "records", "timers", "wake")
+
+    def __init__(self, ctx: Context, config: BrokerConfig) -> None:
+        self.now_ms = ctx.now_ms
+        self.config = config
+        self.records: list[Record] = []
+        self.wake: list[tuple[Token, Any]] = []
+        self.timers: list[tuple[Hashable, int | None]] = []
+        self._token = ctx.token
+        self._response: Any = PARKED
+
+    def answer(self, token: Token, response: Any) -> None:
+        """Answer a request: the one being handled, or a parked one."""
+        if token == self._token:
+            self._response = response
+        else:
+            self.wake.append((token, response))
+
+    def set_timer(self, name: Hashable, delay_ms: int) -> None:
+        """Start a timer, or start it afresh."""
+        self.timers.append((name, self.now_ms + delay_ms))
+
+    def cancel_timer(self, name: Hashable) -> None:
+        """Stop a timer if it runs."""
+        self.timers.append((name, None))
+
+    def advance(self, steps: Generator[None, None, _Made], timer: Hashable) -> _Made | None:
+        """One step of what takes long; what it has come to after the last one, else the timer is for the next."""
+        try:
+            next(steps)
+        except StopIteration as stop:
+            made: _Made = stop.value
+            return made
+        self.set_timer(timer, 0)
+        return None
+
+    def result(self) -> Result:
+        """All of it; the request being handled is parked when nothing has answered it."""
+        return Result(self._response, self.records, self.wake, self.timers)

@@ -1,0 +1,79 @@
+"""The timers of a consumer group.
+
+session     no heartbeat of a member for its session timeout
+rebalance   a member has not given partitions back within its rebalance timeout
+rejoin      a member of the classic protocol was told to rejoin, and has not
+resync      ... has rejoined, and has not asked for its assignment
+regex       the group's expressions are to be resolved, or the resolving goes on
+assign      a target assignment that takes long goes on
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from broker.coordinator.groups.consumer import regex, target
+from broker.coordinator.groups.consumer.leave import fence
+from broker.coordinator.groups.consumer.member import STATIC_LEAVING_EPOCH, UNREVOKED_PARTITIONS
+
+if TYPE_CHECKING:
+    from broker.coordinator.groups.common.outcome import Outcome
+    from broker.coordinator.groups.consumer.group import ConsumerGroup
+    from broker.coordinator.groups.consumer.machine import Machine
+
+
+def on_load(machine: Machine, group: ConsumerGroup, out: Outcome) -> None:
+    """The log is replayed: all time-outs start in full. A group that is out of order is served all the same."""
+    session_ms = machine.group_value(group.group_id, "consumer.session.timeout.ms")
+    for member in group.members.values():
+        classic = member.said.classic
+        out.set_timer(member.session_timer, session_ms if classic is None else classic.session_timeout_ms)
+        if member.current.state == UNREVOKED_PARTITIONS and classic is None:
+            out.set_timer(member.rebalance_timer, member.said.rebalance_timeout_ms)
+
+
+def on_timer(machine: Machine, group: ConsumerGroup, name: tuple[Any, ...], out: Outcome) -> None:
+    """A timer of a group has run out."""
+    kind = name[0]
+    if kind == "regex":
+        _resolve(machine, group, out)
+    elif kind == "assign":
+        _assign(group, out)
+    elif len(name) == 3:
+        member = group.members.get(name[2])
+        if member is None:
+            return
+        if kind == "rebalance":
+            current = member.current
+            if current.state != UNREVOKED_PARTITIONS or current.member_epoch == STATIC_LEAVING_EPOCH:
+                return
+        elif kind != "session" and member.said.classic is None:
+            return
+        fence(machine, group, [member], out)
+
+
+def _resolve(machine: Machine, group: ConsumerGroup, out: Outcome) -> None:
+    """Match some more topics; when all are through, log what came out."""
+    metadata = machine.metadata
+    if group.resolving is None:
+        expressions = sorted({r for _, r in group.subscriptions if r})
+        if not expressions:
+            return
+        group.topics_made_seen = metadata.topics_made
+        group.resolving = regex.resolve(expressions, list(metadata.topics))
+    found = out.advance(group.resolving, ("regex", group.group_id))
+    if found is not None:
+        group.resolving = None
+        out.records += regex.resolution_records(group, found, metadata, out.now_ms)
+
+
+def _assign(group: ConsumerGroup, out: Outcome) -> None:
+    """Go on with a target assignment that takes long; when done it is the group's, for the epoch it was made for."""
+    pending = group.assigning
+    if pending is None:
+        return
+    changes = out.advance(pending.steps, ("assign", group.group_id))
+    if changes is not None:
+        group.assigning = None
+        settled = target.settle(group, pending, changes)
+        out.records += target.target_records(group.group_id, settled, pending.epoch, out.now_ms)

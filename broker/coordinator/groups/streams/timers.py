@@ -1,0 +1,55 @@
+"""The timers of a streams group.
+
+    session     no heartbeat of a member for its session timeout
+    rebalance   a member has not given tasks back within its rebalance timeout
+    delay       the wait for more members before the first assignment is over
+    assign      a target assignment that takes long goes on
+
+Source: Kafka's GroupMetadataManager.computeDelayedTargetAssignment.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from broker.coordinator.groups.streams.leave import fence
+from broker.coordinator.groups.streams.member import UNREVOKED_TASKS
+from broker.coordinator.groups.streams.target import begin, go_on
+from broker.coordinator.groups.streams.topology import configured
+
+if TYPE_CHECKING:
+    from broker.coordinator.groups.common.outcome import Outcome
+    from broker.coordinator.groups.streams.group import StreamsGroup
+    from broker.coordinator.groups.streams.machine import Machine
+
+
+def on_load(machine: Machine, group: StreamsGroup, out: Outcome) -> None:
+    """The log is replayed: all time-outs start in full; a first assignment is not delayed again."""
+    session_ms = machine.group_value(group.group_id, "streams.session.timeout.ms")
+    for member in group.members.values():
+        out.set_timer(member.session_timer, session_ms)
+        if member.current.state == UNREVOKED_TASKS:
+            out.set_timer(member.rebalance_timer, member.said.rebalance_timeout_ms)
+
+
+def on_timer(machine: Machine, group: StreamsGroup, name: tuple[Any, ...], out: Outcome) -> None:
+    """A timer of a group has run out."""
+    kind = name[0]
+    if kind == "delay":
+        _first_assignment(machine, group, out)
+        return
+    if kind == "assign":
+        go_on(group, out)
+        return
+    member = group.members.get(name[2])
+    if member is not None and (kind == "session" or member.current.state == UNREVOKED_TASKS):
+        fence(group, member, out)
+
+
+def _first_assignment(machine: Machine, group: StreamsGroup, out: Outcome) -> None:
+    """Assign all who have come; they hear of it with their next heartbeats."""
+    if group.topology is None or not group.members or group.group_epoch <= group.assignment_epoch or group.assigning:
+        return
+    processes = {m.member_id: m.said.process_id for m in group.members.values()}
+    found = group.configured or configured(group.topology, machine.metadata)
+    begin(group, processes, found, group.last_assignment_configs, group.group_epoch, out, may_wait=True)
