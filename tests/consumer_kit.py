@@ -96,7 +96,7 @@ class Groups:
         for shard in self.world.broker.group_shards:
             for group in shard.machine.groups.values():
                 if isinstance(group, ConsumerGroup):
-                    assert group.broken() == []
+                    assert group.inconsistencies() == []
         live = self.world.fingerprints()
         again = self.world.again(self.world.files.crash())
         for shard in again.broker.group_shards:

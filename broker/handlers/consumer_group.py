@@ -157,23 +157,23 @@ def _describe(broker: DescribeView, ctx: Context, group_id: str) -> ConsumerGrou
 def _member(
     group: ConsumerGroup, member: ConsumerMember, metadata: ClusterMetadata
 ) -> ConsumerGroupDescribeResponseMember:
-    said, current = member.said, member.current
+    member_metadata, current = member.member_metadata, member.current
     has: dict[bytes, list[int]] = {}
     for owned in (current.assigned, current.pending):
         for topic_id, epochs in owned.items():
             has.setdefault(topic_id, []).extend(epochs)
     return ConsumerGroupDescribeResponseMember(
         member_id=member.member_id,
-        instance_id=said.instance_id,
-        rack_id=said.rack_id,
+        instance_id=member_metadata.instance_id,
+        rack_id=member_metadata.rack_id,
         member_epoch=current.member_epoch,
-        client_id=said.client_id,
-        client_host=said.client_host,
-        subscribed_topic_names=sorted(said.topic_names),
-        subscribed_topic_regex=said.topic_regex,
+        client_id=member_metadata.client_id,
+        client_host=member_metadata.client_host,
+        subscribed_topic_names=sorted(member_metadata.topic_names),
+        subscribed_topic_regex=member_metadata.topic_regex,
         assignment=_assignment(has, metadata),
         target_assignment=_assignment(group.target.get(member.member_id, UNASSIGNED), metadata),
-        member_type=0 if said.classic is not None else 1,
+        member_type=0 if member_metadata.classic is not None else 1,
     )
 
 

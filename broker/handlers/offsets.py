@@ -38,7 +38,7 @@ from protocol.messages.offsets import (
 if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.cluster.metadata import Topic
-    from broker.coordinator.groups.common.assignment_epoch_checks import Partitions
+    from broker.coordinator.groups.common.assignment_epoch_checks import CommittedPartitions
     from broker.coordinator.runtime import Shard
 
 ZERO_ID = bytes(16)
@@ -110,7 +110,7 @@ def _fits(metadata: str, limit: int) -> bool:
 
 
 def _check_group(
-    broker: Broker, shard: Shard, ctx: Context, request: OffsetCommitRequest, partitions: Partitions
+    broker: Broker, shard: Shard, ctx: Context, request: OffsetCommitRequest, partitions: CommittedPartitions
 ) -> None:
     group = shard.machine.groups.get(request.group_id)
     generation = request.generation_id_or_member_epoch if ctx.api_version >= 1 else -1

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from broker.coordinator.groups.consumer.protocol import read_assignment
+from broker.coordinator.groups.consumer.embedded_protocol import read_assignment
 from protocol.api import response_class
 from protocol.codegen import codec
 from protocol.header import decode_response_header, encode_request_header

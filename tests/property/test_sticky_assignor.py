@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.coordinator.groups.streams.member import Tasks
+from broker.coordinator.groups.streams.member import TasksTuple
 from broker.coordinator.groups.streams.sticky_assignor import Previous, Subtopology, assign, each_task
 
 subtopologies = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_size=4).map(
@@ -14,16 +14,16 @@ subtopologies = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=
 processes = st.lists(st.integers(1, 4), min_size=1, max_size=6)  # members of each
 replicas = st.integers(0, 2)
 partitions = st.dictionaries(st.sampled_from("01239"), st.frozensets(st.integers(0, 14), max_size=6), max_size=4)
-histories = st.lists(st.builds(Tasks, partitions, partitions), max_size=24)  # also such as never were
+histories = st.lists(st.builds(TasksTuple, partitions, partitions), max_size=24)  # also such as never were
 
 
 def members_of(sizes: list[int]) -> dict[str, Previous]:
     return {f"m{p}-{i}": Previous(f"p{p}") for p, size in enumerate(sizes) for i in range(size)}
 
 
-def told(members: dict[str, Previous], assigned: dict[str, Tasks]) -> dict[str, Previous]:
+def told(members: dict[str, Previous], assigned: dict[str, TasksTuple]) -> dict[str, Previous]:
     """The members as they are before the next assignment."""
-    return {m: Previous(previous.process_id, assigned.get(m, Tasks())) for m, previous in members.items()}
+    return {m: Previous(previous.process_id, assigned.get(m, TasksTuple())) for m, previous in members.items()}
 
 
 def all_tasks(found: list[Subtopology]) -> list[tuple[str, int]]:
@@ -34,7 +34,7 @@ def spread(counts: list[int]) -> int:
     return max(counts) - min(counts)
 
 
-def actives(assigned: dict[str, Tasks]) -> dict[str, list[tuple[str, int]]]:
+def actives(assigned: dict[str, TasksTuple]) -> dict[str, list[tuple[str, int]]]:
     return {m: sorted(each_task(tasks.active)) for m, tasks in assigned.items()}
 
 

@@ -106,14 +106,14 @@ class StreamsGroups(RuleBasedStateMachine):
         if not self.made or not self.world.list():
             return
         group = self.world.group()
-        assert group.broken() == []
+        assert group.inconsistencies() == []
         on: dict[tuple[str, str, int], str] = {}
         for member_id, member in group.members.items():
             held = member.current.assigned
             for tasks in (held.active, held.standby):
                 for subtopology_id, partitions in tasks.items():
                     for partition in partitions:
-                        where = (member.said.process_id, subtopology_id, partition)
+                        where = (member.member_metadata.process_id, subtopology_id, partition)
                         assert on.setdefault(where, member_id) == member_id, f"{where} twice"
 
     def teardown(self) -> None:

@@ -51,4 +51,4 @@ def test_a_thousand_members_share_ten_thousand_partitions_within_four_heartbeats
     assert rounds_to_share(groups, living) <= ROUNDS
     sizes = [m.count() for m in living]
     assert max(sizes) - min(sizes) <= (2 if is_mixed else 1)
-    assert groups.group().broken() == []
+    assert groups.group().inconsistencies() == []

@@ -285,7 +285,7 @@ class Group(RuleBasedStateMachine):
     @invariant()
     def nothing_is_owned_twice_at_one_epoch(self) -> None:
         if self.group is not None:
-            assert self.group.broken() == []
+            assert self.group.inconsistencies() == []
         seen: dict[tuple[Partition, int], str] = {}
         for consumer in self.consumers.values():
             for partition in consumer.owned:

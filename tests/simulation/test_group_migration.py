@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from unit.coordinator.harness import subscription
 
+from broker.coordinator.groups.consumer.embedded_protocol import read_assignment, read_subscription, write_assignment
 from broker.coordinator.groups.consumer.group import ConsumerGroup
-from broker.coordinator.groups.consumer.protocol import read_assignment, read_subscription, write_assignment
 from broker.coordinator.groups.machine import GroupMachine
 from protocol.errors import ErrorCode as E
 from protocol.messages.classic_group import (
@@ -226,7 +226,7 @@ class Migration(RuleBasedStateMachine):
     @invariant()
     def nothing_is_owned_twice_at_one_epoch(self) -> None:
         if isinstance(self.group, ConsumerGroup):
-            assert self.group.broken() == []
+            assert self.group.inconsistencies() == []
         seen: dict[tuple[Partition, int], str] = {}
         members = self.group.members if self.group is not None else ()
         for member_id, epoch, owned in self.owners():

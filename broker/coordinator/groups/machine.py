@@ -79,7 +79,7 @@ class GroupMachine:
         "_expiring",
         "_replay",
         "config",
-        "delayed",
+        "delay_timers",
         "groups",
         "index",
         "offsets",
@@ -92,7 +92,9 @@ class GroupMachine:
         self.config = config
         self._broker = broker
         self.groups: dict[str, Any] = {}  # ClassicGroup, ConsumerGroup, StreamsGroup
-        self.delayed: set[tuple[Any, ...]] = set()  # streams groups' timers that hold a first assignment back; volatile
+        self.delay_timers: set[tuple[Any, ...]] = (
+            set()
+        )  # streams groups' timers that hold a first assignment back; volatile
         self.offsets = OffsetTable()
         self.pending = PendingOffsets(self.offsets)
         self.touched: dict[str, set[str]] | None = None  # by a new batch: group -> who; None while loading
@@ -135,7 +137,7 @@ class GroupMachine:
         generation_id: int,
         member_id: str,
         group_instance_id: str | None,
-        partitions: assignment_epoch_checks.Partitions | None = None,
+        partitions: assignment_epoch_checks.CommittedPartitions | None = None,
     ) -> ErrorCode:
         """Whether a group of this shard accepts an OffsetCommit: epochs.py for classic groups, fencing.py for others.
 
@@ -167,7 +169,7 @@ class GroupMachine:
         generation_id: int,
         member_id: str,
         group_instance_id: str | None,
-        partitions: assignment_epoch_checks.Partitions | None = None,
+        partitions: assignment_epoch_checks.CommittedPartitions | None = None,
     ) -> ErrorCode:
         """Whether a group of this shard accepts a TxnOffsetCommit."""
         group = self.groups.get(group_id)
@@ -234,8 +236,8 @@ class GroupMachine:
         self.touched = {}
         for group in self.groups.values():
             if group.group_type != CLASSIC:
-                found = group.broken()
-                group.found_broken = bool(found)
+                found = group.inconsistencies()
+                group.was_inconsistent = bool(found)
                 for wrong in found:
                     logger.error("group %s as it was loaded: %s", group.group_id, wrong)
             timers_of(group.group_type).on_load(self, group, out)
@@ -248,7 +250,7 @@ class GroupMachine:
             return self.expire_offsets(ctx)
         out = Outcome(ctx, self.config)
         group_id = name[1]
-        self.delayed.discard(name)
+        self.delay_timers.discard(name)
         group = self.groups.get(group_id)
         if group is not None:
             timers_of(group.group_type).on_timer(self, group, name, out)
@@ -301,8 +303,8 @@ class GroupMachine:
         touched, self.touched = self.touched, {}
         for group_id, member_ids in touched.items():
             group = self.groups.get(group_id)
-            if group is not None and group.group_type != CLASSIC and not group.found_broken:
-                wrong = group.disorder(member_ids)
+            if group is not None and group.group_type != CLASSIC and not group.was_inconsistent:
+                wrong = group.epoch_inconsistencies(member_ids)
                 assert not wrong, f"group {group_id}: {wrong}"
 
     def replay_sender(self, producer_id: int, key: bytes, headers: Iterable[tuple[str, bytes | None]]) -> None:
@@ -319,12 +321,12 @@ class GroupMachine:
         if value is None:
             if group is not None and group.group_type == CLASSIC:
                 del self.groups[group_id]
-                group.entomb()
+                group.replay_tombstone()
             return
         record, _ = codec(GroupMetadataValue, _SHORT.unpack_from(value)[0]).decode(value, 2)
         if group is None or group.group_type != CLASSIC:
             group = self.groups[group_id] = ClassicGroup(group_id)
-        group.settle(record)
+        group.replay_record(record)
 
     def _replay_consumer(self, key: bytes, value: bytes | None) -> None:
         from broker.coordinator.groups.consumer.group import ConsumerGroup  # late: 5 ms that most starts do not need
@@ -346,7 +348,7 @@ class GroupMachine:
                 return
             group = self.groups[group_id] = kind(group_id)
         if fact is None and own_record == name.API_KEY:
-            self.delayed.discard(("delay", group_id))
+            self.delay_timers.discard(("delay", group_id))
             del self.groups[group_id]
         else:
             group.replay(name, fact)
@@ -363,7 +365,7 @@ class GroupMachine:
     def fingerprint(self) -> dict[str, Any]:
         """What the log says, to compare a replayed shard with a live one: settled groups, and every offset."""
         return {
-            "groups": {g.group_id: g.facts() for g in settled(self.groups.values())},
+            "groups": {g.group_id: g.facts() for g in logged_groups(self.groups.values())},
             "offsets": self.offsets.fingerprint(),
             "pending": self.pending.fingerprint(),
         }
@@ -382,7 +384,7 @@ def timers_of(group_type: str) -> Any:
     return streams_timers
 
 
-def settled(groups: Iterable[Any]) -> list[Any]:
+def logged_groups(groups: Iterable[Any]) -> list[Any]:
     """The groups that are as their last record says: all but the classic ones on their way."""
     return [g for g in groups if g.group_type != CLASSIC or g.state is EMPTY or g.state is STABLE]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from consumer_kit import Groups
 
-from broker.coordinator.groups.consumer.protocol import read_assignment, write_assignment
+from broker.coordinator.groups.consumer.embedded_protocol import read_assignment, write_assignment
 from protocol.errors import ErrorCode as E
 from protocol.messages.classic_group import (
     HeartbeatRequest,

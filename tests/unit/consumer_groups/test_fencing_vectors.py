@@ -13,9 +13,9 @@ from txn_kit import Producer
 from broker.coordinator.groups.consumer.member import (
     STABLE,
     UNREVOKED_PARTITIONS,
-    ClassicSaid,
-    Current,
-    Said,
+    ClassicMetadata,
+    CurrentAssignment,
+    MemberMetadata,
 )
 from broker.coordinator.groups.consumer.records import (
     REVOCATION_EPOCH_TAG,
@@ -29,17 +29,19 @@ from protocol.messages.coordinator_records import decode_record
 from protocol.record_batch import iter_records
 
 LONG = "x" * 4097
-RANGE = ClassicSaid(45_000, (("range", b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"),))
+RANGE = ClassicMetadata(45_000, (("range", b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"),))
 
 
-def put_group(groups: Groups, group_id: str, member_id: str, current: Current, epoch: int = 9, **said: object) -> None:
+def put_group(
+    groups: Groups, group_id: str, member_id: str, current: CurrentAssignment, epoch: int = 9, **member_metadata: object
+) -> None:
     """Log a group of one member."""
-    name = Said(
+    name = MemberMetadata(
         client_id="client",
         client_host="/127.0.0.1",
         topic_names=frozenset({"t"}),
         rebalance_timeout_ms=60_000,
-        **said,
+        **member_metadata,
     )
     groups.world.broker.shard_of_group(group_id).require()
     groups.world.broker.shard_of_group(group_id).append(
@@ -58,9 +60,9 @@ def world(**settings: str) -> Groups:
     groups = Groups({"t": 5}, **settings)
     t = groups.ids["t"]
     assigned = {t: {0: 5, 1: 7}}
-    put_group(groups, "g", "m", Current(9, 8, UNREVOKED_PARTITIONS, assigned, {t: {2: 4}}))
-    put_group(groups, "c", "c", Current(9, 8, STABLE, {t: {0: 5}}), classic=RANGE)
-    put_group(groups, "s", "s", Current(-2, 8, STABLE, {t: {0: 0}}), instance_id="i")
+    put_group(groups, "g", "m", CurrentAssignment(9, 8, UNREVOKED_PARTITIONS, assigned, {t: {2: 4}}))
+    put_group(groups, "c", "c", CurrentAssignment(9, 8, STABLE, {t: {0: 5}}), classic=RANGE)
+    put_group(groups, "s", "s", CurrentAssignment(-2, 8, STABLE, {t: {0: 0}}), instance_id="i")
     return groups
 
 
@@ -189,8 +191,8 @@ def test_unknown_group_takes_commits_without_an_epoch():
 def test_record_without_assignment_epochs_counts_from_its_member_epoch():
     groups = Groups({"t": 2})
     t = groups.ids["t"]
-    put_group(groups, "g", "m", Current(9, 8, STABLE, {t: {0: 5}}))
-    key, value = current_record("g", "m", Current(9, 8, STABLE, {t: {0: 5}}))
+    put_group(groups, "g", "m", CurrentAssignment(9, 8, STABLE, {t: {0: 5}}))
+    key, value = current_record("g", "m", CurrentAssignment(9, 8, STABLE, {t: {0: 5}}))
     tagged = b"\x01\x00\x05\x02" + (5).to_bytes(4, "big")
     assert value.count(tagged) == 1
     shard = groups.world.broker.shard_of_group("g")
@@ -237,7 +239,7 @@ def test_revocation_done_means_the_old_epoch_is_worth_nothing_for_that_partition
 
 def test_bytes_of_the_current_assignment_are_those_of_kafka():
     id_ = (1).to_bytes(8, "big") + (2).to_bytes(8, "big")
-    _, value = current_record("g", "m", Current(9, 8, STABLE, {id_: {0: 5, 1: 7}}))
+    _, value = current_record("g", "m", CurrentAssignment(9, 8, STABLE, {id_: {0: 5, 1: 7}}))
     assert value is not None
     assert value.hex(" ") == (
         "00 00 00 00 00 09 00 00 00 08 00 02 00 00 00 00 00 00 00 01 00 00 00 00 00 00 00 02 03 00 00 00 00 "

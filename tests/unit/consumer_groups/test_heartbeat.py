@@ -227,8 +227,12 @@ def test_other_news_of_a_member_are_logged_and_move_no_epoch(g):
     (member,) = g.joined("m")
     epoch = g.group().group_epoch
     member.beat(rack_id="r1", rebalance_timeout_ms=1234, server_assignor="range")
-    said = g.group().members["m"].said
-    assert (said.rack_id, said.rebalance_timeout_ms, said.server_assignor) == ("r1", 1234, "range")
+    member_metadata = g.group().members["m"].member_metadata
+    assert (member_metadata.rack_id, member_metadata.rebalance_timeout_ms, member_metadata.server_assignor) == (
+        "r1",
+        1234,
+        "range",
+    )
     assert g.group().group_epoch == epoch
 
 

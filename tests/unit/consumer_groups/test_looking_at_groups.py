@@ -7,7 +7,7 @@ from consumer_kit import Groups
 from core_broker import Client
 
 from broker.coordinator.groups.consumer.group import ConsumerGroup
-from broker.coordinator.groups.consumer.member import Current
+from broker.coordinator.groups.consumer.member import CurrentAssignment
 from broker.coordinator.groups.consumer.records import current_record, group_record, target_epoch_record
 from protocol.errors import ErrorCode as E
 from protocol.messages.group_admin import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
@@ -122,7 +122,9 @@ def test_group_found_broken_is_reported_and_served(caplog):
     g.joined("a")
     shard = g.world.broker.shard_of_group("g")
     with pytest.raises(AssertionError, match=r"group g: .*member a is at 99, above 2"):
-        shard.append([current_record("g", "a", Current(99, 98, 0, {g.ids["t"]: {0: 120}})), group_record("g", 1, 0)])
+        shard.append(
+            [current_record("g", "a", CurrentAssignment(99, 98, 0, {g.ids["t"]: {0: 120}})), group_record("g", 1, 0)]
+        )
     g.world.run()
     g.world = g.world.crash()
     g.world.broker.shard_of_group("g").require()
@@ -138,7 +140,7 @@ def test_member_ahead_of_its_group_is_found_by_its_own_record_and_by_the_groups(
     g.joined("a", "b")
     shard = g.world.broker.shard_of_group("g")
     epoch = g.group().assignment_epoch
-    for records in ([current_record("g", "a", Current(99, 98, 0, {}))], [target_epoch_record("g", epoch, 0)]):
+    for records in ([current_record("g", "a", CurrentAssignment(99, 98, 0, {}))], [target_epoch_record("g", epoch, 0)]):
         with pytest.raises(AssertionError, match=rf"group g: \['member a is at 99, above {epoch}'\]"):
             shard.append(records)
 

@@ -7,7 +7,7 @@ from consumer_kit import SESSION_MS, Groups
 from core_broker import Client
 from unit.consumer_groups.classic_kit import Classic, alone, join_request, settle, subscription
 
-from broker.coordinator.groups.consumer.protocol import read_assignment, read_subscription, write_assignment
+from broker.coordinator.groups.consumer.embedded_protocol import read_assignment, read_subscription, write_assignment
 from protocol.errors import ErrorCode as E
 from protocol.messages.classic_group import LeaveGroupRequest, MemberIdentity
 

@@ -9,7 +9,7 @@ from broker.coordinator.groups.consumer.member import (
     UNKNOWN,
     UNRELEASED_PARTITIONS,
     UNREVOKED_PARTITIONS,
-    Current,
+    CurrentAssignment,
 )
 from broker.coordinator.groups.consumer.reconcile import note_revocation, reconcile
 from protocol.errors import ErrorCode, KafkaError
@@ -31,82 +31,86 @@ def step(current, target, epoch=9, *, taken=(), owned=None, wants=(T, U), change
 
 
 def test_member_at_its_target_stays_as_it_is():
-    current = Current(9, 8, STABLE, {T: {0: 5}})
+    current = CurrentAssignment(9, 8, STABLE, {T: {0: 5}})
     assert step(current, [0]) is current
 
 
 def test_member_below_gets_what_is_free_at_the_target_epoch():
-    assert step(Current(5, 4, STABLE, {T: {0: 5}}), [0, 1]) == Current(9, 5, STABLE, {T: {0: 5, 1: 9}})
+    assert step(CurrentAssignment(5, 4, STABLE, {T: {0: 5}}), [0, 1]) == CurrentAssignment(
+        9, 5, STABLE, {T: {0: 5, 1: 9}}
+    )
 
 
 def test_member_waits_for_what_others_have():
-    waiting = step(Current(5, 4, STABLE, {T: {0: 5}}), [0, 1, 2], taken=[2])
-    assert waiting == Current(9, 5, UNRELEASED_PARTITIONS, {T: {0: 5, 1: 9}})
+    waiting = step(CurrentAssignment(5, 4, STABLE, {T: {0: 5}}), [0, 1, 2], taken=[2])
+    assert waiting == CurrentAssignment(9, 5, UNRELEASED_PARTITIONS, {T: {0: 5, 1: 9}})
     again = step(waiting, [0, 1, 2], taken=[2])
     assert again == waiting._replace(previous_member_epoch=9)
-    assert step(again, [0, 1, 2]) == Current(9, 9, STABLE, {T: {0: 5, 1: 9, 2: 9}})
+    assert step(again, [0, 1, 2]) == CurrentAssignment(9, 9, STABLE, {T: {0: 5, 1: 9, 2: 9}})
 
 
 @pytest.mark.parametrize("owned", [None, [0, 1], [1]])
 def test_member_gives_back_first_and_stays_at_its_epoch(owned):
-    after = step(Current(5, 4, STABLE, {T: {0: 3, 1: 5}}), [0, 2], owned=owned)
-    assert after == Current(5, 5, UNREVOKED_PARTITIONS, {T: {0: 3}}, {T: {1: 5}})
+    after = step(CurrentAssignment(5, 4, STABLE, {T: {0: 3, 1: 5}}), [0, 2], owned=owned)
+    assert after == CurrentAssignment(5, 5, UNREVOKED_PARTITIONS, {T: {0: 3}}, {T: {1: 5}})
 
 
 def test_member_that_has_given_back_already_goes_on_at_once():
-    after = step(Current(5, 4, STABLE, {T: {0: 3, 1: 5}}), [0, 2], owned=[0])
-    assert after == Current(9, 5, STABLE, {T: {0: 3, 2: 9}})
+    after = step(CurrentAssignment(5, 4, STABLE, {T: {0: 3, 1: 5}}), [0, 2], owned=[0])
+    assert after == CurrentAssignment(9, 5, STABLE, {T: {0: 3, 2: 9}})
 
 
 @pytest.mark.parametrize("owned", [None, [0, 1]])
 def test_unrevoked_member_waits_to_be_told(owned):
-    current = Current(5, 5, UNREVOKED_PARTITIONS, {T: {0: 3}}, {T: {1: 5}})
+    current = CurrentAssignment(5, 5, UNREVOKED_PARTITIONS, {T: {0: 3}}, {T: {1: 5}})
     assert step(current, [0, 2], owned=owned) is current
 
 
 def test_unrevoked_member_goes_on_once_it_says_so():
-    current = Current(5, 5, UNREVOKED_PARTITIONS, {T: {0: 3}}, {T: {1: 5}})
-    assert step(current, [0, 2], owned=[0]) == Current(9, 5, STABLE, {T: {0: 3, 2: 9}})
+    current = CurrentAssignment(5, 5, UNREVOKED_PARTITIONS, {T: {0: 3}}, {T: {1: 5}})
+    assert step(current, [0, 2], owned=[0]) == CurrentAssignment(9, 5, STABLE, {T: {0: 3, 2: 9}})
 
 
 def test_partition_that_comes_back_before_it_was_given_up_has_the_new_epoch():
-    current = Current(5, 5, UNREVOKED_PARTITIONS, {T: {0: 3}}, {T: {1: 5}})
-    assert step(current, [0, 1], owned=[0]) == Current(9, 5, STABLE, {T: {0: 3, 1: 9}})
+    current = CurrentAssignment(5, 5, UNREVOKED_PARTITIONS, {T: {0: 3}}, {T: {1: 5}})
+    assert step(current, [0, 1], owned=[0]) == CurrentAssignment(9, 5, STABLE, {T: {0: 3, 1: 9}})
 
 
 def test_unrevoked_member_may_have_to_give_back_more():
-    current = Current(5, 5, UNREVOKED_PARTITIONS, {T: {0: 3, 2: 4}}, {T: {1: 5}})
+    current = CurrentAssignment(5, 5, UNREVOKED_PARTITIONS, {T: {0: 3, 2: 4}}, {T: {1: 5}})
     after = step(current, [0], owned=[0, 2])
-    assert after == Current(5, 5, UNREVOKED_PARTITIONS, {T: {0: 3}}, {T: {2: 4}})
+    assert after == CurrentAssignment(5, 5, UNREVOKED_PARTITIONS, {T: {0: 3}}, {T: {2: 4}})
 
 
 def test_topic_unsubscribed_from_is_taken_away_at_once():
-    current = Current(9, 8, STABLE, {T: {0: 5}, U: {0: 6}})
+    current = CurrentAssignment(9, 8, STABLE, {T: {0: 5}, U: {0: 6}})
     after = step(current, [0], wants=[T], changed=True)
-    assert after == Current(9, 9, UNREVOKED_PARTITIONS, {T: {0: 5}}, {U: {0: 6}})
-    assert step(current, [0], wants=[T], changed=True, owned=[0]) == Current(9, 9, STABLE, {T: {0: 5}})
-    pending = Current(9, 9, UNREVOKED_PARTITIONS, {T: {0: 5}, U: {0: 6}}, {U: {1: 4}})
+    assert after == CurrentAssignment(9, 9, UNREVOKED_PARTITIONS, {T: {0: 5}}, {U: {0: 6}})
+    assert step(current, [0], wants=[T], changed=True, owned=[0]) == CurrentAssignment(9, 9, STABLE, {T: {0: 5}})
+    pending = CurrentAssignment(9, 9, UNREVOKED_PARTITIONS, {T: {0: 5}, U: {0: 6}}, {U: {1: 4}})
     after = step(pending, [0], wants=[T], changed=True)
-    assert after == Current(9, 9, UNREVOKED_PARTITIONS, {T: {0: 5}}, {U: {1: 4, 0: 6}})
+    assert after == CurrentAssignment(9, 9, UNREVOKED_PARTITIONS, {T: {0: 5}}, {U: {1: 4, 0: 6}})
 
 
 def test_target_of_a_topic_that_is_not_wanted_counts_as_nothing():
-    assert step(Current(5, 4, STABLE, {T: {0: 5}}), [0, 1], wants=[U], owned=[]) == Current(9, 5, STABLE)
+    assert step(CurrentAssignment(5, 4, STABLE, {T: {0: 5}}), [0, 1], wants=[U], owned=[]) == CurrentAssignment(
+        9, 5, STABLE
+    )
 
 
 def test_state_of_a_broker_to_come_is_left_by_giving_up_everything():
-    current = Current(5, 4, UNKNOWN, {T: {0: 3}})
+    current = CurrentAssignment(5, 4, UNKNOWN, {T: {0: 3}})
     for owned in (None, [0]):
         with pytest.raises(KafkaError) as refused:
             step(current, [1], owned=owned)
         assert refused.value.code is ErrorCode.FENCED_MEMBER_EPOCH
     after = reconcile(current, 9, {T: (1,)}, lambda *_: True, lambda _: True, {}, subscription_changed=False)
-    assert after == Current(9, 5, STABLE, {T: {1: 9}})
+    assert after == CurrentAssignment(9, 5, STABLE, {T: {1: 9}})
 
 
 def test_epoch_of_the_last_revocation_is_the_one_left_by_it():
-    before = Current(5, 4, UNREVOKED_PARTITIONS, {T: {0: 3}}, {T: {1: 5}})
-    assert note_revocation(before, Current(9, 5, STABLE, {T: {0: 3}})).revocation_epoch == 5
-    before = Current(5, 4, STABLE, {T: {0: 3}}, revocation_epoch=2)
-    after = Current(9, 5, STABLE, {T: {0: 3, 1: 9}}, revocation_epoch=2)
+    before = CurrentAssignment(5, 4, UNREVOKED_PARTITIONS, {T: {0: 3}}, {T: {1: 5}})
+    assert note_revocation(before, CurrentAssignment(9, 5, STABLE, {T: {0: 3}})).revocation_epoch == 5
+    before = CurrentAssignment(5, 4, STABLE, {T: {0: 3}}, revocation_epoch=2)
+    after = CurrentAssignment(9, 5, STABLE, {T: {0: 3, 1: 9}}, revocation_epoch=2)
     assert note_revocation(before, after) == after

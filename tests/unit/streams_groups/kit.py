@@ -191,7 +191,7 @@ class StreamsWorld:
         for shard in self.world.broker.group_shards:
             for group in shard.machine.groups.values():
                 if isinstance(group, StreamsGroup):
-                    assert group.broken() == []
+                    assert group.inconsistencies() == []
 
     def restart(self) -> None:
         """A new broker on the same disk is in the same state."""

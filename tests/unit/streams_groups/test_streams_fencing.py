@@ -8,7 +8,7 @@ import pytest
 from core_broker import make_topic
 from unit.streams_groups.kit import Member, StreamsWorld, subtopology, topic_info, topology
 
-from broker.coordinator.groups.streams.member import Current, Held, Said
+from broker.coordinator.groups.streams.member import CurrentAssignment, MemberMetadata, TasksTupleWithEpochs
 from broker.coordinator.groups.streams.records import (
     current_record,
     group_record,
@@ -29,12 +29,14 @@ STALE = ErrorCode.STALE_MEMBER_EPOCH
 ILLEGAL = ErrorCode.ILLEGAL_GENERATION
 SHAPE = topology(subtopology("0", "a", repartition=(topic_info("r", 3),), sinks=("r",)), subtopology("1", "b"))
 # at epoch 9: task 0_0 since 5, 0_1 since 7, 0_2 to be given back, had since 4; a copy of 1_0
-CURRENT = Current(9, 8, 2, Held({"0": {0: 5, 1: 7}}, {"1": frozenset({0})}), Held({"0": {2: 4}}))
+CURRENT = CurrentAssignment(
+    9, 8, 2, TasksTupleWithEpochs({"0": {0: 5, 1: 7}}, {"1": frozenset({0})}), TasksTupleWithEpochs({"0": {2: 4}})
+)
 
 
-def put(world: StreamsWorld, current: Current) -> None:
+def put(world: StreamsWorld, current: CurrentAssignment) -> None:
     records = [
-        member_record("g", "t", Said(rebalance_timeout_ms=60_000, process_id="p", topology_epoch=0)),
+        member_record("g", "t", MemberMetadata(rebalance_timeout_ms=60_000, process_id="p", topology_epoch=0)),
         topology_record("g", topology_value(SHAPE)),
         group_record("g", 9, 0, 0, {}),
         target_epoch_record("g", 9, 0),

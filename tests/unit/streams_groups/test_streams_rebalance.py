@@ -10,7 +10,7 @@ from unit.streams_groups.kit import StreamsWorld, as_dict, statuses, subtopology
 
 from broker.coordinator.groups.streams import sticky_assignor
 from broker.coordinator.groups.streams import target as streams_target
-from broker.coordinator.groups.streams.member import STABLE, Current, Held
+from broker.coordinator.groups.streams.member import STABLE, CurrentAssignment, TasksTupleWithEpochs
 from broker.coordinator.groups.streams.records import current_record
 from broker.coordinator.groups.streams.sticky_assignor import Previous, Subtopology, assign_steps
 from broker.coordinator.groups.streams.topology import ASSIGNMENT_DELAYED
@@ -182,7 +182,7 @@ def test_group_that_was_deleted_for_good_leaves_no_wait_behind():
         a.leave()
         world.client.call(DeleteGroupsRequest(groups_names=["g"]), 2)
         world.world.advance(3_000)
-        assert world.world.broker.shard_of_group("g").machine.delayed == set()
+        assert world.world.broker.shard_of_group("g").machine.delay_timers == set()
 
 
 def test_restart_ends_the_wait():
@@ -284,10 +284,10 @@ def test_member_that_left_while_the_target_was_made_gets_none(monkeypatch):
         a.join()
         b.join()
         steps = assign_steps({m: Previous(m) for m in ("a", "gone")}, [Subtopology("0", 8, False)])
-        world.group().assigning = streams_target.Pending(world.group().group_epoch, steps)
+        world.group().pending_target = streams_target.PendingTarget(world.group().group_epoch, steps)
         world.world.broker.shard_of_group("g").set_timer(("assign", "g"), world.world.clock.now_ms())
         world.world.run()
-        assert (world.group().assigning, set(world.group().target)) == (None, {"a", "b"})
+        assert (world.group().pending_target, set(world.group().target)) == (None, {"a", "b"})
 
 
 def test_first_assignment_of_a_large_group_is_made_between_the_turns(monkeypatch):
@@ -305,7 +305,7 @@ def test_group_found_broken_is_reported_and_served(caplog):
     world = StreamsWorld({"in": 4})
     world.member("a").join()
     shard = world.world.broker.shard_of_group("g")
-    wrong = Current(99, 98, STABLE, Held(active={"0": {0: 120}}))
+    wrong = CurrentAssignment(99, 98, STABLE, TasksTupleWithEpochs(active={"0": {0: 120}}))
     with pytest.raises(AssertionError, match=r"group g: .*member a is at 99, above 2"):
         shard.append([current_record("g", "a", wrong)])
     world.world.run()

@@ -13,7 +13,7 @@ from broker.coordinator.groups.streams.topology import (
     INCORRECTLY_PARTITIONED_TOPICS,
     MISSING_INTERNAL_TOPICS,
     MISSING_SOURCE_TOPICS,
-    Configured,
+    ConfiguredTopology,
     configure,
     is_same,
     required_topics,
@@ -23,19 +23,19 @@ from broker.coordinator.groups.streams.topology import (
 from protocol.errors import ErrorCode, KafkaError
 
 
-def configured(topics: dict[str, int], *subtopologies: Any) -> Configured:
+def configured(topics: dict[str, int], *subtopologies: Any) -> ConfiguredTopology:
     return configure(topology_value(topology(*subtopologies)), topics.get)
 
 
-def status(found: Configured) -> int | None:
+def status(found: ConfiguredTopology) -> int | None:
     return None if found.status is None else found.status[0]
 
 
-def made(found: Configured) -> dict[str, int]:
+def made(found: ConfiguredTopology) -> dict[str, int]:
     return {topic.name: topic.partitions for topic in found.missing}
 
 
-def task_counts(found: Configured) -> dict[str, int]:
+def task_counts(found: ConfiguredTopology) -> dict[str, int]:
     return {s.subtopology_id: s.tasks for s in (found.subtopologies or {}).values()}
 
 
@@ -179,7 +179,7 @@ def test_fixed_repartition_topic_joined_with_a_source_must_have_its_partitions()
     assert status(found) == INCORRECTLY_PARTITIONED_TOPICS
 
 
-def two_joined(first: Any, second: Any) -> Configured:
+def two_joined(first: Any, second: Any) -> ConfiguredTopology:
     return configured(
         {"a": 2, "b": 5},
         subtopology("0", "a", sinks=("r",)),

@@ -13,8 +13,8 @@ TRANSITIONS below says which state may come after which.
 What is logged and what is not
 ------------------------------
 A GroupMetadata record describes a *settled* group: Empty (no members in it) or Stable (all members with subscription
-and assignment). Only `settle` and `entomb`, the replay methods, move a group into those states, live and at loading
-alike. Everything between two settled states is volatile, as it is in Kafka, and is changed by the handlers directly:
+and assignment). Only `replay_record` and `replay_tombstone` move a group into those states, live and at loading alike.
+Everything between two settled states is volatile, as it is in Kafka, and is changed by the handlers directly:
     - the states PreparingRebalance and CompletingRebalance, the generation being agreed on, its protocol and leader;
     - members that join, leave, change their protocols or time-outs on the way there;
     - who is parked (`join_token`, `sync_token`), who still owes a SyncGroup (`pending_syncs`), which member ids were
@@ -273,7 +273,7 @@ class ClassicGroup:
 
     # -- replay --------------------------------------------------------------------------------------------------
 
-    def settle(self, value: GroupMetadataValue) -> None:
+    def replay_record(self, value: GroupMetadataValue) -> None:
         """Replay of a GroupMetadata record.
 
         A member that is already what the record says keeps its volatile side. The record of a group's making, written
@@ -298,10 +298,10 @@ class ClassicGroup:
         self._support = {}
         self.joined = 0
         for record in value.members:
-            self._put(self._settled(record, known.get(record.member_id)))
+            self._put(self._replayed_member(record, known.get(record.member_id)))
         self._note_subscriptions()
 
-    def _settled(self, record: Any, known: Member | None) -> Member:
+    def _replayed_member(self, record: Any, known: Member | None) -> Member:
         rebalance_timeout_ms = record.rebalance_timeout
         member = Member(
             self.group_id,
@@ -321,7 +321,7 @@ class ClassicGroup:
             self.joined += 1
         return known
 
-    def entomb(self) -> None:
+    def replay_tombstone(self) -> None:
         """Replay of the group's tombstone."""
         self.state = DEAD
 

@@ -19,7 +19,8 @@ ASSIGNMENT_EPOCH_EXACT: Final = "assignment-epoch-exact"
 REVOCATION_EPOCH: Final = "revocation-epoch"
 STRICT: Final = "strict"
 
-Partitions = Callable[[], Iterable[tuple[str, bytes, int]]]  # topic name, topic id, partition; asked for when needed
+# Yields topic name, topic id and partition; called only where the answer depends on them.
+CommittedPartitions = Callable[[], Iterable[tuple[str, bytes, int]]]
 
 NONE = ErrorCode.NONE
 

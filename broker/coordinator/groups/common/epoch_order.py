@@ -24,7 +24,7 @@ class Group(Protocol):
         """By member id."""
 
 
-def disorder(
+def epoch_inconsistencies(
     group: Group, member_ids: Collection[str], held: Callable[[Any], Iterable[Mapping[int, int]]], what: str
 ) -> list[str]:
     """Where the order does not hold for these members; who is none counts as in order.

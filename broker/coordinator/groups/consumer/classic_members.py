@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any
 from broker.coordinator.groups.assignors.spec import UNASSIGNED
 from broker.coordinator.groups.classic.member import Protocols, protocols_of
 from broker.coordinator.groups.consumer import migration
+from broker.coordinator.groups.consumer.embedded_protocol import read_subscription, write_assignment
 from broker.coordinator.groups.consumer.group import ConsumerGroup
-from broker.coordinator.groups.consumer.heartbeat import Step
-from broker.coordinator.groups.consumer.leave import fence, find
+from broker.coordinator.groups.consumer.heartbeat import HeartbeatStep
+from broker.coordinator.groups.consumer.leave import fence, find_member
 from broker.coordinator.groups.consumer.member import (
     UNRELEASED_PARTITIONS,
     UNREVOKED_PARTITIONS,
-    ClassicSaid,
+    ClassicMetadata,
     ConsumerMember,
-    Said,
+    MemberMetadata,
 )
-from broker.coordinator.groups.consumer.protocol import read_subscription, write_assignment
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.classic_group import (
     HeartbeatResponse,
@@ -71,49 +71,49 @@ def join(
         subscription = read_subscription(protocols[0][1])
     except ValueError:
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "the subscription cannot be read") from None
-    step = Step(machine, group, out)
+    step = HeartbeatStep(machine, group, out)
     before = group.static_member(instance_id)
     if before is not None and is_unknown:
-        step.replace(before, member_id)
+        step.replace_static(before, member_id)
     elif instance_id is not None and not is_unknown:
-        step.take(find(group, member_id, instance_id))
+        step.use_member(find_member(group, member_id, instance_id))
     else:
-        step.take(group.members.get(member_id) or ConsumerMember(group.group_id, member_id))
-    goes_classic = migration.is_replaced_by_classic(machine, group, before)
+        step.use_member(group.members.get(member_id) or ConsumerMember(group.group_id, member_id))
+    must_downgrade = migration.must_downgrade_on_replacement(machine, group, before)
     kept = len(out.records) - (6 if step.replaced_id is not None else 0)
     timeout_ms = request.rebalance_timeout_ms if ctx.api_version >= 1 else request.session_timeout_ms
-    step.listen(
-        Said(
-            step.said.instance_id if instance_id is None else instance_id,
-            step.said.rack_id if subscription.rack_id is None else subscription.rack_id,
+    step.update_member(
+        MemberMetadata(
+            step.member_metadata.instance_id if instance_id is None else instance_id,
+            step.member_metadata.rack_id if subscription.rack_id is None else subscription.rack_id,
             ctx.client_id,
             ctx.client_host,
             subscription.topics,
             "",
-            step.said.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
-            step.said.server_assignor,
-            ClassicSaid(request.session_timeout_ms, protocols),
+            step.member_metadata.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+            step.member_metadata.server_assignor,
+            ClassicMetadata(request.session_timeout_ms, protocols),
         )
     )
     topics = machine.metadata.topics
     owned = {topics[t].topic_id: frozenset(p) for t, p in subscription.owned.items() if t in topics}
-    if goes_classic:
+    if must_downgrade:
         assert before is not None
         rebalance = group.assignment_epoch < step.group_epoch
         if not rebalance:
             step.assign()
             step.reconcile(owned)
         del out.records[kept:]  # the group that they are about ends here
-        joining = ConsumerMember(group.group_id, member_id, step.said, step.current)
+        joining = ConsumerMember(group.group_id, member_id, step.member_metadata, step.current)
         migration.downgrade(machine, group, [before], joining, out, rebalance=rebalance)
     else:
         step.assign()
         step.reconcile(owned)
         group.metadata_seen = step.seen
         out.cancel_timer(step.member.join_timer)
-        step.member.is_asked = False
+        step.member.is_told_to_rejoin = False
         out.set_timer(step.member.session_timer, request.session_timeout_ms)
-        out.set_timer(step.member.sync_timer, step.said.rebalance_timeout_ms)
+        out.set_timer(step.member.sync_timer, step.member_metadata.rebalance_timeout_ms)
     return JoinGroupResponse(
         member_id=member_id,
         generation_id=step.current.member_epoch,
@@ -131,8 +131,8 @@ def _check_join(
         raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, "the group takes no more members")
     known: dict[str, int] = {}
     for member in group.members.values():
-        if member.said.classic is not None:
-            for name, _ in member.said.classic.protocols:
+        if member.member_metadata.classic is not None:
+            for name, _ in member.member_metadata.classic.protocols:
                 known[name] = known.get(name, 0) + 1
     fits = any(known.get(name, 0) == group.classic_members for name, _ in protocols)
     if protocol_type != CONSUMER or not fits:
@@ -158,7 +158,7 @@ def sync(machine: Machine, group: ConsumerGroup, request: SyncGroupRequest, out:
     return SyncGroupResponse(
         protocol_type=request.protocol_type,
         protocol_name=request.protocol_name,
-        assignment=write_assignment(migration.by_name(assigned, machine.metadata), version),
+        assignment=write_assignment(migration.by_topic_name(assigned, machine.metadata), version),
     )
 
 
@@ -182,9 +182,9 @@ def heartbeat(group: ConsumerGroup, request: HeartbeatRequest, out: Outcome) -> 
 
 def _ask_to_rejoin(member: ConsumerMember, out: Outcome) -> ErrorCode:
     """The member has its rebalance time-out to rejoin, counted from the first time it is asked."""
-    if not member.is_asked:
-        member.is_asked = True
-        out.set_timer(member.join_timer, member.said.rebalance_timeout_ms)
+    if not member.is_told_to_rejoin:
+        member.is_told_to_rejoin = True
+        out.set_timer(member.join_timer, member.member_metadata.rebalance_timeout_ms)
     return ErrorCode.REBALANCE_IN_PROGRESS
 
 
@@ -205,13 +205,13 @@ def _waits(group: ConsumerGroup, member: ConsumerMember) -> bool:
     )
 
 
-def _classic_member(group: ConsumerGroup, request: Any) -> tuple[ConsumerMember, ClassicSaid]:
-    member = find(group, request.member_id, request.group_instance_id)
-    if member.said.classic is None:
+def _classic_member(group: ConsumerGroup, request: Any) -> tuple[ConsumerMember, ClassicMetadata]:
+    member = find_member(group, request.member_id, request.group_instance_id)
+    if member.member_metadata.classic is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"{member.member_id} does not use the classic protocol")
     if member.current.member_epoch != request.generation_id:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-    return member, member.said.classic
+    return member, member.member_metadata.classic
 
 
 def leave(
@@ -232,7 +232,7 @@ def leave(
         try:
             holder = group.static_member(instance_id)
             known_id = holder.member_id if holder is not None and not member_id else member_id
-            member = find(group, known_id, instance_id)
+            member = find_member(group, known_id, instance_id)
             leaving[member.member_id] = member
         except KafkaError as error:
             code = error.code

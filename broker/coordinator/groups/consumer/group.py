@@ -31,22 +31,22 @@ from enum import Enum
 from typing import Any, Final, TypeAlias
 
 from broker.coordinator.groups.assignors.spec import Assignment
-from broker.coordinator.groups.common.assignment_epoch_checks import NOT_ASSIGNED, Committer, Partitions
-from broker.coordinator.groups.common.epoch_order import disorder
+from broker.coordinator.groups.common.assignment_epoch_checks import NOT_ASSIGNED, CommittedPartitions, Committer
+from broker.coordinator.groups.common.epoch_order import epoch_inconsistencies
 from broker.coordinator.groups.consumer.member import (
-    GONE,
+    DELETED_ASSIGNMENT,
     STATIC_LEAVING_EPOCH,
     ConsumerMember,
-    Current,
-    Said,
+    CurrentAssignment,
+    MemberMetadata,
     Subscription,
 )
 from broker.coordinator.groups.consumer.records import (
     ResolvedRegex,
     assignment_of,
-    current_of,
+    current_assignment_of,
     group_tombstones,
-    said_of,
+    member_metadata_of,
 )
 from broker.coordinator.result import Record
 
@@ -68,18 +68,17 @@ class ConsumerGroup:
     """One group of the consumer protocol; see the module's text."""
 
     __slots__ = (
-        "assigning",
         "assignment_epoch",
         "assignment_timestamp_ms",
         "assignors",
         "classic_members",
-        "found_broken",
         "group_epoch",
         "group_id",
         "members",
         "metadata_hash",
         "metadata_seen",
         "owners",
+        "pending_target",
         "regex_members",
         "regexes",
         "resolving",
@@ -87,6 +86,7 @@ class ConsumerGroup:
         "subscriptions",
         "target",
         "topics_made_seen",
+        "was_inconsistent",
     )
 
     group_type: Final = "consumer"
@@ -113,8 +113,8 @@ class ConsumerGroup:
         self.metadata_seen: tuple[Any, int] | None = None  # the cluster metadata that metadata_hash was checked for
         self.topics_made_seen = -1  # how many topics had ever been made when the expressions were last resolved
         self.resolving: Resolution | None = None  # the expressions are being resolved
-        self.assigning: Any = None  # a target that is being computed in the background
-        self.found_broken = False  # as it was loaded; served all the same
+        self.pending_target: Any = None  # a target that is being computed in the background
+        self.was_inconsistent = False  # as it was loaded; served all the same
 
     # -- queries -------------------------------------------------------------------------------------------------
 
@@ -164,7 +164,9 @@ class ConsumerGroup:
         partitions = self.owners.get(topic_id)
         return None if partitions is None else partitions.get(partition)
 
-    def preferred_assignor(self, default: str, old: Said | None = None, new: Said | None = None) -> str:
+    def preferred_assignor(
+        self, default: str, old: MemberMetadata | None = None, new: MemberMetadata | None = None
+    ) -> str:
         """The assignor that most members ask for, as if `new` stood in place of `old`."""
         votes = dict(self.assignors)
         if old is not None and old.server_assignor is not None:
@@ -177,7 +179,7 @@ class ConsumerGroup:
         """How many members subscribe by an expression."""
         return self.regex_members.get(regex, 0)
 
-    def committer(self, member_id: str | None, partitions: Partitions | None = None) -> Committer | None:
+    def committer(self, member_id: str | None, partitions: CommittedPartitions | None = None) -> Committer | None:
         """What decides over the commits of a member (see fencing.py). The partitions are looked at if they matter."""
         member = self.members.get(member_id) if member_id is not None else None
         if member is None:
@@ -187,7 +189,7 @@ class ConsumerGroup:
         return Committer(
             current.member_epoch,
             epochs,
-            is_classic=member.said.classic is not None,
+            is_classic=member.member_metadata.classic is not None,
             revocation_epoch=current.revocation_epoch,
         )
 
@@ -195,9 +197,9 @@ class ConsumerGroup:
         """What deletes the group."""
         return group_tombstones(self.group_id, self.members, self.regexes)
 
-    def broken(self) -> list[str]:
+    def inconsistencies(self) -> list[str]:
         """Where the order of the epochs does not hold; nothing, but for a log that was tampered with."""
-        found = self.disorder(self.members)
+        found = self.epoch_inconsistencies(self.members)
         owned: dict[tuple[bytes, int], str] = {}
         for member_id, member in self.members.items():
             for part in (member.current.assigned, member.current.pending):
@@ -208,9 +210,9 @@ class ConsumerGroup:
                             found.append(f"partition {partition} is both {other}'s and {member_id}'s")
         return found
 
-    def disorder(self, member_ids: Collection[str]) -> list[str]:
+    def epoch_inconsistencies(self, member_ids: Collection[str]) -> list[str]:
         """The same for what has been touched; see epoch_order.py."""
-        return disorder(self, member_ids, _held, "partitions")
+        return epoch_inconsistencies(self, member_ids, _held, "partitions")
 
     def facts(self) -> tuple[object, ...]:
         """What the log says of the group."""
@@ -219,7 +221,7 @@ class ConsumerGroup:
             self.metadata_hash,
             self.assignment_epoch,
             self.assignment_timestamp_ms,
-            {m.member_id: (m.said, m.current) for m in self.members.values()},
+            {m.member_id: (m.member_metadata, m.current) for m in self.members.values()},
             dict(self.target),
             dict(self.regexes),
             dict(self.static_members),
@@ -243,13 +245,13 @@ class ConsumerGroup:
         if value is None:
             member = self.members.pop(key.member_id, None)
             if member is not None:
-                self._count_said(member, -1)
+                self._count_member_metadata(member, -1)
                 self._disown(member.member_id, member.current)
             return
         member = self._member(key.member_id)
-        self._count_said(member, -1)
-        member.said = said_of(value)
-        self._count_said(member, 1)
+        self._count_member_metadata(member, -1)
+        member.member_metadata = member_metadata_of(value)
+        self._count_member_metadata(member, 1)
 
     def _replay_target_epoch(self, key: Any, value: Any) -> None:
         self.assignment_epoch = FIRST_EPOCH if value is None else value.assignment_epoch
@@ -264,9 +266,9 @@ class ConsumerGroup:
     def _replay_current(self, key: Any, value: Any) -> None:
         if value is None:
             if key.member_id in self.members:
-                self._put_current(self.members[key.member_id], GONE)
+                self._put_current(self.members[key.member_id], DELETED_ASSIGNMENT)
         else:
-            self._put_current(self._member(key.member_id), current_of(value))
+            self._put_current(self._member(key.member_id), current_assignment_of(value))
 
     def _replay_regex(self, key: Any, value: Any) -> None:
         if value is None:
@@ -280,32 +282,32 @@ class ConsumerGroup:
         member = self.members.get(member_id)
         if member is None:
             member = self.members[member_id] = ConsumerMember(self.group_id, member_id)
-            self._count_said(member, 1)
+            self._count_member_metadata(member, 1)
         return member
 
-    def _count_said(self, member: ConsumerMember, by: int) -> None:
-        said = member.said
-        _count(self.subscriptions, said.subscription, by)
-        if said.topic_regex:
-            _count(self.regex_members, said.topic_regex, by)
-        if said.server_assignor is not None:
-            _count(self.assignors, said.server_assignor, by)
-        if said.classic is not None:
+    def _count_member_metadata(self, member: ConsumerMember, by: int) -> None:
+        member_metadata = member.member_metadata
+        _count(self.subscriptions, member_metadata.subscription, by)
+        if member_metadata.topic_regex:
+            _count(self.regex_members, member_metadata.topic_regex, by)
+        if member_metadata.server_assignor is not None:
+            _count(self.assignors, member_metadata.server_assignor, by)
+        if member_metadata.classic is not None:
             self.classic_members += by
-        if said.instance_id is not None:
+        if member_metadata.instance_id is not None:
             if by > 0:
-                self.static_members[said.instance_id] = member.member_id
-            elif self.static_members.get(said.instance_id) == member.member_id:
-                del self.static_members[said.instance_id]
+                self.static_members[member_metadata.instance_id] = member.member_id
+            elif self.static_members.get(member_metadata.instance_id) == member.member_id:
+                del self.static_members[member_metadata.instance_id]
 
-    def _put_current(self, member: ConsumerMember, current: Current) -> None:
+    def _put_current(self, member: ConsumerMember, current: CurrentAssignment) -> None:
         self._disown(member.member_id, member.current)
         member.current = current
         for owned in (current.assigned, current.pending):
             for topic_id, epochs in owned.items():
                 self.owners.setdefault(topic_id, {}).update(dict.fromkeys(epochs, member.member_id))
 
-    def _disown(self, member_id: str, current: Current) -> None:
+    def _disown(self, member_id: str, current: CurrentAssignment) -> None:
         for owned in (current.assigned, current.pending):
             for topic_id, epochs in owned.items():
                 partitions = self.owners.get(topic_id)
@@ -327,13 +329,13 @@ _REPLAYS: Final[dict[int, Callable[[ConsumerGroup, Any, Any], None]]] = {
 }
 
 
-def _held(current: Current) -> Iterable[Mapping[int, int]]:
+def _held(current: CurrentAssignment) -> Iterable[Mapping[int, int]]:
     if current.member_epoch == STATIC_LEAVING_EPOCH:
         return ()
     return (*current.assigned.values(), *current.pending.values())
 
 
-def _assignment_epochs(current: Current, partitions: Partitions) -> Iterator[int]:
+def _assignment_epochs(current: CurrentAssignment, partitions: CommittedPartitions) -> Iterator[int]:
     for _, topic_id, partition in partitions():
         epoch = current.assignment_epoch(topic_id, partition)
         yield NOT_ASSIGNED if epoch is None else epoch

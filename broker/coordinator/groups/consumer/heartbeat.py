@@ -24,11 +24,11 @@ from broker.coordinator.groups.consumer.member import (
     STATIC_LEAVING_EPOCH,
     UNREVOKED_PARTITIONS,
     ConsumerMember,
-    Current,
-    Said,
+    CurrentAssignment,
+    MemberMetadata,
 )
 from broker.coordinator.groups.consumer.migration import upgraded
-from broker.coordinator.groups.consumer.reconcile import note_revocation, reconcile
+from broker.coordinator.groups.consumer.reconcile import OwnedPartitions, note_revocation, reconcile
 from broker.coordinator.groups.consumer.records import (
     current_record,
     group_record,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from broker.coordinator.result import Context
     from protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 
-Owned = dict[bytes, frozenset[int]]
+
 REVOCATION_MODE: Final = "revocation-epoch"
 
 
@@ -67,9 +67,9 @@ def heartbeat(machine: Machine, ctx: Context, request: ConsumerGroupHeartbeatReq
     owned = None
     if request.topic_partitions is not None:
         owned = {t.topic_id: frozenset(t.partitions) for t in request.topic_partitions}
-    step = Step(machine, group, out)
+    step = HeartbeatStep(machine, group, out)
     step.find_member(member_id, epoch, request.instance_id, owned)
-    step.listen(_merge(step.said, ctx, request))
+    step.update_member(_merge(step.member_metadata, ctx, request))
     step.assign()
     step.reconcile(owned)
     group.metadata_seen = step.seen  # not before: nothing above may be refused once this says that it is done
@@ -102,22 +102,22 @@ def _group(machine: Machine, group_id: str, epoch: int, out: Outcome) -> Consume
     return upgraded(machine, found, out)
 
 
-def _merge(said: Said, ctx: Context, request: ConsumerGroupHeartbeatRequest) -> Said:
+def _merge(member_metadata: MemberMetadata, ctx: Context, request: ConsumerGroupHeartbeatRequest) -> MemberMetadata:
     """What the member says now: null stands for no change."""
     names, timeout_ms = request.subscribed_topic_names, request.rebalance_timeout_ms
-    return Said(
-        said.instance_id if request.instance_id is None else request.instance_id,
-        said.rack_id if request.rack_id is None else request.rack_id,
+    return MemberMetadata(
+        member_metadata.instance_id if request.instance_id is None else request.instance_id,
+        member_metadata.rack_id if request.rack_id is None else request.rack_id,
         ctx.client_id,
         ctx.client_host,
-        said.topic_names if names is None else frozenset(names),
-        said.topic_regex if request.subscribed_topic_regex is None else request.subscribed_topic_regex,
-        said.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
-        said.server_assignor if request.server_assignor is None else request.server_assignor,
+        member_metadata.topic_names if names is None else frozenset(names),
+        member_metadata.topic_regex if request.subscribed_topic_regex is None else request.subscribed_topic_regex,
+        member_metadata.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+        member_metadata.server_assignor if request.server_assignor is None else request.server_assignor,
     )
 
 
-def _assignment(current: Current) -> ConsumerGroupHeartbeatResponseAssignment:
+def _assignment(current: CurrentAssignment) -> ConsumerGroupHeartbeatResponseAssignment:
     return ConsumerGroupHeartbeatResponseAssignment(
         topic_partitions=[
             ConsumerGroupHeartbeatResponseTopicPartitions(topic_id=topic_id, partitions=sorted(epochs))
@@ -126,7 +126,7 @@ def _assignment(current: Current) -> ConsumerGroupHeartbeatResponseAssignment:
     )
 
 
-class Step:
+class HeartbeatStep:
     """One request's way through a group: what it finds, and what it makes of it, record by record."""
 
     __slots__ = (
@@ -137,9 +137,9 @@ class Step:
         "group_epoch",
         "machine",
         "member",
+        "member_metadata",
         "out",
         "replaced_id",
-        "said",
         "seen",
         "subscription_changed",
         "target",
@@ -157,7 +157,7 @@ class Step:
 
     # -- 1
 
-    def find_member(self, member_id: str, epoch: int, instance_id: str | None, owned: Owned | None) -> None:
+    def find_member(self, member_id: str, epoch: int, instance_id: str | None, owned: OwnedPartitions | None) -> None:
         """The member that speaks.
 
         Errors:  UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID, FENCED_MEMBER_EPOCH.
@@ -175,49 +175,51 @@ class Step:
                         ErrorCode.UNRELEASED_INSTANCE_ID,
                         f"instance id {instance_id} is still owned by member {member.member_id}",
                     )
-                self.replace(member, member_id)
+                self.replace_static(member, member_id)
                 return
             if not joins:
                 _check_static(member, member_id, instance_id)
             elif member_id in group.members:
                 member = group.members[member_id]
-        self.take(member or ConsumerMember(group.group_id, member_id))
+        self.use_member(member or ConsumerMember(group.group_id, member_id))
         if not joins:
             _check_epoch(self.current, epoch, owned)
 
-    def take(self, member: ConsumerMember) -> None:
+    def use_member(self, member: ConsumerMember) -> None:
         """Go on with this member."""
         self.member = member
-        self.said, self.before, self.current = member.said, member.current, member.current
+        self.member_metadata, self.before, self.current = member.member_metadata, member.current, member.current
 
-    def replace(self, old: ConsumerMember, member_id: str) -> None:
+    def replace_static(self, old: ConsumerMember, member_id: str) -> None:
         """A static member is back under another id: it takes over all the old one had, and starts at epoch 0."""
         group_id, records = self.group.group_id, self.out.records
         current = old.current._replace(member_epoch=0, previous_member_epoch=0)
-        self.take(ConsumerMember(group_id, member_id, old.said, current))
+        self.use_member(ConsumerMember(group_id, member_id, old.member_metadata, current))
         self.replaced_id = old.member_id
         records += member_tombstones(group_id, old.member_id)
         for timer in old.timers():
             self.out.cancel_timer(timer)
-        records.append(member_record(group_id, member_id, old.said))
+        records.append(member_record(group_id, member_id, old.member_metadata))
         records.append(target_record(group_id, member_id, self.group.target.get(old.member_id, UNASSIGNED)))
         records.append(current_record(group_id, member_id, current))
 
     # -- 2
 
-    def listen(self, said: Said) -> None:
+    def update_member(self, member_metadata: MemberMetadata) -> None:
         """Take over what the member says. Errors: INVALID_REGULAR_EXPRESSION."""
         group, out, metadata = self.group, self.out, self.machine.metadata
-        old, self.said = self.said, said
+        old, self.member_metadata = self.member_metadata, member_metadata
         regex_change = regex.NO_CHANGE
         bump = False
         is_new = self.member.member_id not in group.members
-        if said != old:
-            out.records.append(member_record(group.group_id, self.member.member_id, said))
-            bump = said.topic_names != old.topic_names
-            regex_change = regex.changed(group, old, said, out.records)
-        is_other = said != old or is_new
-        self.draft = Draft(group, self.member.member_id, said, self.replaced_id) if is_other else Draft(group)
+        if member_metadata != old:
+            out.records.append(member_record(group.group_id, self.member.member_id, member_metadata))
+            bump = member_metadata.topic_names != old.topic_names
+            regex_change = regex.changed(group, old, member_metadata, out.records)
+        is_other = member_metadata != old or is_new
+        self.draft = (
+            Draft(group, self.member.member_id, member_metadata, self.replaced_id) if is_other else Draft(group)
+        )
         self.subscription_changed = bump or regex_change != regex.NO_CHANGE
         bump = bump or regex_change == regex.UPDATED_AND_RESOLVED
         self._refresh_expressions()
@@ -231,7 +233,7 @@ class Step:
 
     def _refresh_expressions(self) -> None:
         group, machine = self.group, self.machine
-        if not group.regex_members and not self.said.topic_regex:
+        if not group.regex_members and not self.member_metadata.topic_regex:
             return
         interval_ms = machine.config.group_consumer_regex_refresh_interval_ms
         if regex.is_due(group, self.draft, machine.metadata, self.out.now_ms, interval_ms):
@@ -249,12 +251,14 @@ class Step:
             return
         default = self.machine.config.group_consumer_assignors[0]
         before = group.members.get(self.replaced_id or self.member.member_id)
-        name = group.preferred_assignor(default, before.said if before is not None else None, self.said)
+        name = group.preferred_assignor(
+            default, before.member_metadata if before is not None else None, self.member_metadata
+        )
         if draft.member_id is None:
-            draft = Draft(group, self.member.member_id, self.said, self.replaced_id)
+            draft = Draft(group, self.member.member_id, self.member_metadata, self.replaced_id)
         spec = draft.spec(self.machine.metadata)
         if target.is_large(spec) and self.machine.groups.get(group.group_id) is group:
-            group.assigning = target.begin(spec, name, self.group_epoch)
+            group.pending_target = target.begin(spec, name, self.group_epoch)
             out.set_timer(("assign", group.group_id), 0)
             return
         changes = run(assignor(name)(spec))
@@ -264,13 +268,13 @@ class Step:
 
     # -- 4
 
-    def reconcile(self, owned: Owned | None) -> None:
+    def reconcile(self, owned: OwnedPartitions | None) -> None:
         """Bring the member one step nearer to its target."""
         current, group = self.current, self.group
         if not self.subscription_changed and current.is_reconciled_to(self.target_epoch):
             return
         member_id, replaced_id = self.member.member_id, self.replaced_id
-        wanted = topic_ids(group.resolved(self.said.subscription), self.machine.metadata)
+        wanted = topic_ids(group.resolved(self.member_metadata.subscription), self.machine.metadata)
         nobody = (None, member_id, replaced_id)
         after = reconcile(
             current,
@@ -289,9 +293,9 @@ class Step:
             return
         self.current = after
         self.out.records.append(current_record(group.group_id, member_id, after))
-        if self.said.classic is None:
+        if self.member_metadata.classic is None:
             if after.state == UNREVOKED_PARTITIONS:
-                self.out.set_timer(self.member.rebalance_timer, self.said.rebalance_timeout_ms)
+                self.out.set_timer(self.member.rebalance_timer, self.member_metadata.rebalance_timeout_ms)
             else:
                 self.out.cancel_timer(self.member.rebalance_timer)
 
@@ -305,7 +309,7 @@ def _check_static(member: ConsumerMember | None, member_id: str, instance_id: st
         )
 
 
-def _check_epoch(current: Current, epoch: int, owned: Owned | None) -> None:
+def _check_epoch(current: CurrentAssignment, epoch: int, owned: OwnedPartitions | None) -> None:
     """Refuse a member that is ahead or behind.
 
     | epoch received    | previous member epoch | owned partitions                | result               |
@@ -329,4 +333,4 @@ def _check_epoch(current: Current, epoch: int, owned: Owned | None) -> None:
         )
 
 
-__all__ = ["Step", "heartbeat"]
+__all__ = ["HeartbeatStep", "heartbeat"]

@@ -15,7 +15,7 @@ from broker.coordinator.groups.consumer.member import (
     STATIC_LEAVING_EPOCH,
     ConsumerMember,
 )
-from broker.coordinator.groups.consumer.migration import downgrade, goes_classic
+from broker.coordinator.groups.consumer.migration import downgrade, must_downgrade
 from broker.coordinator.groups.consumer.records import (
     current_record,
     group_record,
@@ -40,7 +40,7 @@ def leave(machine: Machine, request: ConsumerGroupHeartbeatRequest, out: Outcome
     if not isinstance(group, ConsumerGroup):
         text = "not found" if group is None else "is not a consumer group"
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} {text}.")
-    member = find(group, request.member_id, request.instance_id)
+    member = find_member(group, request.member_id, request.instance_id)
     response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
     if request.instance_id is None or request.member_epoch != STATIC_LEAVING_EPOCH:
         fence(machine, group, [member], out)
@@ -54,7 +54,7 @@ def leave(machine: Machine, request: ConsumerGroupHeartbeatRequest, out: Outcome
     return response
 
 
-def find(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
+def find_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
     """The member that a request is from. Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
     if instance_id is None:
         member = group.members.get(member_id)
@@ -71,18 +71,18 @@ def find(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Consu
 
 def fence(machine: Machine, group: ConsumerGroup, members: Sequence[ConsumerMember], out: Outcome) -> None:
     """Remove members and move the group epoch, or go back to a classic group when only such members are left."""
-    if group.classic_members and goes_classic(machine, group, members):
+    if group.classic_members and must_downgrade(machine, group, members):
         downgrade(machine, group, members, None, out)
         return
     gone = {member.member_id for member in members}
     counts = dict(group.subscriptions)
     for member in members:
         out.records += member_tombstones(group.group_id, member.member_id)
-        counts[member.said.subscription] -= 1
+        counts[member.member_metadata.subscription] -= 1
         for timer in member.timers():
             out.cancel_timer(timer)
     left = {subscription: count for subscription, count in counts.items() if count}
-    for expression in {m.said.topic_regex for m in members if m.said.topic_regex}:
+    for expression in {m.member_metadata.topic_regex for m in members if m.member_metadata.topic_regex}:
         if not any(expression == r for _, r in left):
             out.records.append(regex_tombstone(group.group_id, expression))
     assert gone <= group.members.keys()

@@ -20,16 +20,16 @@ from broker.coordinator.groups.classic.member import Member
 from broker.coordinator.groups.classic.rebalance import answer_join, answer_sync, join_refusal
 from broker.coordinator.groups.classic.records import group_tombstone, stable_group_record
 from broker.coordinator.groups.common.metadata_hash import metadata_hash
+from broker.coordinator.groups.consumer.embedded_protocol import read_assignment, read_subscription, write_assignment
 from broker.coordinator.groups.consumer.group import ConsumerGroup
 from broker.coordinator.groups.consumer.member import (
     NOTHING,
     STABLE,
-    ClassicSaid,
+    ClassicMetadata,
     ConsumerMember,
-    Current,
-    Said,
+    CurrentAssignment,
+    MemberMetadata,
 )
-from broker.coordinator.groups.consumer.protocol import read_assignment, read_subscription, write_assignment
 from broker.coordinator.groups.consumer.records import (
     current_record,
     group_record,
@@ -56,43 +56,45 @@ DOWNGRADE: Final = ("downgrade", "bidirectional")
 def upgraded(machine: Machine, group: Any, out: Outcome) -> ConsumerGroup:
     """The consumer group that a classic one becomes, with the records that make it. Errors: GROUP_ID_NOT_FOUND."""
     if group.group_type != ClassicGroup.group_type:
-        raise _refused(group, "it is not a consumer group")
+        raise _cannot_upgrade(group, "it is not a consumer group")
     if group.is_empty:
         for member_id in group.pending_joins:
             out.cancel_timer(("session", group.group_id, member_id))
         out.records.append(group_tombstone(group.group_id))
         return ConsumerGroup(group.group_id)
     if machine.config.group_consumer_migration_policy not in UPGRADE:
-        raise _refused(group, "online upgrade is disabled")
+        raise _cannot_upgrade(group, "online upgrade is disabled")
     if not group.uses_consumer_protocol():
-        raise _refused(group, "the group does not use the consumer embedded protocol")
+        raise _cannot_upgrade(group, "the group does not use the consumer embedded protocol")
     if len(group.members) > machine.config.group_consumer_max_size:
-        raise _refused(group, "the group size exceeds the consumer group maximum size")
+        raise _cannot_upgrade(group, "the group size exceeds the consumer group maximum size")
     try:
         members = [_consumer_member(group, member, machine.metadata) for member in group.members.values()]
     except ValueError:
-        raise _refused(group, "the embedded consumer protocol is malformed") from None
-    _let_go(group, out)
+        raise _cannot_upgrade(group, "the embedded consumer protocol is malformed") from None
+    _end_rebalance(group, out)
     return _convert(machine, group, members, out)
 
 
-def _refused(group: Any, reason: str) -> KafkaError:
+def _cannot_upgrade(group: Any, reason: str) -> KafkaError:
     return KafkaError(
         ErrorCode.GROUP_ID_NOT_FOUND,
         f"Cannot upgrade classic group {group.group_id} to consumer group because {reason}.",
     )
 
 
-def _consumer_member(group: ClassicGroup, member: Member, metadata: ClusterMetadata) -> tuple[str, Said, Assignment]:
+def _consumer_member(
+    group: ClassicGroup, member: Member, metadata: ClusterMetadata
+) -> tuple[str, MemberMetadata, Assignment]:
     """What a classic member says and has. Errors: ValueError; GROUP_ID_NOT_FOUND: its assignor would be lost."""
     partitions: dict[str, tuple[int, ...]] = {}
     if member.assignment:
         partitions, user_data = read_assignment(member.assignment)
         if user_data:
-            raise _refused(group, "an unsupported custom assignor is in use")
+            raise _cannot_upgrade(group, "an unsupported custom assignor is in use")
     chosen = dict(member.protocols)
     subscription = read_subscription(chosen.get(group.protocol_name or "", member.protocols[0][1]))
-    said = Said(
+    member_metadata = MemberMetadata(
         member.group_instance_id,
         subscription.rack_id,
         member.client_id,
@@ -101,17 +103,17 @@ def _consumer_member(group: ClassicGroup, member: Member, metadata: ClusterMetad
         "",
         member.rebalance_timeout_ms,
         None,
-        ClassicSaid(member.session_timeout_ms, member.protocols),
+        ClassicMetadata(member.session_timeout_ms, member.protocols),
     )
     assignment = {
         metadata.topics[name].topic_id: indexes
         for name, indexes in partitions.items()
         if indexes and name in metadata.topics
     }
-    return member.member_id, said, assignment
+    return member.member_id, member_metadata, assignment
 
 
-def _let_go(group: ClassicGroup, out: Outcome) -> None:
+def _end_rebalance(group: ClassicGroup, out: Outcome) -> None:
     """Who waits in a rebalance is told that there is another one; the classic group's timers end."""
     code = ErrorCode.REBALANCE_IN_PROGRESS
     for member in group.members.values():
@@ -122,19 +124,19 @@ def _let_go(group: ClassicGroup, out: Outcome) -> None:
 
 
 def _convert(
-    machine: Machine, group: ClassicGroup, members: list[tuple[str, Said, Assignment]], out: Outcome
+    machine: Machine, group: ClassicGroup, members: list[tuple[str, MemberMetadata, Assignment]], out: Outcome
 ) -> ConsumerGroup:
     group_id, epoch = group.group_id, group.generation_id
-    names = frozenset().union(*(said.topic_names for _, said, _ in members))
-    records = [member_record(group_id, member_id, said) for member_id, said, _ in members]
+    names = frozenset().union(*(member_metadata.topic_names for _, member_metadata, _ in members))
+    records = [member_record(group_id, member_id, member_metadata) for member_id, member_metadata, _ in members]
     records.append(group_record(group_id, epoch, metadata_hash(names, machine.metadata)))
     records += [target_record(group_id, member_id, assignment) for member_id, _, assignment in members]
     records.append(target_epoch_record(group_id, epoch, 0))
-    for member_id, said, assignment in members:
-        assert said.classic is not None
+    for member_id, member_metadata, assignment in members:
+        assert member_metadata.classic is not None
         assigned = {topic_id: dict.fromkeys(indexes, epoch) for topic_id, indexes in assignment.items()}
-        records.append(current_record(group_id, member_id, Current(epoch, epoch, STABLE, assigned, NOTHING)))
-        out.set_timer(("session", group_id, member_id), said.classic.session_timeout_ms)
+        records.append(current_record(group_id, member_id, CurrentAssignment(epoch, epoch, STABLE, assigned, NOTHING)))
+        out.set_timer(("session", group_id, member_id), member_metadata.classic.session_timeout_ms)
     # The shard's own is made when the records are replayed; this one is for the request that goes on meanwhile.
     made = ConsumerGroup(group_id)
     for record in records:
@@ -148,7 +150,7 @@ def _convert(
 # -- consumer to classic -------------------------------------------------------------------------------------------
 
 
-def goes_classic(machine: Machine, group: ConsumerGroup, leaving: Sequence[ConsumerMember]) -> bool:
+def must_downgrade(machine: Machine, group: ConsumerGroup, leaving: Sequence[ConsumerMember]) -> bool:
     """Whether the group is to be classic again when these members leave."""
     left = len(group.members) - len(leaving)
     classic_left = group.classic_members - sum(m.uses_classic_protocol for m in leaving)
@@ -160,7 +162,7 @@ def goes_classic(machine: Machine, group: ConsumerGroup, leaving: Sequence[Consu
     )
 
 
-def is_replaced_by_classic(machine: Machine, group: ConsumerGroup, replaced: ConsumerMember | None) -> bool:
+def must_downgrade_on_replacement(machine: Machine, group: ConsumerGroup, replaced: ConsumerMember | None) -> bool:
     """Whether the group is to be classic again when a classic member takes this one's place."""
     return (
         replaced is not None
@@ -202,9 +204,9 @@ def downgrade(
         except ValueError:
             version = 0
         target = group.target.get(from_id, UNASSIGNED)
-        assignments[member.member_id] = write_assignment(by_name(target, machine.metadata), version)
-        assert member.said.classic is not None
-        out.set_timer(member.session_timer, member.said.classic.session_timeout_ms)
+        assignments[member.member_id] = write_assignment(by_topic_name(target, machine.metadata), version)
+        assert member.member_metadata.classic is not None
+        out.set_timer(member.session_timer, member.member_metadata.classic.session_timeout_ms)
         for timer in (member.rebalance_timer, member.join_timer, member.sync_timer):
             out.cancel_timer(timer)
     for member in leaving:
@@ -218,21 +220,21 @@ def downgrade(
 
 
 def _classic_member(group_id: str, member: ConsumerMember) -> Member:
-    said = member.said
-    assert said.classic is not None
+    member_metadata = member.member_metadata
+    assert member_metadata.classic is not None
     return Member(
         group_id,
         member.member_id,
-        said.instance_id,
-        said.client_id,
-        said.client_host,
-        said.rebalance_timeout_ms,
-        said.classic.session_timeout_ms,
-        said.classic.protocols,
+        member_metadata.instance_id,
+        member_metadata.client_id,
+        member_metadata.client_host,
+        member_metadata.rebalance_timeout_ms,
+        member_metadata.classic.session_timeout_ms,
+        member_metadata.classic.protocols,
     )
 
 
-def by_name(assignment: Assignment, metadata: ClusterMetadata) -> dict[str, tuple[int, ...]]:
+def by_topic_name(assignment: Assignment, metadata: ClusterMetadata) -> dict[str, tuple[int, ...]]:
     """An assignment as classic clients know it; topics that are gone are left out."""
     topics = metadata.topics_by_id
     return {topics[t].name: tuple(sorted(partitions)) for t, partitions in assignment.items() if t in topics}

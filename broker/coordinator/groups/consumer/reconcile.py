@@ -31,24 +31,24 @@ from broker.coordinator.groups.consumer.member import (
     UNKNOWN,
     UNRELEASED_PARTITIONS,
     UNREVOKED_PARTITIONS,
-    Current,
-    Owned,
+    CurrentAssignment,
+    PartitionEpochs,
 )
 from protocol.errors import ErrorCode, KafkaError
 
-Said = Mapping[bytes, frozenset[int]]  # the partitions that a heartbeat says the member has
+OwnedPartitions = Mapping[bytes, frozenset[int]]  # the partitions that a heartbeat says the member has
 
 
 def reconcile(
-    current: Current,
+    current: CurrentAssignment,
     target_epoch: int,
     target: Assignment,
     is_free: Callable[[bytes, int], bool],
     subscribed: Callable[[bytes], bool],
-    owned: Said | None,
+    owned: OwnedPartitions | None,
     *,
     subscription_changed: bool,
-) -> Current:
+) -> CurrentAssignment:
     """The member after this heartbeat; the very same object when nothing changes.
 
     is_free    whether a partition is nobody's, or this member's own
@@ -69,21 +69,21 @@ def reconcile(
     return _next(current, epoch, target_epoch, target, is_free, subscribed, owned)
 
 
-def _still_owns(owned: Said | None, partitions: Owned) -> bool:
+def _still_owns(owned: OwnedPartitions | None, partitions: PartitionEpochs) -> bool:
     if owned is None:
         return True
     return any(not owned.get(topic_id, frozenset()).isdisjoint(epochs) for topic_id, epochs in partitions.items())
 
 
 def _next(
-    current: Current,
+    current: CurrentAssignment,
     epoch: int,
     target_epoch: int,
     target: Assignment,
     is_free: Callable[[bytes, int], bool],
     subscribed: Callable[[bytes], bool],
-    owned: Said | None,
-) -> Current:
+    owned: OwnedPartitions | None,
+) -> CurrentAssignment:
     keep: dict[bytes, Mapping[int, int]] = {}
     revoke: dict[bytes, Mapping[int, int]] = {}
     for topic_id, epochs in current.assigned.items():
@@ -98,7 +98,9 @@ def _next(
         if len(kept) < len(epochs):
             revoke[topic_id] = {p: e for p, e in epochs.items() if p not in shall}
     if revoke and _still_owns(owned, revoke):
-        return Current(epoch, current.member_epoch, UNREVOKED_PARTITIONS, keep, revoke, current.revocation_epoch)
+        return CurrentAssignment(
+            epoch, current.member_epoch, UNREVOKED_PARTITIONS, keep, revoke, current.revocation_epoch
+        )
     is_waiting = False
     for topic_id, wanted in target.items():
         if not subscribed(topic_id):
@@ -116,10 +118,12 @@ def _next(
         if added:
             keep[topic_id] = added
     state = UNRELEASED_PARTITIONS if is_waiting else STABLE
-    return Current(target_epoch, current.member_epoch, state, keep, NOTHING, current.revocation_epoch)
+    return CurrentAssignment(target_epoch, current.member_epoch, state, keep, NOTHING, current.revocation_epoch)
 
 
-def _without_unsubscribed(current: Current, subscribed: Callable[[bytes], bool], owned: Said | None) -> Current:
+def _without_unsubscribed(
+    current: CurrentAssignment, subscribed: Callable[[bytes], bool], owned: OwnedPartitions | None
+) -> CurrentAssignment:
     """Take away at once what the member has just unsubscribed from."""
     gone = {t: epochs for t, epochs in current.assigned.items() if not subscribed(t)}
     if not gone:
@@ -133,7 +137,7 @@ def _without_unsubscribed(current: Current, subscribed: Callable[[bytes], bool],
     return current.moved(current.member_epoch, current.state, keep, current.pending)
 
 
-def note_revocation(before: Current, after: Current) -> Current:
+def note_revocation(before: CurrentAssignment, after: CurrentAssignment) -> CurrentAssignment:
     """Keep the epoch that a member left when it gave partitions back: KAFKA-19779's earlier design."""
     if after.member_epoch <= before.member_epoch:
         return after

@@ -13,10 +13,10 @@ from broker.coordinator.groups.assignors.spec import Assignment
 from broker.coordinator.groups.consumer.member import (
     UNKNOWN,
     UNRELEASED_PARTITIONS,
-    ClassicSaid,
-    Current,
-    Owned,
-    Said,
+    ClassicMetadata,
+    CurrentAssignment,
+    MemberMetadata,
+    PartitionEpochs,
 )
 from broker.coordinator.result import Record
 from protocol.messages.coordinator_records import (
@@ -60,18 +60,18 @@ def group_record(group_id: str, epoch: int, metadata_hash: int) -> Record:
     return encode_key(ConsumerGroupMetadataKey(group_id=group_id)), encode_record(value, 0)
 
 
-def member_record(group_id: str, member_id: str, said: Said) -> Record:
+def member_record(group_id: str, member_id: str, member_metadata: MemberMetadata) -> Record:
     """What a member said."""
-    classic = said.classic
+    classic = member_metadata.classic
     value = ConsumerGroupMemberMetadataValue(
-        instance_id=said.instance_id,
-        rack_id=said.rack_id,
-        client_id=said.client_id,
-        client_host=said.client_host,
-        subscribed_topic_names=sorted(said.topic_names),
-        subscribed_topic_regex=said.topic_regex,
-        rebalance_timeout_ms=said.rebalance_timeout_ms,
-        server_assignor=said.server_assignor,
+        instance_id=member_metadata.instance_id,
+        rack_id=member_metadata.rack_id,
+        client_id=member_metadata.client_id,
+        client_host=member_metadata.client_host,
+        subscribed_topic_names=sorted(member_metadata.topic_names),
+        subscribed_topic_regex=member_metadata.topic_regex,
+        rebalance_timeout_ms=member_metadata.rebalance_timeout_ms,
+        server_assignor=member_metadata.server_assignor,
         classic_member_metadata=None
         if classic is None
         else ClassicMemberMetadata(
@@ -101,7 +101,7 @@ def target_record(group_id: str, member_id: str, assignment: Assignment) -> Reco
     return _target_key(group_id, member_id), encode_record(value, 0)
 
 
-def current_record(group_id: str, member_id: str, current: Current) -> Record:
+def current_record(group_id: str, member_id: str, current: CurrentAssignment) -> Record:
     """What a member has, with the assignment epoch of each partition."""
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=current.member_epoch,
@@ -115,7 +115,7 @@ def current_record(group_id: str, member_id: str, current: Current) -> Record:
     return _current_key(group_id, member_id), encode_record(value, 0)
 
 
-def _with_epochs(owned: Owned) -> list[ConsumerGroupCurrentMemberAssignmentValueTopicPartitions]:
+def _with_epochs(owned: PartitionEpochs) -> list[ConsumerGroupCurrentMemberAssignmentValueTopicPartitions]:
     return [
         ConsumerGroupCurrentMemberAssignmentValueTopicPartitions(
             topic_id=topic_id, partitions=list(epochs), assignment_epochs=list(epochs.values())
@@ -178,10 +178,10 @@ def _regex_key(group_id: str, regex: str) -> bytes:
 # -- reading -------------------------------------------------------------------------------------------------------
 
 
-def said_of(value: ConsumerGroupMemberMetadataValue) -> Said:
+def member_metadata_of(value: ConsumerGroupMemberMetadataValue) -> MemberMetadata:
     """A member's record as a value."""
     classic = value.classic_member_metadata
-    return Said(
+    return MemberMetadata(
         value.instance_id,
         value.rack_id,
         value.client_id,
@@ -192,7 +192,7 @@ def said_of(value: ConsumerGroupMemberMetadataValue) -> Said:
         value.server_assignor,
         None
         if classic is None
-        else ClassicSaid(
+        else ClassicMetadata(
             classic.session_timeout_ms, tuple((p.name, bytes(p.metadata)) for p in classic.supported_protocols)
         ),
     )
@@ -203,7 +203,7 @@ def assignment_of(value: ConsumerGroupTargetAssignmentMemberValue) -> Assignment
     return {t.topic_id: tuple(t.partitions) for t in value.topic_partitions if t.partitions}
 
 
-def current_of(value: ConsumerGroupCurrentMemberAssignmentValue) -> Current:
+def current_assignment_of(value: ConsumerGroupCurrentMemberAssignmentValue) -> CurrentAssignment:
     """A current assignment as a value.
 
     Without assignment epochs, or with too many or too few (an older broker's record), every partition of that entry
@@ -211,7 +211,7 @@ def current_of(value: ConsumerGroupCurrentMemberAssignmentValue) -> Current:
     """
     epoch = max(value.member_epoch, 0)
     tag = (value.unknown_tags or {}).get(REVOCATION_EPOCH_TAG, b"")
-    return Current(
+    return CurrentAssignment(
         value.member_epoch,
         value.previous_member_epoch,
         value.state if 0 <= value.state <= UNRELEASED_PARTITIONS else UNKNOWN,
@@ -221,7 +221,7 @@ def current_of(value: ConsumerGroupCurrentMemberAssignmentValue) -> Current:
     )
 
 
-def _owned(entries: list[ConsumerGroupCurrentMemberAssignmentValueTopicPartitions], epoch: int) -> Owned:
+def _owned(entries: list[ConsumerGroupCurrentMemberAssignmentValueTopicPartitions], epoch: int) -> PartitionEpochs:
     owned: dict[bytes, Mapping[int, int]] = {}
     for entry in entries:
         epochs = entry.assignment_epochs

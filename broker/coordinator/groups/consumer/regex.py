@@ -22,7 +22,7 @@ from protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata
     from broker.coordinator.groups.consumer.group import ConsumerGroup, Resolution
-    from broker.coordinator.groups.consumer.member import Said
+    from broker.coordinator.groups.consumer.member import MemberMetadata
     from broker.coordinator.groups.consumer.target import Draft
 
 logger = logging.getLogger("momus.groups")
@@ -54,7 +54,7 @@ def compiled(regex: str) -> Any:
         ) from None
 
 
-def changed(group: ConsumerGroup, old: Said, new: Said, records: list[Record]) -> int:
+def changed(group: ConsumerGroup, old: MemberMetadata, new: MemberMetadata, records: list[Record]) -> int:
     """What a heartbeat does to the group's expressions. Errors: INVALID_REGULAR_EXPRESSION.
 
     | before | now                              | answer               |

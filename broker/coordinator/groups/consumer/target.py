@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.coordinator.groups.assignors.choose import assignor
 from broker.coordinator.groups.assignors.spec import UNASSIGNED, Assignment, Changes, Spec, Steps
-from broker.coordinator.groups.consumer.member import Said, Subscription
+from broker.coordinator.groups.consumer.member import MemberMetadata, Subscription
 from broker.coordinator.groups.consumer.records import target_epoch_record, target_record
 from broker.coordinator.result import Record
 
@@ -24,7 +24,7 @@ WORK_AT_ONCE: Final = 20_000  # members plus partitions that are assigned inside
 MIXED_WORK_AT_ONCE: Final = 3_000  # ... where members want different topics, with each topic a member wants: 10 ms
 
 
-class Pending:
+class PendingTarget:
     """A target that is being computed between the turns."""
 
     __slots__ = ("epoch", "instance_ids", "members", "steps")
@@ -39,27 +39,27 @@ class Pending:
 class Draft:
     """A group as it will be when the records of one request are replayed: one member new, changed or replaced."""
 
-    __slots__ = ("group", "member_id", "replaced_id", "said", "subscriptions")
+    __slots__ = ("group", "member_id", "member_metadata", "replaced_id", "subscriptions")
 
     def __init__(
         self,
         group: ConsumerGroup,
         member_id: str | None = None,
-        said: Said | None = None,
+        member_metadata: MemberMetadata | None = None,
         replaced_id: str | None = None,
     ) -> None:
         self.group = group
         self.member_id = member_id
-        self.said = said
+        self.member_metadata = member_metadata
         self.replaced_id = replaced_id
         self.subscriptions: Mapping[Subscription, int] = group.subscriptions
-        if said is not None and member_id is not None:
+        if member_metadata is not None and member_id is not None:
             before = group.members.get(replaced_id or member_id)
-            if before is None or before.said.subscription != said.subscription:
+            if before is None or before.member_metadata.subscription != member_metadata.subscription:
                 counts = dict(group.subscriptions)
                 if before is not None:
-                    _less(counts, before.said.subscription)
-                counts[said.subscription] = counts.get(said.subscription, 0) + 1
+                    _less(counts, before.member_metadata.subscription)
+                counts[member_metadata.subscription] = counts.get(member_metadata.subscription, 0) + 1
                 self.subscriptions = counts
 
     def topic_names(self) -> frozenset[str]:
@@ -77,20 +77,24 @@ class Draft:
         members = [m for m in group.members if m != self.replaced_id]
         targets: Mapping[str, Assignment] = group.target
         instance_ids = {m: i for i, m in group.static_members.items() if m != self.replaced_id}
-        if member_id is not None and self.said is not None:
+        if member_id is not None and self.member_metadata is not None:
             if member_id == self.replaced_id or member_id not in group.members:
                 members.append(member_id)
             if self.replaced_id is not None:
                 targets = {**group.target, member_id: self.target()}
-            if self.said.instance_id is not None:
-                instance_ids[member_id] = self.said.instance_id
+            if self.member_metadata.instance_id is not None:
+                instance_ids[member_id] = self.member_metadata.instance_id
         wanted = {s: topic_ids(group.resolved(s), metadata) for s in self.subscriptions}
         everything = list(wanted.values())
         topics = {t: len(metadata.topics_by_id[t].partitions) for ids in everything for t in ids}
         if all(ids == everything[0] for ids in everything):
             return Spec(members, topics, targets, None, instance_ids)
         wants = {
-            m: wanted[self.said.subscription if m == member_id and self.said else group.members[m].said.subscription]
+            m: wanted[
+                self.member_metadata.subscription
+                if m == member_id and self.member_metadata
+                else group.members[m].member_metadata.subscription
+            ]
             for m in members
         }
         return Spec(members, topics, targets, wants, instance_ids)
@@ -112,7 +116,7 @@ def is_due(group: ConsumerGroup, group_epoch: int, interval_ms: int, now_ms: int
     | below                | any            | 0            | yes                      |
     | below                | some time ago  | not 0        | when it has passed       |
     """
-    if group.assignment_epoch >= group_epoch or group.assigning is not None:
+    if group.assignment_epoch >= group_epoch or group.pending_target is not None:
         return False
     last_ms = group.assignment_timestamp_ms
     return last_ms == 0 or interval_ms == 0 or now_ms >= last_ms + interval_ms
@@ -126,9 +130,9 @@ def is_large(spec: Spec) -> bool:
     return work + sum(map(len, spec.wants.values())) > MIXED_WORK_AT_ONCE
 
 
-def begin(spec: Spec, name: str, epoch: int) -> Pending:
+def begin(spec: Spec, name: str, epoch: int) -> PendingTarget:
     """Compute it step by step."""
-    return Pending(epoch, spec, assignor(name)(spec))
+    return PendingTarget(epoch, spec, assignor(name)(spec))
 
 
 def target_records(group_id: str, changes: Changes, epoch: int, now_ms: int) -> list[Record]:
@@ -138,7 +142,7 @@ def target_records(group_id: str, changes: Changes, epoch: int, now_ms: int) -> 
     return records
 
 
-def settle(group: ConsumerGroup, pending: Pending, changes: Changes) -> Changes:
+def for_present_members(group: ConsumerGroup, pending: PendingTarget, changes: Changes) -> Changes:
     """The changes for those who are still members; who replaced a static member gets what was meant for it."""
     settled: Changes = {}
     for member_id, assignment in changes.items():

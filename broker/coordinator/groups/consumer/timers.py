@@ -26,10 +26,10 @@ def on_load(machine: Machine, group: ConsumerGroup, out: Outcome) -> None:
     """The log is replayed: all time-outs start in full. A group that is out of order is served all the same."""
     session_ms = machine.group_value(group.group_id, "consumer.session.timeout.ms")
     for member in group.members.values():
-        classic = member.said.classic
+        classic = member.member_metadata.classic
         out.set_timer(member.session_timer, session_ms if classic is None else classic.session_timeout_ms)
         if member.current.state == UNREVOKED_PARTITIONS and classic is None:
-            out.set_timer(member.rebalance_timer, member.said.rebalance_timeout_ms)
+            out.set_timer(member.rebalance_timer, member.member_metadata.rebalance_timeout_ms)
 
 
 def on_timer(machine: Machine, group: ConsumerGroup, name: tuple[Any, ...], out: Outcome) -> None:
@@ -47,7 +47,7 @@ def on_timer(machine: Machine, group: ConsumerGroup, name: tuple[Any, ...], out:
             current = member.current
             if current.state != UNREVOKED_PARTITIONS or current.member_epoch == STATIC_LEAVING_EPOCH:
                 return
-        elif kind != "session" and member.said.classic is None:
+        elif kind != "session" and member.member_metadata.classic is None:
             return
         fence(machine, group, [member], out)
 
@@ -69,11 +69,11 @@ def _resolve(machine: Machine, group: ConsumerGroup, out: Outcome) -> None:
 
 def _assign(group: ConsumerGroup, out: Outcome) -> None:
     """Go on with a target assignment that takes long; when done it is the group's, for the epoch it was made for."""
-    pending = group.assigning
+    pending = group.pending_target
     if pending is None:
         return
     changes = out.advance(pending.steps, ("assign", group.group_id))
     if changes is not None:
-        group.assigning = None
-        settled = target.settle(group, pending, changes)
+        group.pending_target = None
+        settled = target.for_present_members(group, pending, changes)
         out.records += target.target_records(group.group_id, settled, pending.epoch, out.now_ms)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from broker.coordinator.groups.streams.member import StreamsMember, Tasks
+from broker.coordinator.groups.streams.member import StreamsMember, TasksTuple
 from broker.coordinator.groups.streams.records import task_ids
 from protocol.messages.streams_group import (
     StreamsGroupDescribeResponseAssignment,
@@ -21,7 +21,7 @@ from protocol.messages.streams_group import (
 
 if TYPE_CHECKING:
     from broker.coordinator.groups.streams.group import StreamsGroup
-    from broker.coordinator.groups.streams.member import Held
+    from broker.coordinator.groups.streams.member import TasksTupleWithEpochs
     from broker.coordinator.groups.streams.topology import ConfiguredSubtopology, InternalTopic
     from protocol.messages.streams_group_records import (
         StreamsGroupTopologyValueSubtopology,
@@ -37,32 +37,34 @@ def described_group(group: StreamsGroup) -> StreamsGroupDescribeResponseDescribe
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
         topology=_topology(group),
-        members=[_member(member, group.target.get(member.member_id, Tasks())) for member in group.members.values()],
+        members=[
+            _member(member, group.target.get(member.member_id, TasksTuple())) for member in group.members.values()
+        ],
     )
 
 
-def _member(member: StreamsMember, target: Tasks) -> StreamsGroupDescribeResponseMember:
-    said, current = member.said, member.current
-    endpoint = said.user_endpoint
+def _member(member: StreamsMember, target: TasksTuple) -> StreamsGroupDescribeResponseMember:
+    member_metadata, current = member.member_metadata, member.current
+    endpoint = member_metadata.user_endpoint
     return StreamsGroupDescribeResponseMember(
         member_id=member.member_id,
         member_epoch=current.member_epoch,
-        instance_id=said.instance_id,
-        rack_id=said.rack_id,
-        client_id=said.client_id,
-        client_host=said.client_host,
-        topology_epoch=said.topology_epoch,
-        process_id=said.process_id,
+        instance_id=member_metadata.instance_id,
+        rack_id=member_metadata.rack_id,
+        client_id=member_metadata.client_id,
+        client_host=member_metadata.client_host,
+        topology_epoch=member_metadata.topology_epoch,
+        process_id=member_metadata.process_id,
         user_endpoint=None
         if endpoint is None
         else StreamsGroupDescribeResponseEndpoint(host=endpoint.host, port=endpoint.port),
-        client_tags=[StreamsGroupDescribeResponseKeyValue(key=k, value=v) for k, v in said.client_tags],
+        client_tags=[StreamsGroupDescribeResponseKeyValue(key=k, value=v) for k, v in member_metadata.client_tags],
         assignment=_tasks(current.assigned),
         target_assignment=_tasks(target),
     )
 
 
-def _tasks(tasks: Tasks | Held) -> StreamsGroupDescribeResponseAssignment:
+def _tasks(tasks: TasksTuple | TasksTupleWithEpochs) -> StreamsGroupDescribeResponseAssignment:
     kind = StreamsGroupDescribeResponseTaskIds
     return StreamsGroupDescribeResponseAssignment(
         active_tasks=task_ids(kind, tasks.active),

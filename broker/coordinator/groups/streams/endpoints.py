@@ -13,12 +13,14 @@ from protocol.messages.streams_group import (
 
 if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata
-    from broker.coordinator.groups.streams.member import Endpoint, Held
-    from broker.coordinator.groups.streams.topology import Configured
+    from broker.coordinator.groups.streams.member import Endpoint, TasksTupleWithEpochs
+    from broker.coordinator.groups.streams.topology import ConfiguredTopology
 
 
 def partitions_by_endpoint(
-    members: Iterable[tuple[Endpoint | None, Held]], configured: Configured, metadata: ClusterMetadata
+    members: Iterable[tuple[Endpoint | None, TasksTupleWithEpochs]],
+    configured: ConfiguredTopology,
+    metadata: ClusterMetadata,
 ) -> list[EndpointToPartitions]:
     """The source partitions of each member's active and standby tasks; members without an endpoint are passed over."""
     return [
@@ -33,7 +35,7 @@ def partitions_by_endpoint(
 
 
 def _topic_partitions(
-    tasks: Mapping[str, Collection[int]], configured: Configured, metadata: ClusterMetadata
+    tasks: Mapping[str, Collection[int]], configured: ConfiguredTopology, metadata: ClusterMetadata
 ) -> list[StreamsGroupHeartbeatResponseTopicPartition]:
     subtopologies = configured.subtopologies or {}
     found = []

@@ -28,15 +28,27 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.coordinator.groups.common.assignment_epoch_checks import NOT_ASSIGNED, Committer, Partitions
-from broker.coordinator.groups.common.epoch_order import disorder
-from broker.coordinator.groups.streams.member import GONE, Current, Held, Said, StreamsMember, Tasks
-from broker.coordinator.groups.streams.records import current_of, group_tombstones, said_of, tasks_of
+from broker.coordinator.groups.common.assignment_epoch_checks import NOT_ASSIGNED, CommittedPartitions, Committer
+from broker.coordinator.groups.common.epoch_order import epoch_inconsistencies
+from broker.coordinator.groups.streams.member import (
+    DELETED_ASSIGNMENT,
+    CurrentAssignment,
+    MemberMetadata,
+    StreamsMember,
+    TasksTuple,
+    TasksTupleWithEpochs,
+)
+from broker.coordinator.groups.streams.records import (
+    current_assignment_of,
+    group_tombstones,
+    member_metadata_of,
+    tasks_of,
+)
 from broker.coordinator.groups.streams.topology import source_topics
 from broker.coordinator.result import Record
 
 if TYPE_CHECKING:
-    from broker.coordinator.groups.streams.topology import Configured
+    from broker.coordinator.groups.streams.topology import ConfiguredTopology
     from protocol.messages.streams_group_records import StreamsGroupTopologyValue
 
 FIRST_EPOCH: Final = 1
@@ -57,24 +69,24 @@ class StreamsGroup:
 
     __slots__ = (
         "active",
-        "assigning",
         "assignment_epoch",
         "assignment_timestamp_ms",
         "configured",
         "copies",
         "endpoint_epoch",
-        "found_broken",
         "group_epoch",
         "group_id",
         "last_assignment_configs",
         "members",
         "metadata_hash",
         "metadata_seen",
+        "pending_target",
         "shutdown_member_id",
         "sources",
         "target",
         "topology",
         "validated_topology_epoch",
+        "was_inconsistent",
     )
 
     group_type: Final = "streams"
@@ -91,18 +103,18 @@ class StreamsGroup:
         self.assignment_timestamp_ms = 0
         self.topology: StreamsGroupTopologyValue | None = None
         self.members: dict[str, StreamsMember] = {}
-        self.target: dict[str, Tasks] = {}  # by member id
+        self.target: dict[str, TasksTuple] = {}  # by member id
         # derived by replay
         self.sources: Mapping[str, str] = {}  # topic -> the subtopology that reads it
         self.active: dict[tuple[str, int], str] = {}  # task -> the process that has it
         self.copies: dict[tuple[str, int], set[str]] = {}  # task -> processes that have it as standby or warm-up
         # volatile
-        self.configured: Configured | None = None
+        self.configured: ConfiguredTopology | None = None
         self.metadata_seen: tuple[Any, int] | None = None  # the cluster metadata that `configured` follows from
         self.endpoint_epoch = 0
         self.shutdown_member_id: str | None = None
-        self.assigning: Any = None  # a target that is being computed in the background
-        self.found_broken = False  # as it was loaded; served all the same
+        self.pending_target: Any = None  # a target that is being computed in the background
+        self.was_inconsistent = False  # as it was loaded; served all the same
 
     # -- queries -------------------------------------------------------------------------------------------------
 
@@ -144,7 +156,7 @@ class StreamsGroup:
         """Whether a process has a task as standby or warm-up."""
         return process_id in self.copies.get((subtopology_id, partition), ())
 
-    def committer(self, member_id: str | None, partitions: Partitions | None = None) -> Committer | None:
+    def committer(self, member_id: str | None, partitions: CommittedPartitions | None = None) -> Committer | None:
         """What decides over the commits of a member (see fencing.py); the partitions are looked at only if they matter.
 
         A partition belongs to the task of its number in the subtopology that reads its topic; standbys do not count.
@@ -160,9 +172,9 @@ class StreamsGroup:
         """What deletes the group."""
         return group_tombstones(self.group_id, self.members)
 
-    def broken(self) -> list[str]:
+    def inconsistencies(self) -> list[str]:
         """Where the order of the epochs does not hold; nothing, but for a log that was tampered with."""
-        found = self.disorder(self.members)
+        found = self.epoch_inconsistencies(self.members)
         owned: dict[tuple[str, int], str] = {}
         for member_id, member in self.members.items():
             for tasks in (member.current.assigned.active, member.current.pending.active):
@@ -173,9 +185,9 @@ class StreamsGroup:
                             found.append(f"task {subtopology_id}_{partition} is both {other}'s and {member_id}'s")
         return found
 
-    def disorder(self, member_ids: Collection[str]) -> list[str]:
+    def epoch_inconsistencies(self, member_ids: Collection[str]) -> list[str]:
         """The same for what has been touched; see epoch_order.py."""
-        return disorder(self, member_ids, _held, "tasks")
+        return epoch_inconsistencies(self, member_ids, _held, "tasks")
 
     def facts(self) -> tuple[object, ...]:
         """What the log says of the group."""
@@ -187,7 +199,7 @@ class StreamsGroup:
             self.assignment_epoch,
             self.assignment_timestamp_ms,
             self.topology,
-            {m.member_id: (m.said, m.current) for m in self.members.values()},
+            {m.member_id: (m.member_metadata, m.current) for m in self.members.values()},
             dict(self.target),
             dict(self.active),
             {task: set(processes) for task, processes in self.copies.items()},
@@ -212,7 +224,7 @@ class StreamsGroup:
 
     def _replay_member(self, key: Any, value: Any) -> None:
         if value is not None:
-            self._put(self._member(key.member_id), said=said_of(value))
+            self._put(self._member(key.member_id), member_metadata=member_metadata_of(value))
             return
         member = self.members.pop(key.member_id, None)
         if member is not None:
@@ -232,9 +244,9 @@ class StreamsGroup:
 
     def _replay_current(self, key: Any, value: Any) -> None:
         if value is not None:
-            self._put(self._member(key.member_id), current=current_of(value))
+            self._put(self._member(key.member_id), current=current_assignment_of(value))
         elif key.member_id in self.members:
-            self._put(self.members[key.member_id], current=GONE)
+            self._put(self.members[key.member_id], current=DELETED_ASSIGNMENT)
 
     def _member(self, member_id: str) -> StreamsMember:
         member = self.members.get(member_id)
@@ -242,11 +254,16 @@ class StreamsGroup:
             member = self.members[member_id] = StreamsMember(self.group_id, member_id)
         return member
 
-    def _put(self, member: StreamsMember, said: Said | None = None, current: Current | None = None) -> None:
+    def _put(
+        self,
+        member: StreamsMember,
+        member_metadata: MemberMetadata | None = None,
+        current: CurrentAssignment | None = None,
+    ) -> None:
         self._disown(member)
-        member.said = member.said if said is None else said
+        member.member_metadata = member.member_metadata if member_metadata is None else member_metadata
         member.current = member.current if current is None else current
-        process_id = member.said.process_id
+        process_id = member.member_metadata.process_id
         for held in (member.current.assigned, member.current.pending):
             for subtopology_id, epochs in held.active.items():
                 self.active.update(((subtopology_id, p), process_id) for p in epochs)
@@ -254,7 +271,7 @@ class StreamsGroup:
                 self.copies.setdefault(task, set()).add(process_id)
 
     def _disown(self, member: StreamsMember) -> None:
-        process_id = member.said.process_id
+        process_id = member.member_metadata.process_id
         for held in (member.current.assigned, member.current.pending):
             for subtopology_id, epochs in held.active.items():
                 for p in epochs:
@@ -268,18 +285,20 @@ class StreamsGroup:
                         del self.copies[task]
 
 
-def _held(current: Current) -> Iterable[Mapping[int, int]]:
+def _held(current: CurrentAssignment) -> Iterable[Mapping[int, int]]:
     return (*current.assigned.active.values(), *current.pending.active.values())
 
 
-def _assignment_epochs(current: Current, sources: Mapping[str, str], partitions: Partitions) -> Iterator[int]:
+def _assignment_epochs(
+    current: CurrentAssignment, sources: Mapping[str, str], partitions: CommittedPartitions
+) -> Iterator[int]:
     for topic, _, partition in partitions():
         subtopology_id = sources.get(topic)
         epoch = None if subtopology_id is None else current.assignment_epoch(subtopology_id, partition)
         yield NOT_ASSIGNED if epoch is None else epoch
 
 
-def _copies(held: Held) -> list[tuple[str, int]]:
+def _copies(held: TasksTupleWithEpochs) -> list[tuple[str, int]]:
     return [
         (subtopology_id, p)
         for tasks in (held.standby, held.warmup)

@@ -26,11 +26,11 @@ from broker.coordinator.groups.streams.group import StreamsGroup
 from broker.coordinator.groups.streams.member import (
     JOINING_EPOCH,
     UNREVOKED_TASKS,
-    Current,
+    CurrentAssignment,
     Endpoint,
-    Said,
+    MemberMetadata,
     StreamsMember,
-    Tasks,
+    TasksTuple,
 )
 from broker.coordinator.groups.streams.reconcile import note_revocation, reconcile
 from broker.coordinator.groups.streams.records import (
@@ -75,17 +75,17 @@ def heartbeat(
     group = _group(machine, group_id, epoch, out)
     owned = None
     if request.active_tasks is not None and request.standby_tasks is not None and request.warmup_tasks is not None:
-        owned = Tasks(*map(partitions_of, (request.active_tasks, request.standby_tasks, request.warmup_tasks)))
-    step = Step(machine, group, out)
+        owned = TasksTuple(*map(partitions_of, (request.active_tasks, request.standby_tasks, request.warmup_tasks)))
+    step = HeartbeatStep(machine, group, out)
     step.find_member(member_id, epoch, owned)
-    step.listen(_merge(step.said, ctx, request), topology)
+    step.update_member(_merge(step.member_metadata, ctx, request), topology)
     step.configure()
     if owned is not None:
         step.check_tasks(owned)
     step.move_epoch()
     step.assign()
     step.reconcile(owned)
-    step.settle()
+    step.keep_configured_topology()
     out.set_timer(step.member.session_timer, machine.group_value(group_id, "streams.session.timeout.ms"))
     if request.shutdown_application and group.shutdown_member_id is None:
         group.shutdown_member_id = member_id
@@ -124,23 +124,23 @@ def not_a_streams_group(group_id: str, found: object) -> KafkaError:
     return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a streams group.")
 
 
-def _merge(said: Said, ctx: Context, request: StreamsGroupHeartbeatRequest) -> Said:
+def _merge(member_metadata: MemberMetadata, ctx: Context, request: StreamsGroupHeartbeatRequest) -> MemberMetadata:
     """What the member says now: null stands for no change."""
     endpoint, tags, timeout_ms = request.user_endpoint, request.client_tags, request.rebalance_timeout_ms
-    return Said(
+    return MemberMetadata(
         None,  # there are no static members
-        said.rack_id if request.rack_id is None else request.rack_id,
+        member_metadata.rack_id if request.rack_id is None else request.rack_id,
         ctx.client_id,
         ctx.client_host,
-        said.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
-        said.topology_epoch if request.topology is None else request.topology.epoch,
-        said.process_id if request.process_id is None else request.process_id,
-        said.user_endpoint if endpoint is None else Endpoint(endpoint.host, endpoint.port),
-        said.client_tags if tags is None else tuple(sorted({t.key: t.value for t in tags}.items())),
+        member_metadata.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+        member_metadata.topology_epoch if request.topology is None else request.topology.epoch,
+        member_metadata.process_id if request.process_id is None else request.process_id,
+        member_metadata.user_endpoint if endpoint is None else Endpoint(endpoint.host, endpoint.port),
+        member_metadata.client_tags if tags is None else tuple(sorted({t.key: t.value for t in tags}.items())),
     )
 
 
-class Step:
+class HeartbeatStep:
     """One request's way through a group: what it finds, and what it makes of it, record by record."""
 
     def __init__(self, machine: Machine, group: StreamsGroup, out: Outcome) -> None:
@@ -154,7 +154,7 @@ class Step:
 
     # -- 1
 
-    def find_member(self, member_id: str, epoch: int, owned: Tasks | None) -> None:
+    def find_member(self, member_id: str, epoch: int, owned: TasksTuple | None) -> None:
         """The member that speaks. Errors: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH."""
         group = self.group
         member = group.members.get(member_id)
@@ -163,17 +163,21 @@ class Step:
                 raise unknown_member(group, member_id)
             _check_epoch(member.current, epoch, owned)
         self.member = member or StreamsMember(group.group_id, member_id)
-        self.said, self.before, self.current = self.member.said, self.member.current, self.member.current
+        self.member_metadata, self.before, self.current = (
+            self.member.member_metadata,
+            self.member.current,
+            self.member.current,
+        )
 
     # -- 2
 
-    def listen(self, said: Said, topology: StreamsGroupTopologyValue | None) -> None:
+    def update_member(self, member_metadata: MemberMetadata, topology: StreamsGroupTopologyValue | None) -> None:
         """Take over what the member says. Errors: INVALID_REQUEST."""
         group, records = self.group, self.out.records
-        if said != self.said or self.member.member_id not in group.members:
-            records.append(member_record(group.group_id, self.member.member_id, said))
+        if member_metadata != self.member_metadata or self.member.member_id not in group.members:
+            records.append(member_record(group.group_id, self.member.member_id, member_metadata))
             self.is_changed = True
-        self.said = said
+        self.member_metadata = member_metadata
         stored = group.topology
         if stored is None:
             if topology is None:
@@ -184,10 +188,10 @@ class Step:
         self.topology = stored
         if topology is not None and topology.epoch >= stored.epoch and not topologies.is_same(topology, stored):
             raise KafkaError(ErrorCode.INVALID_REQUEST, "the topology of a group cannot be changed yet")
-        if said.topology_epoch < stored.epoch:
-            self.say(
+        if member_metadata.topology_epoch < stored.epoch:
+            self.add_status(
                 topologies.STALE_TOPOLOGY,
-                f"The member's topology has epoch {said.topology_epoch}, the group's {stored.epoch}.",
+                f"The member's topology has epoch {member_metadata.topology_epoch}, the group's {stored.epoch}.",
             )
 
     # -- 3
@@ -204,7 +208,7 @@ class Step:
             self.is_changed = True
         self.configured = topologies.configured(self.topology, metadata)
 
-    def check_tasks(self, owned: Tasks) -> None:
+    def check_tasks(self, owned: TasksTuple) -> None:
         """Refuse tasks that the topology does not have. Errors: INVALID_REQUEST."""
         if not self.configured.is_ready:
             return
@@ -237,39 +241,41 @@ class Step:
         group, out = self.group, self.out
         delay_ms = self.machine.group_value(group.group_id, "streams.initial.rebalance.delay.ms")
         is_first = group.is_empty and delay_ms > 0
-        if is_first and group.delay_timer not in self.machine.delayed:
-            self.machine.delayed.add(group.delay_timer)
+        if is_first and group.delay_timer not in self.machine.delay_timers:
+            self.machine.delay_timers.add(group.delay_timer)
             out.set_timer(group.delay_timer, delay_ms)
         self.target_epoch = group.assignment_epoch
-        if group.delay_timer in self.machine.delayed:
-            self.say(topologies.ASSIGNMENT_DELAYED, "The group waits for more members before its first assignment.")
-            self.target = Tasks()
+        if group.delay_timer in self.machine.delay_timers:
+            self.add_status(
+                topologies.ASSIGNMENT_DELAYED, "The group waits for more members before its first assignment."
+            )
+            self.target = TasksTuple()
             return
-        self.target = group.target.get(self.member.member_id, Tasks())
+        self.target = group.target.get(self.member.member_id, TasksTuple())
         if group.assignment_epoch >= self.group_epoch:
             return
         interval_ms = self.machine.group_value(group.group_id, "streams.assignment.interval.ms")
         last_ms = group.assignment_timestamp_ms
         if last_ms and interval_ms and out.now_ms < last_ms + interval_ms:
-            self.say(topologies.ASSIGNMENT_DELAYED, "The last assignment is too recent for another one.")
+            self.add_status(topologies.ASSIGNMENT_DELAYED, "The last assignment is too recent for another one.")
             return
         targets = None
-        if group.assigning is None:
-            processes = {m.member_id: m.said.process_id for m in group.members.values()}
-            processes[self.member.member_id] = self.said.process_id
+        if group.pending_target is None:
+            processes = {m.member_id: m.member_metadata.process_id for m in group.members.values()}
+            processes[self.member.member_id] = self.member_metadata.process_id
             may_wait = self.machine.groups.get(group.group_id) is group
             targets = begin(group, processes, self.configured, self.configs, self.group_epoch, out, may_wait=may_wait)
         if targets is None:
-            self.say(topologies.ASSIGNMENT_DELAYED, "The assignment is being computed.")
+            self.add_status(topologies.ASSIGNMENT_DELAYED, "The assignment is being computed.")
         else:
             self.target_epoch, self.target = self.group_epoch, targets[self.member.member_id]
 
     # -- 6
 
-    def reconcile(self, owned: Tasks | None) -> None:
+    def reconcile(self, owned: TasksTuple | None) -> None:
         """Bring the member one step nearer to its target. Errors: FENCED_MEMBER_EPOCH."""
         group, out, member = self.group, self.out, self.member
-        after = reconcile(self.current, self.said.process_id, self.target_epoch, self.target, group, owned)
+        after = reconcile(self.current, self.member_metadata.process_id, self.target_epoch, self.target, group, owned)
         if self.machine.config.group_commit_fencing == REVOCATION_EPOCH:
             after = note_revocation(self.current, after)
         elif after.revocation_epoch:  # of a time when that was the mode
@@ -279,11 +285,11 @@ class Step:
         self.current = after
         out.records.append(current_record(group.group_id, member.member_id, after))
         if after.state == UNREVOKED_TASKS:
-            out.set_timer(member.rebalance_timer, self.said.rebalance_timeout_ms)
+            out.set_timer(member.rebalance_timer, self.member_metadata.rebalance_timeout_ms)
         else:
             out.cancel_timer(member.rebalance_timer)
 
-    def settle(self) -> None:
+    def keep_configured_topology(self) -> None:
         """Nothing is refused any more: keep what was found out of the topics.
 
         With the topology in the same batch there is nothing to keep it for: its replay forgets what was found before.
@@ -293,7 +299,7 @@ class Step:
 
     # -- 7
 
-    def say(self, code: int, detail: str) -> None:
+    def add_status(self, code: int, detail: str) -> None:
         """Tell the member what is wrong, without an error."""
         self.status.append(StreamsGroupHeartbeatResponseStatus(status_code=code, status_detail=detail))
 
@@ -311,20 +317,20 @@ class Step:
             response.active_tasks = task_ids(kind, current.assigned.active)
             response.standby_tasks = task_ids(kind, current.assigned.standby)
             response.warmup_tasks = task_ids(kind, current.assigned.warmup)
-            if self.said.user_endpoint is not None:
+            if self.member_metadata.user_endpoint is not None:
                 group.endpoint_epoch += 1
         if group.endpoint_epoch != request.endpoint_information_epoch:
-            shown = {m.member_id: (m.said.user_endpoint, m.current.assigned) for m in group.members.values()}
-            shown[self.member.member_id] = (self.said.user_endpoint, current.assigned)
+            shown = {m.member_id: (m.member_metadata.user_endpoint, m.current.assigned) for m in group.members.values()}
+            shown[self.member.member_id] = (self.member_metadata.user_endpoint, current.assigned)
             response.partitions_by_user_endpoint = partitions_by_endpoint(
                 shown.values(), self.configured, self.machine.metadata
             )
         if self.machine.groups.get(group.group_id) is group:
             response.endpoint_information_epoch = group.endpoint_epoch
         if self.configured.status is not None:
-            self.say(*self.configured.status)
+            self.add_status(*self.configured.status)
         if group.shutdown_member_id is not None:
-            self.say(
+            self.add_status(
                 topologies.SHUTDOWN_APPLICATION,
                 f"Member {group.shutdown_member_id} asked for a shutdown of the whole application.",
             )
@@ -341,7 +347,7 @@ def unknown_member(group: StreamsGroup, member_id: str) -> KafkaError:
     return KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
 
 
-def _check_epoch(current: Current, epoch: int, owned: Tasks | None) -> None:
+def _check_epoch(current: CurrentAssignment, epoch: int, owned: TasksTuple | None) -> None:
     """Refuse a member that is ahead or behind.
 
     | epoch received    | previous member epoch | owned tasks                     | result               |

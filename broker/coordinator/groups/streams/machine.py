@@ -15,7 +15,7 @@ class Machine(Protocol):
     """The groups of one machine, their settings, and the topics of the cluster."""
 
     config: BrokerConfig
-    delayed: set[tuple[Any, ...]]  # the timers that delay first assignments; volatile
+    delay_timers: set[tuple[Any, ...]]  # the timers that delay first assignments; volatile
 
     @property
     def groups(self) -> Mapping[str, Any]:

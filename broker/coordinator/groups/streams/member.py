@@ -1,8 +1,8 @@
 """One member of a streams group: what it said of itself and the tasks it has, each as its own record says.
 
-    Said     StreamsGroupMemberMetadata: process, endpoint, topology epoch, who it is
-    Current  StreamsGroupCurrentMemberAssignment: epochs, state, tasks
-    Tasks    what a member has, or shall have: active ones work, standbys keep a copy of their state
+    MemberMetadata     StreamsGroupMemberMetadata: process, endpoint, topology epoch, who it is
+    CurrentAssignment  StreamsGroupCurrentMemberAssignment: epochs, state, tasks
+    TasksTuple    what a member has, or shall have: active ones work, standbys keep a copy of their state
 
 A task is a subtopology and a partition number. Active tasks that a member has carry the epoch at which they came to it
 (KAFKA-19779); standbys do not commit and need none. Warm-up tasks come from other brokers' records only: this one
@@ -22,28 +22,28 @@ UNKNOWN: Final = 127  # a state of a broker to come
 JOINING_EPOCH: Final = 0
 LEAVING_EPOCH: Final = -1  # sent by a member that goes; also the epoch of one whose assignment is deleted
 
-Partitions: TypeAlias = Mapping[str, frozenset[int]]  # subtopology -> tasks
-Epochs: TypeAlias = Mapping[str, Mapping[int, int]]  # subtopology -> task -> assignment epoch
+TasksBySubtopology: TypeAlias = Mapping[str, frozenset[int]]  # subtopology -> tasks
+EpochsBySubtopology: TypeAlias = Mapping[str, Mapping[int, int]]  # subtopology -> task -> assignment epoch
 
 NO_TASKS: Final[Mapping[str, frozenset[int]]] = {}
 NO_EPOCHS: Final[Mapping[int, int]] = {}
 NONE_OF_IT: Final[frozenset[int]] = frozenset()
 
 
-class Tasks(NamedTuple):
+class TasksTuple(NamedTuple):
     """What a member shall have, or says it has."""
 
-    active: Partitions = NO_TASKS
-    standby: Partitions = NO_TASKS
-    warmup: Partitions = NO_TASKS
+    active: TasksBySubtopology = NO_TASKS
+    standby: TasksBySubtopology = NO_TASKS
+    warmup: TasksBySubtopology = NO_TASKS
 
 
-class Held(NamedTuple):
+class TasksTupleWithEpochs(NamedTuple):
     """What a member has."""
 
-    active: Epochs = {}  # noqa: RUF012  # never changed
-    standby: Partitions = NO_TASKS
-    warmup: Partitions = NO_TASKS
+    active: EpochsBySubtopology = {}  # noqa: RUF012  # never changed
+    standby: TasksBySubtopology = NO_TASKS
+    warmup: TasksBySubtopology = NO_TASKS
 
     def lists(self) -> Iterator[Mapping[str, Mapping[int, int] | frozenset[int]]]:
         """The three lists, to be looked at alike."""
@@ -59,7 +59,7 @@ class Endpoint(NamedTuple):
     port: int
 
 
-class Said(NamedTuple):
+class MemberMetadata(NamedTuple):
     """What a member said of itself."""
 
     instance_id: str | None = None
@@ -73,19 +73,23 @@ class Said(NamedTuple):
     client_tags: tuple[tuple[str, str], ...] = ()  # sorted
 
 
-class Current(NamedTuple):
+class CurrentAssignment(NamedTuple):
     """What a member has."""
 
     member_epoch: int = 0
     previous_member_epoch: int = 0
     state: int = STABLE
-    assigned: Held = Held()
-    pending: Held = Held()  # to be revoked: the member has been told, and has not said yet that it is done
+    assigned: TasksTupleWithEpochs = TasksTupleWithEpochs()
+    pending: TasksTupleWithEpochs = (
+        TasksTupleWithEpochs()
+    )  # to be revoked: the member has been told, and has not said yet that it is done
     revocation_epoch: int = 0  # of KAFKA-19779's earlier design; kept only under group.commit.fencing=revocation-epoch
 
-    def moved(self, member_epoch: int, state: int, assigned: Held, pending: Held) -> Current:
+    def moved(
+        self, member_epoch: int, state: int, assigned: TasksTupleWithEpochs, pending: TasksTupleWithEpochs
+    ) -> CurrentAssignment:
         """The next step; the epoch left becomes the previous one, also when it is the same."""
-        return Current(member_epoch, self.member_epoch, state, assigned, pending, self.revocation_epoch)
+        return CurrentAssignment(member_epoch, self.member_epoch, state, assigned, pending, self.revocation_epoch)
 
     def assignment_epoch(self, subtopology_id: str, partition: int) -> int | None:
         """At which epoch an active task came to the member; None when it is not the member's."""
@@ -97,20 +101,26 @@ class Current(NamedTuple):
         return self.state == STABLE and self.member_epoch == assignment_epoch
 
 
-NOTHING: Final = Held()
-SILENT: Final = Said()
-FRESH: Final = Current()
-GONE: Final = Current(member_epoch=LEAVING_EPOCH, previous_member_epoch=LEAVING_EPOCH)
+NOTHING: Final = TasksTupleWithEpochs()
+NO_METADATA: Final = MemberMetadata()
+FIRST_ASSIGNMENT: Final = CurrentAssignment()
+DELETED_ASSIGNMENT: Final = CurrentAssignment(member_epoch=LEAVING_EPOCH, previous_member_epoch=LEAVING_EPOCH)
 
 
 class StreamsMember:
     """A member; replay replaces its halves."""
 
-    __slots__ = ("current", "member_id", "rebalance_timer", "said", "session_timer")
+    __slots__ = ("current", "member_id", "member_metadata", "rebalance_timer", "session_timer")
 
-    def __init__(self, group_id: str, member_id: str, said: Said = SILENT, current: Current = FRESH) -> None:
+    def __init__(
+        self,
+        group_id: str,
+        member_id: str,
+        member_metadata: MemberMetadata = NO_METADATA,
+        current: CurrentAssignment = FIRST_ASSIGNMENT,
+    ) -> None:
         self.member_id = member_id
-        self.said = said
+        self.member_metadata = member_metadata
         self.current = current
         self.session_timer = ("session", group_id, member_id)
         self.rebalance_timer = ("rebalance", group_id, member_id)

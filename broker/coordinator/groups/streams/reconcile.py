@@ -36,11 +36,11 @@ from broker.coordinator.groups.streams.member import (
     UNKNOWN,
     UNRELEASED_TASKS,
     UNREVOKED_TASKS,
-    Current,
-    Epochs,
-    Held,
-    Partitions,
-    Tasks,
+    CurrentAssignment,
+    EpochsBySubtopology,
+    TasksBySubtopology,
+    TasksTuple,
+    TasksTupleWithEpochs,
 )
 from protocol.errors import ErrorCode, KafkaError
 
@@ -56,8 +56,13 @@ class Holders(Protocol):
 
 
 def reconcile(
-    current: Current, process_id: str, target_epoch: int, target: Tasks, holders: Holders, owned: Tasks | None
-) -> Current:
+    current: CurrentAssignment,
+    process_id: str,
+    target_epoch: int,
+    target: TasksTuple,
+    holders: Holders,
+    owned: TasksTuple | None,
+) -> CurrentAssignment:
     """The member after this heartbeat; the very same object when nothing changes.
 
     owned   what the heartbeat lists; None: it says nothing, so everything is still owned
@@ -89,27 +94,27 @@ def reconcile(
     active, revoked = _split(assigned.active, target.active)
     standby, no_standby = _split_copies(assigned.standby, target.standby)
     warmup, no_warmup = _split_copies(assigned.warmup, target.warmup)
-    revoke = Held(revoked, no_standby, no_warmup)
+    revoke = TasksTupleWithEpochs(revoked, no_standby, no_warmup)
     if any(revoke) and _still_owns(owned, revoke):
-        return current.moved(epoch, UNREVOKED_TASKS, Held(active, standby, warmup), revoke)
+        return current.moved(epoch, UNREVOKED_TASKS, TasksTupleWithEpochs(active, standby, warmup), revoke)
     with_added, is_waiting = _add(active, target.active, target_epoch, is_free_for_active)
     standby, waits_standby = _add_copies(standby, target.standby, is_free_for_copy)
     warmup, waits_warmup = _add_copies(warmup, target.warmup, is_free_for_copy)
     state = UNRELEASED_TASKS if is_waiting or waits_standby or waits_warmup else STABLE
-    return current.moved(target_epoch, state, Held(with_added, standby, warmup), NOTHING)
+    return current.moved(target_epoch, state, TasksTupleWithEpochs(with_added, standby, warmup), NOTHING)
 
 
-def _still_owns(owned: Tasks | None, tasks: Held) -> bool:
+def _still_owns(owned: TasksTuple | None, tasks: TasksTupleWithEpochs) -> bool:
     if owned is None:
         return True
     return any(
-        not said.get(subtopology_id, NONE_OF_IT).isdisjoint(partitions)
-        for said, held in zip(owned, tasks.lists(), strict=True)
+        not owned_tasks.get(subtopology_id, NONE_OF_IT).isdisjoint(partitions)
+        for owned_tasks, held in zip(owned, tasks.lists(), strict=True)
         for subtopology_id, partitions in held.items()
     )
 
 
-def _split(has: Epochs, shall: Partitions) -> tuple[Epochs, Epochs]:
+def _split(has: EpochsBySubtopology, shall: TasksBySubtopology) -> tuple[EpochsBySubtopology, EpochsBySubtopology]:
     """Active tasks to keep and to revoke."""
     keep: dict[str, Mapping[int, int]] = {}
     revoke: dict[str, Mapping[int, int]] = {}
@@ -123,7 +128,7 @@ def _split(has: Epochs, shall: Partitions) -> tuple[Epochs, Epochs]:
     return keep, revoke
 
 
-def _split_copies(has: Partitions, shall: Partitions) -> tuple[Partitions, Partitions]:
+def _split_copies(has: TasksBySubtopology, shall: TasksBySubtopology) -> tuple[TasksBySubtopology, TasksBySubtopology]:
     """Standby or warm-up tasks to keep and to revoke."""
     keep: dict[str, frozenset[int]] = {}
     revoke: dict[str, frozenset[int]] = {}
@@ -136,7 +141,9 @@ def _split_copies(has: Partitions, shall: Partitions) -> tuple[Partitions, Parti
     return keep, revoke
 
 
-def _add(keep: Epochs, shall: Partitions, epoch: int, is_free: Callable[[str, int], bool]) -> tuple[Epochs, bool]:
+def _add(
+    keep: EpochsBySubtopology, shall: TasksBySubtopology, epoch: int, is_free: Callable[[str, int], bool]
+) -> tuple[EpochsBySubtopology, bool]:
     """Active tasks with what is free, and whether something was not."""
     has = dict(keep)
     is_waiting = False
@@ -149,7 +156,9 @@ def _add(keep: Epochs, shall: Partitions, epoch: int, is_free: Callable[[str, in
     return has, is_waiting
 
 
-def _add_copies(keep: Partitions, shall: Partitions, is_free: Callable[[str, int], bool]) -> tuple[Partitions, bool]:
+def _add_copies(
+    keep: TasksBySubtopology, shall: TasksBySubtopology, is_free: Callable[[str, int], bool]
+) -> tuple[TasksBySubtopology, bool]:
     """Standby or warm-up tasks with what is free, and whether something was not."""
     has = dict(keep)
     is_waiting = False
@@ -162,7 +171,7 @@ def _add_copies(keep: Partitions, shall: Partitions, is_free: Callable[[str, int
     return has, is_waiting
 
 
-def note_revocation(before: Current, after: Current) -> Current:
+def note_revocation(before: CurrentAssignment, after: CurrentAssignment) -> CurrentAssignment:
     """Keep the epoch that a member left when it gave active tasks back: KAFKA-19779's earlier design, in that mode."""
     if after.member_epoch <= before.member_epoch:
         return after

@@ -13,13 +13,13 @@ from broker.coordinator.groups.streams.member import (
     UNKNOWN,
     UNRELEASED_TASKS,
     UNREVOKED_TASKS,
-    Current,
+    CurrentAssignment,
     Endpoint,
-    Epochs,
-    Held,
-    Partitions,
-    Said,
-    Tasks,
+    EpochsBySubtopology,
+    MemberMetadata,
+    TasksBySubtopology,
+    TasksTuple,
+    TasksTupleWithEpochs,
 )
 from broker.coordinator.result import Record
 from protocol.declare import Message
@@ -80,21 +80,21 @@ def topology_record(group_id: str, topology: StreamsGroupTopologyValue) -> Recor
     return encode_key(StreamsGroupTopologyKey(group_id=group_id)), encode_record(topology, 0)
 
 
-def member_record(group_id: str, member_id: str, said: Said) -> Record:
+def member_record(group_id: str, member_id: str, member_metadata: MemberMetadata) -> Record:
     """What a member said."""
-    endpoint = said.user_endpoint
+    endpoint = member_metadata.user_endpoint
     value = StreamsGroupMemberMetadataValue(
-        instance_id=said.instance_id,
-        rack_id=said.rack_id,
-        client_id=said.client_id,
-        client_host=said.client_host,
-        rebalance_timeout_ms=said.rebalance_timeout_ms,
-        topology_epoch=said.topology_epoch,
-        process_id=said.process_id,
+        instance_id=member_metadata.instance_id,
+        rack_id=member_metadata.rack_id,
+        client_id=member_metadata.client_id,
+        client_host=member_metadata.client_host,
+        rebalance_timeout_ms=member_metadata.rebalance_timeout_ms,
+        topology_epoch=member_metadata.topology_epoch,
+        process_id=member_metadata.process_id,
         user_endpoint=None
         if endpoint is None
         else StreamsGroupMemberMetadataValueEndpoint(host=endpoint.host, port=endpoint.port),
-        client_tags=[StreamsGroupMemberMetadataValueKeyValue(key=k, value=v) for k, v in said.client_tags],
+        client_tags=[StreamsGroupMemberMetadataValueKeyValue(key=k, value=v) for k, v in member_metadata.client_tags],
     )
     return encode_key(StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member_id)), encode_record(value, 0)
 
@@ -107,7 +107,7 @@ def target_epoch_record(group_id: str, assignment_epoch: int, timestamp_ms: int)
     return encode_key(StreamsGroupTargetAssignmentMetadataKey(group_id=group_id)), encode_record(value, 0)
 
 
-def target_record(group_id: str, member_id: str, tasks: Tasks) -> Record:
+def target_record(group_id: str, member_id: str, tasks: TasksTuple) -> Record:
     """What a member shall have."""
     kind = StreamsGroupTargetAssignmentMemberValueTaskIds
     value = StreamsGroupTargetAssignmentMemberValue(
@@ -118,7 +118,7 @@ def target_record(group_id: str, member_id: str, tasks: Tasks) -> Record:
     return _target_key(group_id, member_id), encode_record(value, 0)
 
 
-def current_record(group_id: str, member_id: str, current: Current) -> Record:
+def current_record(group_id: str, member_id: str, current: CurrentAssignment) -> Record:
     """What a member has, with the assignment epoch of each active task."""
     kind = StreamsGroupCurrentMemberAssignmentValueTaskIds
     value = StreamsGroupCurrentMemberAssignmentValue(
@@ -138,11 +138,11 @@ def current_record(group_id: str, member_id: str, current: Current) -> Record:
 
 
 def task_ids(kind: type[T], tasks: Mapping[str, Iterable[int]]) -> list[T]:
-    """Tasks in any of the messages' shapes, in order."""
+    """TasksTuple in any of the messages' shapes, in order."""
     return [kind(subtopology_id=s, partitions=sorted(tasks[s])) for s in sorted(tasks)]
 
 
-def _with_epochs(tasks: Epochs) -> list[StreamsGroupCurrentMemberAssignmentValueTaskIds]:
+def _with_epochs(tasks: EpochsBySubtopology) -> list[StreamsGroupCurrentMemberAssignmentValueTaskIds]:
     return [
         StreamsGroupCurrentMemberAssignmentValueTaskIds(
             subtopology_id=subtopology_id,
@@ -224,10 +224,10 @@ def _topic_infos(topics: Iterable[StreamsGroupHeartbeatRequestTopicInfo]) -> lis
 # -- reading -------------------------------------------------------------------------------------------------------
 
 
-def said_of(value: StreamsGroupMemberMetadataValue) -> Said:
+def member_metadata_of(value: StreamsGroupMemberMetadataValue) -> MemberMetadata:
     """A member's record as a value."""
     endpoint = value.user_endpoint
-    return Said(
+    return MemberMetadata(
         value.instance_id,
         value.rack_id,
         value.client_id,
@@ -240,13 +240,13 @@ def said_of(value: StreamsGroupMemberMetadataValue) -> Said:
     )
 
 
-def tasks_of(value: StreamsGroupTargetAssignmentMemberValue) -> Tasks:
+def tasks_of(value: StreamsGroupTargetAssignmentMemberValue) -> TasksTuple:
     """A target assignment as a value."""
-    return Tasks(*map(partitions_of, (value.active_tasks, value.standby_tasks, value.warmup_tasks)))
+    return TasksTuple(*map(partitions_of, (value.active_tasks, value.standby_tasks, value.warmup_tasks)))
 
 
-def partitions_of(entries: Iterable[Any]) -> Partitions:
-    """Tasks of any of the messages' shapes, records and requests."""
+def partitions_of(entries: Iterable[Any]) -> TasksBySubtopology:
+    """TasksTuple of any of the messages' shapes, records and requests."""
     tasks: dict[str, frozenset[int]] = {}
     for entry in entries:
         if entry.partitions:
@@ -254,19 +254,21 @@ def partitions_of(entries: Iterable[Any]) -> Partitions:
     return tasks
 
 
-def current_of(value: StreamsGroupCurrentMemberAssignmentValue) -> Current:
+def current_assignment_of(value: StreamsGroupCurrentMemberAssignmentValue) -> CurrentAssignment:
     """A current assignment as a value.
 
     Without assignment epochs, or with too many or too few (an older broker's record), every task of that entry counts
     as assigned at the member epoch: older commits are refused, never wrongly accepted.
     """
     epoch = value.member_epoch
-    return Current(
+    return CurrentAssignment(
         epoch,
         value.previous_member_epoch,
         value.state if value.state in _STATES else UNKNOWN,
-        Held(_epochs(value.active_tasks, epoch), partitions_of(value.standby_tasks), partitions_of(value.warmup_tasks)),
-        Held(
+        TasksTupleWithEpochs(
+            _epochs(value.active_tasks, epoch), partitions_of(value.standby_tasks), partitions_of(value.warmup_tasks)
+        ),
+        TasksTupleWithEpochs(
             _epochs(value.active_tasks_pending_revocation, epoch),
             partitions_of(value.standby_tasks_pending_revocation),
             partitions_of(value.warmup_tasks_pending_revocation),
@@ -275,7 +277,7 @@ def current_of(value: StreamsGroupCurrentMemberAssignmentValue) -> Current:
     )
 
 
-def _epochs(entries: list[StreamsGroupCurrentMemberAssignmentValueTaskIds], epoch: int) -> Epochs:
+def _epochs(entries: list[StreamsGroupCurrentMemberAssignmentValueTaskIds], epoch: int) -> EpochsBySubtopology:
     tasks: dict[str, Mapping[int, int]] = {}
     for entry in entries:
         epochs = entry.assignment_epochs

@@ -20,10 +20,10 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from broker.coordinator.groups.assignors.spec import run
-from broker.coordinator.groups.streams.member import Partitions, Tasks
+from broker.coordinator.groups.streams.member import TasksBySubtopology, TasksTuple
 
 Task: TypeAlias = tuple[str, int]  # subtopology, partition
-Targets: TypeAlias = dict[str, Tasks]  # by member id
+Targets: TypeAlias = dict[str, TasksTuple]  # by member id
 Steps: TypeAlias = Generator[None, None, Targets]  # answers by returning; between two steps the loop may have its turn
 
 TASKS_A_SLICE: Final = 1_000  # given before the loop gets its turn: about 5 ms
@@ -41,7 +41,7 @@ class Previous(NamedTuple):
     """A member, and the tasks that it was to have before."""
 
     process_id: str
-    tasks: Tasks = Tasks()
+    tasks: TasksTuple = TasksTuple()
 
 
 class Share:
@@ -121,12 +121,14 @@ class Assignor:
                 if given % TASKS_A_SLICE == 0:
                     yield
         yield
-        return {m: Tasks(by_subtopology(tasks), by_subtopology(copies)) for m, (tasks, copies) in self.assigned.items()}
+        return {
+            m: TasksTuple(by_subtopology(tasks), by_subtopology(copies)) for m, (tasks, copies) in self.assigned.items()
+        }
 
     # -- active --------------------------------------------------------------------------------------------------
 
     def _assign_active(self) -> Iterator[None]:
-        # Tasks of one number in several subtopologies belong together: joined topics lie on one member.
+        # TasksTuple of one number in several subtopologies belong together: joined topics lie on one member.
         rest = []
         for task in sorted(self.active, key=by_partition):
             member_id = self.owner.get(task)
@@ -231,16 +233,16 @@ def assign(members: Mapping[str, Previous], subtopologies: Sequence[Subtopology]
 
 
 def by_partition(task: Task) -> tuple[int, str]:
-    """Tasks of the same number side by side."""
+    """TasksTuple of the same number side by side."""
     return task[1], task[0]
 
 
-def each_task(tasks: Partitions) -> list[Task]:
+def each_task(tasks: TasksBySubtopology) -> list[Task]:
     """One by one."""
     return [(subtopology_id, p) for subtopology_id, partitions in tasks.items() for p in partitions]
 
 
-def by_subtopology(tasks: Sequence[Task]) -> Partitions:
+def by_subtopology(tasks: Sequence[Task]) -> TasksBySubtopology:
     """Together again."""
     found: dict[str, set[int]] = {}
     for subtopology_id, partition in tasks:

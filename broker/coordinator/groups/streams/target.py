@@ -10,20 +10,20 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from broker.coordinator.groups.assignors.spec import run
-from broker.coordinator.groups.streams.member import Tasks
+from broker.coordinator.groups.streams.member import TasksTuple
 from broker.coordinator.groups.streams.records import target_epoch_record, target_record
 from broker.coordinator.groups.streams.sticky_assignor import Previous, Steps, Targets, assign_steps
 
 if TYPE_CHECKING:
     from broker.coordinator.groups.common.outcome import Outcome
     from broker.coordinator.groups.streams.group import StreamsGroup
-    from broker.coordinator.groups.streams.topology import Configured
+    from broker.coordinator.groups.streams.topology import ConfiguredTopology
 
 STANDBY_REPLICAS: Final = "num.standby.replicas"  # the only setting of the assignor
 WORK_AT_ONCE: Final = 3_000  # members, tasks and, twice, standby tasks that are assigned inside a request: about 15 ms
 
 
-class Pending:
+class PendingTarget:
     """A target that is being computed between the turns, for a group epoch."""
 
     __slots__ = ("epoch", "steps")
@@ -36,7 +36,7 @@ class Pending:
 def begin(
     group: StreamsGroup,
     processes: Mapping[str, str],
-    configured: Configured,
+    configured: ConfiguredTopology,
     configs: Mapping[str, str],
     epoch: int,
     out: Outcome,
@@ -48,14 +48,14 @@ def begin(
     None: it takes long, and goes on between the turns; only where the group is one that a timer finds (`may_wait`).
     """
     if not configured.is_ready:
-        targets = dict.fromkeys(processes, Tasks())
+        targets = dict.fromkeys(processes, TasksTuple())
     else:
         subtopologies, standbys = configured.assignable(), int(configs.get(STANDBY_REPLICAS, "0"))
-        previous = {m: Previous(process_id, group.target.get(m, Tasks())) for m, process_id in processes.items()}
+        previous = {m: Previous(process_id, group.target.get(m, TasksTuple())) for m, process_id in processes.items()}
         steps = assign_steps(previous, subtopologies, standbys)
         work = len(previous) + sum(s.tasks * (1 + 2 * standbys * s.is_stateful) for s in subtopologies)
         if may_wait and work > WORK_AT_ONCE:
-            group.assigning = Pending(epoch, steps)
+            group.pending_target = PendingTarget(epoch, steps)
             out.set_timer(("assign", group.group_id), 0)
             return None
         targets = run(steps)
@@ -65,12 +65,12 @@ def begin(
 
 def go_on(group: StreamsGroup, out: Outcome) -> None:
     """The next step; after the last one the target is the group's, but for members that have left meanwhile."""
-    pending = group.assigning
+    pending = group.pending_target
     if pending is None:
         return
     targets: Targets | None = out.advance(pending.steps, ("assign", group.group_id))
     if targets is not None:
-        group.assigning = None
+        group.pending_target = None
         _keep(group, {m: tasks for m, tasks in targets.items() if m in group.members}, pending.epoch, out)
 
 

@@ -29,7 +29,7 @@ def on_load(machine: Machine, group: StreamsGroup, out: Outcome) -> None:
     for member in group.members.values():
         out.set_timer(member.session_timer, session_ms)
         if member.current.state == UNREVOKED_TASKS:
-            out.set_timer(member.rebalance_timer, member.said.rebalance_timeout_ms)
+            out.set_timer(member.rebalance_timer, member.member_metadata.rebalance_timeout_ms)
 
 
 def on_timer(machine: Machine, group: StreamsGroup, name: tuple[Any, ...], out: Outcome) -> None:
@@ -48,8 +48,13 @@ def on_timer(machine: Machine, group: StreamsGroup, name: tuple[Any, ...], out: 
 
 def _first_assignment(machine: Machine, group: StreamsGroup, out: Outcome) -> None:
     """Assign all who have come; they hear of it with their next heartbeats."""
-    if group.topology is None or not group.members or group.group_epoch <= group.assignment_epoch or group.assigning:
+    if (
+        group.topology is None
+        or not group.members
+        or group.group_epoch <= group.assignment_epoch
+        or group.pending_target
+    ):
         return
-    processes = {m.member_id: m.said.process_id for m in group.members.values()}
+    processes = {m.member_id: m.member_metadata.process_id for m in group.members.values()}
     found = group.configured or configured(group.topology, machine.metadata)
     begin(group, processes, found, group.last_assignment_configs, group.group_epoch, out, may_wait=True)

@@ -70,7 +70,7 @@ class ConfiguredSubtopology(NamedTuple):
         return Subtopology(self.subtopology_id, self.tasks, bool(self.changelogs))
 
 
-class Configured(NamedTuple):
+class ConfiguredTopology(NamedTuple):
     """A topology as far as it can be decided, and what stands in the way of running it."""
 
     subtopologies: Mapping[str, ConfiguredSubtopology] | None = None  # in the order of their ids
@@ -96,7 +96,7 @@ class NotReadyError(Exception):
         self.detail = detail
 
 
-def configured(topology: StreamsGroupTopologyValue, metadata: ClusterMetadata) -> Configured:
+def configured(topology: StreamsGroupTopologyValue, metadata: ClusterMetadata) -> ConfiguredTopology:
     """Decide all that can be decided with the topics that exist now. Errors: STREAMS_INVALID_TOPOLOGY."""
     topics = metadata.topics
 
@@ -107,7 +107,7 @@ def configured(topology: StreamsGroupTopologyValue, metadata: ClusterMetadata) -
     return configure(topology, partition_count)
 
 
-def configure(topology: StreamsGroupTopologyValue, partition_count: PartitionCount) -> Configured:
+def configure(topology: StreamsGroupTopologyValue, partition_count: PartitionCount) -> ConfiguredTopology:
     """Decide all that can be decided.
 
     Errors: STREAMS_INVALID_TOPOLOGY: with no topics whatever could it run.
@@ -115,10 +115,10 @@ def configure(topology: StreamsGroupTopologyValue, partition_count: PartitionCou
     try:
         return _configure(topology, partition_count)
     except NotReadyError as error:
-        return Configured(status=(error.status, error.detail))
+        return ConfiguredTopology(status=(error.status, error.detail))
 
 
-def _configure(topology: StreamsGroupTopologyValue, partition_count: PartitionCount) -> Configured:
+def _configure(topology: StreamsGroupTopologyValue, partition_count: PartitionCount) -> ConfiguredTopology:
     subtopologies = topology.subtopologies
     missing = {t for s in subtopologies for t in s.source_topics if partition_count(t) is None}
     if missing:
@@ -152,9 +152,9 @@ def _configure(topology: StreamsGroupTopologyValue, partition_count: PartitionCo
         )
     to_make = missing_topics(made.values(), partition_count)
     if not to_make:
-        return Configured(made)
+        return ConfiguredTopology(made)
     names = summary(topic.name for topic in to_make)
-    return Configured(made, to_make, (MISSING_INTERNAL_TOPICS, f"Internal topics are missing: {names}"))
+    return ConfiguredTopology(made, to_make, (MISSING_INTERNAL_TOPICS, f"Internal topics are missing: {names}"))
 
 
 def repartition_counts(

@@ -17,7 +17,7 @@ NEWEST: Final = 3
 _SHORT, _INT = Struct(">h"), Struct(">i")
 
 
-class Subscription(NamedTuple):
+class EmbeddedSubscription(NamedTuple):
     """What a consumer wants, and has."""
 
     version: int
@@ -63,7 +63,7 @@ class _Reader:
         return found
 
 
-def read_subscription(data: bytes) -> Subscription:
+def read_subscription(data: bytes) -> EmbeddedSubscription:
     """A subscription. Errors: ValueError."""
     reader = _Reader(data)
     version = min(reader.int16(), NEWEST)
@@ -74,7 +74,7 @@ def read_subscription(data: bytes) -> Subscription:
     owned = reader.partitions() if version >= 1 else {}
     if version >= 2:
         reader.int32()
-    return Subscription(version, topics, owned, reader.text() if version >= 3 else None)
+    return EmbeddedSubscription(version, topics, owned, reader.text() if version >= 3 else None)
 
 
 def read_assignment(data: bytes) -> tuple[dict[str, tuple[int, ...]], bytes]:
