@@ -1,34 +1,83 @@
-"""Construct atoms for Kafka's wire types, and the construct of a declared message: the reference codec.
+"""Construct atoms for Kafka's wire types, and the construct of a declared message.
 
-This is the codec to read, not the one that runs: `protocol.codegen` is proven equal to it by tests.
+This is the codec to read. It explains malformed frames, shows frames as trees and serves `--codec construct`; a broker
+otherwise runs the functions of `protocol.codegen`, which tests prove equal to it. Pass `trace=` a Trace to `parse` and
+it notes where each field lies.
 """
 
 from __future__ import annotations
 
-from typing import Any, cast
+from functools import cache
+from typing import Any
 
 import construct
-from construct import Adapter, Construct, Flag, Struct, stream_read, stream_write
+from construct import Adapter, Construct, Renamed, Struct, Subconstruct, stream_read, stream_write
 
 from protocol import wire
 from protocol.declare import Field, Message, WireType
 
+TAGGED = "tagged_fields"  # what the parts of a Struct that hold tagged fields are called
 _STRING_MAX_BYTES = 0x7FFF
+
+
+class UnreadableError(construct.ConstructError):  # type: ignore[misc]  # construct has no types
+    """Bytes that do not fit their declaration: at which byte, what was expected there and what was found."""
+
+    def __init__(self, position: int, expected: str, found: str) -> None:
+        super().__init__(f"at byte {position}: expected {expected}, {found}")
+        self.position = position
+        self.expected = expected
+        self.found = found
+
+
+def _read(stream: Any, size: int, expected: str) -> bytes:
+    """All of `size` bytes. Errors: UnreadableError: fewer are left."""
+    position = stream.tell()
+    data: bytes = stream.read(size)
+    if len(data) != size:
+        raise UnreadableError(position, expected, _are_left(len(data)))
+    return data
+
+
+def _are_left(size: int) -> str:
+    return "1 is left" if size == 1 else f"{size} are left"
+
+
+def _left(stream: Any) -> int:
+    """How many bytes follow."""
+    position: int = stream.tell()
+    end: int = stream.seek(0, 2)
+    stream.seek(position)
+    return end - position
+
+
+class _Fixed(Subconstruct):  # type: ignore[misc]  # construct has no types
+    """A value of a fixed size."""
+
+    def _parse(self, stream: Any, context: Any, path: str) -> Any:
+        position = stream.tell()
+        try:
+            return self.subcon._parsereport(stream, context, path)
+        except construct.StreamError:
+            size = self.subcon.sizeof()
+            left = stream.tell() - position
+            raise UnreadableError(position, f"{size} byte{'s' * (size > 1)}", _are_left(left)) from None
 
 
 class _UnsignedVarint(Construct):  # type: ignore[misc]  # construct has no types
     """Seven bits a byte, lowest first; at most 31 bits, as every length and tag in Kafka is a Java int."""
 
     def _parse(self, stream: Any, context: Any, path: str) -> int:
+        position = stream.tell()
         value = 0
         for shift in range(0, 35, 7):
-            byte = stream_read(stream, 1, path)[0]
+            byte = _read(stream, 1, "a byte of a varint")[0]
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 if value > 0x7FFFFFFF:
                     break
-                return cast("int", value)
-        raise construct.IntegerError("varint longer than 31 bits", path=path)
+                return value
+        raise UnreadableError(position, "a varint of at most 31 bits", "found a longer one")
 
     def _build(self, obj: int, stream: Any, context: Any, path: str) -> int:
         rest = obj
@@ -55,15 +104,15 @@ class _Length(Adapter):  # type: ignore[misc]  # construct has no types
 CompactLength = _Length(UnsignedVarint)
 
 FIXED: dict[str, Construct] = {
-    "Bool": Flag,
-    "Int8": construct.Int8sb,
-    "Int16": construct.Int16sb,
-    "UInt16": construct.Int16ub,
-    "Int32": construct.Int32sb,
-    "UInt32": construct.Int32ub,
-    "Int64": construct.Int64sb,
-    "Float64": construct.Float64b,
-    "Uuid": construct.Bytes(16),
+    "Bool": _Fixed(construct.Flag),
+    "Int8": _Fixed(construct.Int8sb),
+    "Int16": _Fixed(construct.Int16sb),
+    "UInt16": _Fixed(construct.Int16ub),
+    "Int32": _Fixed(construct.Int32sb),
+    "UInt32": _Fixed(construct.Int32ub),
+    "Int64": _Fixed(construct.Int64sb),
+    "Float64": _Fixed(construct.Float64b),
+    "Uuid": _Fixed(construct.Bytes(16)),
 }
 
 
@@ -77,20 +126,23 @@ class Prefixed(Construct):  # type: ignore[misc]  # construct has no types
         self.text = text
 
     def _parse(self, stream: Any, context: Any, path: str) -> str | bytes | None:
+        position = stream.tell()
         size = self.length._parse(stream, context, path)
         if size < 0:
             if self.nullable:
                 return None
-            raise construct.ConstructError("null where null is not allowed", path=path)
+            raise UnreadableError(position, "a string" if self.text else "bytes", f"found null (length {size})")
         if self.text and size > _STRING_MAX_BYTES:
-            raise construct.ConstructError("string too long", path=path)
-        data: bytes = stream_read(stream, size, path)
+            raise UnreadableError(position, f"a string of at most {_STRING_MAX_BYTES} bytes", f"found length {size}")
+        data = _read(stream, size, f"{size} bytes of a {'string' if self.text else 'value'}")
         return data.decode("utf-8", "replace") if self.text else data
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         if obj is None:
             self.length._build(-1, stream, context, path)
             return None
+        if hasattr(obj, "read"):  # a slice of a segment file
+            obj = obj.read()
         data = obj.encode() if self.text else bytes(obj)
         self.length._build(len(data), stream, context, path)
         stream_write(stream, data, len(data), path)
@@ -100,19 +152,32 @@ class Prefixed(Construct):  # type: ignore[misc]  # construct has no types
 class Counted(Construct):  # type: ignore[misc]  # construct has no types
     """Elements behind their count; a negative count is null."""
 
-    def __init__(self, count: Construct, element: Construct, *, nullable: bool) -> None:
+    def __init__(self, count: Construct, element: Construct, kind: str, *, nullable: bool) -> None:
         super().__init__()
         self.count = count
         self.element = element
+        self.kind = kind
         self.nullable = nullable
 
     def _parse(self, stream: Any, context: Any, path: str) -> list[Any] | None:
+        position = stream.tell()
         count = self.count._parse(stream, context, path)
         if count < 0:
             if self.nullable:
                 return None
-            raise construct.ConstructError("null where null is not allowed", path=path)
-        return [self.element._parse(stream, context, path) for _ in range(count)]
+            raise UnreadableError(position, "an array", f"found null (count {count})")
+        left = _left(stream)
+        if count > left:  # an element has a byte at least: believe no count that cannot be true
+            raise UnreadableError(position, f"at most {left} elements, as many bytes are left", f"found count {count}")
+        trace = context._params.get("trace")
+        if trace is None:
+            return [self.element._parse(stream, context, path) for _ in range(count)]
+        found = []
+        for at in range(count):
+            trace.enter(f"[{at}]", self.kind, stream.tell())
+            found.append(self.element._parse(stream, context, path))
+            trace.leave(found[-1], stream.tell())
+        return found
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         self.count._build(-1 if obj is None else len(obj), stream, context, path)
@@ -141,6 +206,23 @@ class Optional(Construct):  # type: ignore[misc]  # construct has no types
         return obj
 
 
+class Named(Renamed):  # type: ignore[misc]  # construct has no types
+    """A named part of a Struct, which a trace notes."""
+
+    def __init__(self, name: str, kind: str, subcon: Construct) -> None:
+        super().__init__(subcon, newname=name)
+        self.kind = kind
+
+    def _parse(self, stream: Any, context: Any, path: str) -> Any:
+        trace = context._params.get("trace")
+        if trace is None:
+            return self.subcon._parsereport(stream, context, path)
+        trace.enter(self.name, self.kind, stream.tell())
+        value = self.subcon._parsereport(stream, context, path)
+        trace.leave(value, stream.tell())
+        return value
+
+
 class TaggedFields(Construct):  # type: ignore[misc]  # construct has no types
     """Count, then tag, size and value of each, by rising tag; a value equal to its default is left out."""
 
@@ -149,18 +231,29 @@ class TaggedFields(Construct):  # type: ignore[misc]  # construct has no types
         self.known = known
 
     def _parse(self, stream: Any, context: Any, path: str) -> dict[Any, Any]:
+        trace = context._params.get("trace")
         found: dict[Any, Any] = {}
         for _ in range(UnsignedVarint._parse(stream, context, path)):
+            position = stream.tell()
             tag = UnsignedVarint._parse(stream, context, path)
-            data = stream_read(stream, UnsignedVarint._parse(stream, context, path), path)
-            if tag in self.known:
-                known, form = self.known[tag]
-                value, rest = construct.Sequence(form, construct.GreedyBytes).parse(data)
-                if rest:
-                    raise construct.ConstructError("bytes left in a tagged field", path=path)
-                found[known.name] = value
+            known = self.known.get(tag)
+            if trace is not None:
+                name, kind = (known[0].name, kind_name(known[0].wire)) if known else (f"tag {tag}", "Bytes")
+                trace.enter(name, kind, position)
+            size = UnsignedVarint._parse(stream, context, path)
+            start = stream.tell()
+            if size > _left(stream):
+                raise UnreadableError(start, f"{size} bytes of a tagged field", _are_left(_left(stream)))
+            if known is None:
+                value: Any = stream_read(stream, size, path)
+                found[tag] = value
             else:
-                found[tag] = data
+                field, form = known
+                value = found[field.name] = form._parsereport(stream, context, path)
+            if stream.tell() - start != size:
+                raise UnreadableError(start, f"a tagged field of {size} bytes", f"found {stream.tell() - start}")
+            if trace is not None:
+                trace.leave(value, stream.tell())
         return found
 
     def _build(self, obj: dict[Any, Any], stream: Any, context: Any, path: str) -> Any:
@@ -195,7 +288,7 @@ class Object(Adapter):  # type: ignore[misc]  # construct has no types
         self.present = [each for each in cls.FIELDS if each.is_in(version) and not each.is_tagged(version)]
 
     def _decode(self, obj: Any, context: Any, path: str) -> Message:
-        tags = obj.get("tags") or {}
+        tags = obj.get(TAGGED) or {}
         values = {each.name: obj[each.name] for each in self.present}
         values.update({name: value for name, value in tags.items() if isinstance(name, str)})
         made = self.cls(**values)
@@ -204,23 +297,31 @@ class Object(Adapter):  # type: ignore[misc]  # construct has no types
 
     def _encode(self, obj: Message, context: Any, path: str) -> dict[str, Any]:
         values = {each.name: getattr(obj, each.name) for each in self.cls.FIELDS}
-        return {**values, "tags": {**values, **(obj.unknown_tags or {})}}
+        return {**values, TAGGED: {**values, **(obj.unknown_tags or {})}}
+
+
+def kind_name(kind: WireType) -> str:
+    """What to call a type when it is shown."""
+    if isinstance(kind, wire.Array):
+        return "Array"
+    return kind.name if isinstance(kind, wire.Wire) else kind.__name__
 
 
 def atom(kind: WireType, version: int, flexible: bool, nullable: bool, in_tag: bool = False) -> Construct:
     """The construct of one field's type in one version."""
     if isinstance(kind, wire.Array):
-        count = CompactLength if flexible else construct.Int32sb
-        return Counted(count, atom(kind.element, version, flexible, False), nullable=nullable)
+        count = CompactLength if flexible else FIXED["Int32"]
+        element = atom(kind.element, version, flexible, False)
+        return Counted(count, element, kind_name(kind.element), nullable=nullable)
     if not isinstance(kind, wire.Wire):
         inner = message(kind, version, flexible)
         if not nullable:
             return inner
-        return Optional(inner, UnsignedVarint, 0) if in_tag else Optional(inner, construct.Int8sb, -1)
+        return Optional(inner, UnsignedVarint, 0) if in_tag else Optional(inner, FIXED["Int8"], -1)
     if kind.letter:
         return FIXED[kind.name]
     text = kind is wire.String
-    length = CompactLength if flexible else construct.Int16sb if text else construct.Int32sb
+    length = CompactLength if flexible else FIXED["Int16"] if text else FIXED["Int32"]
     return Prefixed(length, nullable=nullable, text=text)
 
 
@@ -236,12 +337,13 @@ def message(cls: type[Message], version: int, flexible: bool) -> Construct:
         if is_tagged:
             tagged[each.tag] = (each, form)
         else:
-            forms.append(each.name / form)
+            forms.append(Named(each.name, kind_name(each.wire), form))
     if flexible:
-        forms.append("tags" / TaggedFields(tagged))
+        forms.append(Named(TAGGED, "TaggedFields", TaggedFields(tagged)))
     return Object(cls, version, Struct(*forms))
 
 
+@cache
 def struct(cls: type[Message], version: int) -> Construct:
     """The construct of one version of a message: parses to and builds from objects of the class itself."""
     return message(cls, version, version >= cls.FLEXIBLE_SINCE)

@@ -94,6 +94,15 @@ def encode_reply(route: Route, api_version: int, correlation_id: int, response: 
     return REPLY_HEAD.pack(4 + len(tags) + len(body), correlation_id) + tags + body
 
 
+def _explain(frame: memoryview, error: MalformedError) -> str:
+    """Which field of a request cannot be read, at which byte and why; what the codec says of a large frame."""
+    try:
+        from protocol.tree import explain_request  # with construct 12 ms, and few brokers meet a malformed frame
+    except (ImportError, OSError):  # out of descriptors, say
+        return str(error)
+    return explain_request(frame) or str(error)
+
+
 class Router:
     """Dispatches what the shortcuts do not serve."""
 
@@ -133,7 +142,7 @@ class Router:
         try:
             request, ctx = self._decode(connection, route, data, position, stop, api_version)
         except MalformedError as error:
-            connection.refuse(f"a {route.request.__name__} v{api_version} that cannot be read: {error}")
+            connection.refuse(f"malformed {_explain(memoryview(data)[position + 4 : stop], error)}")
             return
         slot = connection.next_slot
         connection.out.append(None)
@@ -193,9 +202,9 @@ class Router:
         else:
             frame = data[position + 4 : stop]
         header, at = decode_request_header(frame, 0)
+        connection.client = header.client_id or ""
         # bytes behind the request are let pass, as Kafka does: librdkafka sends some with Metadata v13
         request, _ = codec(route.request, api_version).decode(frame, at)
-        connection.client = header.client_id or ""
         broker = self._broker
         ctx = Context(
             broker.now_ms,

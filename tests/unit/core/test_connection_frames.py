@@ -170,6 +170,19 @@ def test_body_that_cannot_be_read_closes_the_connection_with_one_line(world, cap
         assert "Traceback" not in caplog.text
 
 
+def test_log_says_which_field_of_a_refused_request_cannot_be_read(world, caplog):
+    client = Client(world)
+    whole = frame(commit_request("g", {0: 1, 1: 2}), 8)
+    cut = whole[: whole.index(b"\x02t") + 3 + 18 + 4 + 3]  # inside the second partition's offset
+    client.send_bytes((len(cut) - 4).to_bytes(4, "big") + cut[4:])
+    world.run()
+    assert client.closed
+    assert caplog.messages == [
+        "closing connection /127.0.0.1 (client 'client'): malformed OffsetCommitRequest v8:"
+        f" topics[0].partitions[1].committed_offset at byte {len(cut) - 4 - 3}: expected 8 bytes, 3 are left"
+    ]
+
+
 def test_no_bytes_are_taken_from_a_connection_that_was_refused(world):
     client = Client(world)
     client.send_bytes(b"\xff\xff\xff\xff" + frame(commit_request("g", {0: 9}), 8))
