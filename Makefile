@@ -83,7 +83,7 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/pyvenv.cfg
 # Where no Java of 17 or newer is found, pip brings one.
 $(VENV)/.spark: pyproject.toml | $(VENV)/pyvenv.cfg
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -e '.[spark,demo]'
-	$(BIN)/python -m pipeline.java >/dev/null 2>&1 || \
+	$(BIN)/python -m pipeline.spark_setup.java >/dev/null 2>&1 || \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -e '.[jdk]'
 	@touch $@ $(VENV)/.core
 

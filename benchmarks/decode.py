@@ -27,7 +27,7 @@ import psutil
 
 from benchmarks.commit_logs import generate
 from pipeline.schema import VIEWS
-from pipeline.slices import scan
+from pipeline.source.segment_ranges import scan
 
 LOGS, GROUPS = 4, 5
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
@@ -154,7 +154,7 @@ def measure(folder: Path, options: argparse.Namespace, batch: int, size: int) ->
         if options.kafka_libs:
             show("kafka-dump-log, whole process", *theirs(folder, records, options.kafka_libs))
     if "spark" in options.only:
-        from pipeline.commits import COLUMNS
+        from pipeline.transforms.commits import COLUMNS
 
         show(f"Spark, all {len(VIEWS['offsets'])} columns", *sparked(folder, records, ()), CORES)
         show(f"Spark, the {len(COLUMNS)} of the job offsets", *sparked(folder, records, COLUMNS), CORES)

@@ -1,1 +1,10 @@
-"""What Spark reads out of the broker's logs: history, lag, audit, and the way out to another cluster."""
+"""Spark over the broker's logs: offset history, lag, the exactly-once audit, an archive, and migration to Kafka.
+
+Start reading at job.py, the entry point, then jobs/registry.py, the table of jobs. A job reads logs through tables.py
+(the views `raw`, `offsets` and `transactions` as DataFrames), computes with the functions of transforms/ or audit/, and
+writes through output.py. Of the other packages the pipeline imports only protocol/; group_offsets.py and demo/ also
+import momus, for its client and its broker. Inside, the rooms import in this order, each only those before it:
+
+    errors, spark_setup, files, schema, decode, source, transforms, tables, session, output, streaming, group_offsets,
+    audit, migrate, report, jobs, demo, job
+"""

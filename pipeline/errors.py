@@ -1,7 +1,7 @@
-"""What a pipeline job says instead of a traceback."""
+"""The exception whose text a job prints instead of a traceback."""
 
 from __future__ import annotations
 
 
 class PipelineError(Exception):
-    """Something the user can mend; its text is the one sentence that says what and how."""
+    """An error that the user can fix; its text is one sentence that says what is wrong and how to fix it."""

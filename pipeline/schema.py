@@ -18,7 +18,7 @@ HEADERS: Final = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("val
 TXN_PARTITIONS: Final = pa.list_(pa.struct([pa.field("topic", pa.string()), pa.field("partition", pa.int32())]))
 
 # Where a record lies, and what its batch says of it: every view begins with these.
-_PLACE: Final = [
+_LOCATION: Final = [
     ("log", pa.string()),  # the directory: TOPIC-PARTITION
     ("topic", pa.string()),
     ("partition", pa.int32()),
@@ -42,11 +42,11 @@ _PLACE: Final = [
     ("record_size", pa.int32()),  # bytes before compression, with its length field
 ]
 
-RAW_FIELDS: Final = pa.schema([*_PLACE, ("key", pa.binary()), ("value", pa.binary()), ("headers", HEADERS)])
+RAW_FIELDS: Final = pa.schema([*_LOCATION, ("key", pa.binary()), ("value", pa.binary()), ("headers", HEADERS)])
 
 OFFSETS_FIELDS: Final = pa.schema(
     [
-        *_PLACE,
+        *_LOCATION,
         ("kind", pa.string()),  # Kafka's name of the record type; null: a marker
         ("key_version", pa.int16()),
         ("value_version", pa.int16()),
@@ -73,7 +73,7 @@ OFFSETS_FIELDS: Final = pa.schema(
 
 TRANSACTIONS_FIELDS: Final = pa.schema(
     [
-        *_PLACE,
+        *_LOCATION,
         ("kind", pa.string()),
         ("key_version", pa.int16()),
         ("value_version", pa.int16()),
@@ -92,14 +92,14 @@ TRANSACTIONS_FIELDS: Final = pa.schema(
 )
 
 VIEWS: Final = {"raw": RAW_FIELDS, "offsets": OFFSETS_FIELDS, "transactions": TRANSACTIONS_FIELDS}
-PLACE_NAMES: Final = tuple(name for name, _ in _PLACE)
+LOCATION_COLUMNS: Final = tuple(name for name, _ in _LOCATION)
 # Never null. Spark and Parquet, told so, do not ask for each row.
-_ALWAYS: Final = {*PLACE_NAMES, "tombstone"} - {"timestamp", "control", "coordinator_epoch"}
+_ALWAYS: Final = {*LOCATION_COLUMNS, "tombstone"} - {"timestamp", "control", "coordinator_epoch"}
 # The logs of a view, unless the option `topic` says otherwise.
 TOPICS: Final = {"raw": "*", "offsets": "__consumer_offsets", "transactions": "__transaction_state"}
 
 
-def chosen(records: str, columns: Collection[str] | None) -> pa.Schema:
+def view_fields(records: str, columns: Collection[str] | None) -> pa.Schema:
     """A view's columns, or only these of it, in the view's order.
 
     Errors:  ValueError: the view has no such column.
@@ -112,7 +112,7 @@ def chosen(records: str, columns: Collection[str] | None) -> pa.Schema:
     return pa.schema([field for field in fields if field.name in columns])
 
 
-def told(fields: pa.Schema) -> pa.Schema:
+def with_nullability(fields: pa.Schema) -> pa.Schema:
     """The same columns, and which of them are never null."""
     return pa.schema([field.with_nullable(field.name not in _ALWAYS) for field in fields])
 
@@ -121,4 +121,4 @@ def spark_schema(records: str, columns: Collection[str] | None = None) -> Struct
     """The same columns as Spark's types."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    return from_arrow_schema(told(chosen(records, columns)))
+    return from_arrow_schema(with_nullability(view_fields(records, columns)))

@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline import jars
-from pipeline.cache import cache_folder
 from pipeline.errors import PipelineError
-from pipeline.java import java_home
+from pipeline.spark_setup import jars
+from pipeline.spark_setup.cache import cache_folder
+from pipeline.spark_setup.java import java_home
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
@@ -146,6 +146,6 @@ def _defaults(settings: SparkConf, *, kafka: bool, delta: bool) -> dict[str, str
 
 
 def _register(spark: SparkSession) -> None:
-    from pipeline.source import register
+    from pipeline.source.data_source import register
 
     register(spark)

@@ -13,10 +13,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DateType
 
 from pipeline.errors import PipelineError
-from pipeline.files import inside, is_directory, read_json
-from pipeline.gaps import ranges, reason
-from pipeline.schema import PLACE_NAMES, TOPICS, VIEWS, chosen, spark_schema
-from pipeline.slices import options_of
+from pipeline.files import is_directory, join_path, read_json
+from pipeline.schema import LOCATION_COLUMNS, TOPICS, VIEWS, spark_schema, view_fields
+from pipeline.source.read_options import spark_options
+from pipeline.transforms.missing_offsets import missing_reason, present_and_missing_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 DAY: Final = "day"  # of the record's timestamp, UTC
 RANGED: Final = ("log", "topic", "partition", "offset")  # what coverage reads
-BEGAN: Final = "_began"  # an archive's folder: where each log of a view stood when its first rows were archived
+ARCHIVE_STARTS: Final = (
+    "_began"  # an archive's folder: where each log of a view stood when its first rows were archived
+)
 
 
 def offsets(spark: SparkSession, path: str, columns: Sequence[str] | None = None) -> DataFrame:
@@ -47,7 +49,7 @@ def raw(spark: SparkSession, path: str, topic: str = "*", columns: Sequence[str]
     if is_archive(path):
         for records in ("offsets", "transactions"):
             if fnmatchcase(TOPICS[records], topic):
-                place = [name for name in found.columns if name in PLACE_NAMES]
+                place = [name for name in found.columns if name in LOCATION_COLUMNS]
                 part = view(spark, path, records, columns=place)
                 found = found.unionByName(part, allowMissingColumns=True)
     return found
@@ -59,20 +61,20 @@ def view(
     """One view, with the columns of pipeline/schema.py or only these of them, in its order; without rows where there
     is nothing of it."""
     if not is_archive(path):
-        return spark.read.format("momus").options(**options_of(path, records, topic, columns)).load()
-    return narrowed(_table(spark, path, records), records, topic, columns)
+        return spark.read.format("momus").options(**spark_options(path, records, topic, columns)).load()
+    return select_view(_table(spark, path, records), records, topic, columns)
 
 
-def narrowed(found: DataFrame, records: str, topic: str | None, columns: Sequence[str] | None) -> DataFrame:
+def select_view(found: DataFrame, records: str, topic: str | None, columns: Sequence[str] | None) -> DataFrame:
     """Of an archive's table, the topics that match a glob, and the columns of `view`."""
     if topic not in (None, "*"):
         found = found.where(F.col("topic").rlike(f"^{translate(str(topic))}"))
-    return found.select(*chosen(records, columns).names)
+    return found.select(*view_fields(records, columns).names)
 
 
 def is_archive(path: str) -> bool:
     """Whether a path holds an archive's tables; a data directory's logs are all called TOPIC-PARTITION."""
-    return any(is_directory(inside(path, records)) for records in VIEWS)
+    return any(is_directory(join_path(path, records)) for records in VIEWS)
 
 
 def coverage(spark: SparkSession, path: str, *records: str) -> DataFrame:
@@ -89,9 +91,9 @@ def coverage(spark: SparkSession, path: str, *records: str) -> DataFrame:
     """
     found = None
     for name in records or ("offsets", "transactions"):
-        beginnings = began(path, name) if is_archive(path) else None
+        beginnings = archive_start_offsets(path, name) if is_archive(path) else None
         rows = view(spark, path, name, columns=RANGED).withColumn("last_offset", F.col("offset"))
-        part, why = reason(ranges(rows.select(*RANGED, "last_offset")), beginnings)
+        part, why = missing_reason(present_and_missing_ranges(rows.select(*RANGED, "last_offset")), beginnings)
         part = part.select(
             "log", "topic", "partition", "from_offset", "to_offset", "missing",
             F.when(F.col("missing"), why).alias("reason"),
@@ -103,7 +105,7 @@ def coverage(spark: SparkSession, path: str, *records: str) -> DataFrame:
 
 def _table(spark: SparkSession, path: str, records: str) -> DataFrame:
     schema = spark_schema(records)
-    table = inside(path, records)
+    table = join_path(path, records)
     if not is_directory(table):
         return spark.createDataFrame([], schema)
     if is_delta(table):
@@ -116,7 +118,7 @@ def _table(spark: SparkSession, path: str, records: str) -> DataFrame:
 
 def is_delta(table: str) -> bool:
     """Whether a table is one of Delta Lake."""
-    return is_directory(inside(table, "_delta_log"))
+    return is_directory(join_path(table, "_delta_log"))
 
 
 def require_delta(spark: SparkSession, table: str) -> None:
@@ -125,7 +127,7 @@ def require_delta(spark: SparkSession, table: str) -> None:
         raise PipelineError(f"{table} is a table of Delta Lake: add --format delta")
 
 
-def began(path: str, records: str) -> dict[str, int]:
+def archive_start_offsets(path: str, records: str) -> dict[str, int]:
     """Log -> the end of it when its first rows were archived."""
-    found: dict[str, int] = read_json(inside(path, f"{BEGAN}/{records}.json")) or {}
+    found: dict[str, int] = read_json(join_path(path, f"{ARCHIVE_STARTS}/{records}.json")) or {}
     return found

@@ -1,1 +1,6 @@
-"""Did exactly-once hold? Checks over the logs, each a pure function from DataFrames to one of findings."""
+"""The exactly-once audit: checks over the logs, each a pure function from DataFrames to a DataFrame of findings.
+
+It imports transforms, and tables only in directory.py. Start at audit.py, which runs all checks and turns their
+candidates into findings and doubts; findings.py lists the kinds of findings. sequences.py, endings.py, commits.py and
+members.py hold the checks, log_coverage.py what of the logs was there to check, incremental.py the audit of new rows.
+"""

@@ -11,8 +11,18 @@ from pyspark.sql import functions as F
 from pipeline.audit import commits as of_groups
 from pipeline.audit import endings, members, sequences
 from pipeline.audit import transactions as txns
-from pipeline.audit.findings import but_for, doubts, sure
-from pipeline.audit.places import BATCHES, absent, batches, below, coverage, lacking, logs, renewed, with_lost
+from pipeline.audit.findings import doubt_ambiguous_logs, doubts, proven
+from pipeline.audit.log_coverage import (
+    BATCH_COLUMNS,
+    absent_logs,
+    batches,
+    before_ends,
+    coverage,
+    log_gaps,
+    log_summaries,
+    recreated_logs,
+    with_lost_before,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +31,7 @@ if TYPE_CHECKING:
 
 # What is looked at of each view.
 COLUMNS: Final = {
-    "raw": BATCHES,
+    "raw": BATCH_COLUMNS,
     "offsets": (
         "log", "segment", "offset", "timestamp", "producer_id", "producer_epoch", "transactional", "control", "kind",
         "tombstone", "group", "commit_topic", "commit_partition", "commit_offset", "commit_topic_id", "member_id",
@@ -62,14 +72,14 @@ class Audit:
         }
 
 
-class Seen(NamedTuple):
+class AuditInput(NamedTuple):
     """What the checks look at.
 
     found     batches of all logs
     offsets   rows of `__consumer_offsets`
     states    rows of `__transaction_state`; all three with lost_before
-    known     rows of places.logs
-    twice     rows of places.renewed
+    known     rows of log_coverage.log_summaries
+    twice     rows of log_coverage.recreated_logs
     """
 
     found: DataFrame
@@ -79,7 +89,7 @@ class Seen(NamedTuple):
     twice: DataFrame
 
 
-class Examined(NamedTuple):
+class CheckResults(NamedTuple):
     """What the checks say, and what they made on their way."""
 
     candidates: DataFrame
@@ -90,25 +100,27 @@ class Examined(NamedTuple):
     commits: DataFrame
 
 
-class Archived(NamedTuple):
+class ArchiveFacts(NamedTuple):
     """What is known of the logs of an archive: where each stood when it came to it, and where it is settled."""
 
     began: Mapping[str, int]
     settled: Mapping[str, int]
 
 
-def audit(raw: DataFrame, offsets: DataFrame, states: DataFrame, archived: Archived | None = None) -> Audit:
+def audit(raw: DataFrame, offsets: DataFrame, states: DataFrame, archived: ArchiveFacts | None = None) -> Audit:
     """raw must hold the batches of all logs, `__consumer_offsets` included; the others are the views of their names.
 
     Each input is read once, and what is needed of it kept: batches, not records, of the data.
     """
-    found, offsets, states = (settled(rows) for rows in (batches(raw), with_lost(offsets), with_lost(states)))
-    seen = Seen(found, offsets, states, settled(logs(found)), settled(renewed(found)))
-    made = examine(seen) if archived is None else _as_settled(seen, archived.settled)
+    found, offsets, states = (
+        materialized(rows) for rows in (batches(raw), with_lost_before(offsets), with_lost_before(states))
+    )
+    seen = AuditInput(found, offsets, states, materialized(log_summaries(found)), materialized(recreated_logs(found)))
+    made = run_checks(seen) if archived is None else _as_settled(seen, archived.settled)
     began = None if archived is None else archived.began
-    missing = settled(lacking(found, found, began).unionByName(absent(found, made.expected)))
+    missing = materialized(log_gaps(found, found, began).unionByName(absent_logs(found, made.expected)))
     return Audit(
-        findings=sure(made.candidates).orderBy("log", "offset", "kind"),
+        findings=proven(made.candidates).orderBy("log", "offset", "kind"),
         doubts=doubts(made.candidates).orderBy("kind", "log"),
         coverage=coverage(seen.known, missing, seen.twice).orderBy("log"),
         gaps=missing.orderBy("log", "from_offset"),
@@ -116,15 +128,15 @@ def audit(raw: DataFrame, offsets: DataFrame, states: DataFrame, archived: Archi
     )
 
 
-def examine(seen: Seen, limits: DataFrame | None = None) -> Examined:
-    """All checks. limits: at, end: how far logs tell what time it was (places.below); None: to their ends."""
+def run_checks(seen: AuditInput, limits: DataFrame | None = None) -> CheckResults:
+    """Run all checks. limits: see `newest`."""
     found, offsets, states, known, twice = seen
-    data = settled(txns.with_end(found))
+    data = materialized(txns.with_transaction_end(found))
     all_commits = of_groups.commits(offsets)
-    told = settled(txns.transactions(states))
+    told = materialized(txns.transactions(states))
     expected = txns.expected_markers(told)
     actual = txns.markers(found)
-    pairs = settled(txns.matched(expected, actual))
+    pairs = materialized(txns.matched(expected, actual))
     missing = endings.untold(expected, pairs)
     by_group = members.with_group(offsets)
     topic_ids = all_commits.select(F.col("commit_topic").alias("topic"), F.col("commit_topic_id").alias("topic_id"))
@@ -144,20 +156,20 @@ def examine(seen: Seen, limits: DataFrame | None = None) -> Examined:
             members.stale_epochs(by_group, topic_ids.where("topic_id is not null").distinct()),
         ],
     )
-    return Examined(settled(but_for(candidates, twice)), told, expected, pairs, data, all_commits)
+    return CheckResults(materialized(doubt_ambiguous_logs(candidates, twice)), told, expected, pairs, data, all_commits)
 
 
-def _as_settled(seen: Seen, ends: Mapping[str, int]) -> Examined:
+def _as_settled(seen: AuditInput, ends: Mapping[str, int]) -> CheckResults:
     """The checks, with doubts where one view of an archive may be further than another."""
     places = [(row["log"], ends.get(row["log"], 0)) for row in seen.known.select("log").collect()]
     limits = seen.known.sparkSession.createDataFrame(places, "at string, end long")
-    made = examine(seen, limits)
-    inside = below(below(made.candidates, limits), limits, "proof_log", "proof_offset")
+    made = run_checks(seen, limits)
+    inside = before_ends(before_ends(made.candidates, limits), limits, "proof_log", "proof_offset")
     beyond = made.candidates.exceptAll(inside).withColumn("lost", F.greatest("lost", F.lit(1)))
-    return made._replace(candidates=settled(inside.unionByName(beyond)))
+    return made._replace(candidates=materialized(inside.unionByName(beyond)))
 
 
-def settled(rows: DataFrame) -> DataFrame:
+def materialized(rows: DataFrame) -> DataFrame:
     """The rows, computed, with the plan that made them forgotten.
 
     Each of these is asked for several times and joined with itself; Spark would copy and plan all that lies below
@@ -168,5 +180,5 @@ def settled(rows: DataFrame) -> DataFrame:
 
 def newest(*rows: DataFrame, limits: DataFrame | None) -> DataFrame:
     """The last time that a broker, and not a client, wrote into a log: `newest`, one row."""
-    times = [(part if limits is None else below(part, limits)).select("timestamp") for part in rows]
+    times = [(part if limits is None else before_ends(part, limits)).select("timestamp") for part in rows]
     return reduce(lambda one, other: one.unionByName(other), times).agg(F.max("timestamp").alias("newest"))

@@ -8,12 +8,12 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from pipeline.audit.findings import INCOMPLETE_COMMIT, OFFSET_REGRESSION, findings
-from pipeline.audit.transactions import with_end
+from pipeline.audit.transactions import with_transaction_end
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-PLACE = ("group", "commit_topic", "commit_partition")
+PARTITION_KEY = ("group", "commit_topic", "commit_partition")
 
 
 def commits(offsets: DataFrame) -> DataFrame:
@@ -25,13 +25,13 @@ def commits(offsets: DataFrame) -> DataFrame:
         nothing.cast("bigint").alias("ended_by"),
         nothing.cast("string").alias("ended_as"),
     )
-    return plain.unionByName(with_end(offsets)).where("kind = 'OffsetCommit'")
+    return plain.unionByName(with_transaction_end(offsets)).where("kind = 'OffsetCommit'")
 
 
 def effective(rows: DataFrame) -> DataFrame:
     """Those of `commits` that readers ever saw: not aborted, not open, not beaten by a later one before its marker."""
     later = (
-        Window.partitionBy("log", *PLACE)
+        Window.partitionBy("log", *PARTITION_KEY)
         .orderBy(F.desc("offset"))
         .rowsBetween(Window.unboundedPreceding, -1)
     )  # fmt: skip
@@ -50,7 +50,7 @@ def regressions(rows: DataFrame) -> DataFrame:
     Who names no generation is no member: that is how an operator sets a group back, and it is no finding. A topic with
     another id is another topic.
     """
-    order = Window.partitionBy("log", *PLACE).orderBy("offset")
+    order = Window.partitionBy("log", *PARTITION_KEY).orderBy("offset")
     before = F.lag(F.struct("commit_offset", "offset", "tombstone", "lost_before", "commit_topic_id")).over(order)
     found = (
         rows.withColumn("before", before)

@@ -24,7 +24,7 @@ UNREAD: Final = 2**62  # as many offsets are lost in a log that is not there at 
 
 
 def wrong_markers(pairs: DataFrame, known: DataFrame) -> DataFrame:
-    """Markers that say the opposite of what the coordinator had decided. `known`: rows of places.logs.
+    """Markers that say the opposite of what the coordinator had decided. `known`: rows of log_coverage.log_summaries.
 
     Where an epoch is that of one transaction (v2) the two belong together; else each is the k-th of its kind, if
     nothing is missing.
@@ -52,7 +52,7 @@ def untold(expected: DataFrame, pairs: DataFrame) -> DataFrame:
 
 
 def untold_partitions(missing: DataFrame, data: DataFrame, known: DataFrame) -> DataFrame:
-    """Rows of `untold`, held against what is known of the logs. `known`: rows of places.logs."""
+    """Rows of `untold`, held against what is known of the logs. `known`: rows of log_coverage.log_summaries."""
     first = F.min_by(F.struct("offset", "lost_before"), "offset")
     begun = data.groupBy("log", "producer_id", "producer_epoch").agg(first.alias("data"))
     rows = (

@@ -67,13 +67,13 @@ def findings(rows: DataFrame, kind: str, detail: Column, lost: Column | None = N
     return named.select(F.lit(kind).alias("kind"), *made)
 
 
-def none(spark: SparkSession) -> DataFrame:
+def no_findings(spark: SparkSession) -> DataFrame:
     """No candidates."""
     columns = ", ".join(f"`{name}` {kind}" for name, kind in _COLUMNS.items())
     return spark.createDataFrame([], f"kind string, {columns}")
 
 
-def but_for(candidates: DataFrame, ambiguous: DataFrame) -> DataFrame:
+def doubt_ambiguous_logs(candidates: DataFrame, ambiguous: DataFrame) -> DataFrame:
     """Candidates that rest on one of these logs, in doubt."""
     logs = F.broadcast(ambiguous.select(F.col("log").alias("ambiguous")))
     rests = (F.col("log") == F.col("ambiguous")) | (F.col("proof_log") == F.col("ambiguous"))
@@ -81,7 +81,7 @@ def but_for(candidates: DataFrame, ambiguous: DataFrame) -> DataFrame:
     return sound.unionByName(candidates.join(logs, rests, "left_semi").withColumn("lost", F.greatest("lost", F.lit(1))))
 
 
-def sure(candidates: DataFrame) -> DataFrame:
+def proven(candidates: DataFrame) -> DataFrame:
     """Those that nothing missing could explain."""
     return candidates.where("lost = 0").drop("lost")
 

@@ -18,7 +18,7 @@ from pipeline.audit.findings import (
     STALE_PRODUCER_EPOCH,
     findings,
 )
-from pipeline.audit.places import SEQUENCES
+from pipeline.audit.log_coverage import SEQUENCES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

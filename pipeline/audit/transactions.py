@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.commits import MARKERS
+from pipeline.transforms.commits import MARKERS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -124,11 +124,11 @@ def matched(expected: DataFrame, actual: DataFrame) -> DataFrame:
     return pairs.withColumn("best", F.row_number().over(best)).where("best = 1").drop("best", "wanted", "there")
 
 
-def with_end(data: DataFrame) -> DataFrame:
+def with_transaction_end(data: DataFrame) -> DataFrame:
     """Transactional rows of logs with `ended_by`: the offset of the marker that ended theirs; null: it is open.
 
-    Seen from the end of the log: a frame that shrinks would be read again for every row. `known_epoch` is the highest
-    that the producer had before, markers included.
+    The window runs from the end of the log: a frame that shrinks would be computed again for every row.
+    `known_epoch` is the highest epoch of the producer before the row, markers included.
     """
     earlier = Window.partitionBy("log", "producer_id").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
     later = (
@@ -151,7 +151,7 @@ def with_end(data: DataFrame) -> DataFrame:
 def details(found: DataFrame, pairs: DataFrame, data: DataFrame, commits: DataFrame) -> DataFrame:
     """Transactions with all that other logs have of them: `markers`, `data`, `offsets`, each an array in order.
 
-    data: rows of `with_end`; commits: offset commits with `ended_by`, as `pipeline.audit.commits.commits` makes them.
+    data: rows of `with_transaction_end`; commits: rows of `pipeline.audit.commits.commits`.
     """
     place = F.struct("log", "segment", F.col("marker_offset").alias("offset"), "control", "timestamp")
     marks = pairs.groupBy(*KEY).agg(F.sort_array(F.collect_list(place)).alias("markers"))

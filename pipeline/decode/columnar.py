@@ -19,7 +19,7 @@ from pipeline.decode.batches import Chunk, Source
 from pipeline.decode.frame import Frame, IrregularError, Mask, frames
 from pipeline.decode.plain import decode_plain
 from pipeline.decode.records import MARKERS, control_name
-from pipeline.schema import HEADERS, chosen
+from pipeline.schema import HEADERS, view_fields
 from protocol.compression import CODEC_NAMES
 from protocol.record_batch import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
 
@@ -28,13 +28,13 @@ _TIME_TYPES: Final = ("CreateTime", "LogAppendTime")
 
 def decode_columns(chunk: Chunk, records: str, columns: Collection[str] | None = None) -> Iterator[pa.RecordBatch]:
     """One view of the chunk's records, or only some columns of it: nothing is computed for the others."""
-    fields = chosen(records, columns)
-    makers = {**_PLACE, **_VIEWS[records][1]}
+    fields = view_fields(records, columns)
+    makers = {**_LOCATION, **_VIEWS[records][1]}
     try:
         made = []
         for frame in frames(chunk):
-            place, view = Place(frame, chunk.source), _VIEWS[records][0](frame)
-            arrays = [makers[name](place if name in _PLACE else view) for name in fields.names]
+            location, view = Location(frame, chunk.source), _VIEWS[records][0](frame)
+            arrays = [makers[name](location if name in _LOCATION else view) for name in fields.names]
             made.append(pa.RecordBatch.from_arrays(arrays, schema=fields))
     except (IrregularError, pa.ArrowInvalid):
         made = [decode_plain(chunk, records).select(fields.names)]
@@ -44,7 +44,7 @@ def decode_columns(chunk: Chunk, records: str, columns: Collection[str] | None =
 # ---------------------------------------------------------------- of every view
 
 
-class Place:
+class Location:
     """Where the records of a frame lie and what their batches say: what several columns need, computed once."""
 
     def __init__(self, frame: Frame, source: Source) -> None:
@@ -105,28 +105,28 @@ class Place:
         return named(index, [control_name(kind) for kind in names]), pa.array(epochs, mask=missing)
 
 
-_PLACE: Final[Makers] = {
-    "log": lambda place: place.same(place.source.log, pa.string()),
-    "topic": lambda place: place.same(place.source.topic, pa.string()),
-    "partition": lambda place: place.same(place.source.partition, pa.int32()),
-    "segment": lambda place: place.same(place.source.segment, pa.int64()),
-    "position": lambda place: pa.array(place.frame.position[place.frame.batch]),
-    "batch_base_offset": lambda place: pa.array(place.base),
-    "batch_last_offset": Place.last,
-    "batch_size": lambda place: pa.array(place.frame.of_batch("length") + np.int32(12)),
-    "batch_records": lambda place: place.of_batch("count"),
-    "offset": lambda place: pa.array(place.base + place.frame.offset_delta),
-    "timestamp": Place.time,
-    "timestamp_type": lambda place: named(place.is_append_time.astype(np.int8), _TIME_TYPES),
-    "leader_epoch": lambda place: place.of_batch("leader_epoch"),
-    "producer_id": lambda place: place.of_batch("producer_id"),
-    "producer_epoch": lambda place: place.of_batch("producer_epoch"),
-    "sequence": Place.sequence,
-    "transactional": lambda place: pa.array(place.attributes & TRANSACTIONAL != 0),
-    "control": lambda place: place.control[0],
-    "coordinator_epoch": lambda place: place.control[1],
-    "compression": lambda place: named((place.attributes & 7).astype(np.int8), CODEC_NAMES),
-    "record_size": lambda place: pa.array(place.frame.size.astype(np.int32)),
+_LOCATION: Final[Makers] = {
+    "log": lambda location: location.same(location.source.log, pa.string()),
+    "topic": lambda location: location.same(location.source.topic, pa.string()),
+    "partition": lambda location: location.same(location.source.partition, pa.int32()),
+    "segment": lambda location: location.same(location.source.segment, pa.int64()),
+    "position": lambda location: pa.array(location.frame.position[location.frame.batch]),
+    "batch_base_offset": lambda location: pa.array(location.base),
+    "batch_last_offset": Location.last,
+    "batch_size": lambda location: pa.array(location.frame.of_batch("length") + np.int32(12)),
+    "batch_records": lambda location: location.of_batch("count"),
+    "offset": lambda location: pa.array(location.base + location.frame.offset_delta),
+    "timestamp": Location.time,
+    "timestamp_type": lambda location: named(location.is_append_time.astype(np.int8), _TIME_TYPES),
+    "leader_epoch": lambda location: location.of_batch("leader_epoch"),
+    "producer_id": lambda location: location.of_batch("producer_id"),
+    "producer_epoch": lambda location: location.of_batch("producer_epoch"),
+    "sequence": Location.sequence,
+    "transactional": lambda location: pa.array(location.attributes & TRANSACTIONAL != 0),
+    "control": lambda location: location.control[0],
+    "coordinator_epoch": lambda location: location.control[1],
+    "compression": lambda location: named((location.attributes & 7).astype(np.int8), CODEC_NAMES),
+    "record_size": lambda location: pa.array(location.frame.size.astype(np.int32)),
 }
 
 
@@ -149,7 +149,7 @@ _RAW: Final[Makers] = {
     "value": lambda frame: binaries(frame.bytes, frame.value, frame.value_size),
     "headers": _header_lists,
 }
-# What of a frame the columns behind the place are made of, and how.
+# What of a frame the columns behind the location are made of, and how.
 _VIEWS: Final[dict[str, tuple[Callable[[Frame], Any], Makers]]] = {
     "raw": (lambda frame: frame, _RAW),
     "offsets": (coordinators.Offsets, coordinators.OFFSETS),

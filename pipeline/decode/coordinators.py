@@ -15,7 +15,7 @@ from pipeline.decode.batches import Ints
 from pipeline.decode.frame import Frame, IrregularError, Mask
 from pipeline.decode.headers import Names, made_by, spans
 from pipeline.decode.records import COMMIT, LEGACY_COMMIT, as_json, decode, kind_name, uuid_text
-from pipeline.schema import PLACE_NAMES, TRANSACTIONS_FIELDS
+from pipeline.schema import LOCATION_COLUMNS, TRANSACTIONS_FIELDS
 
 _ZERO_ID: Final = bytes(16)
 
@@ -42,7 +42,7 @@ class Transactions:
 TRANSACTIONS: Final[Makers] = {
     field.name: partial(Transactions.column, field=field)
     for field in TRANSACTIONS_FIELDS
-    if field.name not in PLACE_NAMES
+    if field.name not in LOCATION_COLUMNS
 }
 
 

@@ -19,7 +19,7 @@ from pipeline.decode.records import (
     i16,
     uuid_text,
 )
-from pipeline.schema import PLACE_NAMES, VIEWS
+from pipeline.schema import LOCATION_COLUMNS, VIEWS
 from protocol.compression import CODEC_NAMES
 from protocol.messages.coordinator_records import TransactionLogKey, TransactionLogValue
 from protocol.record import Record, decode_records, read_varint
@@ -77,7 +77,7 @@ def _batch_columns(chunk: Chunk, start: int, header: BatchHeader) -> Row:
         header.size,
         header.record_count,
     )
-    return dict(zip(PLACE_NAMES, values, strict=False)) | {
+    return dict(zip(LOCATION_COLUMNS, values, strict=False)) | {
         "timestamp_type": "LogAppendTime" if header.is_log_append_time else "CreateTime",
         "leader_epoch": header.partition_leader_epoch,
         "producer_id": header.producer_id,

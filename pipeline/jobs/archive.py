@@ -24,15 +24,15 @@ from pyarrow import fs
 from pyspark.sql import functions as F
 
 from pipeline import tables
-from pipeline.checkpoint import committed_position
 from pipeline.decode.batches import partition_of
 from pipeline.errors import PipelineError
 from pipeline.files import is_directory, open_directory, write_json
 from pipeline.group_offsets import GroupOffsets
-from pipeline.jobs.output import check_rows
-from pipeline.looks import Looks, keep_settled
+from pipeline.output import check_rows
 from pipeline.schema import TOPICS
-from pipeline.streams import add_stream_arguments, run_until_done, stream_of, trigger
+from pipeline.source.complete_offsets import CompleteOffsets, write_complete_offsets
+from pipeline.streaming.checkpoint import committed_position
+from pipeline.streaming.view_streams import add_stream_arguments, run_queries, trigger, view_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,28 +58,28 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
         raise PipelineError("the archive needs a place: --output")
     if tables.is_archive(args.input):
         raise PipelineError(f"{args.input} is an archive already: --input is a broker's data directory")
-    archives = [Archive(spark, args, "offsets", None), Archive(spark, args, "transactions", None)]
+    archives = [ArchivedView(spark, args, "offsets", None), ArchivedView(spark, args, "transactions", None)]
     if args.topics:
-        archives.append(Archive(spark, args, "raw", args.topics))
-    tell = Position(GroupOffsets(args.bootstrap_server, args.group)) if args.bootstrap_server else None
-    settling = Settling(args, archives)
+        archives.append(ArchivedView(spark, args, "raw", args.topics))
+    tell = PositionCommitter(GroupOffsets(args.bootstrap_server, args.group)) if args.bootstrap_server else None
+    settling = CompleteOffsetsFile(args, archives)
 
-    def look() -> None:
+    def poll() -> None:
         positions: dict[str, int] = {}
         for each in archives:
-            positions.update(each.look())
+            positions.update(each.poll())
         settling.move(positions)
         if tell is not None:
             tell.move(positions)
 
-    look()  # what a killed run has not told yet
-    run_until_done([each.start for each in archives], look)
+    poll()  # what a killed run has not told yet
+    run_queries([each.start for each in archives], poll)
     for each in archives:
         each.check()
     return 0
 
 
-class Archive:
+class ArchivedView:
     """One view on its way into its table."""
 
     def __init__(self, spark: SparkSession, args: argparse.Namespace, records: str, topic: str | None) -> None:
@@ -102,7 +102,7 @@ class Archive:
     def start(self) -> StreamingQuery:
         """Begin, or go on where the checkpoint says."""
         args = self._args
-        rows = stream_of(self._spark, args.input, self.records, self._topic, args.max_bytes)
+        rows = view_stream(self._spark, args.input, self.records, self._topic, args.max_bytes)
         if self._topic is not None:
             rows = rows.where(~F.col("topic").isin(*INTERNAL))
         writer = (
@@ -116,7 +116,7 @@ class Archive:
         self._query = trigger(writer, args.every).start(self._table)
         return self._query
 
-    def look(self) -> dict[str, int]:
+    def poll(self) -> dict[str, int]:
         """How far every log is archived by now."""
         if self._query is not None and (last := self._query.lastProgress) is not None:
             is_next = last["batchId"] <= max(self._rows, default=-1) + 1
@@ -139,10 +139,10 @@ class Archive:
 
     def _note_beginnings(self) -> None:
         """Below where a log stood at first, the cleaner may have been before the archive: nobody's fault."""
-        began = tables.began(self._args.output, self.records)
+        began = tables.archive_start_offsets(self._args.output, self.records)
         news = {log: offset for log, offset in self._position.items() if log not in began}
         if news:
-            write_json(f"{self._args.output}/{tables.BEGAN}/{self.records}.json", began | news)
+            write_json(f"{self._args.output}/{tables.ARCHIVE_STARTS}/{self.records}.json", began | news)
 
     def _remove_remains(self) -> None:
         """Files that no micro-batch of the sink's log has: their rows came, or will come, in others."""
@@ -157,12 +157,12 @@ class Archive:
                 files.delete_file(each.path)
 
 
-class Settling:
-    """What is settled in the archive (pipeline/looks.py), written down whenever it has grown."""
+class CompleteOffsetsFile:
+    """What is settled in the archive (pipeline/source/complete_offsets.py), written down whenever it has grown."""
 
-    def __init__(self, args: argparse.Namespace, archives: list[Archive]) -> None:
+    def __init__(self, args: argparse.Namespace, archives: list[ArchivedView]) -> None:
         self._output, self._archives = args.output, archives
-        self._looks = Looks(args.input, {each.records: each.holds for each in archives})
+        self._complete_offsets = CompleteOffsets(args.input, {each.records: each.holds for each in archives})
         self._positions: dict[str, int] = {}
         self._settled: dict[str, int] = {}
 
@@ -171,14 +171,14 @@ class Settling:
         if positions == self._positions:
             return
         self._positions = dict(positions)
-        known = [log for each in self._archives for log in tables.began(self._output, each.records)]
-        settled = self._looks.settled({each.records: positions for each in self._archives}, known)
+        known = [log for each in self._archives for log in tables.archive_start_offsets(self._output, each.records)]
+        settled = self._complete_offsets.complete({each.records: positions for each in self._archives}, known)
         if settled is not None and settled != self._settled:
-            keep_settled(self._output, settled)
+            write_complete_offsets(self._output, settled)
             self._settled = settled
 
 
-class Position:
+class PositionCommitter:
     """The archive's position as a group's committed offsets: told when it has moved, but not by our own telling.
 
     Committing writes records to one log of `__consumer_offsets`, which are archived, which moves the position. When

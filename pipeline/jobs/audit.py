@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from pipeline import tables
-from pipeline.audit.audit import COLUMNS, Archived, Audit, audit
+from pipeline.audit.audit import COLUMNS, ArchiveFacts, Audit, audit
 from pipeline.errors import PipelineError
-from pipeline.gaps import ABSENT, BEFORE, REMOVED, UNWAITED
 from pipeline.jobs import audit_follow
-from pipeline.jobs.follow import add_follow_arguments
-from pipeline.jobs.output import write
-from pipeline.looks import settled_of
+from pipeline.output import write
 from pipeline.schema import VIEWS
+from pipeline.source.complete_offsets import read_complete_offsets
+from pipeline.streaming.follow import add_follow_arguments
+from pipeline.transforms.missing_offsets import ABSENT, BEFORE, REMOVED, UNWAITED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,12 +73,12 @@ def audit_of(spark: SparkSession, path: str) -> Audit:
     return made
 
 
-def known_of(path: str) -> Archived | None:
+def known_of(path: str) -> ArchiveFacts | None:
     """What is known of the logs of an archive; None: it is a data directory."""
     if not tables.is_archive(path):
         return None
-    began = {log: end for view in VIEWS for log, end in tables.began(path, view).items()}
-    return Archived(began, settled_of(path))
+    began = {log: end for view in VIEWS for log, end in tables.archive_start_offsets(path, view).items()}
+    return ArchiveFacts(began, read_complete_offsets(path))
 
 
 def summary(made: Audit, found: int) -> list[str]:

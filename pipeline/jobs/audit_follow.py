@@ -15,13 +15,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pipeline import tables
-from pipeline.audit import kept
+from pipeline.audit import incremental
 from pipeline.audit.audit import COLUMNS
-from pipeline.checkpoint import planned_position
 from pipeline.errors import PipelineError
-from pipeline.jobs.follow import CHECKPOINT, Folded, View, follow
-from pipeline.looks import Looks
 from pipeline.schema import TOPICS
+from pipeline.source.complete_offsets import CompleteOffsets
+from pipeline.streaming.checkpoint import planned_position
+from pipeline.streaming.follow import CHECKPOINT, Folded, View, follow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,14 +35,14 @@ def run(spark: SparkSession, args: argparse.Namespace, say: Callable[[Row], None
     """Find what is new, once or until stopped; 1 when something was found."""
     if tables.is_archive(args.input):
         raise PipelineError("--follow audits a data directory as it grows: audit the archive without it")
-    looks = Looks(args.input, {view: partial(fnmatchcase, pat=TOPICS[view]) for view in VIEWS})
+    offsets_read = CompleteOffsets(args.input, {view: partial(fnmatchcase, pat=TOPICS[view]) for view in VIEWS})
     found = 0
 
     def fold(rows: dict[str, DataFrame], state: dict[str, DataFrame], batch: int) -> Folded:
         nonlocal found
         positions = planned_position(f"{args.output}/{CHECKPOINT}", batch)
         read = {view: position or {} for view, position in zip(VIEWS, positions, strict=True)}
-        made = kept.step(rows, state, looks.settled(read))
+        made = incremental.step(rows, state, offsets_read.complete(read))
         for row in made.added["findings"].collect():
             found += 1
             say(row)

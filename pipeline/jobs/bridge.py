@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from pipeline.checkpoint import committed_position
 from pipeline.errors import PipelineError
 from pipeline.group_offsets import GroupOffsets
+from pipeline.streaming.checkpoint import committed_position
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from pipeline import compaction, tables
+from pipeline import tables
 from pipeline.jobs import compaction_follow
-from pipeline.jobs.follow import add_follow_arguments
-from pipeline.jobs.output import emit
+from pipeline.output import emit
+from pipeline.streaming.follow import add_follow_arguments
+from pipeline.transforms import compaction
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,19 +46,19 @@ def report(spark: SparkSession, path: str, topics: str | None = None) -> DataFra
     """The segments of the internal topics, or of those that match a glob."""
     columns = compaction.COLUMNS
     rows = [keyed(tables.view(spark, path, name, topics, columns[name])) for name, keyed in views_of(topics).items()]
-    kept = reduce(lambda one, other: one.unionByName(other), rows)
-    return compaction.segments(compaction.shares(compaction.parts(compaction.fates(kept))))
+    found = reduce(lambda one, other: one.unionByName(other), rows)
+    return compaction.segments(compaction.shares(compaction.parts(compaction.fates(found))))
 
 
 def views_of(topics: str | None) -> dict[str, Keyed]:
     """What is looked at, and how its records have keys."""
     if topics is not None:
-        return {"raw": compaction.keyed}
-    return {"offsets": compaction.keyed, "transactions": transaction_rows}
+        return {"raw": compaction.with_record_key}
+    return {"offsets": compaction.with_record_key, "transactions": transaction_rows}
 
 
 def transaction_rows(rows: DataFrame, *others: str) -> DataFrame:
     """The view `transactions` as compaction sees it: one key a transactional id and record type."""
     none = F.lit(None)
     named = rows.withColumns({"group": F.col("transactional_id"), "commit_topic": none.cast("string")})
-    return compaction.keyed(named.withColumn("commit_partition", none.cast("int")), *others)
+    return compaction.with_record_key(named.withColumn("commit_partition", none.cast("int")), *others)

@@ -1,7 +1,7 @@
 """The job `compaction --follow`: figures kept current, decoding only segments that have changed since the last time.
 
     OUTPUT/segments/                 one row a segment, replaced whenever one of them has changed
-    OUTPUT/_state/round=N/NAME/      what is known of the segments: pipeline.compaction.summary of each
+    OUTPUT/_state/round=N/NAME/      what is known of the segments: pipeline.transforms.compaction.summary of each
     OUTPUT/_state/ledger.json        the last round that was finished, and the segments it knows
 
 Of a data directory, the files say what has changed (pipeline/segment_plan.py); segments that the cleaner has rewritten
@@ -19,23 +19,33 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from pyarrow import fs
 from pyspark.sql import functions as F
 
-from pipeline import compaction, pieces, tables
+from pipeline import tables
 from pipeline.errors import PipelineError
 from pipeline.files import open_directory, read_json, write_json
-from pipeline.jobs.follow import STATE, Folded, View, follow
-from pipeline.jobs.output import write
+from pipeline.output import write
 from pipeline.schema import TOPICS
-from pipeline.segment_plan import Known, Place, Plan, as_read, listed, planned
-from pipeline.slices import Settings, options_of
-from pipeline.staying import Patience, until_stopped
+from pipeline.source import segment_source
+from pipeline.source.changed_segments import (
+    ReadPlan,
+    SegmentKey,
+    SegmentState,
+    plan_reads,
+    segment_states,
+    state_after_read,
+)
+from pipeline.source.read_options import ReadOptions, spark_options
+from pipeline.streaming.follow import STATE, Folded, View, follow
+from pipeline.streaming.stop_signal import stop_on_signals
+from pipeline.streaming.transient_errors import RetryBudget
+from pipeline.transforms import compaction
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from pipeline.staying import Stop
+    from pipeline.streaming.stop_signal import StopSignal
 
 Tables: TypeAlias = "dict[str, DataFrame]"
-Keyed: TypeAlias = "Callable[..., DataFrame]"  # pipeline.compaction.keyed, for a view
+Keyed: TypeAlias = "Callable[..., DataFrame]"  # pipeline.transforms.compaction.with_record_key, for a view
 RESULT: Final = "segments"
 MISSES: Final = 20  # of rounds that the cleaner has overtaken, until the job gives up
 _FACTS: Final = ("position", "batch_last_offset")
@@ -52,13 +62,13 @@ def run(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, Keyed
     if tables.is_archive(args.input):
         return _follow_archive(spark, args, views)
     rounds = Rounds(spark, args, views)
-    patience, reached = Patience(), rounds.number
-    with until_stopped() as stop:
+    patience, reached = RetryBudget(), rounds.number
+    with stop_on_signals() as stop:
         while not stop.is_set:
             try:
                 rounds.run(stop)
             except Exception as error:
-                if not patience.bears(error, is_further=rounds.number > reached):
+                if not patience.allows_retry(error, has_progressed=rounds.number > reached):
                     raise
                 reached = rounds.number
             else:
@@ -88,20 +98,21 @@ class Rounds:
         self._spark, self._output, self._kind, self._max_bytes = spark, args.output, args.format, args.max_bytes
         self._views = views
         self._settings = [
-            Settings(options_of(args.input, name, args.topics, (*compaction.COLUMNS[name], *_FACTS))) for name in views
+            ReadOptions(spark_options(args.input, name, args.topics, (*compaction.COLUMNS[name], *_FACTS)))
+            for name in views
         ]
         self._ledger = f"{self._output}/{STATE}/ledger.json"
         self.number, self._known = self._load()  # of the last round that counts
         self._is_told = False  # the table may be that of a round before
 
-    def run(self, stop: Stop) -> None:
+    def run(self, stop: StopSignal) -> None:
         """Read what has changed, and replace the table if anything has; between two rounds it can be stopped.
 
         Errors:  PipelineError: segments change faster than they are read.
         """
         misses = 0
         while misses < MISSES:
-            plan = planned(self._there().values(), self._known, self._max_bytes)
+            plan = plan_reads(self._there().values(), self._known, self._max_bytes)
             if not plan.read and len(plan.kept) == len(self._known) and self.number >= 0:
                 break
             self._is_told = False
@@ -117,35 +128,35 @@ class Rounds:
             write(self._spark, compaction.report(self._state()), f"{self._output}/{RESULT}", self._kind)
             self._is_told = True
 
-    def _there(self) -> dict[Place, Known]:
-        return {each.place: each for settings in self._settings for each in listed(settings.segments())}
+    def _there(self) -> dict[SegmentKey, SegmentState]:
+        return {each.key: each for settings in self._settings for each in segment_states(settings.segments())}
 
-    def _step(self, plan: Plan) -> bool:
+    def _step(self, plan: ReadPlan) -> bool:
         """One round; True: some of what was read had changed by then, and is not known."""
-        known = {each.place: each for each in plan.kept}
+        known = {each.key: each for each in plan.kept}
         rows = self._read(plan).persist()
         try:
             facts = {(row["log"], row["segment"]): row.asDict() for row in _facts(rows).collect()}
             there = self._there()  # after the rows: they are of the files that are there still
             grown = []
             for piece, wanted in plan.read:
-                found = as_read(piece, wanted, facts.get(wanted.place), there.get(wanted.place))
+                found = state_after_read(piece, wanted, facts.get(wanted.key), there.get(wanted.key))
                 if found is not None:
-                    known[found.place] = found
-                    grown += [found.place] if piece.position else []
-            news = known.keys() - {each.place for each in plan.kept}
-            self._write(self._of(rows.drop(*_FACTS), news), [each.place for each in plan.kept], grown)
+                    known[found.key] = found
+                    grown += [found.key] if piece.position else []
+            news = known.keys() - {each.key for each in plan.kept}
+            self._write(self._of(rows.drop(*_FACTS), news), [each.key for each in plan.kept], grown)
         finally:
             rows.unpersist()
         self._save(known)
         return len(known) < len(plan.kept) + len(plan.read)
 
-    def _read(self, plan: Plan) -> DataFrame:
+    def _read(self, plan: ReadPlan) -> DataFrame:
         wanted = [piece for piece, _ in plan.read]
-        rows = {each.records: pieces.read(self._spark, each, wanted) for each in self._settings}
+        rows = {each.records: segment_source.read_parts(self._spark, each, wanted) for each in self._settings}
         return _keyed(self._views, rows, *_FACTS)
 
-    def _write(self, rows: DataFrame, kept: Iterable[Place], grown: Iterable[Place]) -> None:
+    def _write(self, rows: DataFrame, kept: Iterable[SegmentKey], grown: Iterable[SegmentKey]) -> None:
         """The summaries of the next round: of rows, on top of what was known of segments that have grown."""
         if self.number < 0:
             made = compaction.summary(rows, None, "log", "segment")
@@ -160,20 +171,20 @@ class Rounds:
         folder = f"{self._output}/{STATE}/round={self.number}"
         return {name: self._spark.read.format(self._kind).load(f"{folder}/{name}") for name in _SUMMARY}
 
-    def _part(self, state: Tables, places: Iterable[Place]) -> Tables:
+    def _part(self, state: Tables, places: Iterable[SegmentKey]) -> Tables:
         return {name: self._of(table, places) for name, table in state.items()}
 
-    def _of(self, rows: DataFrame, places: Iterable[Place]) -> DataFrame:
+    def _of(self, rows: DataFrame, places: Iterable[SegmentKey]) -> DataFrame:
         wanted = self._spark.createDataFrame(list(places), "log string, segment long")
         return rows.join(F.broadcast(wanted), ["log", "segment"], "left_semi").select(*rows.columns)
 
-    def _load(self) -> tuple[int, dict[Place, Known]]:
+    def _load(self) -> tuple[int, dict[SegmentKey, SegmentState]]:
         found = read_json(self._ledger)
         if found is None:
             return -1, {}
-        return found["round"], {each.place: each for each in (Known(*row) for row in found["segments"])}
+        return found["round"], {each.key: each for each in (SegmentState(*row) for row in found["segments"])}
 
-    def _save(self, known: dict[Place, Known]) -> None:
+    def _save(self, known: dict[SegmentKey, SegmentState]) -> None:
         write_json(self._ledger, {"round": self.number + 1, "segments": list(known.values())})
         self.number, self._known = self.number + 1, known
         files, folder = open_directory(f"{self._output}/{STATE}")
@@ -183,7 +194,7 @@ class Rounds:
 
 
 def _facts(rows: DataFrame) -> DataFrame:
-    """Of each segment, which bytes of the file and which offsets were read: see as_read."""
+    """Of each segment, which bytes of the file and which offsets were read: see state_after_read."""
     return rows.groupBy("log", "segment").agg(
         F.min("position").alias("start"),
         F.max(F.col("position") + F.col("batch_size")).alias("reached"),

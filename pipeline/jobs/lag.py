@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from pipeline import commits, tables
-from pipeline import lag as lags
+from pipeline import tables
 from pipeline.errors import PipelineError
 from pipeline.jobs import lag_follow
-from pipeline.jobs.follow import add_follow_arguments
-from pipeline.jobs.output import emit
-from pipeline.times import time_argument
+from pipeline.jobs.time_argument import time_argument
+from pipeline.output import emit
+from pipeline.streaming.follow import add_follow_arguments
+from pipeline.transforms import commits
+from pipeline.transforms import lag as lags
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,8 +50,8 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
     """Print or write what was asked for."""
     if args.follow:
         return lag_follow.run(spark, args, over_time)
-    plain = commits.is_plain(tables.offsets(spark, args.input, commits.LOOK))
-    changes = commits.effective(tables.offsets(spark, args.input, lags.COMMITS), plain=plain)
+    independent = commits.all_independent(tables.offsets(spark, args.input, commits.DEPENDENCY_COLUMNS))
+    changes = commits.effective(tables.offsets(spark, args.input, lags.COMMITS), independent=independent)
     if args.bootstrap_server:
         if args.since or args.until or args.step or args.ends:
             raise PipelineError("a broker knows the ends of its logs only now: --bootstrap-server goes without times")

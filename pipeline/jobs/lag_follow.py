@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipeline import lag as lags
 from pipeline import tables
-from pipeline.checkpoint import committed_position, planned_position
 from pipeline.errors import PipelineError
-from pipeline.jobs.follow import CHECKPOINT, STATE, Folded, View, follow
-from pipeline.lag_steps import EPOCH, MICRO, Moments, known, left, slots
-from pipeline.planner import Planner
-from pipeline.slices import Settings
+from pipeline.source.read_options import ReadOptions
+from pipeline.source.stream_planner import StreamPlanner
+from pipeline.streaming.checkpoint import committed_position, planned_position
+from pipeline.streaming.follow import CHECKPOINT, STATE, Folded, View, follow
+from pipeline.transforms import lag as lags
+from pipeline.transforms.lag_increments import EPOCH, MICRO, Moments, merge_new_rows, next_state, reportable_slots
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,12 +43,12 @@ def run(spark: SparkSession, args: argparse.Namespace, over_time: OverTime) -> i
     step = timedelta(seconds=args.step or STEP_S)
     _check_step(spark, args, step)
     ends = args.ends or args.input
-    reach = Reach([args.input, ends], f"{args.output}/{CHECKPOINT}")
+    progress = ReadProgress([args.input, ends], f"{args.output}/{CHECKPOINT}")
     views = {
         "offsets": View("offsets", lags.COMMITS),
         "raw": View("raw", lags.RECORDS, path=ends),
     }
-    steps = Steps(step, args.since, reach.sure, over_time, sums=args.sum)
+    steps = LagSteps(step, args.since, progress.complete_until, over_time, sums=args.sum)
     try:
         return follow(spark, args, views, steps.fold)
     finally:
@@ -66,25 +66,27 @@ def _check_step(spark: SparkSession, args: argparse.Namespace, step: timedelta) 
             )
 
 
-class Mark(NamedTuple):
+class EndsSnapshot(NamedTuple):
     """Where the logs of each path ended at a time; None: nobody knows."""
 
     time: datetime
     ends: list[dict[str, int] | None]
 
 
-class Reach:
+class ReadProgress:
     """How far logs have been read, held against where they ended."""
 
     def __init__(self, paths: list[str], checkpoint: str) -> None:
-        self._planners: list[Planner | None] = []
+        self._planners: list[StreamPlanner | None] = []
         for path, records in zip(paths, ("offsets", "raw"), strict=True):
             is_archive = tables.is_archive(path)
-            self._planners.append(None if is_archive else Planner(Settings({"path": path, "records": records})))
+            self._planners.append(
+                None if is_archive else StreamPlanner(ReadOptions({"path": path, "records": records}))
+            )
         self._checkpoint = checkpoint
         self._waiting = self._mark()
 
-    def sure(self, batch: int) -> datetime | None:
+    def complete_until(self, batch: int) -> datetime | None:
         """A time by which the logs had no more than has been read with this micro-batch; None: it is not over yet."""
         position = planned_position(self._checkpoint, batch)
         # The first source is the view `offsets` and the last is `raw`; an archive may have more in between.
@@ -96,9 +98,9 @@ class Reach:
                 return mark.time
         return None
 
-    def _mark(self) -> Mark:
+    def _mark(self) -> EndsSnapshot:
         time = datetime.now(UTC)
-        return Mark(time, [None if planner is None else planner.latest({}, None) for planner in self._planners])
+        return EndsSnapshot(time, [None if planner is None else planner.log_ends() for planner in self._planners])
 
 
 def _behind(reached: dict[str, int] | None, ends: dict[str, int] | None, now: dict[str, int] | None) -> bool:
@@ -108,19 +110,19 @@ def _behind(reached: dict[str, int] | None, ends: dict[str, int] | None, now: di
     return all((reached or {}).get(log, 0) >= min(end, now[log]) for log, end in ends.items() if log in now)
 
 
-class Steps:
-    """Folds micro-batches. `sure`: see Reach."""
+class LagSteps:
+    """Folds micro-batches. `complete_until`: see ReadProgress."""
 
     def __init__(
         self,
         step: timedelta,
         since: datetime | None,
-        sure: Callable[[int], datetime | None],
+        complete_until: Callable[[int], datetime | None],
         over_time: OverTime,
         *,
         sums: bool = False,
     ) -> None:
-        self._step, self._since, self._sure = step, since, sure
+        self._step, self._since, self._complete_until = step, since, complete_until
         self._over_time, self._sums = over_time, sums
         self._kept: list[DataFrame] = []
 
@@ -128,17 +130,17 @@ class Steps:
         """New rows on top of what earlier ones have left: table `lag` and the state of pipeline/lag_steps.py."""
         moments = self._moments(state)
         moments = moments._replace(newest=_newest(rows, moments.newest))
-        found = known(rows, state)
+        found = merge_new_rows(rows, state)
         self.keep(found["changes"], found["records"])  # several tables are made of each
-        until = self._until(moments, self._sure(batch))
-        wanted = slots(moments, until, found["changes"])
+        until = self._until(moments, self._complete_until(batch))
+        wanted = reportable_slots(moments, until, found["changes"])
         # A micro-batch that is done again must replace what it said, so it says something, if only nothing.
         one = lags.Slots(EPOCH, EPOCH, moments.step)
         told = self._over_time(found["changes"], found["records"], wanted or one)
         told = told if wanted else told.where(F.lit(False))
-        after = moments if until is None else moments._replace(told=until)
+        after = moments if until is None else moments._replace(reported=until)
         return Folded(
-            left(found, after) | {"moments": _row(rows["offsets"].sparkSession, after)},
+            next_state(found, after) | {"moments": _row(rows["offsets"].sparkSession, after)},
             {"lag": lags.sums(told) if self._sums else told},
         )
 
@@ -151,16 +153,16 @@ class Steps:
     def _moments(self, state: Tables) -> Moments:
         made = Moments(self._step)
         if not state:
-            return made._replace(told=made.before(self._since)) if self._since else made
+            return made._replace(reported=made.before(self._since)) if self._since else made
         [row] = state["moments"].collect()
-        return made._replace(told=_time(row["told"]), newest=_time(row["newest"]))
+        return made._replace(reported=_time(row["told"]), newest=_time(row["newest"]))
 
-    def _until(self, moments: Moments, sure: datetime | None) -> datetime | None:
+    def _until(self, moments: Moments, complete_until: datetime | None) -> datetime | None:
         """The last moment that can be told, if there is one that was not."""
-        if sure is None or moments.newest is None:
+        if complete_until is None or moments.newest is None:
             return None
-        until = moments.before(min(sure, moments.newest) - GRACE)
-        return until if moments.told is None or until > moments.told else None
+        until = moments.before(min(complete_until, moments.newest) - GRACE)
+        return until if moments.reported is None or until > moments.reported else None
 
 
 def _newest(rows: Tables, before: datetime | None) -> datetime | None:
@@ -172,7 +174,7 @@ def _newest(rows: Tables, before: datetime | None) -> datetime | None:
 
 
 def _row(spark: SparkSession, moments: Moments) -> DataFrame:
-    micros: list[Any] = [None if at is None else (at - EPOCH) // MICRO for at in (moments.told, moments.newest)]
+    micros: list[Any] = [None if at is None else (at - EPOCH) // MICRO for at in (moments.reported, moments.newest)]
     return spark.createDataFrame([(moments.step // MICRO, *micros)], _MOMENTS)
 
 

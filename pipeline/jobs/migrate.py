@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from pipeline import tables
-from pipeline.audit.places import BATCHES
+from pipeline.audit.log_coverage import BATCH_COLUMNS
 from pipeline.errors import PipelineError
 from pipeline.files import open_directory
 from pipeline.migrate import plan
@@ -80,7 +80,7 @@ def migrate(
     described = plan.topics_of(plan.metadata_values(metadata, path))
     if not described and tables.is_archive(path):
         raise PipelineError(f"{path} lacks the log of the metadata: archive --topics '*' copies it with all others")
-    topics = plan.chosen(described, patterns)
+    topics = plan.matching_topics(described, patterns)
     if not topics:
         raise PipelineError(f"{path} has no topic {' '.join(patterns)}")
 
@@ -88,8 +88,8 @@ def migrate(
         found = tables.raw(spark, path, patterns[0] if len(patterns) == 1 else "*", columns)
         return found.where(F.col("topic").isin(list(topics)))
 
-    uncommitted = plan.uncommitted(raw(BATCHES)).persist()
-    places, records = (plan.marked(raw(columns), uncommitted) for columns in (plan.PLACES, plan.RECORDS))
+    uncommitted = plan.uncommitted(raw(BATCH_COLUMNS)).persist()
+    places, records = (plan.marked(raw(columns), uncommitted) for columns in (plan.LOCATION_COLUMNS, plan.RECORDS))
     sizes = {row["log"]: row.asDict() for row in plan.counts(places).collect()}
     _check_times(sizes)
     target = Target(client)

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from pipeline import commits, tables
+from pipeline import tables
 from pipeline.errors import PipelineError
-from pipeline.jobs.follow import Folded, View, add_follow_arguments, follow
-from pipeline.jobs.output import emit
-from pipeline.times import time_argument
+from pipeline.jobs.time_argument import time_argument
+from pipeline.output import emit
+from pipeline.streaming.follow import Folded, View, add_follow_arguments, follow
+from pipeline.transforms import commits
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,9 +47,9 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
         if args.as_of or args.diff or args.history or args.group or args.topic:
             raise PipelineError("--follow keeps the history of all groups: it goes with no other choice")
         return follow(spark, args, {"offsets": View("offsets", commits.COLUMNS)}, _step)
-    plain = commits.is_plain(tables.offsets(spark, args.input, commits.LOOK))
+    independent = commits.all_independent(tables.offsets(spark, args.input, commits.DEPENDENCY_COLUMNS))
     changes, keys = (
-        commits.effective(tables.offsets(spark, args.input, columns), plain=plain)
+        commits.effective(tables.offsets(spark, args.input, columns), independent=independent)
         for columns in (commits.COLUMNS, commits.DECIDING)
     )
     emit(spark, choose(changes, args, keys), args.output, args.format)

@@ -1,1 +1,6 @@
-"""The way out to a real cluster: topics, records and group positions, copied, mapped, and proven equal."""
+"""Copies topics, records and group offsets into a Kafka cluster, and proves that the copy is equal.
+
+It imports transforms, audit and the clients confluent-kafka and kafka-python. Start at plan.py: which topics and
+records to copy, and where offsets map to. worker.py is what a Spark task does; target.py and groups.py talk to the
+cluster.
+"""

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline import commits
-from pipeline.audit.places import batches
-from pipeline.audit.transactions import with_end
+from pipeline.audit.log_coverage import batches
+from pipeline.audit.transactions import with_transaction_end
 from pipeline.files import open_directory
+from pipeline.transforms import commits
 from protocol.messages.metadata_records import (
     ConfigRecord,
     PartitionRecord,
@@ -35,12 +35,12 @@ METADATA: Final = "__cluster_metadata"
 # Columns that are looked at: of the metadata log, of the view `offsets`, and of a record's place and itself.
 METADATA_RECORDS: Final = ("offset", "control", "value")
 COMMITS: Final = (*commits.DECIDING, "commit_offset", "commit_metadata")
-PLACES: Final = (
+LOCATION_COLUMNS: Final = (
     "log", "topic", "partition", "batch_base_offset", "batch_last_offset", "offset", "timestamp", "control",
 )  # fmt: skip
-RECORDS: Final = (*PLACES, "key", "value", "headers")
+RECORDS: Final = (*LOCATION_COLUMNS, "key", "value", "headers")
 _TOPIC_CONFIG: Final = 2  # the type of a config resource
-# Settings that name brokers of the source.
+# ReadOptions that name brokers of the source.
 _LOCAL: Final = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 
 
@@ -109,7 +109,7 @@ def _image(path: str) -> Iterator[tuple[int, bytes]]:
                     yield begin, bytes(record.value)
 
 
-def chosen(topics: dict[str, Topic], patterns: Iterable[str]) -> dict[str, Topic]:
+def matching_topics(topics: dict[str, Topic], patterns: Iterable[str]) -> dict[str, Topic]:
     """The topics that a glob names; internal ones never."""
     wanted = tuple(patterns)
     return {
@@ -122,14 +122,14 @@ def chosen(topics: dict[str, Topic], patterns: Iterable[str]) -> dict[str, Topic
 def uncommitted(raw: DataFrame) -> DataFrame:
     """The batches of transactions that were aborted or are still open."""
     return (
-        with_end(batches(raw.where("transactional")))
+        with_transaction_end(batches(raw.where("transactional")))
         .where("ended_as is null or ended_as != 'COMMIT'")
         .select("log", F.col("offset").alias("batch_base_offset"), F.lit(True).alias("uncommitted"))
     )
 
 
 def marked(raw: DataFrame, left_out: DataFrame) -> DataFrame:
-    """Records of topics (PLACES or RECORDS of them) with `kept`: what a reader of committed ones sees at the end.
+    """Records with `kept`: whether a read_committed consumer sees them at the end. raw: LOCATION_COLUMNS or RECORDS.
 
     Not kept: markers, and the records of batches to be left out, those of `uncommitted`.
     """
@@ -140,7 +140,7 @@ def marked(raw: DataFrame, left_out: DataFrame) -> DataFrame:
         "offset",
         "batch_last_offset",
         F.unix_millis("timestamp").alias("timestamp_ms"),
-        *(name for name in RECORDS if name not in PLACES and name in raw.columns),
+        *(name for name in RECORDS if name not in LOCATION_COLUMNS and name in raw.columns),
         F.col("control").isNotNull().alias("marker"),
         (F.col("control").isNull() & F.col("uncommitted").isNull()).alias("kept"),
     )

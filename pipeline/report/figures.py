@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline import commits, tables
-from pipeline import lag as lags
+from pipeline import tables
 from pipeline.jobs.audit import audit_of
 from pipeline.jobs.compaction import report as compaction
 from pipeline.jobs.lag import over_time, slots_of
+from pipeline.transforms import commits
+from pipeline.transforms import lag as lags
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

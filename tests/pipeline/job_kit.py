@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pipeline.job import job_parser
+from pipeline.jobs.registry import job_parser
 
 
 def parsed(job: ModuleType, source: Path, output: Path, *words: str) -> argparse.Namespace:

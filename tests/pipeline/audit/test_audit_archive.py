@@ -11,7 +11,7 @@ from made_logs import Logs
 from test_audit_faults import CASES, CO
 
 from momus import Broker
-from pipeline.demo_traffic import Traffic
+from pipeline.demo.traffic import Traffic
 from pipeline.jobs.audit import audit_of, summary
 
 pytestmark = pytest.mark.timeout(900)

@@ -15,7 +15,7 @@ from test_audit_faults import CO
 from momus import Broker
 from pipeline import tables
 from pipeline.audit.audit import Audit
-from pipeline.demo_traffic import ORDERS, SHIPMENTS, Traffic
+from pipeline.demo.traffic import ORDERS, SHIPMENTS, Traffic
 from pipeline.jobs.audit import audit_of, summary
 
 pytestmark = pytest.mark.timeout(900)
@@ -84,7 +84,7 @@ def outcome(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Audit
         ends = {
             log: end
             for view in ("raw", "offsets", "transactions")
-            for log, end in tables.began(str(output), view).items()
+            for log, end in tables.archive_start_offsets(str(output), view).items()
         }
         broker.start()
         let_clean(broker.bootstrap_servers)

@@ -15,7 +15,7 @@ from random_logs import RandomLogs
 
 from momus import Broker
 from pipeline import tables
-from pipeline.demo_traffic import Traffic
+from pipeline.demo.traffic import Traffic
 from pipeline.errors import PipelineError
 from pipeline.jobs import audit
 from pipeline.jobs.audit import audit_of

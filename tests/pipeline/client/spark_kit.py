@@ -32,16 +32,16 @@ def send(broker: Broker, topic: str, values: Iterable[bytes], partition: int = 0
     assert producer.flush(LIMIT_S) == 0
 
 
-def options_of(broker: Broker, options: Mapping[str, Any]) -> dict[str, str]:
+def spark_options(broker: Broker, options: Mapping[str, Any]) -> dict[str, str]:
     return {**OPTIONS, **broker.client_config("spark"), **{key: str(value) for key, value in options.items()}}
 
 
 def read(spark: SparkSession, broker: Broker, **options: Any) -> DataFrame:
-    return spark.read.format("kafka").options(**options_of(broker, options)).load()
+    return spark.read.format("kafka").options(**spark_options(broker, options)).load()
 
 
 def stream(spark: SparkSession, broker: Broker, **options: Any) -> DataFrame:
-    return spark.readStream.format("kafka").options(**options_of(broker, options)).load()
+    return spark.readStream.format("kafka").options(**spark_options(broker, options)).load()
 
 
 def values(frame: DataFrame) -> list[bytes]:

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import functions as F
-from spark_kit import LIMIT_S, make_topic, options_of, read, rows, send, values
+from spark_kit import LIMIT_S, make_topic, read, rows, send, spark_options, values
 
 from momus import Broker
 
@@ -106,7 +106,7 @@ def test_batch_write_keeps_keys_nulls_headers_and_partitions_in_every_codec(spar
         (None, None, 2, None),
     ]
     frame = spark.createDataFrame(written, schema).coalesce(1)
-    options = options_of(broker, {"topic": topic, "includeHeaders": True, "kafka.compression.type": codec})
+    options = spark_options(broker, {"topic": topic, "includeHeaders": True, "kafka.compression.type": codec})
 
     frame.write.format("kafka").options(**options).save()
 
@@ -171,7 +171,7 @@ def test_records_are_read_and_written_over_three_brokers(spark, topic):
         frame = spark.range(900).select(
             F.col("id").cast("string").alias("value"), (F.col("id") % 9).cast("int").alias("partition")
         )
-        frame.write.format("kafka").options(**options_of(trio, {"topic": topic})).save()
+        frame.write.format("kafka").options(**spark_options(trio, {"topic": topic})).save()
         found = read(spark, trio, subscribe=topic)
         counted = {row.partition: row["count"] for row in found.groupBy("partition").count().collect()}
         assert counted == dict.fromkeys(range(9), 100)

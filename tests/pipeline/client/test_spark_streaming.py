@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.errors import StreamingQueryException
-from spark_kit import LIMIT_S, drain, make_topic, options_of, read, send, stream, values
+from spark_kit import LIMIT_S, drain, make_topic, read, send, spark_options, stream, values
 
 from momus import Broker
 
@@ -60,7 +60,7 @@ def test_stream_into_kafka_carries_every_record_over(spark, broker, topic, tmp_p
     for name in (topic, target):
         make_topic(broker, name, 2)
     source = stream(spark, broker, subscribe=topic).select("key", "value", "partition")
-    options = options_of(broker, {"topic": target, "checkpointLocation": tmp_path / "checkpoint"})
+    options = spark_options(broker, {"topic": target, "checkpointLocation": tmp_path / "checkpoint"})
     for stage in ("first", "second"):
         for partition in range(2):
             send(broker, topic, numbered(f"{stage}-{partition}", 50), partition)

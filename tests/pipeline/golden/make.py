@@ -21,7 +21,7 @@ import made_batches as made  # noqa: E402  # the paths come first
 from broker.coordinator.offsets.provenance import provenance  # noqa: E402
 from broker.coordinator.offsets.spans import span_batches  # noqa: E402
 from pipeline.decode.records import classes_of  # noqa: E402
-from pipeline.slices import scan  # noqa: E402
+from pipeline.source.segment_ranges import scan  # noqa: E402
 from protocol import wire  # noqa: E402
 from protocol.codegen import codec  # noqa: E402
 from protocol.declare import Message  # noqa: E402

@@ -14,9 +14,10 @@ import pytest
 
 from pipeline.decode.batches import Bounds, Source, chunks
 from pipeline.decode.plain import decode_plain
-from pipeline.files import open_directory, segments
+from pipeline.files import open_directory
 from pipeline.schema import TOPICS
-from pipeline.slices import scan
+from pipeline.source.segment_files import list_segments
+from pipeline.source.segment_ranges import scan
 
 LOGS = str(make.LOGS)
 
@@ -31,7 +32,7 @@ def test_golden_logs_read_the_same_by_the_reference(view):
     columns = pa.Table.from_batches(scan(LOGS, view)).to_pylist()
     files, _ = open_directory(LOGS)
     plain = []
-    for each in segments(LOGS, TOPICS[view]):
+    for each in list_segments(LOGS, TOPICS[view]):
         file = files.open_input_file(each.path)
         for chunk in chunks(file, Source(each.log, each.base_offset), Bounds()):
             plain += decode_plain(chunk, view).to_pylist()

@@ -13,11 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from momus import Broker
-from pipeline import commits, tables
+from pipeline import tables
 from pipeline.errors import PipelineError
 from pipeline.jobs import archive
 from pipeline.jobs import offsets as offsets_job
-from pipeline.jobs.archive import Position
+from pipeline.jobs.archive import PositionCommitter
+from pipeline.transforms import commits
 
 CONFIG = {
     "offsets.topic.num.partitions": 2,
@@ -121,7 +122,7 @@ def test_what_went_before_the_archive_and_what_it_was_not_waited_for_are_differe
     logs.more(clean=True)
     run(spark, data, output)
     assert reasons(output) == {"before"}
-    began = tables.began(str(output), "offsets")
+    began = tables.archive_start_offsets(str(output), "offsets")
 
     def is_cut() -> bool:
         gaps = tables.coverage(spark, str(data), "offsets").where("missing").collect()
@@ -179,7 +180,7 @@ class Group:
 )
 def test_position_is_told_when_more_has_moved_than_the_telling_of_it(step, told):
     group = Group()
-    position = Position(group)  # type: ignore[arg-type]
+    position = PositionCommitter(group)  # type: ignore[arg-type]
     position.move({"__consumer_offsets-0": 10, "__consumer_offsets-1": 5})
     assert group.told == [{("__consumer_offsets", 0): 10, ("__consumer_offsets", 1): 5}]
     position.move(step)
@@ -193,7 +194,7 @@ def test_position_that_could_not_be_told_is_told_again():
             return 0 if len(self.told) == 1 else len(positions)
 
     group = Deaf()
-    position = Position(group)  # type: ignore[arg-type]
+    position = PositionCommitter(group)  # type: ignore[arg-type]
 
     for _ in range(3):
         position.move({"t-0": 4})

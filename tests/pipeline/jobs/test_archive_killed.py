@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from momus import Broker
 from pipeline import tables
-from pipeline.staying import PASSING
+from pipeline.streaming.transient_errors import TRANSIENT_ERRORS
 
 KILLS = 4
 LONG_KILLS = 10
@@ -104,7 +104,7 @@ class Job:
 
 def passes(said: str) -> bool:
     """Whether the job ended, all its tries used up, for what a busy machine does to Spark."""
-    return any(failure in said for failure in PASSING)
+    return any(failure in said for failure in TRANSIENT_ERRORS)
 
 
 def log_rows(spark: SparkSession, path: Path) -> int:

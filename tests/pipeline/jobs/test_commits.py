@@ -12,10 +12,10 @@ from log_model import Model, random_model, time_of
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline import commits
 from pipeline.jobs import offsets as job
+from pipeline.jobs.time_argument import time_argument
 from pipeline.schema import OFFSETS_FIELDS
-from pipeline.times import time_argument
+from pipeline.transforms import commits
 
 LOGS = 12
 KEY = ("g0", "t0", 0)
@@ -65,11 +65,11 @@ def test_logs_without_transactions_and_spans_are_plain_and_are_read_once(spark):
     model.commit(KEY, 1)
     model.commit(KEY, 2)
     plain = frame(spark, [model])
-    assert commits.is_plain(plain)
-    assert commits.is_plain(plain.limit(0))
+    assert commits.all_independent(plain)
+    assert commits.all_independent(plain.limit(0))
     assert by_log(commits.latest(commits.effective(plain, plain=True))) == {model.log: {KEY: 2}}
     model.commit(KEY, 3, producer_id=7)
-    assert not commits.is_plain(frame(spark, [model]))
+    assert not commits.all_independent(frame(spark, [model]))
 
 
 @pytest.mark.parametrize("at", [3, 17, 30, 44])

@@ -14,18 +14,19 @@ from job_kit import parsed
 from pyspark.sql import DataFrame, SparkSession
 from written_log import NOW_MS, Written
 
-from pipeline import pieces, staying
+from pipeline import output as table_output
 from pipeline.errors import PipelineError
 from pipeline.files import read_json
 from pipeline.jobs import archive, compaction_follow
 from pipeline.jobs import compaction as job
-from pipeline.jobs import output as writing
-from pipeline.pieces import Piece
-from pipeline.segment_plan import Known, as_read, planned
-from pipeline.staying import PASSING
+from pipeline.source import segment_source
+from pipeline.source.changed_segments import SegmentState, plan_reads, state_after_read
+from pipeline.source.segment_source import SegmentPart
+from pipeline.streaming import transient_errors
+from pipeline.streaming.transient_errors import TRANSIENT_ERRORS
 from protocol.record_batch import ABORT, COMMIT
 
-WRITE = writing.write
+WRITE = table_output.write
 
 
 def follow(spark: SparkSession, data: Path, output: Path, *words: str) -> None:
@@ -40,16 +41,16 @@ def same(spark: SparkSession, data: Path, output: Path, topics: str | None = "t"
 
 
 @pytest.fixture
-def decoded(monkeypatch: pytest.MonkeyPatch) -> list[Piece]:
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[SegmentPart]:
     """What was read of segments so far."""
-    found: list[Piece] = []
-    read = pieces.read
+    found: list[SegmentPart] = []
+    read = segment_source.read_parts
 
-    def noted(spark: SparkSession, settings: Any, wanted: list[Piece]) -> DataFrame:
+    def noted(spark: SparkSession, settings: Any, wanted: list[SegmentPart]) -> DataFrame:
         found.extend(wanted)
         return read(spark, settings, wanted)
 
-    monkeypatch.setattr(pieces, "read", noted)
+    monkeypatch.setattr(segment_source, "read_parts", noted)
     return found
 
 
@@ -119,12 +120,12 @@ def test_rounds_that_a_busy_machine_has_stopped_are_done_again_until_none_is_don
     data.mkdir()
     written, names = Written(data, segment_bytes=1000), []
     write(written, random.Random(7), 30)
-    monkeypatch.setattr(staying, "TRIES", 2)
+    monkeypatch.setattr(transient_errors, "MAX_RETRIES", 2)
 
     def stopped(session: SparkSession, rows: DataFrame, path: str, kind: str) -> int:
         names.append(path.removeprefix(f"{output}/"))
         if names[-1].endswith("/parts") and names.count(names[-1]) < 3:
-            raise PipelineError(f"Job aborted: {PASSING[0]}")
+            raise PipelineError(f"Job aborted: {TRANSIENT_ERRORS[0]}")
         return WRITE(session, rows, path, kind)
 
     monkeypatch.setattr(compaction_follow, "write", stopped)
@@ -134,8 +135,8 @@ def test_rounds_that_a_busy_machine_has_stopped_are_done_again_until_none_is_don
     assert [each.name for each in (output / "_state").glob("round=*")] == [
         f"round={read_json(f'{output}/_state/ledger.json')['round']}"
     ]
-    monkeypatch.setattr(staying, "TRIES", 1)
-    with pytest.raises(PipelineError, match=PASSING[0]):
+    monkeypatch.setattr(transient_errors, "MAX_RETRIES", 1)
+    with pytest.raises(PipelineError, match=TRANSIENT_ERRORS[0]):
         follow(spark, data, tmp_path / "other", "--topics", "t")
 
 
@@ -173,21 +174,21 @@ def test_figures_of_an_archive_that_grows_are_those_of_the_whole_archive(spark, 
 # ------------------------------------------------------------ which segments are read
 
 OLD, MIDDLE, OPEN = (
-    Known("t-0", 0, 900, 900, 10, 10),
-    Known("t-0", 10, 900, 880, 20, 20),
-    Known("t-0", 20, 300, 300, 25, None),
+    SegmentState("t-0", 0, 900, 900, 10, 10),
+    SegmentState("t-0", 10, 900, 880, 20, 20),
+    SegmentState("t-0", 20, 300, 300, 25, None),
 )
-KNOWN = {each.place: each for each in (OLD, MIDDLE, OPEN)}
+KNOWN = {each.key: each for each in (OLD, MIDDLE, OPEN)}
 
 
 def plan(*segments: tuple[int, int], max_bytes: int = 1 << 20) -> tuple[list[int], list[tuple[int, int, int]]]:
     """(segments that are kept, those that are read: base offset, first offset and place)."""
     bases = [base for base, _ in segments]
     there = [
-        Known("t-0", base, size, 0, base, following)
+        SegmentState("t-0", base, size, 0, base, following)
         for (base, size), following in zip(segments, [*bases[1:], None], strict=True)
     ]
-    found = planned(there, KNOWN, max_bytes)
+    found = plan_reads(there, KNOWN, max_bytes)
     return [each.segment for each in found.kept], [
         (piece.segment, piece.first, piece.position) for piece, _ in found.read
     ]
@@ -216,17 +217,17 @@ def test_segments_beyond_the_bytes_of_a_round_wait_and_what_is_known_of_their_be
 
 
 def test_segment_that_changed_while_it_was_read_is_not_known():
-    piece, wanted = Piece("t-0", 0, 0, 0), Known("t-0", 0, 900, 0, 0, 10)
+    piece, wanted = SegmentPart("t-0", 0, 0, 0), SegmentState("t-0", 0, 900, 0, 0, 10)
     facts = {"start": 0, "reached": 900, "end": 10}
-    assert as_read(piece, wanted, facts, wanted) == OLD
-    assert as_read(piece, wanted, facts, wanted._replace(size=600)) is None
-    assert as_read(piece, wanted, facts, wanted._replace(following=20)) is None
-    assert as_read(piece, wanted, facts, None) is None
+    assert state_after_read(piece, wanted, facts, wanted) == OLD
+    assert state_after_read(piece, wanted, facts, wanted._replace(size=600)) is None
+    assert state_after_read(piece, wanted, facts, wanted._replace(following=20)) is None
+    assert state_after_read(piece, wanted, facts, None) is None
 
 
 def test_segment_whose_new_bytes_do_not_follow_on_those_that_were_read_is_not_known():
-    piece, wanted = Piece("t-0", 20, 25, 300), Known("t-0", 20, 350, 300, 25, None)
-    found = as_read(piece, wanted, {"start": 300, "reached": 350, "end": 27}, wanted)
-    assert found == Known("t-0", 20, 350, 350, 27, None)
-    assert as_read(piece, wanted, {"start": 310, "reached": 350, "end": 27}, wanted) is None
-    assert as_read(piece, wanted, None, wanted) == wanted  # a batch that is not whole yet
+    piece, wanted = SegmentPart("t-0", 20, 25, 300), SegmentState("t-0", 20, 350, 300, 25, None)
+    found = state_after_read(piece, wanted, {"start": 300, "reached": 350, "end": 27}, wanted)
+    assert found == SegmentState("t-0", 20, 350, 350, 27, None)
+    assert state_after_read(piece, wanted, {"start": 310, "reached": 350, "end": 27}, wanted) is None
+    assert state_after_read(piece, wanted, None, wanted) == wanted  # a batch that is not whole yet

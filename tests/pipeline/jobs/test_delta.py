@@ -11,9 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 from test_archive import same
 
-from pipeline import commits, tables
+from pipeline import tables
 from pipeline.jobs import archive
 from pipeline.jobs import offsets as offsets_job
+from pipeline.transforms import commits
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "logs"
 

@@ -24,12 +24,13 @@ from pyspark.sql import functions as F
 from txn_kit import Producer
 
 from momus import Broker
-from pipeline import commits, tables
-from pipeline import lag as lags
+from pipeline import tables
 from pipeline.jobs import audit, compaction, lag, offsets
 from pipeline.jobs.audit import audit_of
 from pipeline.jobs.lag_follow import GRACE
-from pipeline.lag_steps import EPOCH, Moments
+from pipeline.transforms import commits
+from pipeline.transforms import lag as lags
+from pipeline.transforms.lag_increments import EPOCH, Moments
 
 pytestmark = pytest.mark.timeout(3600)  # a Spark starts six times, in the long form twenty-one times
 KILLS, LONG_KILLS = 1, 4

@@ -9,13 +9,15 @@ from growing_logs import Growing
 from job_kit import run
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline import commits, staying, tables
+from pipeline import output as table_output
+from pipeline import tables
 from pipeline.errors import PipelineError
-from pipeline.jobs import follow, offsets
-from pipeline.jobs import output as writing
-from pipeline.staying import PASSING
+from pipeline.jobs import offsets
+from pipeline.streaming import follow, transient_errors
+from pipeline.streaming.transient_errors import TRANSIENT_ERRORS
+from pipeline.transforms import commits
 
-WRITE = writing.write
+WRITE = table_output.write
 WORDS = ("--follow", "--max-bytes", "9000")
 
 
@@ -29,7 +31,7 @@ class Failing:
     def __call__(self, session: SparkSession, rows: DataFrame, path: str, kind: str) -> int:
         self.names.append(path.partition("/_state/")[2])
         if self.names[-1].endswith("/latest") and self.names.count(self.names[-1]) <= self._times:
-            raise PipelineError(f"Job aborted: {PASSING[0]}")
+            raise PipelineError(f"Job aborted: {TRANSIENT_ERRORS[0]}")
         return WRITE(session, rows, path, kind)
 
 
@@ -41,7 +43,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def test_micro_batches_that_a_busy_machine_has_stopped_are_done_again(spark, tmp_path, data, monkeypatch):
-    monkeypatch.setattr(staying, "TRIES", 2)
+    monkeypatch.setattr(transient_errors, "MAX_RETRIES", 2)
     monkeypatch.setattr(follow, "write", failing := Failing(2))
     assert run(offsets, spark, data, tmp_path / "commits", *WORDS) == 0
     assert failing.names.count("batch=1/latest") == 3
@@ -51,9 +53,9 @@ def test_micro_batches_that_a_busy_machine_has_stopped_are_done_again(spark, tmp
 
 
 def test_micro_batch_that_never_gets_done_ends_the_job_and_says_why(spark, tmp_path, data, monkeypatch):
-    monkeypatch.setattr(staying, "TRIES", 2)
+    monkeypatch.setattr(transient_errors, "MAX_RETRIES", 2)
     monkeypatch.setattr(follow, "write", failing := Failing(99))
-    with pytest.raises(PipelineError, match=f"the stream has ended: {PASSING[0]}$"):
+    with pytest.raises(PipelineError, match=f"the stream has ended: {TRANSIENT_ERRORS[0]}$"):
         run(offsets, spark, data, tmp_path / "commits", *WORDS)
     assert failing.names.count("batch=0/latest") == 3
 
@@ -64,9 +66,9 @@ def test_job_that_ends_says_what_it_failed_for_last(spark, tmp_path, data, monke
     def spoilt(session: SparkSession, rows: DataFrame, path: str, kind: str) -> int:
         (planned / ".0.crc").unlink()
         (planned / "0").write_text("")
-        raise PipelineError(PASSING[0])
+        raise PipelineError(TRANSIENT_ERRORS[0])
 
     monkeypatch.setattr(follow, "write", spoilt)
     with pytest.raises(PipelineError, match="the stream has ended") as said:
         run(offsets, spark, data, tmp_path / "commits", *WORDS)
-    assert PASSING[0] not in str(said.value)
+    assert TRANSIENT_ERRORS[0] not in str(said.value)

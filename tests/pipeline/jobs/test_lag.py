@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from momus import Broker
-from pipeline import lag as lags
 from pipeline.jobs.lag import now, over_time, slots_of
+from pipeline.transforms import lag as lags
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 STEP = timedelta(seconds=10)

@@ -17,18 +17,19 @@ from job_kit import parsed
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline import commits, tables
-from pipeline import lag as lags
+from pipeline import output as table_output
+from pipeline import tables
 from pipeline.errors import PipelineError
 from pipeline.jobs import archive
-from pipeline.jobs import follow as following
 from pipeline.jobs import lag as job
-from pipeline.jobs import output as writing
-from pipeline.jobs.lag_follow import Steps
+from pipeline.jobs.lag_follow import LagSteps
 from pipeline.schema import VIEWS
+from pipeline.streaming import follow as following
+from pipeline.transforms import commits
+from pipeline.transforms import lag as lags
 
 STEP_S = 2
-WRITE = writing.write
+WRITE = table_output.write
 
 
 def follow(spark: SparkSession, data: Path, output: Path, *words: str) -> None:
@@ -75,7 +76,7 @@ def test_lag_of_a_history_cut_at_random_and_cleaned_meanwhile_is_that_of_the_who
 
 
 def replace_write(monkeypatch: pytest.MonkeyPatch, write: Any) -> None:
-    for module in (following, writing):
+    for module in (following, table_output):
         monkeypatch.setattr(module, "write", write)
 
 
@@ -170,7 +171,7 @@ class Fed:
     def __init__(self, spark: SparkSession) -> None:
         self._spark, self._state = spark, {}
         self._sure: datetime | None = None
-        self._steps = Steps(timedelta(seconds=10), None, lambda _: self._sure, job.over_time)
+        self._steps = LagSteps(timedelta(seconds=10), None, lambda _: self._sure, job.over_time)
 
     def feed(self, commits: list[Any], records: list[Any], sure: datetime | None) -> list[tuple[Any, ...]]:
         """Rows, and until when nothing is missing of them: second, committed, end, as they are told."""

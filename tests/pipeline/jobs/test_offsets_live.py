@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from momus import Broker
-from pipeline import commits, tables
+from pipeline import tables
+from pipeline.transforms import commits
 
 SEEDS = range(5)
 STEPS = 60

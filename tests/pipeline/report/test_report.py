@@ -12,7 +12,7 @@ from job_kit import run
 
 from momus import Broker
 from pipeline.audit.findings import KINDS
-from pipeline.demo_traffic import Traffic
+from pipeline.demo.traffic import Traffic
 from pipeline.jobs import audit, compaction, lag, report
 from pipeline.report.charts import size
 from pipeline.report.figures import Figures

@@ -6,7 +6,7 @@ import json
 
 from pyspark.sql import functions as F
 
-from pipeline import demo
+from pipeline.demo import play as demo
 
 
 def test_demo_runs_every_job_and_they_agree_with_the_clients(spark, tmp_path, capfd):

@@ -13,10 +13,10 @@ from pyarrow import fs
 
 from pipeline import job, tables
 from pipeline.errors import PipelineError
-from pipeline.files import inside, open_directory
-from pipeline.jobs import offsets
+from pipeline.files import join_path, open_directory
+from pipeline.jobs import offsets, registry
 from pipeline.schema import VIEWS
-from pipeline.slices import scan
+from pipeline.source.segment_ranges import scan
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "logs"
 
@@ -64,14 +64,14 @@ def test_stream_over_an_object_store_reads_each_row_once(spark, stored, tmp_path
 def test_job_over_an_object_store_says_what_it_says_of_the_directory(spark, stored, capsys):
     said = []
     for path in (stored, str(GOLDEN)):
-        args = job.job_parser("offsets", offsets).parse_args(["--input", path, "--history"])
+        args = registry.job_parser("offsets", offsets).parse_args(["--input", path, "--history"])
         assert offsets.run(spark, args) == 0
         said.append(capsys.readouterr().out)
     assert said[0] == said[1] != ""
 
 
 def test_address_that_cannot_be_opened_is_refused_without_its_secret():
-    with pytest.raises(PipelineError, match=r"^b/x is no address that pyarrow\.fs can open: .*'foo'") as refused:
+    with pytest.raises(PipelineError, match=r"^pyarrow\.fs cannot open the address b/x: .*'foo'") as refused:
         open_directory("s3://KEY:SECRET@b/x?foo=bar")
     assert "SECRET" not in str(refused.value)
     with pytest.raises(PipelineError) as refused:
@@ -80,8 +80,8 @@ def test_address_that_cannot_be_opened_is_refused_without_its_secret():
 
 
 def test_address_of_a_part_keeps_the_options_at_its_end():
-    assert inside("s3://b/x/?region=r", "offsets") == "s3://b/x/offsets?region=r"
-    assert inside("/odd?name", "offsets") == "/odd?name/offsets"
+    assert join_path("s3://b/x/?region=r", "offsets") == "s3://b/x/offsets?region=r"
+    assert join_path("/odd?name", "offsets") == "/odd?name/offsets"
 
 
 def test_directory_that_is_not_there_is_said_before_spark_starts(tmp_path, capsys):

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from pipeline import session as sessions
 from pipeline.errors import PipelineError
-from pipeline.java import java_home, java_version
+from pipeline.spark_setup.java import java_home, java_version
 
 
 def test_session_is_this_process_own_spark_in_universal_time(spark):

@@ -50,7 +50,7 @@ def test_job_says_the_same_however_it_was_started(committed, momus_broker, tmp_p
 def test_bundle_holds_the_modules_that_workers_import_and_no_others(tmp_path):
     run(*MOMUS, "bundle", str(tmp_path), folder=sessions.ROOT)
     names = set(zipfile.ZipFile(tmp_path / "momus.zip").namelist())
-    assert {"pipeline/source.py", "pipeline/jobs/offsets.py", "protocol/record_batch.py"} <= names
+    assert {"pipeline/source/data_source.py", "pipeline/jobs/offsets.py", "protocol/record_batch.py"} <= names
     assert {name.split("/")[0] for name in names} == {"pipeline", "protocol"}
     assert (tmp_path / "job.py").read_text() == (sessions.ROOT / "pipeline" / "job.py").read_text()
 

@@ -17,9 +17,10 @@ from momus.optimistic import NONE, commit_if
 from pipeline.decode.batches import Bounds, Source, chunks
 from pipeline.decode.columnar import decode_columns
 from pipeline.decode.plain import decode_plain
-from pipeline.files import open_directory, segments
+from pipeline.files import open_directory
 from pipeline.schema import TOPICS, VIEWS
-from pipeline.slices import scan
+from pipeline.source.segment_files import list_segments
+from pipeline.source.segment_ranges import scan
 from protocol.messages.streams_group import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatRequestSubtopology,
@@ -38,7 +39,7 @@ CONFIG = {
 def equal_to_the_reference(path) -> None:
     files, _ = open_directory(str(path))
     for view in VIEWS:
-        for each in segments(str(path), TOPICS[view]):
+        for each in list_segments(str(path), TOPICS[view]):
             file = files.open_input_file(each.path)
             for chunk in chunks(file, Source(each.log, each.base_offset), Bounds()):
                 columns = pa.Table.from_batches(list(decode_columns(chunk, view)), VIEWS[view])

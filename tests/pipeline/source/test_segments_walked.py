@@ -6,9 +6,9 @@ import made_batches as made
 import pytest
 from pyarrow import fs
 
-from pipeline import files, slices
 from pipeline.decode.batches import Bounds, CorruptSegmentError, Source, chunks, ends
-from pipeline.slices import Slice, read_slice, scan
+from pipeline.source import read_options, segment_files
+from pipeline.source.segment_ranges import SegmentRange, read_range, scan, whole_segments
 
 SOURCE = Source("t-0", 0)
 BATCHES = [
@@ -98,12 +98,10 @@ def test_listing_passes_over_what_is_being_deleted_cleaned_or_no_segment(tmp_pat
     for name in ("1.log", f"{7:020d}.log.cleaned", f"{8:020d}.log.deleted", f"{9:020d}.index"):
         (tmp_path / "b.c-9" / name).write_bytes(b"x")
     (tmp_path / "meta.properties").write_text("version=1")
-    found = [
-        (each.log, each.topic, each.partition, each.base_offset, each.size) for each in files.segments(str(tmp_path))
-    ]
-    assert found == [("b.c-9", "b.c", 9, 7, 1), ("b.c-9", "b.c", 9, 100, 2), ("b.c-10", "b.c", 10, 0, 1)]
-    assert [each.log for each in files.segments(str(tmp_path), "b.?", ["b.c-10", "none-0"])] == ["b.c-10"]
-    assert files.segments(str(tmp_path), "c*") == []
+    found = [(each.log, each.base_offset, each.size) for each in segment_files.list_segments(str(tmp_path))]
+    assert found == [("b.c-9", 7, 1), ("b.c-9", 100, 2), ("b.c-10", 0, 1)]
+    assert [each.log for each in segment_files.list_segments(str(tmp_path), "b.?", ["b.c-10", "none-0"])] == ["b.c-10"]
+    assert segment_files.list_segments(str(tmp_path), "c*") == []
 
 
 def test_swap_file_stands_for_the_segments_that_it_replaces(tmp_path):
@@ -119,19 +117,19 @@ def test_swap_file_stands_for_the_segments_that_it_replaces(tmp_path):
     assert [row["offset"] for row in made.rows(scan(str(tmp_path)))] == [2, 3, 6, 7, 8, 9, 10, 11]
 
 
-def settings(path) -> slices.Settings:
-    return slices.Settings({"path": str(path)})
+def settings(path) -> read_options.ReadOptions:
+    return read_options.ReadOptions({"path": str(path)})
 
 
-def planned(path) -> list[Slice]:
-    return slices.slices_of(settings(path).segments())
+def planned(path) -> list[SegmentRange]:
+    return whole_segments(settings(path).segments())
 
 
 def offsets_read(path, plan) -> list[int]:
-    return [row["offset"] for each in plan for row in made.rows(read_slice(settings(path), each))]
+    return [row["offset"] for each in plan for row in made.rows(read_range(settings(path), each))]
 
 
-def test_slices_planned_before_a_cleaning_read_each_record_once_after_it(tmp_path):
+def test_ranges_planned_before_a_cleaning_read_each_record_once_after_it(tmp_path):
     for n in range(0, 12, 3):
         made.write_segment(tmp_path, "t-0", 2 * n, *BATCHES[n : n + 3])
     plan = planned(tmp_path)
@@ -141,7 +139,7 @@ def test_slices_planned_before_a_cleaning_read_each_record_once_after_it(tmp_pat
     assert offsets_read(tmp_path, plan) == [n + i for n in (2, 6, 10, 14, 18, 20, 22) for i in (0, 1)]
 
 
-def test_slices_of_a_log_that_is_deleted_meanwhile_read_nothing(tmp_path):
+def test_ranges_of_a_log_that_is_deleted_meanwhile_read_nothing(tmp_path):
     path = made.write_segment(tmp_path, "t-0", 0, *BATCHES)
     plan = planned(tmp_path)
     path.unlink()
@@ -161,8 +159,8 @@ def test_scan_reads_a_file_system_that_is_not_the_local_one(tmp_path, monkeypatc
     store.create_dir("bucket/t-0")
     with store.open_output_stream(f"bucket/t-0/{0:020d}.log") as file:
         file.write(b"".join(BATCHES))
-    monkeypatch.setattr(slices, "open_directory", lambda path: (store, path.partition("://")[2]))
-    monkeypatch.setattr(files, "open_directory", lambda path: (store, path.partition("://")[2]))
+    monkeypatch.setattr(read_options, "open_directory", lambda path: (store, path.partition("://")[2]))
+    monkeypatch.setattr(segment_files, "open_directory", lambda path: (store, path.partition("://")[2]))
     assert len(made.rows(scan("mock://bucket"))) == 40
 
 
@@ -171,10 +169,10 @@ def test_scan_reads_a_file_system_that_is_not_the_local_one(tmp_path, monkeypatc
     [
         ({}, "option `path` is missing"),
         ({"path": "/nowhere/at/all"}, "/nowhere/at/all is not a directory"),
-        ({"path": "/tmp", "records": "rows"}, "'rows' is none of them"),
-        ({"path": "/tmp", "maxBytesPerTrigger": "much"}, "'much' is none"),
+        ({"path": "/tmp", "records": "rows"}, "must be one of raw, offsets, transactions, not 'rows'"),
+        ({"path": "/tmp", "maxBytesPerTrigger": "much"}, "must be a number of bytes .*, not 'much'"),
     ],
 )
 def test_options_that_are_wrong_are_said_in_one_sentence(options, said):
     with pytest.raises((ValueError, FileNotFoundError), match=said):
-        slices.Settings(options).segments()
+        read_options.ReadOptions(options).segments()

@@ -11,8 +11,8 @@ from pyspark.errors import AnalysisException
 from test_stream_planner import Logs
 
 from pipeline.schema import VIEWS, spark_schema
-from pipeline.slices import scan
-from pipeline.source import register
+from pipeline.source.data_source import register
+from pipeline.source.segment_ranges import scan
 
 GOLDEN = str(Path(__file__).parent.parent / "golden" / "logs")
 

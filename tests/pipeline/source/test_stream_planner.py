@@ -11,8 +11,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from pipeline.planner import Planner
-from pipeline.slices import Settings, read_slice
+from pipeline.source.read_options import ReadOptions
+from pipeline.source.segment_ranges import read_range
+from pipeline.source.stream_planner import StreamPlanner
 
 BATCH = 100  # bytes, more or less
 
@@ -80,19 +81,19 @@ class Stream:
     """What Spark does: asks for the next position, notes it, reads up to there."""
 
     def __init__(self, directory: Path) -> None:
-        self.settings = Settings({"path": str(directory)})
+        self.settings = ReadOptions({"path": str(directory)})
         self.position: dict[str, int] = {}
         self.restart()
 
     def restart(self) -> None:
-        self.planner = Planner(self.settings)
+        self.planner = StreamPlanner(self.settings)
         self.position = json.loads(json.dumps(self.position))
 
     def step(self, max_bytes: int | None = None, between=lambda: None) -> list[tuple[str, int]]:
-        end = self.planner.latest(self.position, max_bytes)
-        plan = self.planner.slices(self.position, end)
+        end = self.planner.next_position(self.position, max_bytes)
+        plan = self.planner.ranges_between(self.position, end)
         between()
-        rows = [row for each in plan for row in made.rows(read_slice(self.settings, each))]
+        rows = [row for each in plan for row in made.rows(read_range(self.settings, each))]
         self.position = end
         return [(row["log"], row["offset"]) for row in rows]
 
@@ -154,7 +155,7 @@ class StreamMachine(RuleBasedStateMachine):
     @rule(max_bytes=st.none() | st.integers(1, 800))
     def catch_up(self, max_bytes):
         """Trigger.AvailableNow: as many steps as it takes, and then every row that is there has come."""
-        self.stream.planner.stop_here()
+        self.stream.planner.freeze_ends()
         for log in list(self.logs.ends)[:1]:
             self.logs.append(log)  # comes too late
         for _ in range(300):
@@ -215,15 +216,15 @@ def test_tail_that_grows_is_not_walked_from_its_start_again(tmp_path, monkeypatc
     stream.step()
     logs.append("a-0")
     walked = []
-    begin = Planner._walk
+    begin = StreamPlanner._walk
 
     def spy(self, segment, first, end, position, chunk_bytes):
         walked.append(position)
         return begin(self, segment, first, end, position, chunk_bytes)
 
-    monkeypatch.setattr(Planner, "_walk", spy)
-    end = stream.planner.latest(stream.position, None)
-    plan = stream.planner.slices(stream.position, end)
+    monkeypatch.setattr(StreamPlanner, "_walk", spy)
+    end = stream.planner.next_position(stream.position, None)
+    plan = stream.planner.ranges_between(stream.position, end)
     size = len(b"".join(logs.segments["a-0"][0][1][:-1]))
     assert walked == [size]
     assert [each.bounds.position for each in plan] == [size]

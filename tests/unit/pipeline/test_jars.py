@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import jars, trust
 from pipeline.errors import PipelineError
+from pipeline.spark_setup import jars
+from pipeline.spark_setup.key_store import key_store
 
 CONTENT = b"the right bytes"
 JAR = jars.Jar("org.example", "thing_2.13", "1.2", hashlib.sha256(CONTENT).hexdigest())
@@ -76,7 +77,7 @@ def test_jar_behind_a_proxy_is_fetched_with_the_certificates_that_python_trusts(
 
 
 def test_key_store_holds_every_certificate_and_a_digest_over_all():
-    store = trust.key_store([b"first", b"second one"])
+    store = key_store([b"first", b"second one"])
     assert store[:12] == bytes.fromhex("feedfeed 00000002 00000002")
     assert store[12:-20].count(b"X.509") == 2
     assert store[:-20].endswith(b"\x00\x00\x00\x0asecond one")

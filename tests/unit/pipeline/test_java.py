@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import java
 from pipeline.errors import PipelineError
+from pipeline.spark_setup import java
 
 
 def make_java(home: Path, version: str) -> Path:

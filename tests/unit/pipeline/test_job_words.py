@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import job
+from pipeline.jobs.registry import JOBS
 
 REPOSITORY = Path(__file__).parents[3]
 WITHOUT_EXTRA = "import sys; sys.modules['pyspark'] = None; sys.argv[0] = 'momus'; from momus.cli import main; main()"
@@ -31,7 +31,7 @@ def test_absent_extra_is_said_in_one_sentence():
 def test_help_needs_no_extra(words):
     done = momus(*words)
     assert (done.returncode, done.stderr) == (0, "")
-    assert all(name in done.stdout for name in job.JOBS)
+    assert all(name in done.stdout for name in JOBS)
 
 
 def test_job_that_is_none_is_bad_usage_and_the_jobs_are_named():

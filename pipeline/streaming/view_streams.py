@@ -12,8 +12,9 @@ from pyspark.sql.types import DateType
 from pipeline import tables
 from pipeline.errors import PipelineError
 from pipeline.schema import spark_schema
-from pipeline.slices import options_of
-from pipeline.staying import Patience, until_stopped
+from pipeline.source.read_options import spark_options
+from pipeline.streaming.stop_signal import stop_on_signals
+from pipeline.streaming.transient_errors import RetryBudget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,20 +23,20 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-LOOK_S: Final = 1  # between two looks at a query's progress
+POLL_S: Final = 1  # between two looks at a query's progress
 
 
 def add_stream_arguments(parser: argparse.ArgumentParser) -> None:
     """How a streaming job runs."""
     parser.add_argument(
-        "--every", type=float, metavar="SECONDS", help="stay, and look for news that often; without it, once and done"
+        "--every", type=float, metavar="SECONDS", help="stay, and poll for news that often; without it, once and done"
     )
     parser.add_argument(
         "--max-bytes", type=int, default=1 << 28, metavar="N", help="of the logs a micro-batch [268435456]"
     )
 
 
-def stream_of(
+def view_stream(
     spark: SparkSession,
     path: str,
     records: str,
@@ -51,8 +52,8 @@ def stream_of(
             found = spark.readStream.format("delta").load(table)
         else:
             found = spark.readStream.schema(spark_schema(records).add(tables.DAY, DateType())).parquet(table)
-        return tables.narrowed(found, records, topic, columns)
-    options = options_of(path, records, topic, columns) | {"maxBytesPerTrigger": str(max_bytes or "")}
+        return tables.select_view(found, records, topic, columns)
+    options = spark_options(path, records, topic, columns) | {"maxBytesPerTrigger": str(max_bytes or "")}
     return spark.readStream.format("momus").options(**options).load()
 
 
@@ -63,32 +64,32 @@ def trigger(writer: DataStreamWriter, every_s: float | None) -> DataStreamWriter
     return writer.trigger(processingTime=f"{int(every_s * 1000)} milliseconds")
 
 
-def run_until_done(starts: Sequence[Callable[[], StreamingQuery]], look: Callable[[], None] = lambda: None) -> None:
-    """Start the queries and wait for all, calling `look` now and then and once more at the end; SIGTERM and SIGINT end
+def run_queries(starts: Sequence[Callable[[], StreamingQuery]], poll: Callable[[], None] = lambda: None) -> None:
+    """Start the queries and wait for all, calling `poll` now and then and once more at the end; SIGTERM and SIGINT end
     them well.
 
     Errors:  PipelineError: one has failed; the others are stopped.
     """
     queries: list[StreamingQuery] = []
-    with until_stopped() as stop:
+    with stop_on_signals() as stop:
         try:
             queries += [start() for start in starts]
-            running = {at: Patience() for at in range(len(starts))}
+            running = {at: RetryBudget() for at in range(len(starts))}
             while running and not stop.is_set:
                 with suppress(StreamingQueryException):  # looked at below
-                    queries[next(iter(running))].awaitTermination(LOOK_S)
-                look()
+                    queries[next(iter(running))].awaitTermination(POLL_S)
+                poll()
                 for at in [at for at in running if not queries[at].isActive]:
                     error = queries[at].exception()
                     if error is None:
                         del running[at]
-                    elif running[at].bears(error, is_further=queries[at].lastProgress is not None):
+                    elif running[at].allows_retry(error, has_progressed=queries[at].lastProgress is not None):
                         queries[at] = starts[at]()
                     else:
                         raise PipelineError(f"the stream has ended: {str(error).splitlines()[0]}") from error
             for query in queries:
                 query.stop()
-            look()
+            poll()
         finally:
             for query in queries:
                 if query.isActive:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipeline import commits
-from pipeline import lag as lags
+from pipeline.transforms import commits
+from pipeline.transforms import lag as lags
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -29,7 +29,7 @@ class Moments(NamedTuple):
     """Which moments there are, and how far they have been told: the last of them, and the newest record's time."""
 
     step: timedelta
-    told: datetime | None = None
+    reported: datetime | None = None
     newest: datetime | None = None
 
     def before(self, time: datetime) -> datetime:
@@ -40,12 +40,12 @@ class Moments(NamedTuple):
         """The first moment that knows of what happened then and that has not been told: what is late counts there."""
         micros = F.unix_micros(time)
         first = micros + F.pmod(-micros, F.lit(self.step // MICRO))
-        if self.told is not None:
-            first = F.greatest(first, F.lit((self.told - EPOCH) // MICRO))
+        if self.reported is not None:
+            first = F.greatest(first, F.lit((self.reported - EPOCH) // MICRO))
         return F.timestamp_micros(first)
 
 
-def known(rows: Tables, state: Tables) -> Tables:
+def merge_new_rows(rows: Tables, state: Tables) -> Tables:
     """All that counts, of new rows and of what is left: `open` commits, `changes` and `records`.
 
     A log whose offsets come again is another one of the same name: what was known of the old one goes.
@@ -64,9 +64,9 @@ def known(rows: Tables, state: Tables) -> Tables:
     return {"open": commits.undecided(committed), "changes": changes, "records": records}
 
 
-def slots(moments: Moments, until: datetime | None, changes: DataFrame) -> lags.Slots | None:
+def reportable_slots(moments: Moments, until: datetime | None, changes: DataFrame) -> lags.Slots | None:
     """The moments to tell now, up to `until`; None: none."""
-    first = None if moments.told is None else moments.told + moments.step
+    first = None if moments.reported is None else moments.reported + moments.step
     if until is not None and first is None:
         [least] = changes.select(F.unix_micros(F.min(moments.after(F.col("effective_at"))))).collect()
         first = None if least[0] is None else EPOCH + least[0] * MICRO
@@ -75,7 +75,7 @@ def slots(moments: Moments, until: datetime | None, changes: DataFrame) -> lags.
     return lags.Slots(first, until, moments.step)
 
 
-def left(found: Tables, moments: Moments) -> Tables:
+def next_state(found: Tables, moments: Moments) -> Tables:
     """What the next rows need of what is known: of each moment, the last."""
     newest = F.max_by(F.struct("commit_offset", "removed", "log_offset"), "log_offset").alias("_last")
     changes = (

@@ -15,9 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.cache import cache_folder
 from pipeline.errors import PipelineError
-from pipeline.trust import PASSWORD, write_key_store
+from pipeline.spark_setup.cache import cache_folder
+from pipeline.spark_setup.key_store import PASSWORD, write_key_store
 
 
 class Jar(NamedTuple):

@@ -11,22 +11,24 @@ import pytest
 from made_logs import STATES, Logs
 
 from broker.coordinator.transactions.transaction import State
-from pipeline.looks import NO_MORE, Looks, keep_settled, settled_of
 from pipeline.schema import TOPICS
+from pipeline.source.complete_offsets import NO_MORE, CompleteOffsets, read_complete_offsets, write_complete_offsets
 
 DATA, STATE = "d-0", f"{STATES}-0"
 
 
 @pytest.fixture
-def logs(tmp_path: Path) -> Logs:
+def log_summaries(tmp_path: Path) -> Logs:
     made = Logs(tmp_path / "data")
     made.state(STATE, "tx", State.ONGOING, 1, 0, {"d": [0]})
     made.data(DATA, 5, pid=1, epoch=0, sequence=0, txn=True)
     return made
 
 
-def looks_at(logs: Logs) -> Looks:
-    return Looks(str(logs.directory), {view: partial(fnmatchcase, pat=pattern) for view, pattern in TOPICS.items()})
+def looks_at(logs: Logs) -> CompleteOffsets:
+    return CompleteOffsets(
+        str(logs.directory), {view: partial(fnmatchcase, pat=pattern) for view, pattern in TOPICS.items()}
+    )
 
 
 def read(data: int, states: int, states_of_raw: int | None = None) -> dict[str, dict[str, int]]:
@@ -35,36 +37,36 @@ def read(data: int, states: int, states_of_raw: int | None = None) -> dict[str, 
 
 
 def test_nothing_is_settled_while_a_view_is_behind(logs):
-    looks = looks_at(logs)
-    assert looks.settled(read(5, 0, 1)) is None
-    assert looks.settled(read(4, 1)) is None
-    assert looks.settled(read(5, 1)) == {DATA: 5, STATE: 1}
+    logs_read = looks_at(logs)
+    assert logs_read.complete(read(5, 0, 1)) is None
+    assert logs_read.complete(read(4, 1)) is None
+    assert logs_read.complete(read(5, 1)) == {DATA: 5, STATE: 1}
 
 
 def test_what_came_after_the_last_look_is_not_settled(logs):
-    looks = looks_at(logs)
+    logs_read = looks_at(logs)
     logs.data(DATA, 3, pid=1, epoch=0, sequence=5, txn=True)
-    assert looks.settled(read(5, 1)) == {DATA: 5, STATE: 1}
+    assert logs_read.complete(read(5, 1)) == {DATA: 5, STATE: 1}
     logs.data("new-0", 1)
-    assert looks.settled(read(6, 1)) == {DATA: 5, STATE: 1, "new-0": 0}
-    assert looks.settled(read(8, 1)) == {
+    assert logs_read.complete(read(6, 1)) == {DATA: 5, STATE: 1, "new-0": 0}
+    assert logs_read.complete(read(8, 1)) == {
         DATA: 5,
         STATE: 1,
         "new-0": 0,
     }  # the second look that is over is the first with 8
     positions = read(8, 1)
     positions["raw"]["new-0"] = 1
-    assert looks.settled(positions) == {DATA: 8, STATE: 1, "new-0": 1}
+    assert logs_read.complete(positions) == {DATA: 8, STATE: 1, "new-0": 1}
 
 
 def test_a_log_that_is_gone_has_no_more_to_come(logs):
-    looks = looks_at(logs)
+    logs_read = looks_at(logs)
     shutil.rmtree(logs.directory / DATA)
-    assert looks.settled(read(2, 1), [DATA, STATE]) == {DATA: NO_MORE, STATE: 1}
+    assert logs_read.complete(read(2, 1), [DATA, STATE]) == {DATA: NO_MORE, STATE: 1}
 
 
 def test_what_is_settled_is_written_down(tmp_path):
-    assert settled_of(str(tmp_path)) == {}
-    keep_settled(str(tmp_path), {DATA: 5})
-    keep_settled(str(tmp_path), {DATA: 6, STATE: 1})
-    assert settled_of(str(tmp_path)) == {DATA: 6, STATE: 1}
+    assert read_complete_offsets(str(tmp_path)) == {}
+    write_complete_offsets(str(tmp_path), {DATA: 5})
+    write_complete_offsets(str(tmp_path), {DATA: 6, STATE: 1})
+    assert read_complete_offsets(str(tmp_path)) == {DATA: 6, STATE: 1}

@@ -8,15 +8,16 @@ import threading
 
 import pytest
 
-from pipeline import staying
 from pipeline.errors import PipelineError
-from pipeline.staying import PASSING, Patience, Stop, until_stopped
+from pipeline.streaming import transient_errors
+from pipeline.streaming.stop_signal import StopSignal, stop_on_signals
+from pipeline.streaming.transient_errors import TRANSIENT_ERRORS, RetryBudget
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signal_is_told_and_ends_a_rest_of_an_hour(number):
     before = signal.getsignal(number)
-    with until_stopped() as stop:
+    with stop_on_signals() as stop:
         os.kill(os.getpid(), number)
         assert stop.wait(3600)
         assert stop.is_set
@@ -25,7 +26,7 @@ def test_signal_is_told_and_ends_a_rest_of_an_hour(number):
 
 
 def test_signal_in_the_middle_of_a_rest_ends_it():
-    with until_stopped() as stop:
+    with stop_on_signals() as stop:
         sender = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGTERM))
         sender.start()
         assert stop.wait(3600)
@@ -33,23 +34,27 @@ def test_signal_in_the_middle_of_a_rest_ends_it():
 
 
 def test_rest_without_a_signal_is_over_in_time():
-    assert not Stop().wait(0.001)
+    assert not StopSignal().wait(0.001)
 
 
 def test_handlers_come_back_when_the_job_fails():
     before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(PipelineError), until_stopped():
+    with pytest.raises(PipelineError), stop_on_signals():
         raise PipelineError("no space left")
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-@pytest.mark.parametrize("failure", PASSING)
+@pytest.mark.parametrize("failure", TRANSIENT_ERRORS)
 def test_failures_that_pass_are_borne_until_nothing_is_done_between_too_many(failure, monkeypatch):
-    monkeypatch.setattr(staying, "TRIES", 2)
-    patience, error = Patience(), RuntimeError(f"Job aborted: {failure}.\n\tat java")
-    assert [patience.bears(error, is_further=False) for _ in range(3)] == [True, True, False]
-    assert [patience.bears(error, is_further=is_further) for is_further in (True, False, False)] == [True, True, False]
+    monkeypatch.setattr(transient_errors, "MAX_RETRIES", 2)
+    patience, error = RetryBudget(), RuntimeError(f"Job aborted: {failure}.\n\tat java")
+    assert [patience.allows_retry(error, has_progressed=False) for _ in range(3)] == [True, True, False]
+    assert [patience.allows_retry(error, has_progressed=has_progressed) for has_progressed in (True, False, False)] == [
+        True,
+        True,
+        False,
+    ]
 
 
 def test_failures_that_stay_are_not_borne():
-    assert not Patience().bears(OSError("no space left"), is_further=True)
+    assert not RetryBudget().allows_retry(OSError("no space left"), has_progressed=True)

@@ -21,13 +21,13 @@ from pyarrow import fs
 from pyspark.sql import functions as F
 
 from pipeline import tables
-from pipeline.checkpoint import committed_position
 from pipeline.errors import PipelineError
 from pipeline.files import is_directory, open_directory
-from pipeline.jobs.output import write, write_part
-from pipeline.schema import PLACE_NAMES, TOPICS, VIEWS, spark_schema
-from pipeline.staying import PASSING
-from pipeline.streams import add_stream_arguments, run_until_done, stream_of, trigger
+from pipeline.output import write, write_part
+from pipeline.schema import LOCATION_COLUMNS, TOPICS, VIEWS, spark_schema
+from pipeline.streaming.checkpoint import committed_position
+from pipeline.streaming.transient_errors import TRANSIENT_ERRORS
+from pipeline.streaming.view_streams import add_stream_arguments, run_queries, trigger, view_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -97,7 +97,7 @@ def follow(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, Vi
         return trigger(writer, args.every).start()
 
     try:
-        run_until_done([start])
+        run_queries([start])
     except PipelineError:
         if failed:
             raise PipelineError(f"the stream has ended: {_brief(failed[-1])}") from failed[-1]
@@ -129,7 +129,7 @@ def _fold(args: argparse.Namespace, rows: DataFrame, batch: int, fold: Fold, par
 def _brief(error: Exception) -> str:
     """One line that names what passes, if it is that; of a Java trace, the two that say what is wrong."""
     text = str(error) or type(error).__name__
-    return next((each for each in PASSING if each in text), " ".join(text.splitlines()[:2]))
+    return next((each for each in TRANSIENT_ERRORS if each in text), " ".join(text.splitlines()[:2]))
 
 
 def _streams(spark: SparkSession, args: argparse.Namespace, view: View) -> list[DataFrame]:
@@ -139,13 +139,13 @@ def _streams(spark: SparkSession, args: argparse.Namespace, view: View) -> list[
     """
     path = view.path or args.input
     if not tables.is_archive(path):
-        return [stream_of(spark, path, view.records, view.topic, args.max_bytes, view.columns)]
+        return [view_stream(spark, path, view.records, view.topic, args.max_bytes, view.columns)]
     found = []
     for records in VIEWS if view.records == "raw" else [view.records]:
         topic = view.topic or "*"
         if is_directory(f"{path}/{records}") and (records == "raw" or fnmatchcase(TOPICS[records], topic)):
-            there = [name for name in view.columns if records == view.records or name in PLACE_NAMES]
-            found.append(stream_of(spark, path, records, view.topic, columns=there))
+            there = [name for name in view.columns if records == view.records or name in LOCATION_COLUMNS]
+            found.append(view_stream(spark, path, records, view.topic, columns=there))
     return found
 
 

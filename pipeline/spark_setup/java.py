@@ -14,8 +14,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from pipeline.cache import cache_folder
 from pipeline.errors import PipelineError
+from pipeline.spark_setup.cache import cache_folder
 
 OLDEST = 17
 _MISSING_MODULE = "--add-modules=jdk.incubator.vector"

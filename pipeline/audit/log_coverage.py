@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.gaps import ABSENT, gaps, reason, run_of, with_expected
+from pipeline.transforms.missing_offsets import ABSENT, block_of, missing_ranges, missing_reason, with_expected
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 SEQUENCES: Final = 2**31  # they wrap to 0
 # What `batches` looks at of the view `raw`.
-BATCHES: Final = (
+BATCH_COLUMNS: Final = (
     "log", "topic", "partition", "segment", "batch_base_offset", "batch_last_offset", "batch_records", "offset",
     "timestamp", "producer_id", "producer_epoch", "sequence", "transactional", "control",
 )  # fmt: skip
 
 
 def batches(raw: DataFrame, before: DataFrame | None = None) -> DataFrame:
-    """One row a record batch, however many of its records are left. `before`: see with_lost."""
+    """One row a record batch, however many of its records are left. `before`: see with_lost_before."""
     into = F.col("offset") - F.col("batch_base_offset")
     base = F.when(F.col("sequence") >= 0, F.pmod(F.col("sequence") - into, F.lit(SEQUENCES)))
     same = ("topic", "partition", "batch_records", "producer_id", "producer_epoch", "transactional", "control")
@@ -37,42 +37,42 @@ def batches(raw: DataFrame, before: DataFrame | None = None) -> DataFrame:
         F.max("timestamp").alias("timestamp"),
         F.count(F.lit(1)).alias("read_records"),
     )
-    return with_lost(
+    return with_lost_before(
         made.withColumnRenamed("batch_base_offset", "offset").withColumnRenamed("batch_last_offset", "last_offset"),
         F.col("last_offset") - F.col("offset") + 1,
         before,
     )
 
 
-def with_lost(rows: DataFrame, span: Column | None = None, before: DataFrame | None = None) -> DataFrame:
+def with_lost_before(rows: DataFrame, span: Column | None = None, before: DataFrame | None = None) -> DataFrame:
     """Rows of logs with `lost_before`; a row covers `span` offsets, from `offset` on.
 
     before: log, covered: how many offsets rows have covered that came before all of these.
     Summed up by runs of offsets, then over these: no task ever has to hold a whole log.
     """
     one = F.lit(1).cast("bigint") if span is None else span
-    in_run = Window.partitionBy("log", "run").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
-    runs_before = Window.partitionBy("log").orderBy("run").rowsBetween(Window.unboundedPreceding, -1)
-    rows = rows.withColumn("run", run_of())
-    runs = (
-        rows.groupBy("log", "run")
+    in_block = Window.partitionBy("log", "block").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    blocks_before = Window.partitionBy("log").orderBy("block").rowsBetween(Window.unboundedPreceding, -1)
+    rows = rows.withColumn("block", block_of())
+    blocks = (
+        rows.groupBy("log", "block")
         .agg(F.sum(one).alias("covered"))
-        .withColumn("covered_before", F.coalesce(F.sum("covered").over(runs_before), F.lit(0)))
+        .withColumn("covered_before", F.coalesce(F.sum("covered").over(blocks_before), F.lit(0)))
         .drop("covered")
     )
     if before is not None:
         earlier = F.col("covered_before") + F.coalesce("covered", F.lit(0))
-        runs = runs.join(F.broadcast(before), "log", "left").withColumn("covered_before", earlier).drop("covered")
-    inside = F.coalesce(F.sum(one).over(in_run), F.lit(0))
+        blocks = blocks.join(F.broadcast(before), "log", "left").withColumn("covered_before", earlier).drop("covered")
+    inside = F.coalesce(F.sum(one).over(in_block), F.lit(0))
     return (
         rows.withColumn("inside", inside)
-        .join(F.broadcast(runs), ["log", "run"])
+        .join(F.broadcast(blocks), ["log", "block"])
         .withColumn("lost_before", F.col("offset") - F.col("covered_before") - F.col("inside"))
-        .drop("run", "inside", "covered_before")
+        .drop("block", "inside", "covered_before")
     )
 
 
-def logs(found: DataFrame) -> DataFrame:
+def log_summaries(found: DataFrame) -> DataFrame:
     """One row a log of `batches`: where it begins and ends, its first time, and how many offsets no batch covers."""
     last = F.max(F.struct("offset", "last_offset", "lost_before"))
     return found.groupBy("log").agg(
@@ -86,7 +86,7 @@ def logs(found: DataFrame) -> DataFrame:
     )
 
 
-def merged(one: DataFrame, other: DataFrame) -> DataFrame:
+def merge_summaries(one: DataFrame, other: DataFrame) -> DataFrame:
     """Rows of `logs` of two parts of the same logs as those of the whole."""
     return (
         one.unionByName(other)
@@ -103,7 +103,7 @@ def merged(one: DataFrame, other: DataFrame) -> DataFrame:
     )
 
 
-def renewed(found: DataFrame) -> DataFrame:
+def recreated_logs(found: DataFrame) -> DataFrame:
     """Logs of which offsets are there twice: `log`.
 
     An archive has them when a topic was deleted and made again; which rows belong together, nothing in them tells.
@@ -112,25 +112,25 @@ def renewed(found: DataFrame) -> DataFrame:
     return twice.unionByName(found.where("read_records > batch_records").select("log")).distinct()
 
 
-def lacking(found: DataFrame, spans: DataFrame, began: Mapping[str, int] | None) -> DataFrame:
+def log_gaps(found: DataFrame, spans: DataFrame, began: Mapping[str, int] | None) -> DataFrame:
     """Ranges of offsets that were not there to be audited: log, from_offset, to_offset (exclusive), missing, reason.
 
     Of a range from the first to the last offset of a batch some records are there. `spans`: what is there between
     ranges, `found` or more than it.
     """
     span = F.col("last_offset") + 1 - F.col("offset")
-    between = gaps(spans).withColumn("missing", F.col("to_offset") - F.col("from_offset"))
+    between = missing_ranges(spans).withColumn("missing", F.col("to_offset") - F.col("from_offset"))
     within = found.where(span > F.col("read_records")).select(
         "log",
         F.col("offset").alias("from_offset"),
         (F.col("last_offset") + 1).alias("to_offset"),
         (span - F.col("read_records")).alias("missing"),
     )
-    known, why = reason(between.drop("topic", "partition").unionByName(within), began)
+    known, why = missing_reason(between.drop("topic", "partition").unionByName(within), began)
     return known.select("log", "from_offset", "to_offset", "missing", why.alias("reason"))
 
 
-def absent(found: DataFrame, expected: DataFrame) -> DataFrame:
+def absent_logs(found: DataFrame, expected: DataFrame) -> DataFrame:
     """The same for logs that transactions name (rows of `expected` with log) and of which there is nothing."""
     nothing = F.lit(None).cast("bigint")
     none_of_it = expected.select("log").distinct().join(found.select("log").distinct(), "log", "left_anti")
@@ -164,7 +164,7 @@ def coverage(known: DataFrame, missing: DataFrame, twice: DataFrame) -> DataFram
     )
 
 
-def below(rows: DataFrame, limits: DataFrame, log: str = "log", offset: str = "offset") -> DataFrame:
+def before_ends(rows: DataFrame, limits: DataFrame, log: str = "log", offset: str = "offset") -> DataFrame:
     """Rows whose place lies before the end of its log in `limits` (at, end); a log without one has no more to come."""
     is_beyond = (F.col(log) == F.col("at")) & (F.col(offset) >= F.col("end"))
     return rows.join(F.broadcast(limits), is_beyond, "left_anti")

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 KEY: Final = ("log", "group", "topic", "partition")
-# What `is_plain` looks at; what decides which commit counts, and when; and all that is told of it.
-LOOK: Final = ("producer_id", "commit_id")
+# What `all_independent` looks at; what decides which commit counts, and when; and all that is told of it.
+DEPENDENCY_COLUMNS: Final = ("producer_id", "commit_id")
 DECIDING: Final = (
     "log", "offset", "timestamp", "control", "kind", "tombstone", "group", "commit_topic", "commit_partition",
-    *LOOK, "commit_size",
+    *DEPENDENCY_COLUMNS, "commit_size",
 )  # fmt: skip
 COLUMNS: Final = (
     *DECIDING, "commit_offset", "commit_leader_epoch", "commit_metadata", "commit_topic_id", "commit_timestamp",
@@ -46,7 +46,7 @@ _CHANGE: Final = (
 MARKERS: Final = ("COMMIT", "ABORT")  # those that end a transaction
 
 
-def with_end(rows: DataFrame, *within: str) -> DataFrame:
+def with_ending_marker(rows: DataFrame, *within: str) -> DataFrame:
     """Each record with `end`, `end_offset`, `end_timestamp` of the first marker of its producer behind it; null:
     none. Rows that differ in `within` are nothing to each other."""
     # From the end: then what is behind a record is seen once, and not again for each record.
@@ -64,13 +64,13 @@ def with_end(rows: DataFrame, *within: str) -> DataFrame:
     )
 
 
-def is_plain(rows: DataFrame) -> bool:
+def all_independent(rows: DataFrame) -> bool:
     """Whether every record counts from itself: no transaction has one, no commit is in several batches."""
-    [found] = rows.agg(F.bool_or(_needs_others())).collect()
+    [found] = rows.agg(F.bool_or(_depends_on_others())).collect()
     return not found[0]
 
 
-def _needs_others() -> Column:
+def _depends_on_others() -> Column:
     return (F.col("producer_id") >= 0) | F.col("commit_id").isNotNull()
 
 
@@ -78,19 +78,19 @@ def _is_commit() -> Column:
     return F.col("kind").isin("OffsetCommit", "LegacyOffsetCommit")
 
 
-def effective(rows: DataFrame, *, plain: bool = False) -> DataFrame:
+def effective(rows: DataFrame, *, independent: bool = False) -> DataFrame:
     """One row a commit or removal that counts, from the view `offsets`, whose rows are read once more for those that
     others decide on; not if they are `plain`.
 
     effective_offset and effective_at: where in the log and when it began to count. What `rows` do not say, of COLUMNS,
     the changes do not say either.
     """
-    alone = rows.where(_is_commit() & ~_needs_others())
+    alone = rows.where(_is_commit() & ~_depends_on_others())
     counted = alone.withColumns({
         "end_offset": F.lit(None).cast("long"),
         "end_timestamp": F.lit(None).cast("timestamp"),
     })  # fmt: skip
-    if not plain:
+    if not independent:
         counted = counted.unionByName(_decided(rows))
     at_once = F.col("tombstone") | F.col("end_offset").isNull()
     made = {
@@ -108,12 +108,12 @@ def effective(rows: DataFrame, *, plain: bool = False) -> DataFrame:
 def _decided(rows: DataFrame) -> DataFrame:
     """The commits that count for what others say: of a transaction, or in several batches."""
     sent = F.col("producer_id") >= 0
-    some = rows.where(_needs_others() & (_is_commit() | (sent & F.col("control").isNotNull())))
+    some = rows.where(_depends_on_others() & (_is_commit() | (sent & F.col("control").isNotNull())))
     # Marks on a transaction's records are not those of a commit in several batches.
     spans = {"_span": F.when(~sent, F.col("commit_id")), "_size": F.when(~sent, F.col("commit_size"))}
     every = Window.partitionBy("log", "producer_id", *spans).orderBy(F.desc("offset"))
     parts = F.count(F.lit(1)).over(every.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing))
-    ended = with_end(some.withColumns(spans), *spans).withColumn("_parts", parts)
+    ended = with_ending_marker(some.withColumns(spans), *spans).withColumn("_parts", parts)
     is_whole = F.col("_parts") == F.col("_size")
     counts = F.when(sent, F.col("tombstone") | (F.col("end") == "COMMIT")).otherwise(is_whole)
     return ended.where(_is_commit() & counts).drop("end", "_parts", *spans)
@@ -123,7 +123,7 @@ def undecided(rows: DataFrame) -> DataFrame:
     """The records that later ones may still make count: of open transactions, and of commits not whole yet."""
     commits = F.col("kind").isin("OffsetCommit", "LegacyOffsetCommit") & ~F.col("tombstone")
     sent = rows.where((F.col("producer_id") >= 0) & (commits | F.col("control").isNotNull()))
-    pending = with_end(sent).where(commits & F.col("end").isNull()).drop("end", "end_offset", "end_timestamp")
+    pending = with_ending_marker(sent).where(commits & F.col("end").isNull()).drop("end", "end_offset", "end_timestamp")
     spanned = rows.where(commits & (F.col("producer_id") < 0) & F.col("commit_id").isNotNull())
     span = Window.partitionBy("log", "commit_id", "commit_size")
     parts = (

@@ -5,7 +5,7 @@ State, as tables; it grows with the batches of producers and with commits, and n
     found, offsets, states    what the checks look at; no batches without a producer, no records of groups but those
                               that say who may commit
     covered                   view, log, covered, reach: offsets that rows have covered, and where they end
-    known, twice, holes       rows of places.logs, renewed and lacking
+    known, twice, holes       rows of log_coverage.log_summaries, renewed and lacking
     told                      findings that were made
 """
 
@@ -16,10 +16,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipeline.audit.audit import Seen, examine, settled
-from pipeline.audit.findings import doubts, none, sure
+from pipeline.audit.audit import AuditInput, materialized, run_checks
+from pipeline.audit.findings import doubts, no_findings, proven
+from pipeline.audit.log_coverage import (
+    batches,
+    before_ends,
+    coverage,
+    log_gaps,
+    log_summaries,
+    merge_summaries,
+    recreated_logs,
+    with_lost_before,
+)
 from pipeline.audit.members import GROUPS, MEMBERS
-from pipeline.audit.places import batches, below, coverage, lacking, logs, merged, renewed, with_lost
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,8 +56,8 @@ def step(rows: Tables, state: Tables, ends: Mapping[str, int] | None) -> Step:
     """
     seen, kept, holes = _onto(rows, state)
     told = state.get("told")
-    found = none(seen.found.sparkSession) if ends is None else _within(seen, ends)
-    news = settled(sure(found) if told is None else _but(sure(found), told))
+    found = no_findings(seen.found.sparkSession) if ends is None else _within(seen, ends)
+    news = materialized(proven(found) if told is None else _but(proven(found), told))
     added = {"findings": news, "gaps": holes}
     replaced = {"coverage": coverage(seen.known, kept["holes"], seen.twice)}
     if ends is not None:
@@ -57,12 +66,12 @@ def step(rows: Tables, state: Tables, ends: Mapping[str, int] | None) -> Step:
     return Step(kept | {"told": now if told is None else told.unionByName(now)}, added, replaced)
 
 
-def _onto(rows: Tables, state: Tables) -> tuple[Seen, Tables, DataFrame]:
+def _onto(rows: Tables, state: Tables) -> tuple[AuditInput, Tables, DataFrame]:
     """All that the checks look at, the state it makes, and the gaps that are new."""
     before = state.get("covered")
-    found = settled(batches(rows["raw"], _covered(before, "raw")))
-    offsets = settled(with_lost(rows["offsets"], before=_covered(before, "offsets")))
-    states = settled(with_lost(rows["transactions"], before=_covered(before, "transactions")))
+    found = materialized(batches(rows["raw"], _covered(before, "raw")))
+    offsets = materialized(with_lost_before(rows["offsets"], before=_covered(before, "offsets")))
+    states = materialized(with_lost_before(rows["transactions"], before=_covered(before, "transactions")))
     span = F.col("last_offset") - F.col("offset") + 1
     one = F.lit(1).cast("bigint")
     counts = [_counted(found, "raw", span, F.col("last_offset"))]
@@ -71,25 +80,28 @@ def _onto(rows: Tables, state: Tables) -> tuple[Seen, Tables, DataFrame]:
     ]
     covered = _both(*counts)
     places = ("log", "topic", "partition", "offset", "last_offset", "read_records", "batch_records")
-    spans, known, twice = found.select(*places), logs(found), renewed(found)
+    spans, known, twice = found.select(*places), log_summaries(found), recreated_logs(found)
     if before is not None:
         spans = spans.unionByName(_as_spans(before), allowMissingColumns=True)
-        known, twice = merged(state["known"], known), renewed(spans).unionByName(state["twice"]).distinct()
+        known, twice = (
+            merge_summaries(state["known"], known),
+            recreated_logs(spans).unionByName(state["twice"]).distinct(),
+        )
         covered = (
             _both(before, covered)
             .groupBy("view", "log")
             .agg(F.sum("covered").alias("covered"), F.max("reach").alias("reach"))
         )
-    holes = settled(lacking(found, spans, None))
+    holes = materialized(log_gaps(found, spans, None))
     kept = {
         "found": found.where("producer_id >= 0"),
         "offsets": _of_use(offsets),
         "states": states,
         "holes": holes,
     }
-    kept = {name: settled(part if not state else _both(state[name], part)) for name, part in kept.items()}
-    kept |= {"covered": settled(covered), "known": settled(known), "twice": settled(twice)}
-    seen = Seen(kept["found"], kept["offsets"], kept["states"], kept["known"], kept["twice"])
+    kept = {name: materialized(part if not state else _both(state[name], part)) for name, part in kept.items()}
+    kept |= {"covered": materialized(covered), "known": materialized(known), "twice": materialized(twice)}
+    seen = AuditInput(kept["found"], kept["offsets"], kept["states"], kept["known"], kept["twice"])
     return seen, kept, holes
 
 
@@ -127,11 +139,11 @@ def _of_use(offsets: DataFrame) -> DataFrame:
     )
 
 
-def _within(seen: Seen, ends: Mapping[str, int]) -> DataFrame:
+def _within(seen: AuditInput, ends: Mapping[str, int]) -> DataFrame:
     """Candidates whose place, and that of what they contradict, lie before the ends."""
     limits = seen.found.sparkSession.createDataFrame(list(ends.items()), "at string, end long")
-    found = examine(seen, limits).candidates
-    return settled(below(below(found, limits), limits, "proof_log", "proof_offset"))
+    found = run_checks(seen, limits).candidates
+    return materialized(before_ends(before_ends(found, limits), limits, "proof_log", "proof_offset"))
 
 
 def _but(found: DataFrame, told: DataFrame) -> DataFrame:

@@ -14,36 +14,36 @@ if TYPE_CHECKING:
 
 # Offsets that are put in order together: no task holds a whole log. Not by segment: an archive has rows of the same
 # segment from before and after it was merged with others.
-RUN: Final = 1 << 20
+BLOCK_OFFSETS: Final = 1 << 20
 REMOVED, BEFORE, UNWAITED, ABSENT = "removed", "before", "unwaited", "absent"
 
 
-def run_of(offset: str = "offset") -> Column:
+def block_of(offset: str = "offset") -> Column:
     """Number of the run that an offset lies in."""
-    return F.expr(f"{offset} div {RUN}")
+    return F.expr(f"{offset} div {BLOCK_OFFSETS}")
 
 
 def with_expected(spans: DataFrame) -> DataFrame:
     """Rows that cover `offset` to `last_offset` of a log, with `expected`: the end of all that lies before, or 0."""
-    before = Window.partitionBy("log", "run").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
-    runs_before = Window.partitionBy("log").orderBy("run").rowsBetween(Window.unboundedPreceding, -1)
+    before = Window.partitionBy("log", "block").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    blocks_before = Window.partitionBy("log").orderBy("block").rowsBetween(Window.unboundedPreceding, -1)
     reach = F.max(F.col("last_offset") + 1)
-    rows = spans.withColumn("run", run_of())
+    rows = spans.withColumn("block", block_of())
     runs = (
-        rows.groupBy("log", "run")
+        rows.groupBy("log", "block")
         .agg(reach.alias("reach"))
-        .withColumn("reached", F.coalesce(F.max("reach").over(runs_before), F.lit(0)))
+        .withColumn("reached", F.coalesce(F.max("reach").over(blocks_before), F.lit(0)))
         .drop("reach")
     )
     return (
         rows.withColumn("inside", reach.over(before))
-        .join(F.broadcast(runs), ["log", "run"])
+        .join(F.broadcast(runs), ["log", "block"])
         .withColumn("expected", F.greatest("inside", "reached"))
-        .drop("run", "inside", "reached")
+        .drop("block", "inside", "reached")
     )
 
 
-def gaps(spans: DataFrame) -> DataFrame:
+def missing_ranges(spans: DataFrame) -> DataFrame:
     """log, topic, partition, from_offset, to_offset (exclusive) of what is missing before and between the spans."""
     return (
         with_expected(spans)
@@ -52,9 +52,9 @@ def gaps(spans: DataFrame) -> DataFrame:
     )
 
 
-def ranges(spans: DataFrame) -> DataFrame:
+def present_and_missing_ranges(spans: DataFrame) -> DataFrame:
     """The same with what is there: `missing` tells which."""
-    holes = gaps(spans)
+    holes = missing_ranges(spans)
     place = ("log", "topic", "partition")
     ends = spans.groupBy(*place).agg((F.max("last_offset") + 1).alias("end"))
     zero = F.lit(0).cast("bigint")
@@ -69,7 +69,7 @@ def ranges(spans: DataFrame) -> DataFrame:
     return holes.withColumn("missing", F.lit(True)).unionByName(runs.withColumn("missing", F.lit(False)))
 
 
-def reason(rows: DataFrame, began: Mapping[str, int] | None) -> tuple[DataFrame, Column]:
+def missing_reason(rows: DataFrame, began: Mapping[str, int] | None) -> tuple[DataFrame, Column]:
     """Rows with log and from_offset, made ready for the column that says why these offsets are missing.
 
     began: of an archive, where each log stood when its first rows came; None: the rows are those of a data directory.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.commits import MARKERS, with_end
+from pipeline.transforms.commits import MARKERS, with_ending_marker
 from protocol.record_batch import HEADER_BYTES
 
 if TYPE_CHECKING:
@@ -35,14 +35,14 @@ COLUMNS: Final = {
     "offsets": (*_KEYED, "group", "commit_topic", "commit_partition"),
     "transactions": (*_KEYED, "transactional_id"),
 }
-PLACE: Final = ("log", "topic", "partition", "segment")
-BATCH: Final = (*PLACE, "batch_base_offset", "batch_size")
-STAYS: Final = ("live", "tombstone", "marker")
-DEAD: Final = ("superseded", "aborted", "keyless")
+SEGMENT_KEY: Final = ("log", "topic", "partition", "segment")
+BATCH: Final = (*SEGMENT_KEY, "batch_base_offset", "batch_size")
+STAYING_FATES: Final = ("live", "tombstone", "marker")
+DEAD_FATES: Final = ("superseded", "aborted", "keyless")
 UNITS: Final = 1 << 20  # of a byte: sums of whole numbers are the same in every order
 
 
-def keyed(rows: DataFrame, *others: str) -> DataFrame:
+def with_record_key(rows: DataFrame, *others: str) -> DataFrame:
     """The view `raw` or `offsets`, reduced to what compaction looks at, with the record's key as `_key`."""
     if "key" in rows.columns:
         key, tombstone = F.col("key"), F.col("value").isNull()
@@ -56,7 +56,7 @@ def keyed(rows: DataFrame, *others: str) -> DataFrame:
 def fates(rows: DataFrame, *scope: str) -> DataFrame:
     """Each record of `keyed` with `fate` (live, tombstone, superseded, aborted, keyless, marker), and whether that is
     `open`: later records may change it. `scope`: what the rows are all of: logs, or segments of logs."""
-    producers = with_end(rows.where(F.col("producer_id") >= 0))
+    producers = with_ending_marker(rows.where(F.col("producer_id") >= 0))
     others = rows.where(F.col("producer_id") < 0).withColumns({
         "end": F.lit(None).cast("string"),
         "end_offset": F.lit(None).cast("long"),
@@ -90,7 +90,7 @@ def shares(parts: DataFrame) -> DataFrame:
     """One row a segment and fate of whole batches: records, and the bytes of the log they take, in UNITS."""
     both = F.sum("records").alias("records"), F.sum("size").alias("size")
     batch = Window.partitionBy("log", "segment", "batch_base_offset")
-    stays = F.col("fate").isin(*STAYS)
+    stays = F.col("fate").isin(*STAYING_FATES)
     stay = F.sum(F.when(stays, F.col("records")).otherwise(0)).over(batch)
     of_header = F.when(stay == 0, F.col("records") / F.sum("records").over(batch)).when(stays, F.col("records") / stay)
     share = (F.col("batch_size") - HEADER_BYTES) * F.col("size") / F.sum("size").over(batch)
@@ -102,7 +102,7 @@ def shares(parts: DataFrame) -> DataFrame:
 def totals(shares: DataFrame) -> DataFrame:
     """The sums of several of `shares`."""
     sums = F.sum("records").alias("records"), F.sum("units").alias("units")
-    return shares.select(*PLACE, "fate", "records", "units").groupBy(*PLACE, "fate").agg(*sums)
+    return shares.select(*SEGMENT_KEY, "fate", "records", "units").groupBy(*SEGMENT_KEY, "fate").agg(*sums)
 
 
 def summary(rows: DataFrame, before: Tables | None, *scope: str) -> Tables:
@@ -155,14 +155,14 @@ def segments(shares: DataFrame) -> DataFrame:
     def size(*fates: str) -> Column:
         return F.round(sum_of("units", *fates) / UNITS).cast("long")
 
-    found = shares.groupBy(*PLACE).agg(
+    found = shares.groupBy(*SEGMENT_KEY).agg(
         F.sum("records").alias("records"),
-        sum_of("records", *DEAD).alias("dead_records"),
-        size(*STAYS, *DEAD).alias("bytes"),
+        sum_of("records", *DEAD_FATES).alias("dead_records"),
+        size(*STAYING_FATES, *DEAD_FATES).alias("bytes"),
         size("live").alias("live_bytes"),
         size("tombstone").alias("tombstone_bytes"),
         size("marker").alias("marker_bytes"),
-        size(*DEAD).alias("dead_bytes"),
+        size(*DEAD_FATES).alias("dead_bytes"),
         size("aborted").alias("aborted_bytes"),
     )
     active = F.max("segment").over(Window.partitionBy("log")) == F.col("segment")

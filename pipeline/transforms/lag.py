@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.commits import DECIDING
+from pipeline.transforms.commits import DECIDING
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -54,7 +54,7 @@ class Slots:
 def committed(changes: DataFrame, slots: Slots) -> DataFrame:
     """slot, labels and what was committed, for every slot from a partition's first commit on while there is one.
 
-    changes: pipeline.commits.effective.
+    changes: pipeline.transforms.commits.effective.
     """
     newest = F.max_by(F.struct("commit_offset", "removed", "log_offset"), "log_offset").alias("last")
     seen = (

@@ -1,0 +1,139 @@
+"""Spark's data source `momus`: the logs of a broker as a DataFrame, in batches or as a stream.
+
+    spark.read.format("momus").option("path", "/data/kafka").option("records", "offsets").load()
+
+| option  | meaning                                                 | default                            |
+|---------|---------------------------------------------------------|------------------------------------|
+| path    | data directory: a path, or any address pyarrow.fs opens |                                    |
+| records | view: raw, offsets, transactions (pipeline/schema.py)   | raw                                |
+| topic   | name or glob                                            | raw: all; else the view's own log  |
+| logs    | only these, by directory: a-0,b-1                       | all that match `topic`             |
+| columns | only these: log,offset,timestamp                        | all of the view                    |
+
+Give `columns` where speed matters: Spark does not tell a data source written in Python which columns a query needs, so
+without it every column is decoded.
+
+A stream (`spark.readStream`) takes the same options and `maxBytesPerTrigger`, the bytes of one micro-batch over all
+logs. Its position holds, for each log, the offset behind the last batch that was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
+
+from pipeline.schema import spark_schema, view_fields, with_nullability
+from pipeline.source.read_options import ReadOptions
+from pipeline.source.segment_ranges import SegmentRange, read_range, whole_segments
+from pipeline.source.stream_planner import StreamPlanner
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+_TASK_BYTES: Final = 8 << 20
+
+
+class Task(InputPartition):
+    """The ranges that one Spark task reads."""
+
+    def __init__(self, ranges: tuple[SegmentRange, ...]) -> None:
+        super().__init__(None)
+        self.ranges = ranges
+
+
+def tasks_of(ranges: list[SegmentRange]) -> list[Task]:
+    """Ranges grouped into tasks of about _TASK_BYTES, in their order: small segments share a task."""
+    tasks: list[Task] = []
+    group: list[SegmentRange] = []
+    size = 0
+    for each in ranges:
+        if group and size + each.size > _TASK_BYTES:
+            tasks.append(Task(tuple(group)))
+            group, size = [], 0
+        group.append(each)
+        size += each.size
+    if group:
+        tasks.append(Task(tuple(group)))
+    return tasks
+
+
+class MomusReader(DataSourceReader):
+    """A batch read of everything that is there now."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self.options = options
+
+    def partitions(self) -> list[InputPartition]:
+        return list(tasks_of(whole_segments(self.options.segments()))) or [Task(())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return _read(self.options, partition)
+
+
+class MomusStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A stream over logs that grow, are cleaned, are created and are deleted."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self.options = options
+        self._planner = StreamPlanner(options)
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802  # Spark names this method
+        return {}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  # Spark names this method
+        most = self.options.max_bytes_per_trigger
+        return ReadMaxBytes(most) if most else ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802  # Spark's name
+        return self._planner.next_position(start, limit.max_bytes if isinstance(limit, ReadMaxBytes) else None)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # Spark names this method
+        self._planner.freeze_ends()
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        return list(tasks_of(self._planner.ranges_between(start, end)))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return _read(self.options, partition)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"options": self.options}  # what the planner remembers stays with the driver
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["options"])  # type: ignore[misc]  # mypy forbids calling __init__ on an instance
+
+
+def _read(options: ReadOptions, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    assert isinstance(partition, Task)
+    fields = with_nullability(view_fields(options.records, options.columns))
+    for each in partition.ranges:
+        for batch in read_range(options, each):
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=fields)
+
+
+class MomusSource(DataSource):
+    """What `spark.read.format("momus")` makes. Errors: see ReadOptions."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "momus"
+
+    def schema(self) -> StructType:
+        options = ReadOptions(self.options)
+        return spark_schema(options.records, options.columns)
+
+    def reader(self, schema: StructType) -> MomusReader:
+        return MomusReader(ReadOptions(self.options))
+
+    def streamReader(self, schema: StructType) -> MomusStreamReader:  # noqa: N802  # Spark names this method
+        return MomusStreamReader(ReadOptions(self.options))
+
+
+def register(spark: SparkSession) -> None:
+    """Register the format `momus` with a session."""
+    spark.dataSource.register(MomusSource)

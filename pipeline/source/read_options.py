@@ -1,0 +1,60 @@
+"""The options of a read of a data directory: checked, and as the text that Spark passes to a data source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from pipeline.files import open_directory
+from pipeline.schema import TOPICS, VIEWS, view_fields
+from pipeline.source.segment_files import SegmentFile, list_segments
+
+_UNITS: Final = ("", "k", "m", "g")  # powers of 1024
+
+
+def spark_options(
+    path: str, records: str, topic: str | None = None, columns: Iterable[str] | None = None
+) -> dict[str, str]:
+    """The options as Spark takes them; an empty text means the default."""
+    return {"path": path, "records": records, "topic": topic or "", "columns": ",".join(columns or ())}
+
+
+class ReadOptions:
+    """The options of a read, checked. The table in pipeline/source/data_source.py explains each.
+
+    Errors:  ValueError: an option is missing or has a value that it cannot have; PipelineError: see open_directory.
+    """
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self.path = options.get("path") or ""
+        self.records = options.get("records") or "raw"
+        if not self.path:
+            raise ValueError("the option `path` is missing: it names a broker's data directory")
+        if self.records not in VIEWS:
+            raise ValueError(f"the option `records` must be one of {', '.join(VIEWS)}, not {self.records!r}")
+        self.columns = _names(options.get("columns"))
+        view_fields(self.records, self.columns)
+        self.topic = options.get("topic") or TOPICS[self.records]
+        self.files, self.root = open_directory(self.path)
+        self.max_bytes_per_trigger = _bytes("maxBytesPerTrigger", options.get("maxBytesPerTrigger"))
+        self.logs = _names(options.get("logs"))
+
+    def segments(self) -> list[SegmentFile]:
+        """The segment files that there are now, in the order of log and base offset."""
+        found: list[SegmentFile] = list_segments(self.path, self.topic, self.logs)
+        return found
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    """`a,b` as a tuple; None for no text."""
+    return tuple(each.strip() for each in text.split(",")) if text else None
+
+
+def _bytes(name: str, text: str | None) -> int:
+    """A number of bytes, with or without a unit of KiB, MiB or GiB: 64m. 0 for no text."""
+    if not text:
+        return 0
+    digits, unit = (text[:-1], text[-1].lower()) if text[-1].isalpha() else (text, "")
+    if unit not in _UNITS or not digits.isdecimal() or int(digits) == 0:
+        raise ValueError(f"the option `{name}` must be a number of bytes (1048576, 64m, 1g), not {text!r}")
+    return int(digits) << 10 * _UNITS.index(unit)

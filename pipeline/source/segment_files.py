@@ -1,0 +1,80 @@
+"""Lists the segment files of a data directory, local or at an address of pyarrow.fs.
+
+A log is a directory TOPIC-PARTITION with files BASE.log. Files being deleted or cleaned have other suffixes and are
+left out, except `.swap`: between the removal of the segments it replaces and its final rename, only the `.swap` file
+holds their records. It is listed as the segment it is about to become.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from typing import Final, NamedTuple
+
+from pyarrow import fs
+
+from pipeline.decode.batches import partition_of
+from pipeline.files import open_directory
+
+_LOG: Final = re.compile(r"(.+)-(\d+)")
+_SEGMENT: Final = re.compile(r"(\d{20})\.log(\.swap)?")
+_LISTINGS: Final = 10  # until two agree
+
+
+class SegmentFile(NamedTuple):
+    """One file of record batches."""
+
+    log: str
+    base_offset: int
+    path: str
+    size: int  # bytes
+
+
+def list_segments(path: str, topic: str = "*", logs: Iterable[str] | None = None) -> list[SegmentFile]:
+    """The segments of all logs whose topic matches the glob, in the order of log and base offset.
+
+    `logs`: only these, by the name of their directory.
+
+    Errors:  FileNotFoundError: the path is not a directory.
+    """
+    files, root = open_directory(path)
+    if files.get_file_info(root).type != fs.FileType.Directory:
+        raise FileNotFoundError(f"{path} is not a directory: the option `path` names a broker's data directory")
+    wanted = None if logs is None else set(logs)
+    names: list[str] = []
+    for info in files.get_file_info(fs.FileSelector(root, allow_not_found=True)):
+        match = _LOG.fullmatch(info.base_name)
+        if info.type == fs.FileType.Directory and match and fnmatchcase(match[1], topic):
+            names.append(info.base_name)
+    found: list[SegmentFile] = []
+    for name in sorted(names, key=partition_of):
+        if wanted is None or name in wanted:
+            found += log_segments(files, root, name)
+    return found
+
+
+def log_segments(files: fs.FileSystem, root: str, log: str) -> list[SegmentFile]:
+    """The segments of one log by base offset; an empty list when the log is gone.
+
+    A local directory is listed until two listings agree: one listing may miss a file that is renamed meanwhile.
+    """
+    directory = f"{root}/{log}"
+    found = _listing(files, directory, log)
+    for _ in range(_LISTINGS):
+        if isinstance(files, fs.LocalFileSystem):
+            before, found = [each.path for each in found], _listing(files, directory, log)
+            if [each.path for each in found] == before:
+                break
+    return found
+
+
+def _listing(files: fs.FileSystem, directory: str, log: str) -> list[SegmentFile]:
+    found: dict[int, SegmentFile] = {}
+    for info in files.get_file_info(fs.FileSelector(directory, allow_not_found=True)):
+        match = _SEGMENT.fullmatch(info.base_name)
+        if match and info.type == fs.FileType.File:
+            base = int(match[1])
+            if match[2] or base not in found:
+                found[base] = SegmentFile(log, base, info.path, info.size)
+    return [found[base] for base in sorted(found)]

@@ -1,0 +1,69 @@
+"""Ranges of offsets in segment files: which ones make up a whole log, and reading one as Arrow record batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+
+from pipeline.decode.batches import EVERYTHING, Bounds, Source, chunks
+from pipeline.decode.columnar import decode_columns
+from pipeline.source.read_options import ReadOptions, spark_options
+from pipeline.source.segment_files import SegmentFile, log_segments
+
+_ATTEMPTS: Final = 5  # to open a file before it is renamed again
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRange:
+    """A range of offsets of one log, in the file that had them when the read was planned."""
+
+    log: str
+    segment: int  # base offset of the file
+    path: str
+    size: int  # bytes
+    bounds: Bounds
+
+
+def whole_segments(found: list[SegmentFile]) -> list[SegmentRange]:
+    """All offsets of every log: each segment ends where the next one begins. `found` is ordered by log and offset."""
+    ranges = []
+    for number, each in enumerate(found):
+        following = found[number + 1] if number + 1 < len(found) else None
+        is_tail = following is None or following.log != each.log
+        end = EVERYTHING if following is None or is_tail else following.base_offset
+        bounds = Bounds(each.base_offset, end, 0, is_tail)
+        ranges.append(SegmentRange(each.log, each.base_offset, each.path, each.size, bounds))
+    return ranges
+
+
+def read_range(options: ReadOptions, wanted: SegmentRange, attempts: int = _ATTEMPTS) -> Iterator[pa.RecordBatch]:
+    """The records of a range, from whichever files hold them by now; none when they were deleted.
+
+    Errors:  CorruptSegmentError: a file is damaged in the middle of its log.
+    """
+    try:
+        file = options.files.open_input_file(wanted.path)
+    except FileNotFoundError:
+        # The segment was cleaned into another file or deleted since the plan: look its offsets up again.
+        if attempts:
+            for each in whole_segments(log_segments(options.files, options.root, wanted.log)):
+                first, end = max(each.bounds.first, wanted.bounds.first), min(each.bounds.end, wanted.bounds.end)
+                if first < end:
+                    moved = replace(each, bounds=replace(wanted.bounds, first=first, end=end, position=0))
+                    yield from read_range(options, moved, attempts - 1)
+        return
+    with file:
+        for chunk in chunks(file, Source(wanted.log, wanted.segment), wanted.bounds):
+            yield from decode_columns(chunk, options.records, options.columns)
+
+
+def scan(
+    path: str, records: str = "raw", topic: str | None = None, columns: Iterable[str] = ()
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the data source `momus` without Spark, in the order of log and offset. Errors: see read_range."""
+    options = ReadOptions(spark_options(str(path), records, topic, columns))
+    for each in whole_segments(options.segments()):
+        yield from read_range(options, each)
