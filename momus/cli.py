@@ -12,7 +12,15 @@ import sys
 
 import click
 
-from momus import __version__, commands, control_commands, offset_commands, pipeline_commands, txn_commands
+from momus import (
+    __version__,
+    commands,
+    control_commands,
+    decode_command,
+    offset_commands,
+    pipeline_commands,
+    txn_commands,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -185,6 +193,7 @@ for command in (
     txn_commands.txn,
     control_commands.clock,
     control_commands.broker,
+    decode_command.decode,
     pipeline_commands.pipeline,
 ):
     cli.add_command(command)
