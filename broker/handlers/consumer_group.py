@@ -12,14 +12,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from broker.coordinator.groups.assignors.spec import UNASSIGNED
+from broker.coordinator.groups.common.member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVING_EPOCH
 from broker.coordinator.groups.common.outcome import Outcome
 from broker.coordinator.groups.consumer.group import ConsumerGroup
 from broker.coordinator.groups.consumer.heartbeat import heartbeat
 from broker.coordinator.groups.consumer.leave import leave
 from broker.coordinator.groups.consumer.member import (
-    JOINING_EPOCH,
-    LEAVING_EPOCH,
-    STATIC_LEAVING_EPOCH,
     ConsumerMember,
 )
 from broker.coordinator.result import Context, Result

@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.cluster.topic_names import INTERNAL_TOPICS, name_fault
+from broker.coordinator.groups.common.member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVING_EPOCH
 from broker.coordinator.groups.common.outcome import Outcome
 from broker.coordinator.groups.streams.describe import described_group
 from broker.coordinator.groups.streams.group import StreamsGroup
 from broker.coordinator.groups.streams.heartbeat import heartbeat, not_a_streams_group
 from broker.coordinator.groups.streams.leave import leave
-from broker.coordinator.groups.streams.member import JOINING_EPOCH, LEAVING_EPOCH
 from broker.coordinator.groups.streams.records import topology_value
 from broker.coordinator.groups.streams.topology import MISSING_INTERNAL_TOPICS, NAMES_SHOWN, InternalTopic
 from broker.coordinator.result import Context, Result
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 STREAMS: Final = "streams"
 GROUP_OPERATIONS: Final = 3400  # READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS as Kafka's bit field
-STATIC_LEAVING_EPOCH: Final = -2
 
 
 class StreamsView(Protocol):

@@ -21,7 +21,7 @@ from broker.coordinator.groups.classic.commit_checks import check_offset_commit,
 from broker.coordinator.groups.classic.group import EMPTY, STABLE, ClassicGroup
 from broker.coordinator.groups.classic.records import group_tombstone
 from broker.coordinator.groups.common import assignment_epoch_checks
-from broker.coordinator.groups.common.epoch_order import THE_GROUP
+from broker.coordinator.groups.common.group import THE_GROUP
 from broker.coordinator.groups.common.outcome import Outcome
 from broker.coordinator.groups.offset_expiry import expired_offsets
 from broker.coordinator.offsets.pending import PendingOffsets

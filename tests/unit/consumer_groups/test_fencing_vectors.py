@@ -10,6 +10,7 @@ import pytest
 from consumer_kit import Groups
 from txn_kit import Producer
 
+from broker.coordinator.groups.common.records import REVOCATION_EPOCH_TAG
 from broker.coordinator.groups.consumer.member import (
     STABLE,
     UNREVOKED_PARTITIONS,
@@ -18,7 +19,6 @@ from broker.coordinator.groups.consumer.member import (
     MemberMetadata,
 )
 from broker.coordinator.groups.consumer.records import (
-    REVOCATION_EPOCH_TAG,
     current_record,
     group_record,
     member_record,

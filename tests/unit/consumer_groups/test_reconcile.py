@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from broker.coordinator.groups.common.member import note_revocation
 from broker.coordinator.groups.consumer.member import (
     STABLE,
     UNKNOWN,
@@ -11,7 +12,7 @@ from broker.coordinator.groups.consumer.member import (
     UNREVOKED_PARTITIONS,
     CurrentAssignment,
 )
-from broker.coordinator.groups.consumer.reconcile import note_revocation, reconcile
+from broker.coordinator.groups.consumer.reconcile import reconcile
 from protocol.errors import ErrorCode, KafkaError
 
 T, U = b"t" * 16, b"u" * 16

@@ -8,6 +8,7 @@ import pytest
 from core_broker import Client, make_topic
 from unit.streams_groups.kit import StreamsWorld, as_dict, statuses, subtopology, topic_info, topology
 
+from broker.coordinator.groups.common.group import PendingTarget
 from broker.coordinator.groups.streams import sticky_assignor
 from broker.coordinator.groups.streams import target as streams_target
 from broker.coordinator.groups.streams.member import STABLE, CurrentAssignment, TasksTupleWithEpochs
@@ -284,7 +285,7 @@ def test_member_that_left_while_the_target_was_made_gets_none(monkeypatch):
         a.join()
         b.join()
         steps = assign_steps({m: Previous(m) for m in ("a", "gone")}, [Subtopology("0", 8, False)])
-        world.group().pending_target = streams_target.PendingTarget(world.group().group_epoch, steps)
+        world.group().pending_target = PendingTarget(world.group().group_epoch, steps)
         world.world.broker.shard_of_group("g").set_timer(("assign", "g"), world.world.clock.now_ms())
         world.world.run()
         assert (world.group().pending_target, set(world.group().target)) == (None, {"a", "b"})

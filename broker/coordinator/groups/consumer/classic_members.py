@@ -19,7 +19,7 @@ from broker.coordinator.groups.classic.member import Protocols, protocols_of
 from broker.coordinator.groups.consumer import migration
 from broker.coordinator.groups.consumer.embedded_protocol import read_subscription, write_assignment
 from broker.coordinator.groups.consumer.group import ConsumerGroup
-from broker.coordinator.groups.consumer.heartbeat import HeartbeatStep
+from broker.coordinator.groups.consumer.heartbeat import Step
 from broker.coordinator.groups.consumer.leave import fence, find_member
 from broker.coordinator.groups.consumer.member import (
     UNRELEASED_PARTITIONS,
@@ -71,7 +71,7 @@ def join(
         subscription = read_subscription(protocols[0][1])
     except ValueError:
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "the subscription cannot be read") from None
-    step = HeartbeatStep(machine, group, out)
+    step = Step(machine, group, out)
     before = group.static_member(instance_id)
     if before is not None and is_unknown:
         step.replace_static(before, member_id)

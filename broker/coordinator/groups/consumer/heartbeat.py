@@ -12,23 +12,24 @@ Source: KIP-848; Kafka's GroupMetadataManager.consumerGroupHeartbeat.
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from broker.coordinator.groups.assignors.choose import assignor
 from broker.coordinator.groups.assignors.spec import UNASSIGNED, run
+from broker.coordinator.groups.common.heartbeat import HeartbeatStep
+from broker.coordinator.groups.common.member import JOINING_EPOCH, STATIC_LEAVING_EPOCH, check_other_epoch
 from broker.coordinator.groups.common.metadata_hash import metadata_hash
+from broker.coordinator.groups.common.target import compute_in_steps, is_due
 from broker.coordinator.groups.consumer import regex, target
 from broker.coordinator.groups.consumer.group import ConsumerGroup
 from broker.coordinator.groups.consumer.member import (
-    JOINING_EPOCH,
-    STATIC_LEAVING_EPOCH,
     UNREVOKED_PARTITIONS,
     ConsumerMember,
     CurrentAssignment,
     MemberMetadata,
 )
 from broker.coordinator.groups.consumer.migration import upgraded
-from broker.coordinator.groups.consumer.reconcile import OwnedPartitions, note_revocation, reconcile
+from broker.coordinator.groups.consumer.reconcile import OwnedPartitions, reconcile
 from broker.coordinator.groups.consumer.records import (
     current_record,
     group_record,
@@ -51,9 +52,6 @@ if TYPE_CHECKING:
     from protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 
 
-REVOCATION_MODE: Final = "revocation-epoch"
-
-
 def heartbeat(machine: Machine, ctx: Context, request: ConsumerGroupHeartbeatRequest, out: Outcome) -> Any:
     """Serve a heartbeat that is no leave; the response. `request` has passed the checks that need no group."""
     group_id, epoch = request.group_id, request.member_epoch
@@ -67,7 +65,7 @@ def heartbeat(machine: Machine, ctx: Context, request: ConsumerGroupHeartbeatReq
     owned = None
     if request.topic_partitions is not None:
         owned = {t.topic_id: frozenset(t.partitions) for t in request.topic_partitions}
-    step = HeartbeatStep(machine, group, out)
+    step = Step(machine, group, out)
     step.find_member(member_id, epoch, request.instance_id, owned)
     step.update_member(_merge(step.member_metadata, ctx, request))
     step.assign()
@@ -126,25 +124,10 @@ def _assignment(current: CurrentAssignment) -> ConsumerGroupHeartbeatResponseAss
     )
 
 
-class HeartbeatStep:
-    """One request's way through a group: what it finds, and what it makes of it, record by record."""
+class Step(HeartbeatStep):
+    """One request's way through a consumer group, step by step."""
 
-    __slots__ = (
-        "before",
-        "current",
-        "draft",
-        "group",
-        "group_epoch",
-        "machine",
-        "member",
-        "member_metadata",
-        "out",
-        "replaced_id",
-        "seen",
-        "subscription_changed",
-        "target",
-        "target_epoch",
-    )
+    __slots__ = ("draft", "group", "machine", "replaced_id", "seen", "subscription_changed")
 
     def __init__(self, machine: Machine, group: ConsumerGroup, out: Outcome) -> None:
         self.machine = machine
@@ -182,13 +165,15 @@ class HeartbeatStep:
             elif member_id in group.members:
                 member = group.members[member_id]
         self.use_member(member or ConsumerMember(group.group_id, member_id))
-        if not joins:
-            _check_epoch(self.current, epoch, owned)
-
-    def use_member(self, member: ConsumerMember) -> None:
-        """Go on with this member."""
-        self.member = member
-        self.member_metadata, self.before, self.current = member.member_metadata, member.current, member.current
+        if not joins and epoch != self.current.member_epoch:
+            assigned = self.current.assigned
+            check_other_epoch(
+                self.current,
+                epoch,
+                "partitions",
+                owns_only_assigned=owned is not None
+                and all(t in assigned and p <= assigned[t].keys() for t, p in owned.items()),
+            )
 
     def replace_static(self, old: ConsumerMember, member_id: str) -> None:
         """A static member is back under another id: it takes over all the old one had, and starts at epoch 0."""
@@ -247,7 +232,7 @@ class HeartbeatStep:
         self.target_epoch = group.assignment_epoch
         self.target = group.target.get(self.replaced_id or self.member.member_id, UNASSIGNED)
         interval_ms = self.machine.group_value(group.group_id, "consumer.assignment.interval.ms")
-        if not target.is_due(group, self.group_epoch, interval_ms, out.now_ms):
+        if not is_due(group, self.group_epoch, interval_ms, out.now_ms):
             return
         default = self.machine.config.group_consumer_assignors[0]
         before = group.members.get(self.replaced_id or self.member.member_id)
@@ -258,8 +243,7 @@ class HeartbeatStep:
             draft = Draft(group, self.member.member_id, self.member_metadata, self.replaced_id)
         spec = draft.spec(self.machine.metadata)
         if target.is_large(spec) and self.machine.groups.get(group.group_id) is group:
-            group.pending_target = target.begin(spec, name, self.group_epoch)
-            out.set_timer(("assign", group.group_id), 0)
+            compute_in_steps(group, target.pending_target(spec, name, self.group_epoch), out)
             return
         changes = run(assignor(name)(spec))
         out.records += target.target_records(group.group_id, changes, self.group_epoch, out.now_ms)
@@ -285,19 +269,8 @@ class HeartbeatStep:
             owned,
             subscription_changed=self.subscription_changed,
         )
-        if self.machine.config.group_commit_fencing == REVOCATION_MODE:
-            after = note_revocation(current, after)
-        elif after.revocation_epoch:  # of a time when that was the mode
-            after = after._replace(revocation_epoch=0)
-        if after == current:
-            return
-        self.current = after
-        self.out.records.append(current_record(group.group_id, member_id, after))
-        if self.member_metadata.classic is None:
-            if after.state == UNREVOKED_PARTITIONS:
-                self.out.set_timer(self.member.rebalance_timer, self.member_metadata.rebalance_timeout_ms)
-            else:
-                self.out.cancel_timer(self.member.rebalance_timer)
+        if self.write_current(group.group_id, after, current_record) and self.member_metadata.classic is None:
+            self.set_rebalance_timer(is_revoking=after.state == UNREVOKED_PARTITIONS)
 
 
 def _check_static(member: ConsumerMember | None, member_id: str, instance_id: str) -> None:
@@ -307,30 +280,3 @@ def _check_static(member: ConsumerMember | None, member_id: str, instance_id: st
         raise KafkaError(
             ErrorCode.FENCED_INSTANCE_ID, f"{member_id} with instance id {instance_id} is fenced by {member.member_id}"
         )
-
-
-def _check_epoch(current: CurrentAssignment, epoch: int, owned: OwnedPartitions | None) -> None:
-    """Refuse a member that is ahead or behind.
-
-    | epoch received    | previous member epoch | owned partitions                | result               |
-    |-------------------|-----------------------|---------------------------------|----------------------|
-    | the member's      | any                   | any                             | NONE                 |
-    | above             | any                   | any                             | FENCED_MEMBER_EPOCH  |
-    | below             | the same              | said, and all assigned          | NONE: a lost answer  |
-    | below             | else                  | else                            | FENCED_MEMBER_EPOCH  |
-    """
-    if epoch == current.member_epoch:
-        return
-    if (
-        epoch > current.member_epoch
-        or epoch != current.previous_member_epoch
-        or owned is None
-        or not all(t in current.assigned and p <= current.assigned[t].keys() for t, p in owned.items())
-    ):
-        raise KafkaError(
-            ErrorCode.FENCED_MEMBER_EPOCH,
-            f"the member's epoch is {current.member_epoch}, not {epoch}: it must give up its partitions and rejoin",
-        )
-
-
-__all__ = ["HeartbeatStep", "heartbeat"]

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from broker.coordinator.groups.common.member import STATIC_LEAVING_EPOCH
 from broker.coordinator.groups.common.metadata_hash import metadata_hash
 from broker.coordinator.groups.consumer.group import ConsumerGroup
 from broker.coordinator.groups.consumer.member import (
     NOTHING,
-    STATIC_LEAVING_EPOCH,
     ConsumerMember,
 )
 from broker.coordinator.groups.consumer.migration import downgrade, must_downgrade

@@ -135,16 +135,3 @@ def _without_unsubscribed(
     if _still_owns(owned, pending):
         return current.moved(current.member_epoch, UNREVOKED_PARTITIONS, keep, pending)
     return current.moved(current.member_epoch, current.state, keep, current.pending)
-
-
-def note_revocation(before: CurrentAssignment, after: CurrentAssignment) -> CurrentAssignment:
-    """Keep the epoch that a member left when it gave partitions back: KAFKA-19779's earlier design."""
-    if after.member_epoch <= before.member_epoch:
-        return after
-    lost = any(
-        partition not in after.assigned.get(topic_id, NO_PARTITIONS)
-        for owned in (before.assigned, before.pending)
-        for topic_id, epochs in owned.items()
-        for partition in epochs
-    )
-    return after._replace(revocation_epoch=max(before.member_epoch, 0)) if lost else after

@@ -6,10 +6,11 @@ struct, which would be read as a member of the classic protocol.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from broker.coordinator.groups.assignors.spec import Assignment
+from broker.coordinator.groups.common.records import epochs_of, put_revocation_epoch, revocation_epoch_of
 from broker.coordinator.groups.consumer.member import (
     UNKNOWN,
     UNRELEASED_PARTITIONS,
@@ -39,8 +40,6 @@ from protocol.messages.coordinator_records import (
     encode_key,
     encode_record,
 )
-
-REVOCATION_EPOCH_TAG: Final = 10_000  # in CurrentMemberAssignment, at the top; no number of Kafka's
 
 
 class ResolvedRegex(NamedTuple):
@@ -110,8 +109,7 @@ def current_record(group_id: str, member_id: str, current: CurrentAssignment) ->
         assigned_partitions=_with_epochs(current.assigned),
         partitions_pending_revocation=_with_epochs(current.pending),
     )
-    if current.revocation_epoch:
-        value.unknown_tags = {REVOCATION_EPOCH_TAG: current.revocation_epoch.to_bytes(4, "big")}
+    put_revocation_epoch(value, current.revocation_epoch)
     return _current_key(group_id, member_id), encode_record(value, 0)
 
 
@@ -204,29 +202,13 @@ def assignment_of(value: ConsumerGroupTargetAssignmentMemberValue) -> Assignment
 
 
 def current_assignment_of(value: ConsumerGroupCurrentMemberAssignmentValue) -> CurrentAssignment:
-    """A current assignment as a value.
-
-    Without assignment epochs, or with too many or too few (an older broker's record), every partition of that entry
-    counts as assigned at the member epoch: older commits are refused, never wrongly accepted.
-    """
+    """A current assignment as a value; a state of a newer broker as UNKNOWN."""
     epoch = max(value.member_epoch, 0)
-    tag = (value.unknown_tags or {}).get(REVOCATION_EPOCH_TAG, b"")
     return CurrentAssignment(
         value.member_epoch,
         value.previous_member_epoch,
         value.state if 0 <= value.state <= UNRELEASED_PARTITIONS else UNKNOWN,
-        _owned(value.assigned_partitions, epoch),
-        _owned(value.partitions_pending_revocation, epoch),
-        int.from_bytes(tag, "big"),
+        epochs_of(value.assigned_partitions, "topic_id", epoch),
+        epochs_of(value.partitions_pending_revocation, "topic_id", epoch),
+        revocation_epoch_of(value),
     )
-
-
-def _owned(entries: list[ConsumerGroupCurrentMemberAssignmentValueTopicPartitions], epoch: int) -> PartitionEpochs:
-    owned: dict[bytes, Mapping[int, int]] = {}
-    for entry in entries:
-        epochs = entry.assignment_epochs
-        if epochs is None or len(epochs) != len(entry.partitions):
-            epochs = [epoch] * len(entry.partitions)
-        if entry.partitions:
-            owned[entry.topic_id] = dict(zip(entry.partitions, epochs, strict=True))
-    return owned

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from broker.coordinator.groups.assignors.choose import assignor
-from broker.coordinator.groups.assignors.spec import UNASSIGNED, Assignment, Changes, Spec, Steps
+from broker.coordinator.groups.assignors.spec import UNASSIGNED, Assignment, Changes, Spec
+from broker.coordinator.groups.common.group import PendingTarget
 from broker.coordinator.groups.consumer.member import MemberMetadata, Subscription
 from broker.coordinator.groups.consumer.records import target_epoch_record, target_record
 from broker.coordinator.result import Record
@@ -22,18 +23,6 @@ if TYPE_CHECKING:
 
 WORK_AT_ONCE: Final = 20_000  # members plus partitions that are assigned inside a request: about 15 ms
 MIXED_WORK_AT_ONCE: Final = 3_000  # ... where members want different topics, with each topic a member wants: 10 ms
-
-
-class PendingTarget:
-    """A target that is being computed between the turns."""
-
-    __slots__ = ("epoch", "instance_ids", "members", "steps")
-
-    def __init__(self, epoch: int, spec: Spec, steps: Steps) -> None:
-        self.epoch = epoch
-        self.members = spec.members
-        self.instance_ids = spec.instance_ids
-        self.steps = steps
 
 
 class Draft:
@@ -106,22 +95,6 @@ def topic_ids(names: frozenset[str], metadata: ClusterMetadata) -> frozenset[byt
     return frozenset(topics[name].topic_id for name in names if name in topics)
 
 
-def is_due(group: ConsumerGroup, group_epoch: int, interval_ms: int, now_ms: int) -> bool:
-    """Whether a target for this group epoch may be computed now.
-
-    | assignment epoch     | last computed  | interval     | due                      |
-    |----------------------|----------------|--------------|--------------------------|
-    | the group epoch      | any            | any          | no                       |
-    | below                | not known: 0   | any          | yes                      |
-    | below                | any            | 0            | yes                      |
-    | below                | some time ago  | not 0        | when it has passed       |
-    """
-    if group.assignment_epoch >= group_epoch or group.pending_target is not None:
-        return False
-    last_ms = group.assignment_timestamp_ms
-    return last_ms == 0 or interval_ms == 0 or now_ms >= last_ms + interval_ms
-
-
 def is_large(spec: Spec) -> bool:
     """Whether computing it takes longer than the loop may be kept."""
     work = len(spec.members) + sum(spec.topics.values())
@@ -130,9 +103,9 @@ def is_large(spec: Spec) -> bool:
     return work + sum(map(len, spec.wants.values())) > MIXED_WORK_AT_ONCE
 
 
-def begin(spec: Spec, name: str, epoch: int) -> PendingTarget:
-    """Compute it step by step."""
-    return PendingTarget(epoch, spec, assignor(name)(spec))
+def pending_target(spec: Spec, name: str, epoch: int) -> PendingTarget:
+    """A target that the assignor of that name computes in steps."""
+    return PendingTarget(epoch, assignor(name)(spec), spec.members, spec.instance_ids)
 
 
 def target_records(group_id: str, changes: Changes, epoch: int, now_ms: int) -> list[Record]:

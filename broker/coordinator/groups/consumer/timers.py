@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from broker.coordinator.groups.common.member import STATIC_LEAVING_EPOCH
+from broker.coordinator.groups.common.target import advance
 from broker.coordinator.groups.consumer import regex, target
 from broker.coordinator.groups.consumer.leave import fence
-from broker.coordinator.groups.consumer.member import STATIC_LEAVING_EPOCH, UNREVOKED_PARTITIONS
+from broker.coordinator.groups.consumer.member import UNREVOKED_PARTITIONS
 
 if TYPE_CHECKING:
     from broker.coordinator.groups.common.outcome import Outcome
@@ -69,11 +71,8 @@ def _resolve(machine: Machine, group: ConsumerGroup, out: Outcome) -> None:
 
 def _assign(group: ConsumerGroup, out: Outcome) -> None:
     """Go on with a target assignment that takes long; when done it is the group's, for the epoch it was made for."""
-    pending = group.pending_target
-    if pending is None:
-        return
-    changes = out.advance(pending.steps, ("assign", group.group_id))
-    if changes is not None:
-        group.pending_target = None
-        settled = target.for_present_members(group, pending, changes)
-        out.records += target.target_records(group.group_id, settled, pending.epoch, out.now_ms)
+    done = advance(group, out)
+    if done is not None:
+        pending, computed = done
+        changes = target.for_present_members(group, pending, computed)
+        out.records += target.target_records(group.group_id, changes, pending.epoch, out.now_ms)

@@ -1,35 +1,17 @@
-"""A streams group (KIP-1071): topology, members, epochs, target assignment, and what a logged record makes of it.
+"""A streams group (KIP-1071): its topology, which processes have which tasks, and the replay of its records.
 
-The life of a group
--------------------
-    Empty          no members
-    NotReady       the topology has not been found to fit the topics: see streams_topology.py
-    Assigning      the group epoch has moved on, and the target assignment has not followed yet
-    Reconciling    there is a target for the group epoch; some member is not there yet
-    Stable         every member has what it shall have
-
-Group, assignment and member epochs are those of consumer.py, with tasks in place of partitions; here too
-
-    assignment epoch of a task <= member epoch <= assignment epoch <= group epoch    (`broken` says where it is not)
-
-but for a member that has given back tasks and has to give back more: it is one epoch further on each time.
-
-What is logged and what is not
-------------------------------
-Everything is logged, but for the timers and for what is marked volatile below. Only `replay` changes the logged part.
-The records of one group may be replayed in another order than they were written once the log was cleaned, so nothing
-is checked while replaying. Volatile in Kafka too: who asked for a shutdown, and the epoch of the endpoints; clients
-that see the latter at 0 again are sent the endpoints once more.
+Epochs, states and what is logged: common/group.py, with tasks in place of partitions. A member that has revoked tasks
+and has to revoke more moves one epoch further each time. Kafka does not log who asked for a shutdown and the epoch of
+the endpoints either; a client that sees the latter back at 0 is sent the endpoints again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from broker.coordinator.groups.common.assignment_epoch_checks import NOT_ASSIGNED, CommittedPartitions, Committer
-from broker.coordinator.groups.common.epoch_order import epoch_inconsistencies
+from broker.coordinator.groups.common.assignment_epoch_checks import NOT_ASSIGNED, CommittedPartitions
+from broker.coordinator.groups.common.group import ModernGroup
 from broker.coordinator.groups.streams.member import (
     DELETED_ASSIGNMENT,
     CurrentAssignment,
@@ -51,89 +33,61 @@ if TYPE_CHECKING:
     from broker.coordinator.groups.streams.topology import ConfiguredTopology
     from protocol.messages.streams_group_records import StreamsGroupTopologyValue
 
-FIRST_EPOCH: Final = 1
 
-
-class State(Enum):
-    """The states of a streams group; the value is what clients are told."""
-
-    EMPTY = "Empty"
-    NOT_READY = "NotReady"
-    ASSIGNING = "Assigning"
-    RECONCILING = "Reconciling"
-    STABLE = "Stable"
-
-
-class StreamsGroup:
-    """One group of the streams protocol; see the module's text."""
+class StreamsGroup(ModernGroup):
+    """One group of the streams protocol."""
 
     __slots__ = (
         "active",
-        "assignment_epoch",
-        "assignment_timestamp_ms",
         "configured",
         "copies",
         "endpoint_epoch",
-        "group_epoch",
-        "group_id",
         "last_assignment_configs",
-        "members",
-        "metadata_hash",
-        "metadata_seen",
-        "pending_target",
         "shutdown_member_id",
         "sources",
-        "target",
         "topology",
         "validated_topology_epoch",
-        "was_inconsistent",
     )
 
-    group_type: Final = "streams"
-    protocol_type: Final = "streams"
-    pending_joins: Final[frozenset[str]] = frozenset()
+    VOLATILE: ClassVar[Mapping[str, str]] = {
+        **ModernGroup.VOLATILE,
+        "configured": "how the topology fits the topics; computed again from both",
+        "endpoint_epoch": "counts from 0 after a restart, in Kafka too",
+        "shutdown_member_id": "forgotten at a restart, in Kafka too",
+    }
+
+    group_type = "streams"
+    protocol_type = "streams"
+    unit = "task"
+    member_class = StreamsMember
+    deleted_assignment = DELETED_ASSIGNMENT
+    read_metadata = staticmethod(member_metadata_of)
+    read_target = staticmethod(tasks_of)
+    read_current = staticmethod(current_assignment_of)
+
+    members: dict[str, StreamsMember]
+    target: dict[str, TasksTuple]
 
     def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.group_epoch = FIRST_EPOCH
-        self.metadata_hash = 0
+        super().__init__(group_id)
         self.validated_topology_epoch = 0
         self.last_assignment_configs: dict[str, str] = {}
-        self.assignment_epoch = FIRST_EPOCH
-        self.assignment_timestamp_ms = 0
         self.topology: StreamsGroupTopologyValue | None = None
-        self.members: dict[str, StreamsMember] = {}
-        self.target: dict[str, TasksTuple] = {}  # by member id
-        # derived by replay
+        # derived from topology and members
         self.sources: Mapping[str, str] = {}  # topic -> the subtopology that reads it
-        self.active: dict[tuple[str, int], str] = {}  # task -> the process that has it
+        self.active: dict[tuple[str, int], str] = {}  # task -> the process that has it as active
         self.copies: dict[tuple[str, int], set[str]] = {}  # task -> processes that have it as standby or warm-up
         # volatile
         self.configured: ConfiguredTopology | None = None
-        self.metadata_seen: tuple[Any, int] | None = None  # the cluster metadata that `configured` follows from
         self.endpoint_epoch = 0
         self.shutdown_member_id: str | None = None
-        self.pending_target: Any = None  # a target that is being computed in the background
-        self.was_inconsistent = False  # as it was loaded; served all the same
 
     # -- queries -------------------------------------------------------------------------------------------------
 
     @property
-    def state(self) -> State:
-        if not self.members:
-            return State.EMPTY
-        if self.topology is None or self.topology.epoch != self.validated_topology_epoch:
-            return State.NOT_READY
-        if self.group_epoch > self.assignment_epoch:
-            return State.ASSIGNING
-        epoch = self.assignment_epoch
-        if all(m.current.is_reconciled_to(epoch) for m in self.members.values()):
-            return State.STABLE
-        return State.RECONCILING
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.members
+    def is_ready(self) -> bool:
+        """Whether the topology fits the topics, as of the last group epoch."""
+        return self.topology is not None and self.topology.epoch == self.validated_topology_epoch
 
     @property
     def delay_timer(self) -> tuple[str, str]:
@@ -156,162 +110,86 @@ class StreamsGroup:
         """Whether a process has a task as standby or warm-up."""
         return process_id in self.copies.get((subtopology_id, partition), ())
 
-    def committer(self, member_id: str | None, partitions: CommittedPartitions | None = None) -> Committer | None:
-        """What decides over the commits of a member (see fencing.py); the partitions are looked at only if they matter.
+    def assignment_epochs(self, current: CurrentAssignment, partitions: CommittedPartitions) -> Iterator[int]:
+        """The assignment epoch of each committed partition; NOT_ASSIGNED for one that is not the member's.
 
-        A partition belongs to the task of its number in the subtopology that reads its topic; standbys do not count.
+        A partition belongs to the active task of its number, in the subtopology that reads its topic.
         """
-        member = self.members.get(member_id) if member_id is not None else None
-        if member is None:
-            return None
-        current = member.current
-        epochs = None if partitions is None else _assignment_epochs(current, self.sources, partitions)
-        return Committer(current.member_epoch, epochs, revocation_epoch=current.revocation_epoch)
+        for topic, _, partition in partitions():
+            subtopology_id = self.sources.get(topic)
+            epoch = None if subtopology_id is None else current.assignment_epoch(subtopology_id, partition)
+            yield NOT_ASSIGNED if epoch is None else epoch
 
     def tombstones(self) -> list[Record]:
-        """What deletes the group."""
+        """The records that delete the group, but for its offsets."""
         return group_tombstones(self.group_id, self.members)
-
-    def inconsistencies(self) -> list[str]:
-        """Where the order of the epochs does not hold; nothing, but for a log that was tampered with."""
-        found = self.epoch_inconsistencies(self.members)
-        owned: dict[tuple[str, int], str] = {}
-        for member_id, member in self.members.items():
-            for tasks in (member.current.assigned.active, member.current.pending.active):
-                for subtopology_id, epochs in tasks.items():
-                    for partition in epochs:
-                        other = owned.setdefault((subtopology_id, partition), member_id)
-                        if other != member_id:
-                            found.append(f"task {subtopology_id}_{partition} is both {other}'s and {member_id}'s")
-        return found
-
-    def epoch_inconsistencies(self, member_ids: Collection[str]) -> list[str]:
-        """The same for what has been touched; see epoch_order.py."""
-        return epoch_inconsistencies(self, member_ids, _held, "tasks")
-
-    def facts(self) -> tuple[object, ...]:
-        """What the log says of the group."""
-        return (
-            self.group_epoch,
-            self.metadata_hash,
-            self.validated_topology_epoch,
-            dict(self.last_assignment_configs),
-            self.assignment_epoch,
-            self.assignment_timestamp_ms,
-            self.topology,
-            {m.member_id: (m.member_metadata, m.current) for m in self.members.values()},
-            dict(self.target),
-            dict(self.active),
-            {task: set(processes) for task, processes in self.copies.items()},
-        )
 
     # -- replay --------------------------------------------------------------------------------------------------
 
-    def replay(self, key: Any, value: Any) -> None:
-        """Apply one record but the group's own tombstone, which is for whoever holds the group."""
-        _REPLAYS[key.API_KEY](self, key, value)
-
-    def _replay_group(self, key: Any, value: Any) -> None:
+    def replay_group(self, key: Any, value: Any) -> None:
+        """Replay StreamsGroupMetadata."""
         self.group_epoch = value.epoch
         self.metadata_hash = value.metadata_hash
         self.validated_topology_epoch = value.validated_topology_epoch
         self.last_assignment_configs = {c.key: c.value for c in value.last_assignment_configs or ()}
 
-    def _replay_topology(self, key: Any, value: Any) -> None:
+    def replay_topology(self, key: Any, value: Any) -> None:
+        """Replay StreamsGroupTopology."""
         self.topology = value
         self.sources = {} if value is None else source_topics(value)
         self.configured = self.metadata_seen = None
 
-    def _replay_member(self, key: Any, value: Any) -> None:
-        if value is not None:
-            self._put(self._member(key.member_id), member_metadata=member_metadata_of(value))
-            return
-        member = self.members.pop(key.member_id, None)
-        if member is not None:
-            self._disown(member)
+    def _replay_removed(self, member: StreamsMember) -> None:
+        self._replay_disown(member)
         if not self.members:
             self.shutdown_member_id = None
 
-    def _replay_target_epoch(self, key: Any, value: Any) -> None:
-        self.assignment_epoch = FIRST_EPOCH if value is None else value.assignment_epoch
-        self.assignment_timestamp_ms = 0 if value is None else value.assignment_timestamp
+    def _replay_metadata(self, member: StreamsMember, member_metadata: MemberMetadata) -> None:
+        self._replay_disown(member)
+        member.member_metadata = member_metadata
+        self._replay_own(member)
 
-    def _replay_target(self, key: Any, value: Any) -> None:
-        if value is None:
-            self.target.pop(key.member_id, None)
-        else:
-            self.target[key.member_id] = tasks_of(value)
+    def _replay_assignment(self, member: StreamsMember, current: CurrentAssignment) -> None:
+        self._replay_disown(member)
+        member.current = current
+        self._replay_own(member)
 
-    def _replay_current(self, key: Any, value: Any) -> None:
-        if value is not None:
-            self._put(self._member(key.member_id), current=current_assignment_of(value))
-        elif key.member_id in self.members:
-            self._put(self.members[key.member_id], current=DELETED_ASSIGNMENT)
-
-    def _member(self, member_id: str) -> StreamsMember:
-        member = self.members.get(member_id)
-        if member is None:
-            member = self.members[member_id] = StreamsMember(self.group_id, member_id)
-        return member
-
-    def _put(
-        self,
-        member: StreamsMember,
-        member_metadata: MemberMetadata | None = None,
-        current: CurrentAssignment | None = None,
-    ) -> None:
-        self._disown(member)
-        member.member_metadata = member.member_metadata if member_metadata is None else member_metadata
-        member.current = member.current if current is None else current
+    def _replay_own(self, member: StreamsMember) -> None:
         process_id = member.member_metadata.process_id
-        for held in (member.current.assigned, member.current.pending):
-            for subtopology_id, epochs in held.active.items():
+        for tasks in (member.current.assigned, member.current.pending):
+            for subtopology_id, epochs in tasks.active.items():
                 self.active.update(((subtopology_id, p), process_id) for p in epochs)
-            for task in _copies(held):
+            for task in _copies(tasks):
                 self.copies.setdefault(task, set()).add(process_id)
 
-    def _disown(self, member: StreamsMember) -> None:
+    def _replay_disown(self, member: StreamsMember) -> None:
         process_id = member.member_metadata.process_id
-        for held in (member.current.assigned, member.current.pending):
-            for subtopology_id, epochs in held.active.items():
+        for tasks in (member.current.assigned, member.current.pending):
+            for subtopology_id, epochs in tasks.active.items():
                 for p in epochs:
                     if self.active.get((subtopology_id, p)) == process_id:
                         del self.active[subtopology_id, p]
-            for task in _copies(held):
+            for task in _copies(tasks):
                 processes = self.copies.get(task)
                 if processes is not None:
                     processes.discard(process_id)
                     if not processes:
                         del self.copies[task]
 
-
-def _held(current: CurrentAssignment) -> Iterable[Mapping[int, int]]:
-    return (*current.assigned.active.values(), *current.pending.active.values())
-
-
-def _assignment_epochs(
-    current: CurrentAssignment, sources: Mapping[str, str], partitions: CommittedPartitions
-) -> Iterator[int]:
-    for topic, _, partition in partitions():
-        subtopology_id = sources.get(topic)
-        epoch = None if subtopology_id is None else current.assignment_epoch(subtopology_id, partition)
-        yield NOT_ASSIGNED if epoch is None else epoch
+    REPLAYS: ClassVar[Mapping[int, Callable[[Any, Any, Any], None]]] = {
+        17: replay_group,
+        19: ModernGroup.replay_member,
+        20: ModernGroup.replay_target_epoch,
+        21: ModernGroup.replay_target,
+        22: ModernGroup.replay_current,
+        23: replay_topology,
+    }
 
 
-def _copies(held: TasksTupleWithEpochs) -> list[tuple[str, int]]:
+def _copies(tasks: TasksTupleWithEpochs) -> list[tuple[str, int]]:
     return [
         (subtopology_id, p)
-        for tasks in (held.standby, held.warmup)
-        for subtopology_id, partitions in tasks.items()
+        for part in (tasks.standby, tasks.warmup)
+        for subtopology_id, partitions in part.items()
         for p in partitions
     ]
-
-
-_REPLAYS: Final[dict[int, Callable[[StreamsGroup, Any, Any], None]]] = {
-    17: StreamsGroup._replay_group,
-    19: StreamsGroup._replay_member,
-    20: StreamsGroup._replay_target_epoch,
-    21: StreamsGroup._replay_target,
-    22: StreamsGroup._replay_current,
-    23: StreamsGroup._replay_topology,
-}

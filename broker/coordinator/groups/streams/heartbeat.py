@@ -15,16 +15,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker.coordinator.groups.classic.group import EMPTY as CLASSIC_EMPTY
 from broker.coordinator.groups.classic.group import ClassicGroup
 from broker.coordinator.groups.classic.records import group_tombstone
-from broker.coordinator.groups.common.assignment_epoch_checks import REVOCATION_EPOCH
+from broker.coordinator.groups.common.heartbeat import HeartbeatStep
+from broker.coordinator.groups.common.member import JOINING_EPOCH, check_other_epoch
 from broker.coordinator.groups.common.metadata_hash import metadata_hash
+from broker.coordinator.groups.common.target import is_too_early
 from broker.coordinator.groups.streams import topology as topologies
 from broker.coordinator.groups.streams.endpoints import partitions_by_endpoint
 from broker.coordinator.groups.streams.group import StreamsGroup
 from broker.coordinator.groups.streams.member import (
-    JOINING_EPOCH,
     UNREVOKED_TASKS,
     CurrentAssignment,
     Endpoint,
@@ -32,7 +32,7 @@ from broker.coordinator.groups.streams.member import (
     StreamsMember,
     TasksTuple,
 )
-from broker.coordinator.groups.streams.reconcile import note_revocation, reconcile
+from broker.coordinator.groups.streams.reconcile import reconcile
 from broker.coordinator.groups.streams.records import (
     current_record,
     group_record,
@@ -41,7 +41,7 @@ from broker.coordinator.groups.streams.records import (
     task_ids,
     topology_record,
 )
-from broker.coordinator.groups.streams.target import STANDBY_REPLICAS, begin
+from broker.coordinator.groups.streams.target import STANDBY_REPLICAS, compute_target
 from broker.coordinator.groups.streams.topology import InternalTopic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.streams_group import (
@@ -76,7 +76,7 @@ def heartbeat(
     owned = None
     if request.active_tasks is not None and request.standby_tasks is not None and request.warmup_tasks is not None:
         owned = TasksTuple(*map(partitions_of, (request.active_tasks, request.standby_tasks, request.warmup_tasks)))
-    step = HeartbeatStep(machine, group, out)
+    step = Step(machine, group, out)
     step.find_member(member_id, epoch, owned)
     step.update_member(_merge(step.member_metadata, ctx, request), topology)
     step.configure()
@@ -109,7 +109,7 @@ def _group(machine: Machine, group_id: str, epoch: int, out: Outcome) -> Streams
         return found
     if found is None:
         return StreamsGroup(group_id)
-    if isinstance(found, ClassicGroup) and found.state is CLASSIC_EMPTY:
+    if isinstance(found, ClassicGroup) and found.is_empty:
         for member_id in found.pending_joins:
             out.cancel_timer(("session", group_id, member_id))
         out.records.append(group_tombstone(group_id))
@@ -140,15 +140,17 @@ def _merge(member_metadata: MemberMetadata, ctx: Context, request: StreamsGroupH
     )
 
 
-class HeartbeatStep:
-    """One request's way through a group: what it finds, and what it makes of it, record by record."""
+class Step(HeartbeatStep):
+    """One request's way through a streams group, step by step."""
+
+    __slots__ = ("configs", "configured", "group", "hash", "is_changed", "machine", "status", "topology")
 
     def __init__(self, machine: Machine, group: StreamsGroup, out: Outcome) -> None:
         self.machine = machine
         self.group = group
         self.out = out
-        self.is_changed = False  # so the group epoch has to move
         self.group_epoch = group.group_epoch
+        self.is_changed = False  # so the group epoch has to increase
         self.hash = group.metadata_hash
         self.status: list[StreamsGroupHeartbeatResponseStatus] = []
 
@@ -161,13 +163,11 @@ class HeartbeatStep:
         if epoch != JOINING_EPOCH:
             if member is None:
                 raise unknown_member(group, member_id)
-            _check_epoch(member.current, epoch, owned)
-        self.member = member or StreamsMember(group.group_id, member_id)
-        self.member_metadata, self.before, self.current = (
-            self.member.member_metadata,
-            self.member.current,
-            self.member.current,
-        )
+            if epoch != member.current.member_epoch:
+                check_other_epoch(
+                    member.current, epoch, "tasks", owns_only_assigned=_owns_only_assigned(member.current, owned)
+                )
+        self.use_member(member or StreamsMember(group.group_id, member_id))
 
     # -- 2
 
@@ -255,8 +255,7 @@ class HeartbeatStep:
         if group.assignment_epoch >= self.group_epoch:
             return
         interval_ms = self.machine.group_value(group.group_id, "streams.assignment.interval.ms")
-        last_ms = group.assignment_timestamp_ms
-        if last_ms and interval_ms and out.now_ms < last_ms + interval_ms:
+        if is_too_early(group, interval_ms, out.now_ms):
             self.add_status(topologies.ASSIGNMENT_DELAYED, "The last assignment is too recent for another one.")
             return
         targets = None
@@ -264,7 +263,9 @@ class HeartbeatStep:
             processes = {m.member_id: m.member_metadata.process_id for m in group.members.values()}
             processes[self.member.member_id] = self.member_metadata.process_id
             may_wait = self.machine.groups.get(group.group_id) is group
-            targets = begin(group, processes, self.configured, self.configs, self.group_epoch, out, may_wait=may_wait)
+            targets = compute_target(
+                group, processes, self.configured, self.configs, self.group_epoch, out, may_wait=may_wait
+            )
         if targets is None:
             self.add_status(topologies.ASSIGNMENT_DELAYED, "The assignment is being computed.")
         else:
@@ -274,20 +275,10 @@ class HeartbeatStep:
 
     def reconcile(self, owned: TasksTuple | None) -> None:
         """Bring the member one step nearer to its target. Errors: FENCED_MEMBER_EPOCH."""
-        group, out, member = self.group, self.out, self.member
+        group = self.group
         after = reconcile(self.current, self.member_metadata.process_id, self.target_epoch, self.target, group, owned)
-        if self.machine.config.group_commit_fencing == REVOCATION_EPOCH:
-            after = note_revocation(self.current, after)
-        elif after.revocation_epoch:  # of a time when that was the mode
-            after = after._replace(revocation_epoch=0)
-        if after == self.current:
-            return
-        self.current = after
-        out.records.append(current_record(group.group_id, member.member_id, after))
-        if after.state == UNREVOKED_TASKS:
-            out.set_timer(member.rebalance_timer, self.member_metadata.rebalance_timeout_ms)
-        else:
-            out.cancel_timer(member.rebalance_timer)
+        if self.write_current(group.group_id, after, current_record):
+            self.set_rebalance_timer(is_revoking=after.state == UNREVOKED_TASKS)
 
     def keep_configured_topology(self) -> None:
         """Nothing is refused any more: keep what was found out of the topics.
@@ -347,29 +338,9 @@ def unknown_member(group: StreamsGroup, member_id: str) -> KafkaError:
     return KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
 
 
-def _check_epoch(current: CurrentAssignment, epoch: int, owned: TasksTuple | None) -> None:
-    """Refuse a member that is ahead or behind.
-
-    | epoch received    | previous member epoch | owned tasks                     | result               |
-    |-------------------|-----------------------|---------------------------------|----------------------|
-    | the member's      | any                   | any                             | passes               |
-    | below the member's| the one received      | all among the assigned ones     | passes: a lost reply |
-    | below the member's| else, or              | not said, or some is not        | FENCED_MEMBER_EPOCH  |
-    | above the member's| any                   | any                             | FENCED_MEMBER_EPOCH  |
-    """
-    if epoch == current.member_epoch:
-        return
-    if (
-        epoch > current.member_epoch
-        or epoch != current.previous_member_epoch
-        or owned is None
-        or not all(
-            subtopology_id in held and all(p in held[subtopology_id] for p in partitions)
-            for tasks, held in zip(owned, current.assigned.lists(), strict=True)
-            for subtopology_id, partitions in tasks.items()
-        )
-    ):
-        raise KafkaError(
-            ErrorCode.FENCED_MEMBER_EPOCH,
-            f"the member's epoch is {current.member_epoch}, not {epoch}: it must give up its tasks and rejoin",
-        )
+def _owns_only_assigned(current: CurrentAssignment, owned: TasksTuple | None) -> bool:
+    return owned is not None and all(
+        subtopology_id in held and all(p in held[subtopology_id] for p in partitions)
+        for tasks, held in zip(owned, current.assigned.lists(), strict=True)
+        for subtopology_id, partitions in tasks.items()
+    )

@@ -1,12 +1,12 @@
-"""One member of a streams group: what it said of itself and the tasks it has, each as its own record says.
+"""One member of a streams group: two values, each the content of one record, and the tasks in them.
 
-    MemberMetadata     StreamsGroupMemberMetadata: process, endpoint, topology epoch, who it is
+    MemberMetadata     StreamsGroupMemberMetadata: process, endpoint, topology epoch, client
     CurrentAssignment  StreamsGroupCurrentMemberAssignment: epochs, state, tasks
-    TasksTuple    what a member has, or shall have: active ones work, standbys keep a copy of their state
+    TasksTuple         active tasks process records, standby tasks keep a copy of their state
 
-A task is a subtopology and a partition number. Active tasks that a member has carry the epoch at which they came to it
-(KAFKA-19779); standbys do not commit and need none. Warm-up tasks come from other brokers' records only: this one
-makes none, as Kafka 4.3. All of these are values: a handler makes new ones, replay puts them into the group.
+A task is a subtopology and a partition number. Each active task of a member carries the epoch at which it was assigned
+(KAFKA-19779); standby tasks commit nothing and need none. Warm-up tasks appear only in the records of other brokers:
+this one, like Kafka 4.3, makes none. A handler makes new values and their records; replay puts them into the group.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-STABLE: Final = 1  # has what it shall have, at its epoch
-UNREVOKED_TASKS: Final = 2  # has to give tasks back first, and stays at its epoch until it has
-UNRELEASED_TASKS: Final = 3  # is at the newest epoch, but others still have some of its tasks
-UNKNOWN: Final = 127  # a state of a broker to come
+from broker.coordinator.groups.common.member import LEAVING_EPOCH, ModernMember
 
-JOINING_EPOCH: Final = 0
-LEAVING_EPOCH: Final = -1  # sent by a member that goes; also the epoch of one whose assignment is deleted
+STABLE: Final = 1  # has everything its target says, at its epoch
+UNREVOKED_TASKS: Final = 2  # has to give tasks back first, and stays at its epoch until it has
+UNRELEASED_TASKS: Final = 3  # is at the newest epoch, but other members still have some of its tasks
+UNKNOWN: Final = 127  # a state that a newer broker has logged
 
 TasksBySubtopology: TypeAlias = Mapping[str, frozenset[int]]  # subtopology -> tasks
 EpochsBySubtopology: TypeAlias = Mapping[str, Mapping[int, int]]  # subtopology -> task -> assignment epoch
 
 NO_TASKS: Final[Mapping[str, frozenset[int]]] = {}
+NO_ACTIVE_TASKS: Final[Mapping[str, Mapping[int, int]]] = {}
 NO_EPOCHS: Final[Mapping[int, int]] = {}
 NONE_OF_IT: Final[frozenset[int]] = frozenset()
 
 
 class TasksTuple(NamedTuple):
-    """What a member shall have, or says it has."""
+    """The tasks that a member is to have, or reports that it has."""
 
     active: TasksBySubtopology = NO_TASKS
     standby: TasksBySubtopology = NO_TASKS
@@ -39,28 +39,28 @@ class TasksTuple(NamedTuple):
 
 
 class TasksTupleWithEpochs(NamedTuple):
-    """What a member has."""
+    """The tasks that a member has."""
 
-    active: EpochsBySubtopology = {}  # noqa: RUF012  # never changed
+    active: EpochsBySubtopology = NO_ACTIVE_TASKS
     standby: TasksBySubtopology = NO_TASKS
     warmup: TasksBySubtopology = NO_TASKS
 
     def lists(self) -> Iterator[Mapping[str, Mapping[int, int] | frozenset[int]]]:
-        """The three lists, to be looked at alike."""
+        """Active, standby and warm-up tasks."""
         yield self.active
         yield self.standby
         yield self.warmup
 
 
 class Endpoint(NamedTuple):
-    """Where other instances ask for a member's state (interactive queries)."""
+    """Where other instances of the application query a member's state (interactive queries)."""
 
     host: str
     port: int
 
 
 class MemberMetadata(NamedTuple):
-    """What a member said of itself."""
+    """What a member has told about itself."""
 
     instance_id: str | None = None
     rack_id: str | None = None
@@ -74,30 +74,38 @@ class MemberMetadata(NamedTuple):
 
 
 class CurrentAssignment(NamedTuple):
-    """What a member has."""
+    """The epochs of a member, its state, and the tasks it has."""
 
     member_epoch: int = 0
     previous_member_epoch: int = 0
     state: int = STABLE
     assigned: TasksTupleWithEpochs = TasksTupleWithEpochs()
-    pending: TasksTupleWithEpochs = (
-        TasksTupleWithEpochs()
-    )  # to be revoked: the member has been told, and has not said yet that it is done
-    revocation_epoch: int = 0  # of KAFKA-19779's earlier design; kept only under group.commit.fencing=revocation-epoch
+    pending: TasksTupleWithEpochs = TasksTupleWithEpochs()  # to be revoked, and not confirmed yet
+    revocation_epoch: int = 0  # not 0 only with group.commit.fencing=revocation-epoch (see note_revocation)
+
+    @property
+    def assigned_epochs(self) -> EpochsBySubtopology:
+        """Subtopology -> active task -> assignment epoch."""
+        return self.assigned.active
+
+    @property
+    def pending_epochs(self) -> EpochsBySubtopology:
+        """The same for what has to be revoked."""
+        return self.pending.active
 
     def moved(
         self, member_epoch: int, state: int, assigned: TasksTupleWithEpochs, pending: TasksTupleWithEpochs
     ) -> CurrentAssignment:
-        """The next step; the epoch left becomes the previous one, also when it is the same."""
+        """The next assignment; the current epoch becomes the previous one, even if it stays the same."""
         return CurrentAssignment(member_epoch, self.member_epoch, state, assigned, pending, self.revocation_epoch)
 
     def assignment_epoch(self, subtopology_id: str, partition: int) -> int | None:
-        """At which epoch an active task came to the member; None when it is not the member's."""
+        """The epoch at which the active task was assigned to the member; None if it is not the member's."""
         epoch = self.assigned.active.get(subtopology_id, NO_EPOCHS).get(partition)
         return self.pending.active.get(subtopology_id, NO_EPOCHS).get(partition) if epoch is None else epoch
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
-        """Whether there is nothing left to do for a target assignment."""
+        """Whether the member has reached the target assignment of this epoch."""
         return self.state == STABLE and self.member_epoch == assignment_epoch
 
 
@@ -107,10 +115,13 @@ FIRST_ASSIGNMENT: Final = CurrentAssignment()
 DELETED_ASSIGNMENT: Final = CurrentAssignment(member_epoch=LEAVING_EPOCH, previous_member_epoch=LEAVING_EPOCH)
 
 
-class StreamsMember:
-    """A member; replay replaces its halves."""
+class StreamsMember(ModernMember):
+    """A member of a streams group."""
 
-    __slots__ = ("current", "member_id", "member_metadata", "rebalance_timer", "session_timer")
+    __slots__ = ()
+
+    current: CurrentAssignment
+    member_metadata: MemberMetadata
 
     def __init__(
         self,
@@ -119,12 +130,4 @@ class StreamsMember:
         member_metadata: MemberMetadata = NO_METADATA,
         current: CurrentAssignment = FIRST_ASSIGNMENT,
     ) -> None:
-        self.member_id = member_id
-        self.member_metadata = member_metadata
-        self.current = current
-        self.session_timer = ("session", group_id, member_id)
-        self.rebalance_timer = ("rebalance", group_id, member_id)
-
-    def timers(self) -> tuple[tuple[str, str, str], ...]:
-        """All that may run for it."""
-        return self.session_timer, self.rebalance_timer
+        super().__init__(group_id, member_id, member_metadata, current)

@@ -169,16 +169,3 @@ def _add_copies(
         if free:
             has[subtopology_id] = keep.get(subtopology_id, NONE_OF_IT) | free
     return has, is_waiting
-
-
-def note_revocation(before: CurrentAssignment, after: CurrentAssignment) -> CurrentAssignment:
-    """Keep the epoch that a member left when it gave active tasks back: KAFKA-19779's earlier design, in that mode."""
-    if after.member_epoch <= before.member_epoch:
-        return after
-    lost = any(
-        partition not in after.assigned.active.get(subtopology_id, NO_EPOCHS)
-        for held in (before.assigned, before.pending)
-        for subtopology_id, epochs in held.active.items()
-        for partition in epochs
-    )
-    return after._replace(revocation_epoch=max(before.member_epoch, 0)) if lost else after

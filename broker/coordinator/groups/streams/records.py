@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from broker.coordinator.groups.common.records import epochs_of, put_revocation_epoch, revocation_epoch_of
 from broker.coordinator.groups.streams.member import (
     STABLE,
     UNKNOWN,
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=Message)
 
-REVOCATION_EPOCH_TAG: Final = 10_000  # in CurrentMemberAssignment, at the top; no number of Kafka's
 _STATES: Final = frozenset((STABLE, UNREVOKED_TASKS, UNRELEASED_TASKS))
 
 # -- making --------------------------------------------------------------------------------------------------------
@@ -132,8 +132,7 @@ def current_record(group_id: str, member_id: str, current: CurrentAssignment) ->
         standby_tasks_pending_revocation=task_ids(kind, current.pending.standby),
         warmup_tasks_pending_revocation=task_ids(kind, current.pending.warmup),
     )
-    if current.revocation_epoch:
-        value.unknown_tags = {REVOCATION_EPOCH_TAG: current.revocation_epoch.to_bytes(4, "big")}
+    put_revocation_epoch(value, current.revocation_epoch)
     return _current_key(group_id, member_id), encode_record(value, 0)
 
 
@@ -255,34 +254,21 @@ def partitions_of(entries: Iterable[Any]) -> TasksBySubtopology:
 
 
 def current_assignment_of(value: StreamsGroupCurrentMemberAssignmentValue) -> CurrentAssignment:
-    """A current assignment as a value.
-
-    Without assignment epochs, or with too many or too few (an older broker's record), every task of that entry counts
-    as assigned at the member epoch: older commits are refused, never wrongly accepted.
-    """
+    """A current assignment as a value; a state of a newer broker as UNKNOWN."""
     epoch = value.member_epoch
     return CurrentAssignment(
         epoch,
         value.previous_member_epoch,
         value.state if value.state in _STATES else UNKNOWN,
         TasksTupleWithEpochs(
-            _epochs(value.active_tasks, epoch), partitions_of(value.standby_tasks), partitions_of(value.warmup_tasks)
+            epochs_of(value.active_tasks, "subtopology_id", epoch),
+            partitions_of(value.standby_tasks),
+            partitions_of(value.warmup_tasks),
         ),
         TasksTupleWithEpochs(
-            _epochs(value.active_tasks_pending_revocation, epoch),
+            epochs_of(value.active_tasks_pending_revocation, "subtopology_id", epoch),
             partitions_of(value.standby_tasks_pending_revocation),
             partitions_of(value.warmup_tasks_pending_revocation),
         ),
-        int.from_bytes((value.unknown_tags or {}).get(REVOCATION_EPOCH_TAG, b""), "big"),
+        revocation_epoch_of(value),
     )
-
-
-def _epochs(entries: list[StreamsGroupCurrentMemberAssignmentValueTaskIds], epoch: int) -> EpochsBySubtopology:
-    tasks: dict[str, Mapping[int, int]] = {}
-    for entry in entries:
-        epochs = entry.assignment_epochs
-        if epochs is None or len(epochs) != len(entry.partitions):
-            epochs = [epoch] * len(entry.partitions)
-        if entry.partitions:
-            tasks[entry.subtopology_id] = dict(zip(entry.partitions, epochs, strict=True))
-    return tasks

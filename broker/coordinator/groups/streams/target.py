@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from broker.coordinator.groups.assignors.spec import run
+from broker.coordinator.groups.common.group import PendingTarget
+from broker.coordinator.groups.common.target import advance, compute_in_steps
 from broker.coordinator.groups.streams.member import TasksTuple
 from broker.coordinator.groups.streams.records import target_epoch_record, target_record
-from broker.coordinator.groups.streams.sticky_assignor import Previous, Steps, Targets, assign_steps
+from broker.coordinator.groups.streams.sticky_assignor import Previous, Targets, assign_steps
 
 if TYPE_CHECKING:
     from broker.coordinator.groups.common.outcome import Outcome
@@ -23,17 +25,7 @@ STANDBY_REPLICAS: Final = "num.standby.replicas"  # the only setting of the assi
 WORK_AT_ONCE: Final = 3_000  # members, tasks and, twice, standby tasks that are assigned inside a request: about 15 ms
 
 
-class PendingTarget:
-    """A target that is being computed between the turns, for a group epoch."""
-
-    __slots__ = ("epoch", "steps")
-
-    def __init__(self, epoch: int, steps: Steps) -> None:
-        self.epoch = epoch
-        self.steps = steps
-
-
-def begin(
+def compute_target(
     group: StreamsGroup,
     processes: Mapping[str, str],
     configured: ConfiguredTopology,
@@ -55,26 +47,22 @@ def begin(
         steps = assign_steps(previous, subtopologies, standbys)
         work = len(previous) + sum(s.tasks * (1 + 2 * standbys * s.is_stateful) for s in subtopologies)
         if may_wait and work > WORK_AT_ONCE:
-            group.pending_target = PendingTarget(epoch, steps)
-            out.set_timer(("assign", group.group_id), 0)
+            compute_in_steps(group, PendingTarget(epoch, steps), out)
             return None
         targets = run(steps)
-    _keep(group, targets, epoch, out)
+    _write_target(group, targets, epoch, out)
     return targets
 
 
-def go_on(group: StreamsGroup, out: Outcome) -> None:
+def continue_target(group: StreamsGroup, out: Outcome) -> None:
     """The next step; after the last one the target is the group's, but for members that have left meanwhile."""
-    pending = group.pending_target
-    if pending is None:
-        return
-    targets: Targets | None = out.advance(pending.steps, ("assign", group.group_id))
-    if targets is not None:
-        group.pending_target = None
-        _keep(group, {m: tasks for m, tasks in targets.items() if m in group.members}, pending.epoch, out)
+    done = advance(group, out)
+    if done is not None:
+        pending, targets = done
+        _write_target(group, {m: tasks for m, tasks in targets.items() if m in group.members}, pending.epoch, out)
 
 
-def _keep(group: StreamsGroup, targets: Targets, epoch: int, out: Outcome) -> None:
+def _write_target(group: StreamsGroup, targets: Targets, epoch: int, out: Outcome) -> None:
     for member_id, tasks in targets.items():
         if group.target.get(member_id) != tasks:
             out.records.append(target_record(group.group_id, member_id, tasks))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from broker.coordinator.groups.streams.leave import fence
 from broker.coordinator.groups.streams.member import UNREVOKED_TASKS
-from broker.coordinator.groups.streams.target import begin, go_on
+from broker.coordinator.groups.streams.target import compute_target, continue_target
 from broker.coordinator.groups.streams.topology import configured
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def on_timer(machine: Machine, group: StreamsGroup, name: tuple[Any, ...], out: 
         _first_assignment(machine, group, out)
         return
     if kind == "assign":
-        go_on(group, out)
+        continue_target(group, out)
         return
     member = group.members.get(name[2])
     if member is not None and (kind == "session" or member.current.state == UNREVOKED_TASKS):
@@ -57,4 +57,4 @@ def _first_assignment(machine: Machine, group: StreamsGroup, out: Outcome) -> No
         return
     processes = {m.member_id: m.member_metadata.process_id for m in group.members.values()}
     found = group.configured or configured(group.topology, machine.metadata)
-    begin(group, processes, found, group.last_assignment_configs, group.group_epoch, out, may_wait=True)
+    compute_target(group, processes, found, group.last_assignment_configs, group.group_epoch, out, may_wait=True)

@@ -1,0 +1,54 @@
+"""When a target assignment is computed: at once, or step by step between the turns of the event loop.
+
+It is due when the group epoch is above the assignment epoch, at most once per assignment interval. A small group is
+assigned inside the request. A large one is assigned in steps, each started by the group's "assign" timer; until the
+last step its members keep the old target, as they do while the interval has not passed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from broker.coordinator.groups.common.group import ModernGroup, PendingTarget
+    from broker.coordinator.groups.common.outcome import Outcome
+
+
+def is_due(group: ModernGroup, group_epoch: int, interval_ms: int, now_ms: int) -> bool:
+    """Whether a target for this group epoch may be computed now.
+
+    | assignment epoch | pending target | last computed | interval | due                   |
+    |------------------|----------------|---------------|----------|-----------------------|
+    | the group epoch  | any            | any           | any      | no                    |
+    | below            | yes            | any           | any      | no                    |
+    | below            | no             | not known: 0  | any      | yes                   |
+    | below            | no             | any           | 0        | yes                   |
+    | below            | no             | any           | not 0    | if the interval is up |
+    """
+    if group.assignment_epoch >= group_epoch or group.pending_target is not None:
+        return False
+    return not is_too_early(group, interval_ms, now_ms)
+
+
+def is_too_early(group: ModernGroup, interval_ms: int, now_ms: int) -> bool:
+    """Whether the assignment interval has not passed since the last target was computed."""
+    last_ms = group.assignment_timestamp_ms
+    return last_ms != 0 and interval_ms != 0 and now_ms < last_ms + interval_ms
+
+
+def compute_in_steps(group: ModernGroup, pending: PendingTarget, out: Outcome) -> None:
+    """Leave the computing to the "assign" timer. The group must be one that a timer finds: one in the log."""
+    group.pending_target = pending
+    out.set_timer(("assign", group.group_id), 0)
+
+
+def advance(group: ModernGroup, out: Outcome) -> tuple[PendingTarget, Any] | None:
+    """The next step of the pending target, and with the last one what was computed."""
+    pending = group.pending_target
+    if pending is None:
+        return None
+    computed = out.advance(pending.steps, ("assign", group.group_id))
+    if computed is None:
+        return None
+    group.pending_target = None
+    return pending, computed
