@@ -49,13 +49,13 @@ class Process:
             start_sync=lambda logs: None,
         )
         self.broker.open()
-        self.shards = self.broker.group_shards
+        self.shards = self.broker.groups.shards
         for shard in self.shards:
             while shard.state is not READY:
                 try:
                     shard.require()
                 except KafkaError:  # it is being loaded
-                    self.broker.step_background()
+                    self.broker.turn.jobs.step()
         self.turn()
 
     def turn(self) -> None:
@@ -66,12 +66,12 @@ class Process:
 
     def commit(self, group: str, partitions: Iterator[int] | range, offset: int) -> None:
         """One commit, as a client of the group makes it."""
-        now_ms = self.broker.begin_turn()
+        now_ms = self.broker.turn.begin()
         prefix = offset_key_prefix(group, TOPIC)
         value = offset_value(Committed(offset, commit_timestamp_ms=now_ms))
         records: list[Any] = [(prefix + p.to_bytes(4, "big"), value) for p in partitions]
         records[0] = (*records[0], provenance("", None, -1, "load"))
-        self.broker.shard_of_group(group).append(records, now_ms)
+        self.broker.groups.of(group).append(records, now_ms)
         self.turn()
 
     def fill(self, entries: int, partitions: int) -> None:

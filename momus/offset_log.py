@@ -55,19 +55,17 @@ class Offsets:
         if key is None or int.from_bytes(key[:2], "big") > LAST_OFFSET_TYPE:
             return
         place = offset_key(key)
-        if value is None:
-            self.offsets.remove(*place)
-        elif producer_id >= 0:
-            self.pending.put(producer_id, *place, committed_value(value), offset)
+        if value is not None and producer_id >= 0:
+            self.pending.replay(producer_id, *place, committed_value(value), offset)
         else:
-            self.offsets.put(*place, committed_value(value))
+            self.offsets.replay(*place, None if value is None else committed_value(value))
 
     def replay_sender(self, producer_id: int, key: bytes, headers: object) -> None:
         """Who sends a transaction's offsets is of no interest here."""
 
     def replay_marker(self, producer_id: int, producer_epoch: int, *, commit: bool) -> None:
         """A transaction has ended."""
-        self.pending.end(producer_id, commit=commit)
+        self.pending.replay_marker(producer_id, commit=commit)
 
 
 def committed(batches: Batches) -> list[Row]:

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from broker.cluster.metadata import ClusterMetadata
+from broker.cluster.metadata_plans import start_up
 from broker.config.settings import BrokerConfig
 from broker.coordinator.result import Context, Result
 from broker.wire.errors import error_response
@@ -17,25 +18,25 @@ ALL_API_VERSIONS = [(0, 3, 13), (3, 0, 13), (18, 0, 4), (19, 2, 7)]
 
 
 class AdminBroker:
-    """Has what AdminView promises; `call` does what the router does with a request."""
+    """Has what the handlers' views name; `call` does what the router does with a request."""
 
     def __init__(self, node_ids: tuple[int, ...] = (1,), **settings: str) -> None:
         self.config = BrokerConfig.load({key.replace("_", "."): value for key, value in settings.items()})
-        self.nodes = [SimpleNamespace(node_id=node_id) for node_id in node_ids]
+        self.nodes = SimpleNamespace(
+            up=[SimpleNamespace(node_id=node_id) for node_id in node_ids],
+            ids=list(node_ids),
+            controller_id=node_ids[0],
+            endpoint=lambda node_id, ctx: (f"host{node_id}", 9000 + node_id),
+        )
+        self.partitions = SimpleNamespace(size=lambda topic, index: 100 + index)
         self.cluster_id = "AAAAAAAAAAAAAAAAAAAAAA"
         self.api_versions = list(ALL_API_VERSIONS)
         self.rng = sim_env(seed=1).rng
         self.batches: list[list[bytes]] = []  # the log
         self.metadata_shard = self
         self.directory = SimpleNamespace(path="/data", volume_bytes=lambda: (5000, 3000))
-        self.metadata = ClusterMetadata(self.config, node_ids)
+        self.metadata = ClusterMetadata(self.config, node_ids, start_up=start_up)
         self._apply(self.metadata.on_load(Context(0, self.rng)).records)
-
-    def endpoint(self, node_id: int, ctx: Context) -> tuple[str, int]:
-        return f"host{node_id}", 9000 + node_id
-
-    def partition_size(self, topic: str, index: int) -> int:
-        return 100 + index
 
     def _apply(self, records: Any) -> None:
         batch = [value for _, value in records]
@@ -66,7 +67,7 @@ class AdminBroker:
 
     def reloaded(self) -> ClusterMetadata:
         """The state as a start would find it."""
-        metadata = ClusterMetadata(self.config, [node.node_id for node in self.nodes])
+        metadata = ClusterMetadata(self.config, self.nodes.ids)
         for batch in self.batches:
             for value in batch:
                 metadata.replay(None, value)
@@ -75,7 +76,7 @@ class AdminBroker:
     def check_reload(self) -> None:
         """The log gives the same state again, and so does its image."""
         assert self.reloaded().fingerprint() == self.metadata.fingerprint()
-        image = ClusterMetadata(self.config, [node.node_id for node in self.nodes])
+        image = ClusterMetadata(self.config, self.nodes.ids)
         for value in self.metadata.image_records():
             image.replay(None, value)
         assert image.fingerprint() == self.metadata.fingerprint()

@@ -77,7 +77,7 @@ class Groups:
         raise AssertionError(f"not settled: {[(m.member_id, m.epoch, m.assigned) for m in members]}")
 
     def group(self, group_id: str = GROUP) -> Any:
-        return self.world.broker.shard_of_group(group_id).machine.groups.get(group_id)
+        return self.world.broker.groups.of(group_id).machine.groups.get(group_id)
 
     def describe(self, group_id: str = GROUP, version: int = 1) -> Any:
         return self.client.call(ConsumerGroupDescribeRequest(group_ids=[group_id]), version).groups[0]
@@ -93,20 +93,20 @@ class Groups:
 
     def check(self) -> None:
         """Replayed state equals live state, and the order of the epochs holds."""
-        for shard in self.world.broker.group_shards:
+        for shard in self.world.broker.groups.shards:
             for group in shard.machine.groups.values():
                 if isinstance(group, ConsumerGroup):
                     assert group.inconsistencies() == []
         live = self.world.fingerprints()
         again = self.world.again(self.world.files.crash())
-        for shard in again.broker.group_shards:
+        for shard in again.broker.groups.shards:
             shard.require()
         rebuilt = again.fingerprints()
         for name, facts in live.items():
             if name.startswith("__consumer_offsets"):
                 for group_id, group_facts in facts["groups"].items():
                     assert rebuilt[name]["groups"][group_id] == group_facts
-                machines = [w.broker.group_shards[int(name[19:])].machine for w in (self.world, again)]
+                machines = [w.broker.groups.shards[int(name[19:])].machine for w in (self.world, again)]
                 assert set(machines[0].groups) == set(machines[1].groups)
                 assert rebuilt[name]["offsets"] == facts["offsets"]
 

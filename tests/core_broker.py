@@ -118,8 +118,8 @@ class Client:
 
     def __init__(self, world: World, node: int = 0) -> None:
         self.world = world
-        nodes = world.broker.nodes
-        self.connection = Connection(world.broker, nodes[node].node_id, nodes[node].main)
+        nodes = world.broker.nodes.up
+        self.connection = Connection(world.broker.clients, nodes[node].node_id, nodes[node].main)
         self.transport = Transport(world, self.connection)
         self.pending = bytearray()  # sent, and not taken by the broker yet
         self.asked: deque[tuple[int, int]] = deque()  # (api key, version) of requests that wait for an answer
@@ -204,7 +204,7 @@ class World:
             self.env, config, directory, nodes, call_soon=self.ready.append, start_sync=self._start_sync
         )
         if not shortcuts:
-            self.broker.commit = self.broker.offset_fetch = lambda *_: None  # type: ignore[assignment,method-assign]
+            self.broker.clients.shortcuts = {}
         self.broker.open()
         self.broker.start_maintenance()
         self.run()
@@ -253,7 +253,7 @@ class World:
                     log.sync()
             except Exception as error:
                 failed[log] = error
-        self.broker.sync_done(failed)
+        self.broker.turn.sync_done(failed)
 
     def run(self) -> None:
         """Until nothing is left to do without time passing."""
@@ -262,20 +262,20 @@ class World:
                 pass
             if self.syncs and self.auto_sync:
                 self.sync()
-            elif (due_ms := self.broker.next_alarm_ms) is not None and due_ms <= self.clock.now_ms():
-                self.broker.ring()
-            elif self.broker.background:
-                self.broker.begin_turn()
-                self.broker.step_background()
+            elif (due_ms := self.broker.turn.timers.next_ms) is not None and due_ms <= self.clock.now_ms():
+                self.broker.turn.ring()
+            elif self.broker.turn.jobs:
+                self.broker.turn.begin()
+                self.broker.turn.jobs.step()
             elif not self.ready:
                 return
 
     def advance(self, ms: int) -> None:
         """Let time pass; what becomes due on the way happens when it is due."""
         end_ms = self.clock.now_ms() + ms
-        while (due_ms := self.broker.next_alarm_ms) is not None and due_ms <= end_ms:
+        while (due_ms := self.broker.turn.timers.next_ms) is not None and due_ms <= end_ms:
             self.clock.advance(max(0, due_ms - self.clock.now_ms()))
-            self.broker.ring()
+            self.broker.turn.ring()
             self.run()
         self.clock.advance(end_ms - self.clock.now_ms())
         self.run()
@@ -299,7 +299,7 @@ class World:
 
     def fingerprints(self) -> dict[str, Any]:
         """The state of all shards that are loaded."""
-        shards = [self.broker.metadata_shard, *self.broker.group_shards]
+        shards = [self.broker.metadata_shard, *self.broker.groups.shards]
         return {shard.name: shard.machine.fingerprint() for shard in shards if shard.state is READY}
 
 

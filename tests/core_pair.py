@@ -36,7 +36,7 @@ class Pair:
                 client.replies()
         self.seen = [[len(c.transport.received) for c in clients] for clients in self.clients]
         for world in self.worlds:
-            world.env.rng = world.broker.env.rng = Rng(7)
+            world.env.rng = Rng(7)
 
     def send(self, which: int, data: bytes) -> None:
         for clients in self.clients:
@@ -62,7 +62,7 @@ class Pair:
     def check_state(self) -> None:
         fast, general = self.worlds
         assert fast.fingerprints() == general.fingerprints()
-        for ours, theirs in zip(fast.broker.group_shards, general.broker.group_shards, strict=True):
+        for ours, theirs in zip(fast.broker.groups.shards, general.broker.groups.shards, strict=True):
             assert (ours.log is None) == (theirs.log is None)
             if ours.log is not None:
                 assert log_bytes(ours.log) == log_bytes(theirs.log)

@@ -215,7 +215,7 @@ def markers_of(world: World, topic: str = "t", index: int = 0) -> list[tuple[int
     """(producer id, epoch, ABORT or COMMIT) of each marker in a partition's log, in order."""
     broker = world.broker
     found = broker.metadata.topics[topic]
-    log = broker.partition(found, index).log
+    log = broker.partitions.get(found, index).log
     return [
         (header.producer_id, header.producer_epoch, control_type(record.key))
         for header, batch in log.batches(log.log_start_offset)

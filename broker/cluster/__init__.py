@@ -1,1 +1,7 @@
-"""TBD."""
+"""The cluster as clients see it: topics, configs, features, virtual brokers, listeners, and the data directory.
+
+Owns: the metadata state machine (`metadata.py`), the records of each administrative operation (`metadata_plans.py`),
+the image of the metadata log (`metadata_image.py`), names and levels (`topic_names.py`, `features.py`), SCRAM users and
+quotas (`client_settings.py`), virtual brokers (`listeners.py`, `nodes.py`, `virtual_nodes.py`), and where logs lie
+(`directory.py`). Imports `config`, `turn` and the shard runtime. Start reading at `metadata.py`.
+"""

@@ -8,7 +8,7 @@ producer id within the block that the log has reserved, which must not survive a
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.cluster.client_settings import ClientSettings
 from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, collision_key
@@ -27,6 +27,9 @@ from protocol.messages.metadata_records import (
     decode_record,
     encode_record,
 )
+
+if TYPE_CHECKING:
+    from storage.env import Rng
 
 TOPIC, BROKER, BROKER_LOGGER, GROUP = 2, 4, 8, 32  # config resource types
 NO_LEADER_CHANGE = -2
@@ -70,8 +73,17 @@ class ClusterMetadata:
     New partitions are no event: a topic of 10,000 would be 10,000 of them, and nobody has opened those yet.
     """
 
-    def __init__(self, config: BrokerConfig, node_ids: Sequence[int]) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        node_ids: Sequence[int],
+        *,
+        start_up: Callable[[ClusterMetadata, Rng], list[bytes]] | None = None,
+        changed: Callable[[], None] | None = None,
+    ) -> None:
         self.config = config
+        self._start_up = start_up  # what a start has to write: see metadata_plans.start_up
+        self._changed = changed  # called after each batch of changes
         self.node_ids = list(node_ids)
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
@@ -158,13 +170,15 @@ class ClusterMetadata:
             replay(record)
 
     def after_batch(self) -> None:
-        """Nothing is asserted here."""
+        """Tell that something has changed."""
+        if self._changed is not None:
+            self._changed()
 
     def on_load(self, ctx: Context) -> Result:
         """All is replayed: write what a start has to write. Errors: ConfigError (see metadata_plans.start_up)."""
-        from broker.cluster.metadata_plans import start_up
-
-        return Result(records=[(None, value) for value in start_up(self, ctx.rng)])
+        if self._start_up is None:
+            return Result()
+        return Result(records=[(None, value) for value in self._start_up(self, ctx.rng)])
 
     def on_timer(self, name: Hashable, ctx: Context) -> Result:
         """There are no timers here."""

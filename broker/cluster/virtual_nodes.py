@@ -14,17 +14,21 @@ from typing import TYPE_CHECKING
 from broker.cluster.metadata_plans import elect_leader, move_partition
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
     from broker.cluster.listeners import Node
-    from broker.cluster.metadata import Topic, TopicPartition
+    from broker.cluster.metadata import ClusterMetadata, Topic, TopicPartition
+    from broker.cluster.nodes import Nodes
+    from broker.coordinator.runtime import Shard
+    from broker.turn.turn import Turn
 
 
 class VirtualNodes:
-    """The nodes of one broker object; those that are up are its `nodes`."""
+    """All nodes of the process; those that are up are in `nodes`."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self.all = list(broker.nodes)
+    def __init__(self, nodes: Nodes, metadata_shard: Shard, turn: Turn) -> None:
+        self._nodes = nodes
+        self._metadata_shard = metadata_shard
+        self._turn = turn
+        self.all = list(nodes.up)
         # partition -> its replicas before any of them was stopped, and what they were changed into
         self._homes: dict[tuple[bytes, int], tuple[list[int], list[int]]] = {}
 
@@ -33,38 +37,39 @@ class VirtualNodes:
         return next((node for node in self.all if node.node_id == node_id), None)
 
     def is_up(self, node: Node) -> bool:
-        return node in self._broker.nodes
+        return node in self._nodes.up
 
     def stop(self, node: Node, then: Callable[[bool], None]) -> None:
         """Move everything off a node. `then(True)` once that is durable, `then(False)` when it cannot be written.
 
         Errors:  KafkaError, OSError, StorageError: nothing has changed.
         """
-        self._change([each for each in self._broker.nodes if each is not node], then)
+        self._change([each for each in self._nodes.up if each is not node], then)
 
     def start(self, node: Node, then: Callable[[bool], None]) -> None:
         """Bring a node back with what it had."""
-        up = self._broker.nodes
+        up = self._nodes.up
         self._change([each for each in self.all if each is node or each in up], then)
 
     def _change(self, up: list[Node], then: Callable[[bool], None]) -> None:
         assert up, "the last node cannot be stopped"
-        broker = self._broker
-        broker.begin_turn()
-        shard = broker.metadata_shard
+        turn, shard = self._turn, self._metadata_shard
+        turn.begin()
+        metadata: ClusterMetadata = shard.machine
         node_ids = [node.node_id for node in up]
         records = [
             (None, record)
-            for topic in broker.metadata.topics.values()
+            for topic in metadata.topics.values()
             for partition in topic.partitions
             for record in self._move(topic, partition, node_ids)
         ]
         if records:
-            shard.append(records, broker.now_ms)
-        broker.nodes[:] = up
-        broker.metadata.node_ids[:] = node_ids
+            shard.append(records, turn.now_ms)
+        self._nodes.up[:] = up
+        metadata.node_ids[:] = node_ids
+        turn.learned.drop()  # who may serve what has changed, whether or not a partition has moved
         shard.flush_state.then(then)
-        broker.touch(shard.flush_state)
+        turn.touch(shard.flush_state)
 
     def _move(self, topic: Topic, partition: TopicPartition, up: list[int]) -> list[bytes]:
         key = topic.topic_id, partition.index

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from broker.coordinator.offsets.spans import are_offsets, span_batches
 from broker.coordinator.replay import LAST_OFFSET_TYPE, Replay, keep
 from broker.coordinator.result import Context, Record, Result, Token
-from broker.durability import FlushState
+from broker.turn.durability import FlushState
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record_batch import (
     ABORT,
@@ -21,6 +21,7 @@ from protocol.record_batch import (
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
+    from broker.turn.turn import Turn
     from storage.log import Log
 
 logger = logging.getLogger("momus.shard")
@@ -47,29 +48,14 @@ class Machine(Protocol):
         """All records are replayed: set the timers."""
 
 
-class Host(Protocol):
-    """What a shard needs of the broker around it."""
+class Answers(Protocol):
+    """The requests that wait for an answer."""
 
-    def internal_context(self) -> Context:
-        """The context of a request that the broker sends itself."""
+    def answer(self, token: Token, response: Any, seen: FlushState | None = None) -> None:
+        """Answer a request once `seen`, the log its response was made from, is durable."""
 
-    def touch(self, flush_state: FlushState) -> None:
-        """The flush state's log is to be flushed at the end of the turn."""
-
-    def set_alarm(self, shard: Shard, name: Hashable, alarm_ms: int) -> None:
-        """Call shard.ring(name, alarm_ms, now) then."""
-
-    def answer(self, shard: Shard, token: Token, response: Any) -> None:
-        """Send the response of a parked request, once what it saw is durable."""
-
-    def refuse_parked(self, token: Token, code: ErrorCode) -> None:
-        """Answer a parked request with an error."""
-
-    def in_background(self, steps: Iterator[None]) -> None:
-        """Run the steps between turns."""
-
-    def hurry(self, steps: Iterator[None]) -> None:
-        """Run these steps before those of others."""
+    def refuse(self, token: Token, code: ErrorCode) -> None:
+        """Answer a request with an error."""
 
 
 class Shard:
@@ -81,7 +67,8 @@ class Shard:
 
     def __init__(
         self,
-        host: Host,
+        turn: Turn,
+        answers: Answers,
         name: str,
         open_log: Callable[[], Log],
         make_machine: Callable[[], Machine],
@@ -91,7 +78,8 @@ class Shard:
         self.load_at_once_bytes = load_at_once_bytes
         self.followers: list[Callable[[int], None]] = []  # readers of the log: the partition that clients fetch from
         self.when_reloaded: list[Callable[[], None]] = []  # stays: whoever keeps something of the machine
-        self._host = host
+        self._turn = turn
+        self._answers = answers
         self.name = name
         self._open_log = open_log
         self._make_machine = make_machine
@@ -132,7 +120,7 @@ class Shard:
             self._load()
             return
         assert self._loading is not None
-        self._host.hurry(self._loading)
+        self._turn.jobs.hurry(self._loading)
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.name} is being loaded")
 
     def _load(self) -> None:
@@ -143,7 +131,7 @@ class Shard:
             return
         self.state = LOADING
         self._loading = self._replay_log(self._loads)
-        self._host.in_background(self._loading)
+        self._turn.jobs.add(self._loading)
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.name} is being loaded")
 
     def open(self) -> None:
@@ -176,6 +164,7 @@ class Shard:
                 self.state = UNLOADED  # the next one who needs it tries again
             raise
         self.machine, self.kept = replay.machine, replay.kept
+        self._turn.learned.drop()
         if self.log.broken:
             self.state = CLOSED
         else:
@@ -185,7 +174,7 @@ class Shard:
         """Begin with an image of the state, if there is one. Answers the offset to go on from."""
         if replay.table is None or self.log.size_bytes <= self.load_at_once_bytes:
             return None
-        from broker.coordinator.offsets.imaging import newest_image, remove_image
+        from broker.coordinator.offsets.image_files import newest_image, remove_image  # 1 ms: see LOAD_AT_ONCE_BYTES
 
         found = newest_image(self.log, self.flush_state.durable_offset)
         if found is None:
@@ -205,11 +194,15 @@ class Shard:
             logger.warning("%s: a commit was cut short; what was right before it is committed again", self.name)
             self.append(repairs)
         self.cleanable_from = self.log.end_offset  # once durable: the cleaner may not come before the repairs
-        self.apply(self.machine.on_load(self._host.internal_context()))
+        self.apply(self.machine.on_load(self._context()))
 
     def in_background(self, steps: Iterator[None]) -> None:
         """Run the steps between turns."""
-        self._host.in_background(steps)
+        self._turn.jobs.add(steps)
+
+    def _context(self) -> Context:
+        """The context of a request that the broker sends itself."""
+        return Context(self._turn.now_ms, self._turn.env.rng)
 
     @property
     def may_be_cleaned(self) -> bool:
@@ -227,8 +220,9 @@ class Shard:
         self.deadlines.clear()
         self._alarms.clear()
         self.state = UNLOADED
+        self._turn.learned.drop()
         for token in parked:
-            self._host.refuse_parked(token, ErrorCode.NOT_COORDINATOR)
+            self._answers.refuse(token, ErrorCode.NOT_COORDINATOR)
         logger.info("%s: reloading from its log", self.name)
         try:
             self._load()
@@ -250,7 +244,7 @@ class Shard:
             self.set_timer(name, deadline_ms)
         for token, response in result.wake:
             self.parked.discard(token)
-            self._host.answer(self, token, response)
+            self._answers.answer(token, response, self.flush_state)
         for shard, records in result.appends:
             shard.append(records, now_ms)
 
@@ -266,7 +260,7 @@ class Shard:
         if self.state is CLOSED:
             self.require()
         if now_ms is None:
-            now_ms = self._host.internal_context().now_ms
+            now_ms = self._turn.now_ms
         log = self.log
         base = log.end_offset
         batch = build_batch(
@@ -319,7 +313,7 @@ class Shard:
         except StorageError:  # something else, the cleaner say, had to give it up
             self.reload()
             raise
-        self._host.touch(self.flush_state)
+        self._turn.touch(self.flush_state)
 
     def _append_span(self, records: Sequence[Record], now_ms: int) -> None:
         """Append what is too large for one batch as several; they count only together (see storage.spans)."""
@@ -336,7 +330,7 @@ class Shard:
         except StorageError:
             self.reload()
             raise
-        self._host.touch(self.flush_state)
+        self._turn.touch(self.flush_state)
 
     def set_timer(self, name: Hashable, deadline_ms: int | None) -> None:
         """Set, move or cancel a timer. A deadline that moves on costs a store: the alarm set before finds it moved."""
@@ -347,7 +341,7 @@ class Shard:
         alarm_ms = self._alarms.get(name)
         if alarm_ms is None or deadline_ms < alarm_ms:
             self._alarms[name] = deadline_ms
-            self._host.set_alarm(self, name, deadline_ms)
+            self._turn.timers.at(deadline_ms, lambda due_ms, now_ms: self.ring(name, due_ms, now_ms))
 
     def ring(self, name: Hashable, alarm_ms: int, now_ms: int) -> None:
         """An alarm rings; it may be for a deadline that has moved on or gone."""
@@ -361,4 +355,4 @@ class Shard:
             self.set_timer(name, deadline_ms)
             return
         del self.deadlines[name]
-        self.apply(self.machine.on_timer(name, self._host.internal_context()))
+        self.apply(self.machine.on_timer(name, self._context()))

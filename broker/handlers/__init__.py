@@ -6,7 +6,7 @@ and older ones where a line says why.
 
 from __future__ import annotations
 
-from broker.wire.router import GROUP, Route
+from broker.wire.route import GROUP, Route
 from protocol.api import ApiKey
 
 

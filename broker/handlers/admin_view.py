@@ -1,15 +1,14 @@
-"""What the handlers of cluster, topic and config requests need of the broker."""
+"""What the handlers of cluster, topic and config requests share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from broker.coordinator.result import Context, Result
+from broker.coordinator.result import Result
 
 if TYPE_CHECKING:
-    from broker.cluster.metadata import ClusterMetadata
-    from broker.config.settings import BrokerConfig
+    from broker.coordinator.runtime import Shard
     from protocol.errors import KafkaError
 
 T = TypeVar("T")
@@ -22,30 +21,11 @@ NOT_ASKED = -(1 << 31)
 LONGEST_MESSAGE = 1000
 
 
-class AdminNode(Protocol):
-    @property
-    def node_id(self) -> int: ...
-
-
-class AdminView(Protocol):
-    """The broker, as far as these handlers see it."""
+class HasMetadataLog(Protocol):
+    """A broker whose metadata log can be written to."""
 
     @property
-    def config(self) -> BrokerConfig: ...
-    @property
-    def metadata(self) -> ClusterMetadata: ...
-    @property
-    def metadata_shard(self) -> Any: ...
-    @property
-    def directory(self) -> Any: ...
-    @property
-    def nodes(self) -> Sequence[AdminNode]: ...
-    @property
-    def cluster_id(self) -> str: ...
-    @property
-    def api_versions(self) -> Sequence[tuple[int, int, int]]: ...
-    def endpoint(self, node_id: int, ctx: Context) -> tuple[str, int]: ...
-    def partition_size(self, topic: str, index: int) -> int: ...
+    def metadata_shard(self) -> Shard: ...
 
 
 def repeated(items: Iterable[T]) -> set[T]:
@@ -60,7 +40,7 @@ def refuse(result: Any, error: KafkaError) -> None:
     result.error_message = error.message and error.message[:LONGEST_MESSAGE]
 
 
-def after_metadata(broker: AdminView, response: Any, values: Iterable[bytes] = ()) -> Result:
+def after_metadata(broker: HasMetadataLog, response: Any, values: Iterable[bytes] = ()) -> Result:
     """A reply with the records that must be durable before it is sent."""
     records = [(None, value) for value in values]
     return Result(response, appends=((broker.metadata_shard, records),) if records else ())

@@ -11,11 +11,12 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from broker.cluster.features import finalized, supported
 from broker.cluster.metadata_plans import set_feature_level
 from broker.coordinator.result import Context, Result
-from broker.handlers.admin_view import AdminView, after_metadata
+from broker.handlers.admin_view import after_metadata
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.cluster import (
@@ -35,13 +36,36 @@ from protocol.messages.cluster import (
     UpdateFeaturesResponse,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from broker.cluster.directory import DataDirectory
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.coordinator.runtime import Shard
+    from broker.partitions.table import Partitions
+
 logger = logging.getLogger("momus.cluster")
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
 
-def api_versions(broker: AdminView, ctx: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
+class View(Protocol):
+    """What these handlers use of the broker."""
+
+    @property
+    def metadata(self) -> ClusterMetadata: ...
+    @property
+    def metadata_shard(self) -> Shard: ...
+    @property
+    def api_versions(self) -> Sequence[tuple[int, int, int]]: ...
+    @property
+    def directory(self) -> DataDirectory: ...
+    @property
+    def partitions(self) -> Partitions: ...
+
+
+def api_versions(broker: View, ctx: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
     """The routing table and the features."""
     if ctx.api_version >= 3:
         for text in (request.client_software_name, request.client_software_version):
@@ -67,7 +91,7 @@ def api_versions(broker: AdminView, ctx: Context, request: ApiVersionsRequest) -
     )
 
 
-def update_features(broker: AdminView, ctx: Context, request: UpdateFeaturesRequest) -> Result:
+def update_features(broker: View, ctx: Context, request: UpdateFeaturesRequest) -> Result:
     """Set levels of features; all of them or none. Errors: INVALID_UPDATE_VERSION."""
     ranges = supported(broker.api_versions)
     levels = finalized(broker.metadata.feature_levels, ranges)
@@ -114,7 +138,7 @@ def _update_fault(
     return None
 
 
-def describe_log_dirs(broker: AdminView, ctx: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+def describe_log_dirs(broker: View, ctx: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     """The data directory with the sizes of the partitions that the node asked leads."""
     wanted: dict[str, Sequence[int]]
     if request.topics is None:
@@ -125,7 +149,7 @@ def describe_log_dirs(broker: AdminView, ctx: Context, request: DescribeLogDirsR
     for name, indexes in wanted.items():
         topic = broker.metadata.topics.get(name)
         found = [
-            DescribeLogDirsPartition(partition_index=index, partition_size=broker.partition_size(name, index))
+            DescribeLogDirsPartition(partition_index=index, partition_size=broker.partitions.size(name, index))
             for index in indexes
             if topic is not None
             and 0 <= index < len(topic.partitions)

@@ -14,7 +14,7 @@ Source: Kafka's ConfigHelper, ConfigAdminManager and ConfigurationControlManager
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from broker.cluster.metadata import BROKER, BROKER_LOGGER, GROUP, TOPIC, config_record
 from broker.cluster.topic_names import name_fault
@@ -22,7 +22,7 @@ from broker.config.config_defs import Row
 from broker.config.settings import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS
 from broker.coordinator.result import Context, Result
 from broker.handlers import config_entries as entries
-from broker.handlers.admin_view import AdminView, after_metadata, refuse, repeated
+from broker.handlers.admin_view import after_metadata, refuse, repeated
 from broker.handlers.config_rules import check_broker_configs, check_group_configs, check_topic_configs
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.configs import (
@@ -42,12 +42,31 @@ from protocol.messages.configs import (
     ListConfigResourcesResponse,
 )
 
+if TYPE_CHECKING:
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.cluster.nodes import Nodes
+    from broker.config.settings import BrokerConfig
+    from broker.coordinator.runtime import Shard
+
 CLIENT_METRICS = 16
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 _KEYS: dict[int, dict[str, Row]] = {TOPIC: TOPIC_KEYS, BROKER: BROKER_KEYS, GROUP: GROUP_KEYS}
 
 
-def describe_configs(broker: AdminView, ctx: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+class View(Protocol):
+    """What these handlers use of the broker."""
+
+    @property
+    def metadata(self) -> ClusterMetadata: ...
+    @property
+    def metadata_shard(self) -> Shard: ...
+    @property
+    def config(self) -> BrokerConfig: ...
+    @property
+    def nodes(self) -> Nodes: ...
+
+
+def describe_configs(broker: View, ctx: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """Every resource with its configs, or with its own error."""
     results = []
     for resource in request.resources:
@@ -64,7 +83,7 @@ def describe_configs(broker: AdminView, ctx: Context, request: DescribeConfigsRe
 
 
 def _describe(
-    broker: AdminView, ctx: Context, resource: DescribeConfigsResource, detail: entries.Detail
+    broker: View, ctx: Context, resource: DescribeConfigsResource, detail: entries.Detail
 ) -> list[DescribeConfigsResourceResult]:
     kind, name = resource.resource_type, resource.resource_name
     config, node = broker.config, str(ctx.node_id)
@@ -94,19 +113,19 @@ def _check_topic_name(name: str) -> None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
 
 
-def _node_of(broker: AdminView, name: str) -> str:
+def _node_of(broker: View, name: str) -> str:
     """The node a resource names. Errors: INVALID_REQUEST."""
     text = name.strip().removeprefix("+")
     if not (text.isascii() and text.isdigit()):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
-    known = [node.node_id for node in broker.nodes]
+    known = broker.nodes.ids
     if int(text) not in known:
         expected = " or ".join(map(str, known))
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {expected}, but received {name}")
     return str(int(text))
 
 
-def alter_configs(broker: AdminView, ctx: Context, request: AlterConfigsRequest) -> Result:
+def alter_configs(broker: View, ctx: Context, request: AlterConfigsRequest) -> Result:
     """Replace: keys that are not sent lose their values."""
 
     def wanted(resource: Any, present: Mapping[str, str]) -> dict[str, str]:
@@ -122,7 +141,7 @@ def alter_configs(broker: AdminView, ctx: Context, request: AlterConfigsRequest)
     )
 
 
-def incremental_alter_configs(broker: AdminView, ctx: Context, request: IncrementalAlterConfigsRequest) -> Result:
+def incremental_alter_configs(broker: View, ctx: Context, request: IncrementalAlterConfigsRequest) -> Result:
     """Change single keys."""
     return _alter(
         broker,
@@ -164,7 +183,7 @@ def _edited(text: str, operation: int, change: str) -> str:
 
 
 def _alter(
-    broker: AdminView,
+    broker: View,
     request: Any,
     wanted: Callable[[Any, Mapping[str, str]], dict[str, str]],
     response_class: Callable[..., Any],
@@ -212,7 +231,7 @@ def _check_keys(resource: Any) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
 
 
-def _present(broker: AdminView, kind: int, name: str) -> Mapping[str, str]:
+def _present(broker: View, kind: int, name: str) -> Mapping[str, str]:
     metadata = broker.metadata
     if kind == TOPIC:
         topic = metadata.topics.get(name)
@@ -220,7 +239,7 @@ def _present(broker: AdminView, kind: int, name: str) -> Mapping[str, str]:
     return (metadata.broker_configs if kind == BROKER else metadata.group_configs).get(name, {})
 
 
-def _check(broker: AdminView, kind: int, name: str, configs: Mapping[str, str]) -> None:
+def _check(broker: View, kind: int, name: str, configs: Mapping[str, str]) -> None:
     if kind == TOPIC:
         if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
@@ -268,10 +287,10 @@ def _set_levels(resource: Any, validate_only: bool) -> None:
 
 
 def list_config_resources(
-    broker: AdminView, ctx: Context, request: ListConfigResourcesRequest
+    broker: View, ctx: Context, request: ListConfigResourcesRequest
 ) -> ListConfigResourcesResponse:
     """The resources that can be described."""
-    nodes = [str(node.node_id) for node in broker.nodes]
+    nodes = [str(node_id) for node_id in broker.nodes.ids]
     names: dict[int, Iterable[str]] = {
         GROUP: broker.metadata.group_configs,
         CLIENT_METRICS: (),

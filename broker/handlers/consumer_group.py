@@ -34,12 +34,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from broker.cluster.metadata import ClusterMetadata
+    from broker.config.settings import BrokerConfig
+    from broker.coordinator.group_shards import GroupShards
     from broker.coordinator.groups.machine import GroupMachine
     from protocol.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
 
 CONSUMER = ConsumerGroup.group_type
 CLIENT_MADE_IDS_SINCE = 1
 GROUP_OPERATIONS = 3400  # READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS as Kafka's bit field
+
+
+class View(Protocol):
+    """What these handlers use of the broker."""
+
+    @property
+    def metadata(self) -> ClusterMetadata: ...
+    @property
+    def config(self) -> BrokerConfig: ...
+    @property
+    def groups(self) -> GroupShards: ...
 
 
 def consumer_group_heartbeat(shard: GroupMachine, ctx: Context, request: ConsumerGroupHeartbeatRequest) -> Result:
@@ -101,17 +114,7 @@ def _check_text(text: str | None, name: str) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} can't be empty.")
 
 
-class DescribeView(Protocol):
-    """The broker, as far as the describing handler sees it."""
-
-    config: Any
-
-    @property
-    def metadata(self) -> ClusterMetadata: ...
-    def group_shard(self, group_id: str, ctx: Context) -> Any: ...
-
-
-def consumer_group_describe(broker: DescribeView, ctx: Context, request: ConsumerGroupDescribeRequest) -> Result:
+def consumer_group_describe(broker: View, ctx: Context, request: ConsumerGroupDescribeRequest) -> Result:
     """Epochs and members of consumer groups.
 
     Errors:  UNSUPPORTED_VERSION; a group each: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND (also for groups of other types),
@@ -133,10 +136,10 @@ def consumer_group_describe(broker: DescribeView, ctx: Context, request: Consume
     return Result(ConsumerGroupDescribeResponse(groups=groups))
 
 
-def _describe(broker: DescribeView, ctx: Context, group_id: str) -> ConsumerGroupDescribeResponseDescribedGroup:
+def _describe(broker: View, ctx: Context, group_id: str) -> ConsumerGroupDescribeResponseDescribedGroup:
     if not group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    shard: GroupMachine = broker.group_shard(group_id, ctx).machine
+    shard: GroupMachine = broker.groups.require(group_id, ctx).machine
     group = shard.groups.get(group_id)
     if not isinstance(group, ConsumerGroup):
         known = group is not None or shard.has_group(group_id)

@@ -8,7 +8,7 @@ Behaviour: offset -1 means the high watermark. Answers the new low watermark, th
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from broker.handlers.list_offsets import NO_EPOCH, readable
 from protocol.errors import ErrorCode, KafkaError
@@ -21,13 +21,26 @@ from protocol.messages.topics import (
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.cluster.directory import DataDirectory
+    from broker.cluster.metadata import ClusterMetadata
     from broker.coordinator.result import Context
+    from broker.partitions.table import Partitions
 
 logger = logging.getLogger("momus.delete_records")
 
 
-def delete_records(broker: Broker, ctx: Context, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+class View(Protocol):
+    """What these handlers use of the broker."""
+
+    @property
+    def metadata(self) -> ClusterMetadata: ...
+    @property
+    def directory(self) -> DataDirectory: ...
+    @property
+    def partitions(self) -> Partitions: ...
+
+
+def delete_records(broker: View, ctx: Context, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     """One partition after the other; each succeeds or fails alone.
 
     Errors:  UNKNOWN_TOPIC_OR_PARTITION; INVALID_TOPIC_EXCEPTION: an internal topic; NOT_LEADER_OR_FOLLOWER;

@@ -6,7 +6,7 @@ Behaviour: `kafka-transactions.sh describe-producers` and `find-hanging` read it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from broker.handlers.list_offsets import NO_EPOCH, readable
 from protocol.errors import ErrorCode, KafkaError
@@ -20,11 +20,21 @@ from protocol.messages.transaction_admin import (
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.cluster.metadata import ClusterMetadata
     from broker.coordinator.result import Context
+    from broker.partitions.table import Partitions
 
 
-def describe_producers(broker: Broker, ctx: Context, request: DescribeProducersRequest) -> DescribeProducersResponse:
+class View(Protocol):
+    """What these handlers use of the broker."""
+
+    @property
+    def metadata(self) -> ClusterMetadata: ...
+    @property
+    def partitions(self) -> Partitions: ...
+
+
+def describe_producers(broker: View, ctx: Context, request: DescribeProducersRequest) -> DescribeProducersResponse:
     """The producers of each partition, by rising id.
 
     Errors:  a partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR.
@@ -41,7 +51,7 @@ def describe_producers(broker: Broker, ctx: Context, request: DescribeProducersR
     )
 
 
-def _describe(broker: Broker, ctx: Context, name: str, index: int) -> PartitionResponse:
+def _describe(broker: View, ctx: Context, name: str, index: int) -> PartitionResponse:
     answer = PartitionResponse(partition_index=index)
     try:
         producers = readable(broker, ctx, name, index, NO_EPOCH).known_producers()

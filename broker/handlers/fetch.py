@@ -11,7 +11,7 @@ Absent:    followers (a log has one replica) and preferred read replicas.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from broker.coordinator.result import PARKED, _Parked
 from broker.partitions.fetch_read import FENCED, NOT_LEADER, UNKNOWN, FetchReader, Found
@@ -38,16 +38,38 @@ from protocol.messages.fetch import (
 )
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.cluster.nodes import Nodes
+    from broker.config.settings import BrokerConfig
     from broker.coordinator.result import Context
+    from broker.partitions.fetch_session import FetchSessions
     from broker.partitions.partition import Partition
+    from broker.partitions.table import Partitions
+    from broker.turn.turn import Turn
     from broker.wire.connection import Connection
+    from broker.wire.parked import ParkedRequests
 
 TOPIC_IDS_SINCE: Final = 13
 LEADER_SINCE: Final = 16
 
 
-def fetch(broker: Broker, ctx: Context, request: FetchRequest) -> FetchResponse | _Parked:
+class View(Protocol):
+    """What these handlers use of the broker."""
+
+    @property
+    def config(self) -> BrokerConfig: ...
+    @property
+    def nodes(self) -> Nodes: ...
+    @property
+    def parked(self) -> ParkedRequests: ...
+    @property
+    def partitions(self) -> Partitions: ...
+    @property
+    def turn(self) -> Turn: ...
+    @property
+    def fetch_sessions(self) -> FetchSessions: ...
+
+
+def fetch(broker: View, ctx: Context, request: FetchRequest) -> FetchResponse | _Parked:
     """Answer with what there is, or PARKED: the FetchWait answers later.
 
     Errors:  the whole request: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
@@ -104,7 +126,7 @@ def fetch(broker: Broker, ctx: Context, request: FetchRequest) -> FetchResponse 
     return PARKED if response is None else response
 
 
-def sessions_of(broker: Broker) -> FetchSessions:
+def sessions_of(broker: View) -> FetchSessions:
     """The broker's cache of sessions."""
     return broker.fetch_sessions
 
@@ -133,7 +155,7 @@ class FetchWait:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: View,
         ctx: Context,
         request: FetchRequest,
         wanted: dict[Key, Wanted],
@@ -150,7 +172,7 @@ class FetchWait:
         max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
         self._min_bytes = min(request.min_bytes, max_bytes)
         self._reader = FetchReader(
-            broker,
+            broker.partitions,
             ctx.node_id,
             ctx.api_version,
             by_id=self._by_id,
@@ -182,7 +204,7 @@ class FetchWait:
         if connection.fetch_waits is None:
             connection.fetch_waits = {}
         connection.fetch_waits[id(self)] = self
-        self._broker.at(ctx.now_ms + max_wait_ms, self.expire)
+        self._broker.turn.timers.at(ctx.now_ms + max_wait_ms, self.expire)
         return None
 
     def poll(self) -> None:
@@ -220,7 +242,7 @@ class FetchWait:
 
     def _wake(self, found: list[Found]) -> None:
         self._unpark()
-        self._broker.answer(None, self._ctx.token, self._answer(found))
+        self._broker.parked.answer(self._ctx.token, self._answer(found))
 
     def _unpark(self) -> None:
         self.parked = False
@@ -277,7 +299,7 @@ class FetchWait:
             session_id = session.session_id
         elif self._epoch == INITIAL_EPOCH:
             ctx = self._ctx
-            session_id = sessions_of(self._broker).create(self._wanted, self._by_id, self._broker.now_ms, ctx.rng)
+            session_id = sessions_of(self._broker).create(self._wanted, self._by_id, self._broker.turn.now_ms, ctx.rng)
         return FetchResponse(session_id=session_id, responses=topics, node_endpoints=list(endpoints.values()))
 
     def _aborted(self, found: Found) -> list[AbortedTransaction]:
@@ -299,7 +321,7 @@ class FetchWait:
         info = topic.partitions[wanted.partition]
         answer.current_leader = FetchResponseLeaderIdAndEpoch(leader_id=info.leader, leader_epoch=info.leader_epoch)
         if info.leader not in endpoints:
-            host, port = self._broker.endpoint(info.leader, self._ctx)
+            host, port = self._broker.nodes.endpoint(info.leader, self._ctx)
             if port >= 0:
                 endpoints[info.leader] = FetchResponseNodeEndpoint(node_id=info.leader, host=host, port=port)
 

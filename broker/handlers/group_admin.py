@@ -27,6 +27,7 @@ from protocol.messages.group_admin import (
 )
 
 if TYPE_CHECKING:
+    from broker.coordinator.group_shards import GroupShards
     from broker.coordinator.groups.machine import GroupMachine
     from protocol.messages.group_admin import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
 
@@ -35,17 +36,14 @@ GROUP_OPERATIONS: Final = 3400  # READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTE
 CLASSIC: Final = ClassicGroup.group_type
 
 
-class GroupShards(Protocol):
-    """What these handlers need of the broker: its shards. `machine` of one is a GroupMachine."""
+class View(Protocol):
+    """What these handlers use of the broker."""
 
-    def group_shard(self, group_id: str, ctx: Context) -> Any:
-        """The loaded shard of a group. Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS."""
-
-    def own_group_shards(self, ctx: Context) -> Iterator[Any]:
-        """The loaded shards that a node coordinates. Errors: COORDINATOR_LOAD_IN_PROGRESS."""
+    @property
+    def groups(self) -> GroupShards: ...
 
 
-def describe_groups(broker: GroupShards, ctx: Context, request: DescribeGroupsRequest) -> Result:
+def describe_groups(broker: View, ctx: Context, request: DescribeGroupsRequest) -> Result:
     """State and members of the groups asked for.
 
     Errors:  a group each: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS; GROUP_ID_NOT_FOUND from v6 on.
@@ -53,7 +51,7 @@ def describe_groups(broker: GroupShards, ctx: Context, request: DescribeGroupsRe
     groups = []
     for group_id in request.groups:
         try:
-            described = _describe(broker.group_shard(group_id, ctx).machine, ctx, group_id)
+            described = _describe(broker.groups.require(group_id, ctx).machine, ctx, group_id)
         except KafkaError as error:
             described = DescribeGroupsResponseDescribedGroup(group_id=group_id, error_code=error.code)
         if request.include_authorized_operations and described.error_code == ErrorCode.NONE:
@@ -97,7 +95,7 @@ def _members(group: ClassicGroup) -> list[DescribedGroupMember]:
     ]
 
 
-def list_groups(broker: GroupShards, ctx: Context, request: ListGroupsRequest) -> Result:
+def list_groups(broker: View, ctx: Context, request: ListGroupsRequest) -> Result:
     """The groups that this node coordinates. Errors: COORDINATOR_LOAD_IN_PROGRESS."""
     states = {state.strip().lower() for state in request.states_filter}
     types = {type_.lower() for type_ in request.types_filter}
@@ -108,7 +106,7 @@ def list_groups(broker: GroupShards, ctx: Context, request: ListGroupsRequest) -
             group_state=state,
             group_type=group_type,
         )
-        for shard in broker.own_group_shards(ctx)
+        for shard in broker.groups.own(ctx)
         for group_id, protocol_type, state, group_type in _listed(shard.machine)
         if (not states or state.lower() in states) and (not types or group_type in types)
     ]
@@ -124,7 +122,7 @@ def _listed(shard: GroupMachine) -> Iterator[tuple[str, str, str, str]]:
             yield group_id, group.protocol_type, group.state.value, group.group_type
 
 
-def delete_groups(broker: GroupShards, ctx: Context, request: DeleteGroupsRequest) -> Result:
+def delete_groups(broker: View, ctx: Context, request: DeleteGroupsRequest) -> Result:
     """Delete groups without members, offsets and all.
 
     Shape:   tombstones of the group's offsets and of the group, one batch a group.
@@ -135,7 +133,7 @@ def delete_groups(broker: GroupShards, ctx: Context, request: DeleteGroupsReques
     for group_id in dict.fromkeys(request.groups_names):
         code = ErrorCode.NONE
         try:
-            shard = broker.group_shard(group_id, ctx)
+            shard = broker.groups.require(group_id, ctx)
             appends.append((shard, _deletion(shard, group_id)))
         except KafkaError as error:
             code = error.code

@@ -10,7 +10,7 @@ Notes:     2 isolation level; 4 leader epochs (KIP-320); 7 timestamp -3 (KIP-734
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import (
@@ -27,9 +27,10 @@ from protocol.messages.fetch import (
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.cluster.metadata import ClusterMetadata
     from broker.coordinator.result import Context
     from broker.partitions.partition import Partition
+    from broker.partitions.table import Partitions
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -51,7 +52,16 @@ _READ_COMMITTED: Final = 1
 _DEBUGGING_REPLICA: Final = -2  # may ask any node
 
 
-def list_offsets(broker: Broker, ctx: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
+class View(Protocol):
+    """What these handlers use of the broker."""
+
+    @property
+    def metadata(self) -> ClusterMetadata: ...
+    @property
+    def partitions(self) -> Partitions: ...
+
+
+def list_offsets(broker: View, ctx: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
     """One offset a partition.
 
     Errors:  INVALID_REQUEST: the partition is named twice. UNSUPPORTED_VERSION: a special timestamp of a later version.
@@ -99,7 +109,7 @@ def list_offsets(broker: Broker, ctx: Context, request: ListOffsetsRequest) -> L
 
 
 def readable(
-    broker: Broker, ctx: Context, name: str, index: int, current_leader_epoch: int, *, any_node: bool = False
+    broker: View, ctx: Context, name: str, index: int, current_leader_epoch: int, *, any_node: bool = False
 ) -> Partition:
     """The partition, if this node leads it and the client's leader epoch (unless -1) is the present one."""
     topic = broker.metadata.topics.get(name)
@@ -111,7 +121,7 @@ def readable(
     if current_leader_epoch not in (NO_EPOCH, info.leader_epoch):
         fenced = current_leader_epoch < info.leader_epoch
         raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH if fenced else ErrorCode.UNKNOWN_LEADER_EPOCH)
-    return broker.partition(topic, index)
+    return broker.partitions.get(topic, index)
 
 
 def _offset_at(
@@ -137,7 +147,7 @@ def _offset_at(
 
 
 def offset_for_leader_epoch(
-    broker: Broker, ctx: Context, request: OffsetForLeaderEpochRequest
+    broker: View, ctx: Context, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
     """The end of a leader epoch (or of the one before it), by which a consumer sees that the log was cut.
 

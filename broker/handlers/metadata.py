@@ -13,6 +13,8 @@ Absent: share coordinators (COORDINATOR_NOT_AVAILABLE).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Protocol
+
 from broker.cluster.metadata import Topic
 from broker.cluster.metadata_plans import create_default_topic, ensure_internal_topic
 from broker.cluster.topic_names import (
@@ -28,7 +30,6 @@ from broker.handlers.admin_view import (
     CLUSTER_OPERATIONS,
     NOT_ASKED,
     TOPIC_OPERATIONS,
-    AdminView,
     after_metadata,
 )
 from protocol.errors import ErrorCode, KafkaError
@@ -51,11 +52,32 @@ from protocol.messages.cluster import (
     MetadataResponseTopic,
 )
 
+if TYPE_CHECKING:
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.cluster.nodes import Nodes
+    from broker.config.settings import BrokerConfig
+    from broker.coordinator.runtime import Shard
+
 NO_ID = bytes(16)
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 
 
-def metadata(broker: AdminView, ctx: Context, request: MetadataRequest) -> Result:
+class View(Protocol):
+    """What these handlers use of the broker."""
+
+    @property
+    def metadata(self) -> ClusterMetadata: ...
+    @property
+    def metadata_shard(self) -> Shard: ...
+    @property
+    def config(self) -> BrokerConfig: ...
+    @property
+    def nodes(self) -> Nodes: ...
+    @property
+    def cluster_id(self) -> str: ...
+
+
+def metadata(broker: View, ctx: Context, request: MetadataRequest) -> Result:
     """Nodes, and the topics asked for; makes the missing ones where that is allowed."""
     known = broker.metadata
     asked = request.topics
@@ -102,7 +124,7 @@ def metadata(broker: AdminView, ctx: Context, request: MetadataRequest) -> Resul
             for node_id, host, port in _endpoints(broker, ctx)
         ],
         cluster_id=broker.cluster_id,
-        controller_id=broker.nodes[0].node_id,
+        controller_id=broker.nodes.controller_id,
         topics=replies,
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
@@ -119,7 +141,7 @@ def _check_names(ctx: Context, request: MetadataRequest) -> None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "A topic has neither name nor id")
 
 
-def _why_not_there(broker: AdminView, name: str, create: bool) -> ErrorCode:
+def _why_not_there(broker: View, name: str, create: bool) -> ErrorCode:
     """The error for a topic that is not there; NONE when it can be made now."""
     if name_fault(name):
         return ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -150,11 +172,11 @@ def _topic_reply(topic: Topic, operations: int) -> MetadataResponseTopic:
     )
 
 
-def _endpoints(broker: AdminView, ctx: Context) -> list[tuple[int, str, int]]:
-    return [(node.node_id, *broker.endpoint(node.node_id, ctx)) for node in broker.nodes]
+def _endpoints(broker: View, ctx: Context) -> list[tuple[int, str, int]]:
+    return [(node.node_id, *broker.nodes.endpoint(node.node_id, ctx)) for node in broker.nodes.up]
 
 
-def describe_cluster(broker: AdminView, ctx: Context, request: DescribeClusterRequest) -> DescribeClusterResponse:
+def describe_cluster(broker: View, ctx: Context, request: DescribeClusterRequest) -> DescribeClusterResponse:
     """The nodes and who of them is the controller."""
     if request.endpoint_type == 2:
         raise KafkaError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, "This is an endpoint of brokers")
@@ -162,7 +184,7 @@ def describe_cluster(broker: AdminView, ctx: Context, request: DescribeClusterRe
         raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
     return DescribeClusterResponse(
         cluster_id=broker.cluster_id,
-        controller_id=broker.nodes[0].node_id,
+        controller_id=broker.nodes.controller_id,
         brokers=[
             DescribeClusterBroker(broker_id=node_id, host=host, port=port, rack=broker.config.broker_rack)
             for node_id, host, port in _endpoints(broker, ctx)
@@ -173,7 +195,7 @@ def describe_cluster(broker: AdminView, ctx: Context, request: DescribeClusterRe
     )
 
 
-def describe_topic_partitions(broker: AdminView, ctx: Context, request: DescribeTopicPartitionsRequest) -> Result:
+def describe_topic_partitions(broker: View, ctx: Context, request: DescribeTopicPartitionsRequest) -> Result:
     """Topics in the order of their names, from the cursor on, until the limit of partitions is reached."""
     metadata, cursor = broker.metadata, request.cursor
     asked = {topic.name for topic in request.topics}
@@ -236,7 +258,7 @@ def describe_topic_partitions(broker: AdminView, ctx: Context, request: Describe
     return after_metadata(broker, response)
 
 
-def find_coordinator(broker: AdminView, ctx: Context, request: FindCoordinatorRequest) -> Result:
+def find_coordinator(broker: View, ctx: Context, request: FindCoordinatorRequest) -> Result:
     """The node of each key's shard; the first call makes the internal topic it lies in."""
     response = FindCoordinatorResponse()
     records: list[bytes] = []
@@ -249,7 +271,7 @@ def find_coordinator(broker: AdminView, ctx: Context, request: FindCoordinatorRe
             name = OFFSETS_TOPIC if request.key_type == _GROUP else TRANSACTIONS_TOPIC
             records = records or ensure_internal_topic(broker.metadata, ctx.rng, name)
             coordinator.node_id = broker.metadata.coordinator_node(key, name)
-            coordinator.host, coordinator.port = broker.endpoint(coordinator.node_id, ctx)
+            coordinator.host, coordinator.port = broker.nodes.endpoint(coordinator.node_id, ctx)
         found.append(coordinator)
     if ctx.api_version >= 4:
         response.coordinators = found

@@ -19,20 +19,22 @@ from protocol.messages.offsets import (
 
 if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata
+    from broker.coordinator.group_shards import GroupShards
     from broker.coordinator.groups.machine import GroupMachine
     from broker.coordinator.offsets.table import OffsetTable
     from protocol.messages.offsets import OffsetDeleteRequest, OffsetDeleteRequestTopic
 
 
-class OffsetDeleteView(Protocol):
-    """The broker, as far as this handler sees it."""
+class View(Protocol):
+    """What these handlers use of the broker."""
 
     @property
     def metadata(self) -> ClusterMetadata: ...
-    def group_shard(self, group_id: str, ctx: Context) -> Any: ...
+    @property
+    def groups(self) -> GroupShards: ...
 
 
-def offset_delete(broker: OffsetDeleteView, ctx: Context, request: OffsetDeleteRequest) -> Result:
+def offset_delete(broker: View, ctx: Context, request: OffsetDeleteRequest) -> Result:
     """Delete the offsets of some partitions.
 
     Shape:   one tombstone per partition that has an offset, one batch.
@@ -43,7 +45,7 @@ def offset_delete(broker: OffsetDeleteView, ctx: Context, request: OffsetDeleteR
     group_id = request.group_id
     if not group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
-    shard = broker.group_shard(group_id, ctx)
+    shard = broker.groups.require(group_id, ctx)
     machine: GroupMachine = shard.machine
     group = machine.groups.get(group_id)
     if not machine.has_group(group_id):

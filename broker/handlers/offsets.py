@@ -11,8 +11,9 @@ Any broker answers both (design 1) unless offsets.any.broker is false.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from broker.coordinator.groups.classic.commit_checks import on_offset_commit_accepted
 from broker.coordinator.offsets.commit_batch import offset_key_prefix
 from broker.coordinator.offsets.provenance import provenance
 from broker.coordinator.offsets.table import TopicOffsets
@@ -36,15 +37,27 @@ from protocol.messages.offsets import (
 )
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
-    from broker.cluster.metadata import Topic
+    from broker.cluster.metadata import ClusterMetadata, Topic
+    from broker.config.settings import BrokerConfig
+    from broker.coordinator.group_shards import GroupShards
     from broker.coordinator.groups.common.assignment_epoch_checks import CommittedPartitions
     from broker.coordinator.runtime import Shard
 
 ZERO_ID = bytes(16)
 
 
-def offset_commit(broker: Broker, ctx: Context, request: OffsetCommitRequest) -> Result:
+class View(Protocol):
+    """What these handlers use of the broker."""
+
+    @property
+    def metadata(self) -> ClusterMetadata: ...
+    @property
+    def config(self) -> BrokerConfig: ...
+    @property
+    def groups(self) -> GroupShards: ...
+
+
+def offset_commit(broker: View, ctx: Context, request: OffsetCommitRequest) -> Result:
     """Accept or refuse the offsets one member commits.
 
     Shape:   one OffsetCommit record per accepted partition, in request order, one batch.
@@ -73,7 +86,7 @@ def offset_commit(broker: Broker, ctx: Context, request: OffsetCommitRequest) ->
     if not wanted:
         return Result(response)
     try:
-        shard = broker.group_shard(request.group_id, ctx, anywhere=broker.offsets_anywhere)
+        shard = broker.groups.require_for_offsets(request.group_id, ctx)
         limit = broker.config.offset_metadata_max_bytes
         _check_group(broker, shard, ctx, request, lambda: _checked(wanted, limit))
     except KafkaError as error:
@@ -91,7 +104,7 @@ def offset_commit(broker: Broker, ctx: Context, request: OffsetCommitRequest) ->
     return Result(response, appends=[(shard, records)] if records else ())
 
 
-def _find_topic(broker: Broker, ctx: Context, asked: Any) -> Topic | None:
+def _find_topic(broker: View, ctx: Context, asked: Any) -> Topic | None:
     metadata = broker.metadata
     if ctx.api_version >= 10:
         return metadata.topics_by_id.get(asked.topic_id)
@@ -110,7 +123,7 @@ def _fits(metadata: str, limit: int) -> bool:
 
 
 def _check_group(
-    broker: Broker, shard: Shard, ctx: Context, request: OffsetCommitRequest, partitions: CommittedPartitions
+    broker: View, shard: Shard, ctx: Context, request: OffsetCommitRequest, partitions: CommittedPartitions
 ) -> None:
     group = shard.machine.groups.get(request.group_id)
     generation = request.generation_id_or_member_epoch if ctx.api_version >= 1 else -1
@@ -120,7 +133,7 @@ def _check_group(
     if code != ErrorCode.NONE:
         raise KafkaError(code)
     if group is not None:
-        for name, deadline_ms in broker.offset_commit_accepted(group, request.member_id, ctx.now_ms):
+        for name, deadline_ms in on_offset_commit_accepted(group, request.member_id, ctx.now_ms):
             shard.set_timer(name, deadline_ms)
 
 
@@ -160,7 +173,7 @@ def utf16_length(text: str) -> int:
     return len(text) + sum(ch > "\uffff" for ch in text)
 
 
-def offset_fetch(broker: Broker, ctx: Context, request: OffsetFetchRequest) -> Result:
+def offset_fetch(broker: View, ctx: Context, request: OffsetFetchRequest) -> Result:
     """Answer the committed offsets of one group, or from v8 on of several.
 
     Errors:  of the group: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, INVALID_GROUP_ID, UNKNOWN_MEMBER_ID,
@@ -172,7 +185,7 @@ def offset_fetch(broker: Broker, ctx: Context, request: OffsetFetchRequest) -> R
             OffsetFetchResponse(groups=[_fetch_group(broker, ctx, group, request) for group in request.groups])
         )
     try:
-        shard = broker.group_shard(request.group_id, ctx, anywhere=broker.offsets_anywhere)
+        shard = broker.groups.require_for_offsets(request.group_id, ctx)
     except KafkaError as error:
         return Result(_old_refusal(ctx, request, error.code))
     rows = []
@@ -220,12 +233,12 @@ def _asked(shard: Shard, group_id: str, topics: Sequence[Any] | None, ctx: Conte
     return [(topic.name, topic.partition_indexes) for topic in topics]
 
 
-def _fetch_group(broker: Broker, ctx: Context, asked: Any, request: OffsetFetchRequest) -> OffsetFetchResponseGroup:
+def _fetch_group(broker: View, ctx: Context, asked: Any, request: OffsetFetchRequest) -> OffsetFetchResponseGroup:
     group_id: str = asked.group_id
     by_id = ctx.api_version >= 10
     answer = OffsetFetchResponseGroup(group_id=group_id)
     try:
-        shard = broker.group_shard(group_id, ctx, anywhere=broker.offsets_anywhere)
+        shard = broker.groups.require_for_offsets(group_id, ctx)
         code = shard.machine.check_offset_fetch(group_id, asked.member_id, asked.member_epoch)
         if code != ErrorCode.NONE:
             raise KafkaError(code)
@@ -258,7 +271,7 @@ def _fetch_group(broker: Broker, ctx: Context, asked: Any, request: OffsetFetchR
 
 
 def _topics_of(
-    broker: Broker, shard: Shard, group_id: str, topics: Sequence[Any] | None, by_id: bool
+    broker: View, shard: Shard, group_id: str, topics: Sequence[Any] | None, by_id: bool
 ) -> Iterable[tuple[str | None, bytes, list[int]]]:
     """(name, topic id, partitions); a name of None is an id that nobody knows."""
     metadata = broker.metadata

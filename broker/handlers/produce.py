@@ -13,7 +13,7 @@ Notes:     5 answers LogStartOffset; 7 allows zstd; 8 RecordErrors and ErrorMess
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.coordinator.result import PARKED, _Parked
 from broker.coordinator.transactions.gate import PRODUCE_ADDS_SINCE
@@ -36,12 +36,16 @@ from protocol.record_batch import HEADER, HEADER_BYTES
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
     from broker.cluster.metadata import Topic
+    from broker.cluster.nodes import Nodes
     from broker.coordinator.result import Context
+    from broker.coordinator.transactions.coordinator import TransactionCoordinator
     from broker.coordinator.transactions.gate import Refused
-    from broker.durability import FlushState
     from broker.partitions.partition import Partition
+    from broker.partitions.table import Partitions
+    from broker.turn.durability import FlushState
+    from broker.turn.turn import Turn
+    from broker.wire.parked import ParkedRequests
 
 LEADER_SINCE: Final = 10
 TOPIC_IDS_SINCE: Final = 13
@@ -63,7 +67,24 @@ _NO_START_OFFSET: Final = frozenset(
 )
 
 
-def produce(broker: Broker, ctx: Context, request: ProduceRequest) -> ProduceResponse | _Parked | None:
+class View(Protocol):
+    """What these handlers use of the broker."""
+
+    @property
+    def metadata_flush(self) -> FlushState: ...
+    @property
+    def nodes(self) -> Nodes: ...
+    @property
+    def partitions(self) -> Partitions: ...
+    @property
+    def transactions(self) -> TransactionCoordinator: ...
+    @property
+    def parked(self) -> ParkedRequests: ...
+    @property
+    def turn(self) -> Turn: ...
+
+
+def produce(broker: View, ctx: Context, request: ProduceRequest) -> ProduceResponse | _Parked | None:
     """Append each batch or say why not, partition by partition; None when no reply is wanted.
 
     Errors:  TRANSACTIONAL_ID_AUTHORIZATION_FAILED: transactional records without a transactional id, the whole request.
@@ -95,7 +116,7 @@ class _Appending:
         "_response",
     )
 
-    def __init__(self, broker: Broker, ctx: Context, request: ProduceRequest, producer: tuple[int, int] | None) -> None:
+    def __init__(self, broker: View, ctx: Context, request: ProduceRequest, producer: tuple[int, int] | None) -> None:
         self._broker = broker
         self._ctx = ctx
         self._request = request
@@ -120,7 +141,11 @@ class _Appending:
             assert self._request.transactional_id is not None
             names = [(self._topic_name(topic_data), data.index) for topic_data, data, _ in self._gated]
             refused = self._broker.transactions.before_produce(
-                self._ctx, self._request.transactional_id, *self._producer, names, self._later
+                self._ctx,
+                self._request.transactional_id,
+                *self._producer,
+                names,
+                self._later,
             )
             if refused is None:
                 for flush_state, answer in self._appended:
@@ -151,7 +176,7 @@ class _Appending:
                 return
             answer.base_offset, answer.log_append_time_ms = partition.append(
                 data.records,
-                broker.now_ms,
+                broker.turn.now_ms,
                 zstd_allowed=ctx.api_version >= ZSTD_SINCE,
                 begins_at_zero=ctx.api_version >= PRODUCE_ADDS_SINCE,
             )
@@ -164,7 +189,7 @@ class _Appending:
         answer.log_start_offset = partition.log.log_start_offset
         flush_state = partition.flush_state
         if not flush_state.queued:
-            broker.touch(flush_state)
+            broker.turn.touch(flush_state)
         self._appended.append((flush_state, answer))
 
     def _refuse(self, answer: PartitionProduceResponse, error: KafkaError, partition: Partition | None) -> None:
@@ -213,7 +238,7 @@ class _Appending:
             message = "Whether the partition is part of the transaction cannot be told now"
         self._refuse(answer, KafkaError(code, message), None)
         try:
-            self._broker.partition(topic, data.index).refused(data.records)
+            self._broker.partitions.get(topic, data.index).refused(data.records)
         except KafkaError:  # it has moved, or its log is out of use
             return
 
@@ -222,20 +247,20 @@ class _Appending:
         broker = self._broker
         token: Any = self._ctx.token
         self._pass_gate(refused)
-        parked = broker.parked.get(token)
+        parked = broker.parked.find(token)
         if parked is None:
             return  # the client has gone; its records were promised to the transaction all the same
         connection, slot = token
-        response, durability = self._done(), broker.durability
+        response, durability = self._done(), broker.turn.durability
         if response is not None:
-            broker.answer(None, token, response)
-            for flush_state in (*self._ctx.flush_states, broker.metadata_shard.flush_state):
+            broker.parked.answer(token, response)
+            for flush_state in (*self._ctx.flush_states, broker.metadata_flush):
                 if not durability.is_settled(flush_state):
                     durability.hold(flush_state, (connection, slot, *parked.frame))
         elif self._failed:
             connection.refuse("Produce with acks=0 failed")
         else:
-            del broker.parked[token]
+            broker.parked.drop(token)
             connection.parked.discard(slot)
             connection.fill(slot, b"")
             durability.speaks(connection)
@@ -267,17 +292,17 @@ def _producer_of(request: ProduceRequest) -> tuple[int, int] | None:
     return found
 
 
-def find_topic(broker: Broker, api_version: int, name: str, topic_id: bytes) -> Topic | KafkaError:
+def find_topic(broker: View, api_version: int, name: str, topic_id: bytes) -> Topic | KafkaError:
     """The topic by name, or by id where the version has ids; the error to answer if there is none."""
     topic: Topic | None
     if api_version >= TOPIC_IDS_SINCE:
-        topic = broker.metadata.topics_by_id.get(topic_id)
+        topic = broker.partitions.metadata.topics_by_id.get(topic_id)
         return topic or KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
-    topic = broker.metadata.topics.get(name)
+    topic = broker.partitions.metadata.topics.get(name)
     return topic or KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-def _writable(broker: Broker, ctx: Context, acks: int, topic: Topic | KafkaError, index: int) -> Partition:
+def _writable(broker: View, ctx: Context, acks: int, topic: Topic | KafkaError, index: int) -> Partition:
     """The partition, if this client may write to it here."""
     if isinstance(topic, KafkaError):
         raise topic
@@ -289,9 +314,9 @@ def _writable(broker: Broker, ctx: Context, acks: int, topic: Topic | KafkaError
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic.name}")
     if topic.partitions[index].leader != ctx.node_id:
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    partition = broker.partition(topic, index)
-    if partition.metadata_version != broker.metadata.version or partition.topic is not topic:
-        partition.configure(topic, broker.metadata)
+    partition = broker.partitions.get(topic, index)
+    if partition.metadata_version != broker.partitions.metadata.version or partition.topic is not topic:
+        partition.configure(topic, broker.partitions.metadata)
     return partition
 
 
@@ -308,7 +333,7 @@ def _refuse_anonymous_transactions(ctx: Context, request: ProduceRequest) -> Non
 
 
 def _name_leader(
-    broker: Broker,
+    broker: View,
     ctx: Context,
     answer: PartitionProduceResponse,
     topic: Topic | KafkaError,
@@ -319,6 +344,6 @@ def _name_leader(
     info = topic.partitions[answer.index]
     answer.current_leader = ProduceResponseLeaderIdAndEpoch(leader_id=info.leader, leader_epoch=info.leader_epoch)
     if info.leader not in endpoints:
-        host, port = broker.endpoint(info.leader, ctx)
+        host, port = broker.nodes.endpoint(info.leader, ctx)
         if port >= 0:
             endpoints[info.leader] = ProduceResponseNodeEndpoint(node_id=info.leader, host=host, port=port)

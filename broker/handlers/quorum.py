@@ -8,9 +8,10 @@ Source: Kafka's KafkaRaftClient.handleDescribeQuorumRequest.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Protocol
+
 from broker.cluster.topic_names import METADATA_TOPIC
 from broker.coordinator.result import Context
-from broker.handlers.admin_view import AdminView
 from protocol.errors import ErrorCode
 from protocol.messages.quorum import (
     DescribeQuorumRequest,
@@ -21,8 +22,21 @@ from protocol.messages.quorum import (
     ReplicaState,
 )
 
+if TYPE_CHECKING:
+    from broker.cluster.nodes import Nodes
+    from broker.coordinator.runtime import Shard
 
-def describe_quorum(broker: AdminView, ctx: Context, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+
+class View(Protocol):
+    """What these handlers use of the broker."""
+
+    @property
+    def metadata_shard(self) -> Shard: ...
+    @property
+    def nodes(self) -> Nodes: ...
+
+
+def describe_quorum(broker: View, ctx: Context, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     """The one partition of `__cluster_metadata`; asked for anything else, UNKNOWN_TOPIC_OR_PARTITION a partition."""
     asked = [(topic.topic_name, [p.partition_index for p in topic.partitions]) for topic in request.topics]
     if asked != [(METADATA_TOPIC, [0])]:
@@ -35,7 +49,7 @@ def describe_quorum(broker: AdminView, ctx: Context, request: DescribeQuorumRequ
             last_fetch_timestamp=ctx.now_ms,
             last_caught_up_timestamp=ctx.now_ms,
         )
-        for node in broker.nodes
+        for node in broker.nodes.up
     ]
     partition = DescribeQuorumResponsePartitionData(
         partition_index=0,

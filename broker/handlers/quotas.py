@@ -11,10 +11,11 @@ Source: Kafka's ClientQuotaControlManager, ClientQuotasImage and QuotaConfig.
 from __future__ import annotations
 
 from ipaddress import ip_address
+from typing import TYPE_CHECKING, Protocol
 
 from broker.cluster.client_settings import Entity, entity_of, quota_record
 from broker.coordinator.result import Context, Result
-from broker.handlers.admin_view import AdminView, after_metadata, refuse, repeated
+from broker.handlers.admin_view import after_metadata, refuse, repeated
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.quotas import (
     AlterClientQuotasRequest,
@@ -34,6 +35,11 @@ EXACT, DEFAULT, SPECIFIED = 0, 1, 2
 
 # key: the largest whole number it takes, or None where fractions are allowed
 _INT_MAX, _LONG_MAX = (1 << 31) - 1, (1 << 63) - 1
+
+if TYPE_CHECKING:
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.coordinator.runtime import Shard
+
 _CLIENT_KEYS: dict[str, int | None] = {
     "producer_byte_rate": _LONG_MAX,
     "consumer_byte_rate": _LONG_MAX,
@@ -43,8 +49,17 @@ _CLIENT_KEYS: dict[str, int | None] = {
 _IP_KEYS: dict[str, int | None] = {"connection_creation_rate": _INT_MAX}
 
 
+class View(Protocol):
+    """What these handlers use of the broker."""
+
+    @property
+    def metadata(self) -> ClusterMetadata: ...
+    @property
+    def metadata_shard(self) -> Shard: ...
+
+
 def describe_client_quotas(
-    broker: AdminView, ctx: Context, request: DescribeClientQuotasRequest
+    broker: View, ctx: Context, request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:
     """The entities that match every component. Errors: INVALID_REQUEST, UNSUPPORTED_VERSION: no such type."""
     _check_filter(request.components)
@@ -94,7 +109,7 @@ def _matches(entity: dict[str, str | None], request: DescribeClientQuotasRequest
     )
 
 
-def alter_client_quotas(broker: AdminView, ctx: Context, request: AlterClientQuotasRequest) -> Result:
+def alter_client_quotas(broker: View, ctx: Context, request: AlterClientQuotasRequest) -> Result:
     """Change the entities that may be changed; the others are told INVALID_REQUEST."""
     entries = [
         (entity_of([(part.entity_type, part.entity_name) for part in entry.entity]), entry) for entry in request.entries

@@ -12,11 +12,12 @@ Source: Kafka's ReplicationControlManager and PartitionChangeBuilder.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
 
 from broker.cluster.metadata import ClusterMetadata, Topic, TopicPartition
 from broker.cluster.metadata_plans import elect_leader, move_partition
 from broker.coordinator.result import Context, Result
-from broker.handlers.admin_view import AdminView, after_metadata, refuse
+from broker.handlers.admin_view import after_metadata, refuse
 from broker.handlers.topics import check_assignment
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.reassign import (
@@ -35,8 +36,20 @@ from protocol.messages.reassign import (
 
 PREFERRED, UNCLEAN = 0, 1
 
+if TYPE_CHECKING:
+    from broker.coordinator.runtime import Shard
 
-def elect_leaders(broker: AdminView, ctx: Context, request: ElectLeadersRequest) -> Result:
+
+class View(Protocol):
+    """What these handlers use of the broker."""
+
+    @property
+    def metadata(self) -> ClusterMetadata: ...
+    @property
+    def metadata_shard(self) -> Shard: ...
+
+
+def elect_leaders(broker: View, ctx: Context, request: ElectLeadersRequest) -> Result:
     """Give partitions back to their first replicas; of all partitions only those are told that needed it.
 
     Errors a partition:  UNKNOWN_TOPIC_OR_PARTITION, ELECTION_NOT_NEEDED.
@@ -69,9 +82,7 @@ def elect_leaders(broker: AdminView, ctx: Context, request: ElectLeadersRequest)
     return after_metadata(broker, ElectLeadersResponse(replica_election_results=results), _all(records))
 
 
-def alter_partition_reassignments(
-    broker: AdminView, ctx: Context, request: AlterPartitionReassignmentsRequest
-) -> Result:
+def alter_partition_reassignments(broker: View, ctx: Context, request: AlterPartitionReassignmentsRequest) -> Result:
     """Put partitions on other nodes; of one that is named twice the last word counts.
 
     Errors a partition:  UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR,
@@ -133,7 +144,7 @@ def _all(records: dict[tuple[str, int], list[bytes]]) -> list[bytes]:
 
 
 def list_partition_reassignments(
-    broker: AdminView, ctx: Context, request: ListPartitionReassignmentsRequest
+    broker: View, ctx: Context, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
     """Nothing moves: it has moved."""
     return ListPartitionReassignmentsResponse(error_message=None)

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from typing import TYPE_CHECKING, Protocol
 
 from broker.coordinator.result import Context, Result
-from broker.handlers.admin_view import AdminView, after_metadata, refuse, repeated
+from broker.handlers.admin_view import after_metadata, refuse, repeated
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.metadata_records import (
     RemoveUserScramCredentialRecord,
@@ -32,12 +33,25 @@ from protocol.messages.scram import (
     ScramCredentialUpsertion,
 )
 
+if TYPE_CHECKING:
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.coordinator.runtime import Shard
+
 _DIGESTS = {1: "sha256", 2: "sha512"}  # by mechanism: SCRAM-SHA-256, SCRAM-SHA-512
 MIN_ITERATIONS, MAX_ITERATIONS = 4096, 16384
 
 
+class View(Protocol):
+    """What these handlers use of the broker."""
+
+    @property
+    def metadata(self) -> ClusterMetadata: ...
+    @property
+    def metadata_shard(self) -> Shard: ...
+
+
 def describe_user_scram_credentials(
-    broker: AdminView, ctx: Context, request: DescribeUserScramCredentialsRequest
+    broker: View, ctx: Context, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
     """Mechanisms and iterations, user by user. Errors a user: RESOURCE_NOT_FOUND, DUPLICATE_RESOURCE."""
     known = broker.metadata.clients.credentials
@@ -63,7 +77,7 @@ def describe_user_scram_credentials(
     return DescribeUserScramCredentialsResponse(error_message=None, results=results)
 
 
-def alter_user_scram_credentials(broker: AdminView, ctx: Context, request: AlterUserScramCredentialsRequest) -> Result:
+def alter_user_scram_credentials(broker: View, ctx: Context, request: AlterUserScramCredentialsRequest) -> Result:
     """Change what may be changed; the others are told why not.
 
     Errors a user:  DUPLICATE_RESOURCE: named twice. UNACCEPTABLE_CREDENTIAL: no name, or too few or too many
@@ -94,7 +108,7 @@ def alter_user_scram_credentials(broker: AdminView, ctx: Context, request: Alter
     return after_metadata(broker, AlterUserScramCredentialsResponse(results=results), records)
 
 
-def _record(broker: AdminView, change: ScramCredentialDeletion | ScramCredentialUpsertion) -> bytes:
+def _record(broker: View, change: ScramCredentialDeletion | ScramCredentialUpsertion) -> bytes:
     """What makes one change. Errors: see alter_user_scram_credentials."""
     if not change.name:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")

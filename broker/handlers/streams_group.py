@@ -32,6 +32,8 @@ from protocol.messages.streams_group import (
 if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata
     from broker.config.settings import BrokerConfig
+    from broker.coordinator.group_shards import GroupShards
+    from broker.coordinator.runtime import Shard
     from protocol.messages.streams_group import (
         StreamsGroupDescribeRequest,
         StreamsGroupHeartbeatRequest,
@@ -43,17 +45,20 @@ STREAMS: Final = "streams"
 GROUP_OPERATIONS: Final = 3400  # READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS as Kafka's bit field
 
 
-class StreamsView(Protocol):
-    """The broker, as far as these handlers see it."""
+class View(Protocol):
+    """What these handlers use of the broker."""
 
+    @property
+    def metadata(self) -> ClusterMetadata: ...
+    @property
+    def metadata_shard(self) -> Shard: ...
     @property
     def config(self) -> BrokerConfig: ...
     @property
-    def metadata(self) -> ClusterMetadata: ...
-    def group_shard(self, group_id: str, ctx: Context) -> Any: ...
+    def groups(self) -> GroupShards: ...
 
 
-def streams_group_heartbeat(broker: Any, ctx: Context, request: StreamsGroupHeartbeatRequest) -> Result:
+def streams_group_heartbeat(broker: View, ctx: Context, request: StreamsGroupHeartbeatRequest) -> Result:
     """One heartbeat of one member.
 
     Shape:   records of what changed: member, topology, group epoch, target and current assignment; none for most.
@@ -65,7 +70,7 @@ def streams_group_heartbeat(broker: Any, ctx: Context, request: StreamsGroupHear
     """
     _check_enabled(broker)
     _check(request)
-    shard = broker.group_shard(request.group_id, ctx)
+    shard = broker.groups.require(request.group_id, ctx)
     out = Outcome(ctx, broker.config)
     if request.member_epoch == LEAVING_EPOCH:
         response = leave(shard.machine, request, out)
@@ -77,7 +82,7 @@ def streams_group_heartbeat(broker: Any, ctx: Context, request: StreamsGroupHear
     return Result(response, appends=_make_topics(broker, ctx, missing, response) if missing else ())
 
 
-def _check_enabled(broker: StreamsView) -> None:
+def _check_enabled(broker: View) -> None:
     level = broker.metadata.feature_levels.get("streams.version", 1)  # 1 is in force until another one is recorded
     if level < 1 or STREAMS not in broker.config.group_coordinator_rebalance_protocols:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "streams groups are switched off")
@@ -170,7 +175,7 @@ def _bad_topology(why: str) -> KafkaError:
 
 
 def _make_topics(
-    broker: Any, ctx: Context, missing: Sequence[InternalTopic], response: StreamsGroupHeartbeatResponse
+    broker: View, ctx: Context, missing: Sequence[InternalTopic], response: StreamsGroupHeartbeatResponse
 ) -> Sequence[tuple[Any, Sequence[Any]]]:
     """The records that make the internal topics; the status says which could not be made, and why."""
     from broker.handlers.topics import create_topics
@@ -205,7 +210,7 @@ def _tell_failures(failures: Sequence[str], response: StreamsGroupHeartbeatRespo
 # -- describing ----------------------------------------------------------------------------------------------------
 
 
-def streams_group_describe(broker: StreamsView, ctx: Context, request: StreamsGroupDescribeRequest) -> Result:
+def streams_group_describe(broker: View, ctx: Context, request: StreamsGroupDescribeRequest) -> Result:
     """Epochs, topology and members of streams groups.
 
     Errors:  UNSUPPORTED_VERSION; a group each: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND (also for groups of other types),
@@ -227,10 +232,10 @@ def streams_group_describe(broker: StreamsView, ctx: Context, request: StreamsGr
     return Result(StreamsGroupDescribeResponse(groups=groups))
 
 
-def _find(broker: StreamsView, ctx: Context, group_id: str) -> StreamsGroup:
+def _find(broker: View, ctx: Context, group_id: str) -> StreamsGroup:
     if not group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    machine = broker.group_shard(group_id, ctx).machine
+    machine = broker.groups.require(group_id, ctx).machine
     group = machine.groups.get(group_id)
     if not isinstance(group, StreamsGroup):
         raise not_a_streams_group(group_id, group if group is not None else (machine.has_group(group_id) or None))

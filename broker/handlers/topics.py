@@ -14,12 +14,13 @@ Source: Kafka's ReplicationControlManager and ControllerApis.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
 
 from broker.cluster.metadata import ClusterMetadata, Topic
 from broker.cluster.metadata_plans import create_topic, delete_topic, grow_topic, place
 from broker.cluster.topic_names import INTERNAL_TOPICS, METADATA_TOPIC, collision_key, name_fault
 from broker.coordinator.result import Context, Result
-from broker.handlers.admin_view import AdminView, after_metadata, refuse, repeated
+from broker.handlers.admin_view import after_metadata, refuse, repeated
 from broker.handlers.config_entries import source_and_value
 from broker.handlers.config_rules import check_topic_configs
 from protocol.errors import ErrorCode, KafkaError
@@ -38,11 +39,26 @@ from protocol.messages.topics import (
     DeleteTopicsResponse,
 )
 
+if TYPE_CHECKING:
+    from broker.config.settings import BrokerConfig
+    from broker.coordinator.runtime import Shard
+
 MAX_PARTITIONS_PER_REQUEST = 10_000
 NO_ID = bytes(16)
 
 
-def create_topics(broker: AdminView, ctx: Context, request: CreateTopicsRequest) -> Result:
+class View(Protocol):
+    """What these handlers use of the broker."""
+
+    @property
+    def metadata(self) -> ClusterMetadata: ...
+    @property
+    def metadata_shard(self) -> Shard: ...
+    @property
+    def config(self) -> BrokerConfig: ...
+
+
+def create_topics(broker: View, ctx: Context, request: CreateTopicsRequest) -> Result:
     """Make the topics that can be made; the others are told why not."""
     metadata = broker.metadata
     wanted = sum(len(topic.assignments) or max(topic.num_partitions, 1) for topic in request.topics)
@@ -92,7 +108,7 @@ def _check_new_name(metadata: ClusterMetadata, name: str) -> None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
 
 
-def _creation_configs(broker: AdminView, asked: CreatableTopic) -> dict[str, str]:
+def _creation_configs(broker: View, asked: CreatableTopic) -> dict[str, str]:
     nulls = [config.name for config in asked.configs if config.value is None]
     if nulls:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(nulls)}")
@@ -175,14 +191,14 @@ def check_assignment(metadata: ClusterMetadata, node_ids: list[int], factor: int
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment {fault}")
 
 
-def _config_list(broker: AdminView, configs: Mapping[str, str]) -> list[CreatableTopicConfigs]:
+def _config_list(broker: View, configs: Mapping[str, str]) -> list[CreatableTopicConfigs]:
     return [
         CreatableTopicConfigs(name=key, value=value, read_only=False, config_source=source, is_sensitive=False)
         for key, source, value in source_and_value(broker.config, configs)
     ]
 
 
-def delete_topics(broker: AdminView, ctx: Context, request: DeleteTopicsRequest) -> Result:
+def delete_topics(broker: View, ctx: Context, request: DeleteTopicsRequest) -> Result:
     """Delete topics by name or id. A topic named twice, even once by name and once by id, is left alone."""
     if not broker.config.delete_topic_enable:
         if ctx.api_version < 3:
@@ -260,7 +276,7 @@ def _refused(name: str | None, topic_id: bytes, message: str) -> DeletableTopicR
     )
 
 
-def create_partitions(broker: AdminView, ctx: Context, request: CreatePartitionsRequest) -> Result:
+def create_partitions(broker: View, ctx: Context, request: CreatePartitionsRequest) -> Result:
     """Grow topics to the number of partitions asked for."""
     twice = repeated(topic.name for topic in request.topics)
     results: dict[str, CreatePartitionsTopicResult] = {}

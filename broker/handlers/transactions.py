@@ -13,10 +13,9 @@ EndTxn answers when the transaction is complete, later than Kafka; see broker.tx
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.cluster.topic_names import OFFSETS_TOPIC
-from broker.coordinator.placement import shard_index
 from broker.coordinator.result import PARKED, Context, Result
 from broker.coordinator.transactions.rules import (
     NeedsProducerIdError,
@@ -48,14 +47,38 @@ from protocol.messages.transactions import (
 )
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.config.settings import BrokerConfig
+    from broker.coordinator.group_shards import GroupShards
     from broker.coordinator.runtime import Shard
+    from broker.coordinator.transactions.coordinator import TransactionCoordinator
+    from broker.turn.turn import Turn
+    from broker.wire.parked import ParkedRequests
 
 BATCHES_SINCE: Final = 4  # AddPartitionsToTxn
 EPOCH_RISES_SINCE: Final = 5  # EndTxn
 
 
-def init_producer_id(broker: Broker, ctx: Context, request: InitProducerIdRequest) -> Any:
+class View(Protocol):
+    """What these handlers use of the broker."""
+
+    @property
+    def metadata(self) -> ClusterMetadata: ...
+    @property
+    def metadata_shard(self) -> Shard: ...
+    @property
+    def config(self) -> BrokerConfig: ...
+    @property
+    def groups(self) -> GroupShards: ...
+    @property
+    def transactions(self) -> TransactionCoordinator: ...
+    @property
+    def parked(self) -> ParkedRequests: ...
+    @property
+    def turn(self) -> Turn: ...
+
+
+def init_producer_id(broker: View, ctx: Context, request: InitProducerIdRequest) -> Any:
     """A producer's id and epoch; every older producer with this transactional id is fenced by it.
 
     Errors:  INVALID_REQUEST (the id is empty, or only one of producer id and epoch is there),
@@ -83,16 +106,16 @@ def init_producer_id(broker: Broker, ctx: Context, request: InitProducerIdReques
     def attempt(new_id: int | None) -> Any:
         transaction: Transaction | None = shard.machine.transactions.get(name)
         if transaction is not None and transaction.state is ONGOING and may_begin_again(transaction, given):
-            transactions.fence(shard, transaction, broker.now_ms)
+            transactions.fence(shard, transaction, broker.turn.now_ms)
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, f"the open transaction of {name!r} is aborted first")
-        made = decide_producer_id(transaction, name, given, request.transaction_timeout_ms, broker.now_ms, new_id)
-        transactions.change(shard, made, broker.now_ms)
+        made = decide_producer_id(transaction, name, given, request.transaction_timeout_ms, broker.turn.now_ms, new_id)
+        transactions.change(shard, made, broker.turn.now_ms)
         return InitProducerIdResponse(producer_id=made.producer_id, producer_epoch=made.producer_epoch)
 
     return _with_new_id(broker, ctx, shard, request, attempt)
 
 
-def _with_new_id(broker: Broker, ctx: Context, shard: Shard, request: Any, attempt: Callable[[int | None], Any]) -> Any:
+def _with_new_id(broker: View, ctx: Context, shard: Shard, request: Any, attempt: Callable[[int | None], Any]) -> Any:
     """`attempt` without a new producer id, or again with one; its response, or PARKED until there is one."""
     try:
         return attempt(None)
@@ -108,7 +131,7 @@ def _with_new_id(broker: Broker, ctx: Context, shard: Shard, request: Any, attem
             at_once.append(response)
         else:
             shard.parked.discard(ctx.token)
-            broker.answer(shard, ctx.token, response)
+            broker.parked.answer(ctx.token, response, shard.flush_state)
 
     def again(new_id: int) -> None:
         if parked and ctx.token not in shard.parked:
@@ -130,9 +153,7 @@ def _with_new_id(broker: Broker, ctx: Context, shard: Shard, request: Any, attem
     return PARKED
 
 
-def add_partitions_to_txn(
-    broker: Broker, ctx: Context, request: AddPartitionsToTxnRequest
-) -> AddPartitionsToTxnResponse:
+def add_partitions_to_txn(broker: View, ctx: Context, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
     """Make partitions a part of transactions, or (from version 4 on) only say whether they are.
 
     Errors:  a partition: UNKNOWN_TOPIC_OR_PARTITION, and then OPERATION_NOT_ATTEMPTED for the others; or for all of a
@@ -183,7 +204,7 @@ Codes = dict[tuple[str, int], ErrorCode] | ErrorCode  # of single partitions (th
 
 
 def _add(
-    broker: Broker,
+    broker: View,
     ctx: Context,
     transactional_id: str,
     producer_id: int,
@@ -236,24 +257,24 @@ def _topic_results(wanted: Partitions, codes: Codes) -> list[AddPartitionsToTxnT
     ]
 
 
-def _find(broker: Broker, ctx: Context, transactional_id: str) -> tuple[Shard, Transaction | None]:
+def _find(broker: View, ctx: Context, transactional_id: str) -> tuple[Shard, Transaction | None]:
     if not transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
     shard = broker.transactions.shard(transactional_id, ctx)
     return shard, shard.machine.transactions.get(transactional_id)
 
 
-def add_offsets_to_txn(broker: Broker, ctx: Context, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
+def add_offsets_to_txn(broker: View, ctx: Context, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
     """Make a group's offsets a part of the transaction. Errors: as AddPartitionsToTxn."""
     shard, transaction = _find(broker, ctx, request.transactional_id)
-    place: Partitions = {OFFSETS_TOPIC: (shard_index(request.group_id, len(broker.group_shards)),)}
+    place: Partitions = {OFFSETS_TOPIC: (broker.groups.index_of(request.group_id),)}
     made = add_partitions(transaction, request.producer_id, request.producer_epoch, place, ctx.now_ms, 0)
     if made is not None:
         broker.transactions.change(shard, made, ctx.now_ms)
     return AddOffsetsToTxnResponse()
 
 
-def end_txn(broker: Broker, ctx: Context, request: EndTxnRequest) -> Any:
+def end_txn(broker: View, ctx: Context, request: EndTxnRequest) -> Any:
     """Commit or abort; the answer comes when every partition has its marker.
 
     Errors:  INVALID_REQUEST (no id), INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS (the same
@@ -274,7 +295,7 @@ def end_txn(broker: Broker, ctx: Context, request: EndTxnRequest) -> Any:
             request.producer_id,
             request.producer_epoch,
             commit=request.committed,
-            now_ms=broker.now_ms,
+            now_ms=broker.turn.now_ms,
             new_producer_id=new_id,
         )
         return _end(broker, ctx, shard, transaction, made)
@@ -282,11 +303,11 @@ def end_txn(broker: Broker, ctx: Context, request: EndTxnRequest) -> Any:
     return _with_new_id(broker, ctx, shard, request, attempt)
 
 
-def _end(broker: Broker, ctx: Context, shard: Shard, transaction: Transaction | None, made: Transaction | None) -> Any:
+def _end(broker: View, ctx: Context, shard: Shard, transaction: Transaction | None, made: Transaction | None) -> Any:
     if made is None:  # it was ended so before
         assert transaction is not None
         return EndTxnResponse(producer_id=transaction.producer_id, producer_epoch=transaction.producer_epoch)
-    done = broker.transactions.end(shard, made, broker.now_ms, ctx.token)
+    done = broker.transactions.end(shard, made, broker.turn.now_ms, ctx.token)
     if done is None:
         return PARKED
     return EndTxnResponse(producer_id=done.producer_id, producer_epoch=done.producer_epoch)

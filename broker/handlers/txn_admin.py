@@ -8,9 +8,8 @@ WriteTxnMarkers       v1-2. Between brokers in Kafka, and from `kafka-transactio
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from broker.coordinator.transactions.coordinator import write_marker
 from broker.coordinator.transactions.transaction import STATE_NAMES, Transaction
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.transaction_admin import (
@@ -33,13 +32,26 @@ from protocol.messages.transactions import (
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.cluster.metadata import ClusterMetadata
     from broker.coordinator.result import Context
+    from broker.coordinator.transactions.coordinator import TransactionCoordinator
+    from broker.turn.turn import Turn
 
 _NAMES: Final = frozenset(STATE_NAMES.values())
 
 
-def list_transactions(broker: Broker, ctx: Context, request: ListTransactionsRequest) -> ListTransactionsResponse:
+class View(Protocol):
+    """What these handlers use of the broker."""
+
+    @property
+    def metadata(self) -> ClusterMetadata: ...
+    @property
+    def transactions(self) -> TransactionCoordinator: ...
+    @property
+    def turn(self) -> Turn: ...
+
+
+def list_transactions(broker: View, ctx: Context, request: ListTransactionsRequest) -> ListTransactionsResponse:
     """The transactions that the node asked coordinates, and that pass all filters.
 
     Errors:  COORDINATOR_LOAD_IN_PROGRESS, INVALID_REGULAR_EXPRESSION; states that do not exist are told back.
@@ -80,7 +92,7 @@ def list_transactions(broker: Broker, ctx: Context, request: ListTransactionsReq
 
 
 def describe_transactions(
-    broker: Broker, ctx: Context, request: DescribeTransactionsRequest
+    broker: View, ctx: Context, request: DescribeTransactionsRequest
 ) -> DescribeTransactionsResponse:
     """The state of each id. Errors: of one, INVALID_REQUEST, NOT_COORDINATOR, TRANSACTIONAL_ID_NOT_FOUND."""
     return DescribeTransactionsResponse(
@@ -88,7 +100,7 @@ def describe_transactions(
     )
 
 
-def _describe(broker: Broker, ctx: Context, name: str) -> DescribeTransactionsResponseTransactionState:
+def _describe(broker: View, ctx: Context, name: str) -> DescribeTransactionsResponseTransactionState:
     answer = DescribeTransactionsResponseTransactionState(transactional_id=name)
     try:
         if not name:
@@ -110,7 +122,7 @@ def _describe(broker: Broker, ctx: Context, name: str) -> DescribeTransactionsRe
     return answer
 
 
-def write_txn_markers(broker: Broker, ctx: Context, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+def write_txn_markers(broker: View, ctx: Context, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
     """Append markers whatever the coordinator says; the reply waits for all logs they went to.
 
     Errors:  a partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH,
@@ -144,7 +156,7 @@ def write_txn_markers(broker: Broker, ctx: Context, request: WriteTxnMarkersRequ
 
 
 def _mark(
-    broker: Broker, ctx: Context, marker: WritableTxnMarker, name: str, index: int, flush_states: list[Any]
+    broker: View, ctx: Context, marker: WritableTxnMarker, name: str, index: int, flush_states: list[Any]
 ) -> ErrorCode:
     topic = broker.metadata.topics.get(name)
     if topic is None or not 0 <= index < len(topic.partitions):
@@ -152,8 +164,7 @@ def _mark(
     if topic.partitions[index].leader != ctx.node_id:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     try:
-        flush_state = write_marker(
-            broker,
+        flush_state = broker.transactions.write_marker(
             name,
             index,
             marker.producer_id,
@@ -168,6 +179,6 @@ def _mark(
     except (OSError, StorageError):
         return ErrorCode.KAFKA_STORAGE_ERROR
     assert flush_state is not None
-    broker.touch(flush_state)
+    broker.turn.touch(flush_state)
     flush_states.append(flush_state)
     return ErrorCode.NONE

@@ -10,12 +10,11 @@ Behaviour  In this order: does the topic exist, is the offsets' partition part o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.coordinator.offsets.commit_batch import offset_key_prefix
 from broker.coordinator.offsets.provenance import provenance
-from broker.coordinator.placement import shard_index
 from broker.coordinator.result import PARKED, Context, Record
 from broker.coordinator.transactions.gate import before_offsets
 from broker.handlers.offsets import utf16_length
@@ -31,15 +30,37 @@ from protocol.messages.transactions import (
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.config.settings import BrokerConfig
+    from broker.coordinator.group_shards import GroupShards
     from broker.coordinator.runtime import Shard
+    from broker.coordinator.transactions.coordinator import TransactionCoordinator
+    from broker.turn.turn import Turn
+    from broker.wire.parked import ParkedRequests
 
 LOADING_SINCE: Final = 2  # older producers may crash when they hear COORDINATOR_LOAD_IN_PROGRESS
 
 Wanted = list[tuple[str, TxnOffsetCommitRequestPartition, TxnOffsetCommitResponsePartition]]
 
 
-def txn_offset_commit(broker: Broker, ctx: Context, request: TxnOffsetCommitRequest) -> Any:
+class View(Protocol):
+    """What these handlers use of the broker."""
+
+    @property
+    def metadata(self) -> ClusterMetadata: ...
+    @property
+    def config(self) -> BrokerConfig: ...
+    @property
+    def groups(self) -> GroupShards: ...
+    @property
+    def transactions(self) -> TransactionCoordinator: ...
+    @property
+    def parked(self) -> ParkedRequests: ...
+    @property
+    def turn(self) -> Turn: ...
+
+
+def txn_offset_commit(broker: View, ctx: Context, request: TxnOffsetCommitRequest) -> Any:
     """Put offsets into the transaction, or say why not.
 
     Errors:  of a partition: UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE; of all others: INVALID_GROUP_ID,
@@ -68,7 +89,7 @@ def txn_offset_commit(broker: Broker, ctx: Context, request: TxnOffsetCommitRequ
     try:
         if not request.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
-        shard = broker.group_shard(request.group_id, ctx, anywhere=broker.offsets_anywhere)
+        shard = broker.groups.require_for_offsets(request.group_id, ctx)
     except KafkaError as error:
         return _refused(ctx, response, wanted, error.code)
 
@@ -80,7 +101,7 @@ def txn_offset_commit(broker: Broker, ctx: Context, request: TxnOffsetCommitRequ
     def later(code: ErrorCode) -> None:
         response = admitted(code)
         shard.parked.discard(ctx.token)
-        broker.answer(shard, ctx.token, response)
+        broker.parked.answer(ctx.token, response, shard.flush_state)
 
     code = before_offsets(
         broker.transactions,
@@ -88,7 +109,7 @@ def txn_offset_commit(broker: Broker, ctx: Context, request: TxnOffsetCommitRequ
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,
-        (OFFSETS_TOPIC, shard_index(request.group_id, len(broker.group_shards))),
+        (OFFSETS_TOPIC, broker.groups.index_of(request.group_id)),
         later,
     )
     if code is None:
@@ -104,7 +125,7 @@ def _refused(ctx: Context, response: TxnOffsetCommitResponse, wanted: Wanted, co
     return response
 
 
-def _checked(broker: Broker, wanted: Wanted) -> Iterator[tuple[str, bytes, int]]:
+def _checked(broker: View, wanted: Wanted) -> Iterator[tuple[str, bytes, int]]:
     """The partitions whose assignment epoch counts: one that is refused by itself does not stop the others."""
     limit, topics = broker.config.offset_metadata_max_bytes, broker.metadata.topics
     for name, partition, _ in wanted:
@@ -113,7 +134,7 @@ def _checked(broker: Broker, wanted: Wanted) -> Iterator[tuple[str, bytes, int]]
             yield name, topic.topic_id if topic is not None else b"", partition.partition_index
 
 
-def _append(broker: Broker, shard: Shard, ctx: Context, request: TxnOffsetCommitRequest, wanted: Wanted) -> ErrorCode:
+def _append(broker: View, shard: Shard, ctx: Context, request: TxnOffsetCommitRequest, wanted: Wanted) -> ErrorCode:
     """Check the group, and append what it accepts; an offset with too much metadata does not stop the others."""
     try:
         shard.require()  # it may have been thrown away while the transaction's record was written
@@ -145,12 +166,14 @@ def _append(broker: Broker, shard: Shard, ctx: Context, request: TxnOffsetCommit
             offset=partition.committed_offset,
             leader_epoch=partition.committed_leader_epoch,
             metadata=metadata,
-            commit_timestamp=broker.now_ms,
+            commit_timestamp=broker.turn.now_ms,
         )
         records.append((prefix + partition.partition_index.to_bytes(4, "big"), encode_record(value, 4)))
     if records:
         if broker.config.offsets_provenance:
             headers = provenance(request.member_id, request.group_instance_id, request.generation_id, ctx.client_id)
             records[0] = (*records[0][:2], headers)
-        shard.append(records, broker.now_ms, producer_id=request.producer_id, producer_epoch=request.producer_epoch)
+        shard.append(
+            records, broker.turn.now_ms, producer_id=request.producer_id, producer_epoch=request.producer_epoch
+        )
     return ErrorCode.NONE

@@ -10,10 +10,10 @@ from storage.errors import StorageError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from broker.broker import Broker
     from broker.cluster.metadata import Topic
     from broker.partitions.fetch_session import Wanted
     from broker.partitions.partition import Partition
+    from broker.partitions.table import Partitions
     from storage.log import FileSlice
 
 STORAGE_ERROR_SINCE: Final = 6
@@ -47,11 +47,11 @@ class Found:
 class FetchReader:
     """One client's view of the partitions: the node it asked, its isolation level, and how much it takes."""
 
-    __slots__ = ("_api_version", "_broker", "_by_id", "_max_bytes", "_node_id", "_read_committed", "_replica_id")
+    __slots__ = ("_api_version", "_by_id", "_max_bytes", "_node_id", "_partitions", "_read_committed", "_replica_id")
 
     def __init__(
         self,
-        broker: Broker,
+        partitions: Partitions,
         node_id: int,
         api_version: int,
         *,
@@ -60,7 +60,7 @@ class FetchReader:
         max_bytes: int,
         replica_id: int,
     ) -> None:
-        self._broker = broker
+        self._partitions = partitions
         self._node_id = node_id
         self._api_version = api_version
         self._by_id = by_id
@@ -103,9 +103,9 @@ class FetchReader:
             return Found(wanted, error_code)
         offset = wanted.fetch_offset
         try:
-            partition = self._broker.partition(topic, wanted.partition)
+            partition = self._partitions.get(topic, wanted.partition)
             if partition.info is not topic.partitions[wanted.partition]:
-                partition.configure(topic, self._broker.metadata)
+                partition.configure(topic, self._partitions.metadata)
             limit = partition.last_stable_offset if self._read_committed else partition.high_watermark
             log = partition.log
             if wanted.last_fetched_epoch >= 0:
@@ -130,7 +130,7 @@ class FetchReader:
 
     def topic(self, wanted: Wanted) -> Topic | int:
         """The topic, or the code of why there is none."""
-        metadata = self._broker.metadata
+        metadata = self._partitions.metadata
         if not self._by_id:
             return metadata.topics.get(wanted.topic) or int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         topic = metadata.topics_by_id.get(wanted.topic_id)

@@ -20,8 +20,8 @@ from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata, Topic, TopicPartition
-    from broker.durability import FlushState
-    from storage.env import Env
+    from broker.turn.durability import FlushState
+    from storage.env import Files
     from storage.log import Log
 
 SNAPSHOT_EVERY_BYTES: Final = 16 * 1024 * 1024  # bounds what a start after a crash has to read again
@@ -33,15 +33,6 @@ class Waiter(Protocol):
 
     def poll(self) -> None:
         """Look again: there may be more, or the partition is gone."""
-
-
-class Host(Protocol):
-    """What a partition needs of the broker around it."""
-
-    @property
-    def env(self) -> Env: ...
-    @property
-    def metadata(self) -> ClusterMetadata: ...
 
 
 class Partition:
@@ -72,7 +63,7 @@ class Partition:
 
     flush_state: FlushState  # of the log: whoever opens the partition sets it
 
-    def __init__(self, topic: Topic, index: int, log: Log, broker: Host) -> None:
+    def __init__(self, topic: Topic, index: int, log: Log, metadata: ClusterMetadata, files: Files) -> None:
         self.index = index
         self.log = log
         self._leader = -1
@@ -80,14 +71,14 @@ class Partition:
         self.waiters: dict[Waiter, None] = {}  # parked fetches, in the order they came
         self.stable_waiters: dict[Waiter, None] = {}  # those that may read committed records only
         self._stable_seen = -1  # the last stable offset when these last looked
-        self.configure(topic, broker.metadata)
+        self.configure(topic, metadata)
         self.appended_bytes = 0  # since this object was made
         self.closed = False
         self._producers: Producers | None = None
         self._producers_before: Producers | None = None  # as they were when a write failed
         self._plain = not log.end_offset  # no producer has written here: there is nothing to load
         self._followed_offset = -1  # of a log that a shard writes: how far it was looked at
-        self._files = ProducerFiles(broker.env.files, log)
+        self._files = ProducerFiles(files, log)
         self._appended_at_snapshot = 0
 
     def configure(self, topic: Topic, metadata: ClusterMetadata) -> None:

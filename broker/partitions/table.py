@@ -3,36 +3,60 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from broker.cluster.topic_names import INTERNAL_TOPICS
-from broker.durability import FlushState
 from broker.partitions.partition import Partition
+from broker.turn.durability import FlushState
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
-    from broker.cluster.metadata import Topic
+    from collections.abc import Callable
+
+    from broker.cluster.directory import DataDirectory
+    from broker.cluster.metadata import ClusterMetadata, Topic
+    from broker.coordinator.runtime import Shard
+    from broker.turn.turn import Turn
+    from storage.log import Log
 
 logger = logging.getLogger("momus.partitions")
 
 RETRY_MS = 1000  # between two tries to remove the files of a topic that is gone
 
 
+class InternalLogs(Protocol):
+    """The shards that write the logs of the internal topics."""
+
+    def shards_of(self, topic_name: str) -> list[Shard]:
+        """The shards of `__consumer_offsets` or `__transaction_state`, by partition."""
+
+    def shard_moved(self, topic: Topic, index: int) -> None:
+        """Another node leads a partition: its shard begins anew from its log."""
+
+
 class Partitions:
     """Topic id and index -> Partition, for as long as metadata knows the topic."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, turn: Turn, directory: DataDirectory, metadata_shard: Shard, internal: InternalLogs) -> None:
+        self._turn = turn
+        self._directory = directory
+        self._metadata_shard = metadata_shard
+        self._internal = internal
+        self.dropped: list[Callable[[str], None]] = []  # called with the name of a topic whose files are gone
         self._open: dict[tuple[bytes, int], Partition] = {}
         self._doomed: dict[str, int] = {}  # names of topics whose files are to go -> how many of each name
 
     def start(self) -> None:
         """Follow the metadata, which is loaded."""
-        shard = self._broker.metadata_shard
-        self._broker.metadata.listeners.append(self._topic_changed)
-        shard.when_reloaded.append(self._metadata_reloaded)
+        self.metadata.listeners.append(self._topic_changed)
+        self._metadata_shard.when_reloaded.append(self._metadata_reloaded)
+
+    @property
+    def metadata(self) -> ClusterMetadata:
+        """The cluster's metadata."""
+        metadata: ClusterMetadata = self._metadata_shard.machine
+        return metadata
 
     def get(self, topic: Topic, index: int) -> Partition:
         """One partition of a data topic, opened when first asked for.
@@ -53,30 +77,32 @@ class Partitions:
         if topic.name in self._doomed:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if topic.name in INTERNAL_TOPICS:
-            shard = self._broker.shards_of(topic.name)[index]
+            shard = self._internal.shards_of(topic.name)[index]
             shard.open()
             if partition is None:
-                partition = Partition(topic, index, shard.log, self._broker)
+                partition = self._make(topic, index, shard.log)
                 partition.flush_state = shard.flush_state
                 partition.high_watermark = shard.flush_state.durable_offset
                 shard.followers.append(partition.advance)
         elif partition is None:
-            log = self._broker.directory.open_log(self._broker.metadata, topic, index)
-            partition = Partition(topic, index, log, self._broker)
+            partition = self._make(topic, index, self._directory.open_log(self.metadata, topic, index))
             partition.flush_state = FlushState(partition)
         else:
             partition.log.reopen(partition.flush_state.durable_offset)
         self._open[topic.topic_id, index] = partition
         return partition
 
+    def _make(self, topic: Topic, index: int, log: Log) -> Partition:
+        return Partition(topic, index, log, self.metadata, self._turn.env.files)
+
     def has(self, topic: Topic, index: int) -> bool:
         """Whether a partition has anything in it, without making its files."""
-        return (topic.topic_id, index) in self._open or self._broker.directory.exists(topic.name, index)
+        return (topic.topic_id, index) in self._open or self._directory.exists(topic.name, index)
 
     def size(self, name: str, index: int) -> int:
         """Bytes of a partition's log, whether it is open or not."""
-        log = self._broker.directory.logs.get((name, index))
-        return log.size_bytes if log is not None else self._broker.directory.size_on_disk(name, index)
+        log = self._directory.logs.get((name, index))
+        return log.size_bytes if log is not None else self._directory.size_on_disk(name, index)
 
     def opened(self) -> list[Partition]:
         """The partitions that have been asked for since the start."""
@@ -84,26 +110,25 @@ class Partitions:
 
     def close(self, deadline_ms: int) -> None:
         """Close all of them, their logs too; at the deadline (of the monotonic clock) the rest without ceremony."""
-        clock = self._broker.env.clock
+        clock = self._turn.env.clock
         for partition in self._open.values():
             partition.close(clean=clock.monotonic_ms() < deadline_ms)
 
     def _topic_changed(self, event: str, topic: Topic, moved: int) -> None:
         """Follow a change of metadata; what cannot be undone waits until the change is durable."""
-        broker = self._broker
+        flush_state = self._metadata_shard.flush_state
         if event == "deleted":
             self._doomed[topic.name] = self._doomed.get(topic.name, 0) + 1
-            broker.metadata_shard.flush_state.then(lambda durable: self._drop_topic(topic, durable=durable))
+            flush_state.then(lambda durable: self._drop_topic(topic, durable=durable))
         elif event != "created":
             if event == "configured":
-                broker.directory.configure(broker.metadata, topic)
+                self._directory.configure(self.metadata, topic)
             for index in range(len(topic.partitions)) if event == "configured" else (moved,):
                 partition = self._open.get((topic.topic_id, index))
                 if partition is not None:
-                    partition.configure(topic, broker.metadata)
+                    partition.configure(topic, self.metadata)
             if event == "moved" and topic.internal:
-                flush_state = broker.metadata_shard.flush_state
-                flush_state.then(lambda durable: broker.shard_moved(topic, moved) if durable else None)
+                flush_state.then(lambda durable: self._internal.shard_moved(topic, moved) if durable else None)
 
     def _drop_topic(self, topic: Topic, *, durable: bool = True) -> None:
         """Remove the files of a topic whose deletion is durable. Until then its name opens no partition."""
@@ -111,12 +136,12 @@ class Partitions:
             if durable:
                 for index in range(len(topic.partitions)):
                     self._drop_partition(topic, index)
-                self._broker.directory.write_checkpoints()
-                if self._broker._transactions is not None:
-                    self._broker._transactions.topic_gone(topic.name)
+                self._directory.write_checkpoints()
+                for call in self.dropped:
+                    call(topic.name)
         except (OSError, StorageError) as error:
             logger.error("the files of topic %s cannot be removed yet: %s", topic.name, error)
-            self._broker.at(self._broker.now_ms + RETRY_MS, lambda due_ms, now_ms: self._drop_topic(topic))
+            self._turn.timers.at(self._turn.now_ms + RETRY_MS, lambda due_ms, now_ms: self._drop_topic(topic))
         else:
             self._doomed[topic.name] -= 1
             if not self._doomed[topic.name]:
@@ -125,19 +150,19 @@ class Partitions:
     def _drop_partition(self, topic: Topic, index: int) -> None:
         partition = self._open.pop((topic.topic_id, index), None)
         if partition is None:
-            self._broker.directory.delete(topic.name, index)
+            self._directory.delete(topic.name, index)
             return
-        self._broker.durability.forget(partition.flush_state)
+        self._turn.durability.forget(partition.flush_state)
         partition.delete()
-        self._broker.directory.forget(topic.name, index)
+        self._directory.forget(topic.name, index)
 
     def _metadata_reloaded(self) -> None:
         """The metadata was thrown away: partitions that never were durable go with their files, others follow."""
-        self._broker.metadata.listeners.append(self._topic_changed)
+        self.metadata.listeners.append(self._topic_changed)
         for (topic_id, index), partition in list(self._open.items()):
-            topic = self._broker.metadata.topics_by_id.get(topic_id)
+            topic = self.metadata.topics_by_id.get(topic_id)
             if topic is not None and index < len(topic.partitions):
-                partition.configure(topic, self._broker.metadata)
+                partition.configure(topic, self.metadata)
                 continue
             try:
                 self._drop_partition(partition.topic, index)

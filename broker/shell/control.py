@@ -84,7 +84,7 @@ class Control:
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
         self._broker = shell.broker
-        self._nodes = VirtualNodes(shell.broker)
+        self._nodes = VirtualNodes(shell.broker.nodes, shell.broker.metadata_shard, shell.broker.turn)
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._changing = asyncio.Lock()  # brokers stop and start one after the other
@@ -171,7 +171,7 @@ class Control:
         broker = self._broker
         waiting = [
             shard.name
-            for index, shard in enumerate(broker.group_shards)
+            for index, shard in enumerate(broker.groups.shards)
             if shard.state is LOADING or (shard.state is UNLOADED and broker.directory.exists(OFFSETS_TOPIC, index))
         ]
         if waiting:
@@ -210,9 +210,9 @@ class Control:
         give_up_s = loop.time() + SETTLE_LIMIT_S
         while loop.time() < give_up_s:
             await asyncio.sleep(0.001)
-            due_ms = broker.next_alarm_ms
+            due_ms = broker.turn.timers.next_ms
             is_due = due_ms is not None and due_ms <= self._shell.clock.now_ms()
-            if not is_due and not broker.background and broker.durability.idle:
+            if not is_due and not broker.turn.jobs and broker.turn.durability.idle:
                 return True
         return False
 

@@ -18,9 +18,9 @@ def broker_gauges(broker: Broker) -> Iterator[Gauge]:
 
     Only what is open is measured: looking must not open ten thousand logs.
     """
-    open_partitions = {(p.topic.name, p.index): p for p in broker.open_partitions()}
+    open_partitions = {(p.topic.name, p.index): p for p in broker.partitions.opened()}
     groups = 0
-    for shard in broker.group_shards:
+    for shard in broker.groups.shards:
         if shard.machine is None:
             continue
         for group_id in list(shard.machine.group_ids()):
@@ -40,7 +40,7 @@ def broker_gauges(broker: Broker) -> Iterator[Gauge]:
                     partition = open_partitions.get((topic, index))
                     if partition is not None:
                         yield "kafka.consumer_lag", partition.high_watermark - committed.offset, tags
-    yield "momus_connections", len(broker.connections), ()
+    yield "momus_connections", len(broker.clients.open), ()
     yield "momus_groups", groups, ()
     yield "momus_topics", len(broker.metadata.topics), ()
     for (topic, index), partition in open_partitions.items():
@@ -49,6 +49,6 @@ def broker_gauges(broker: Broker) -> Iterator[Gauge]:
         yield "momus_log_bytes", partition.log.size_bytes, tags
     for (by, topic, index), held in list(broker.archive.held_bytes.items()):
         yield "momus_archive_held_bytes", held, (("topic", topic), ("partition", index), ("by", by))
-    for index, shard in enumerate(broker.group_shards):
+    for index, shard in enumerate(broker.groups.shards):
         if shard.log is not None:
             yield "momus_log_bytes", shard.log.size_bytes, (("topic", "__consumer_offsets"), ("partition", index))

@@ -84,7 +84,7 @@ class Server:
 
     async def _listen(self, node: Node, listener: Listener) -> None:
         def connection() -> Any:
-            return Connection(self.broker, node.node_id, listener)
+            return Connection(self.broker.clients, node.node_id, listener)
 
         server = await self.loop.create_server(connection, listener.host, listener.port, backlog=1024)
         listener.port = server.sockets[0].getsockname()[1]
@@ -94,7 +94,7 @@ class Server:
         """Stop listening for a node, and hang up on its clients."""
         for server in self._servers.pop(node, ()):
             server.close()
-        for connection in list(self.broker.connections):
+        for connection in list(self.broker.clients.open):
             if connection.node_id == node.node_id:
                 _close(connection)
 
@@ -103,7 +103,7 @@ class Server:
     @property
     def clock(self) -> MovableClock:
         """The clock, where there is an endpoint to move it by."""
-        clock: Any = self.broker.env.clock
+        clock: Any = self.broker.turn.env.clock
         return clock  # type: ignore[no-any-return]
 
     async def open_control(self, host: str, port: int) -> str:
@@ -116,7 +116,7 @@ class Server:
     def clock_moved(self) -> None:
         """Do what has become due. A client has not been silent for longer because the clock was moved."""
         now_ms = self.clock.now_ms()
-        for connection in self.broker.connections:
+        for connection in self.broker.clients.open:
             connection.last_active_ms = now_ms
         if self._alarm is not None:
             self._alarm.cancel()
@@ -127,39 +127,39 @@ class Server:
     def _turn(self, end_turn: Any) -> None:
         end_turn()
         self._after_turn()
-        if self.broker.expects_more:
-            self.broker.expects_more = False
+        if self.broker.turn.expects_more:
+            self.broker.turn.expects_more = False
             self._spin.turn_ended()
 
     def _after_turn(self) -> None:
-        broker = self.broker
-        if broker.alarm_moved:
-            broker.alarm_moved = False
+        turn = self.broker.turn
+        if turn.timers.moved:
+            turn.timers.moved = False
             self._set_alarm()
-        if broker.background and not self._stepping:
+        if turn.jobs and not self._stepping:
             self._step_soon()
 
     def _set_alarm(self) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        due_ms = self.broker.next_alarm_ms
+        due_ms = self.broker.turn.timers.next_ms
         if due_ms is not None:
-            delay_s = max(0.0, (due_ms - self.broker.env.clock.now_ms()) / 1000)
+            delay_s = max(0.0, (due_ms - self.broker.turn.env.clock.now_ms()) / 1000)
             self._alarm = self.loop.call_later(delay_s, self._ring)
 
     def _ring(self) -> None:
         self._alarm = None
-        self.broker.ring()
+        self.broker.turn.ring()
         self._set_alarm()
 
     def _step_soon(self) -> None:
-        if self.broker.background and not self._stepping:
+        if self.broker.turn.jobs and not self._stepping:
             self._stepping = True
             requests = sum(self.broker.metrics.counts)
             is_busy, self._requests = requests != self._requests, requests
             # while clients are served, housekeeping takes a part of the time; when they wait for it, all there is
-            if self.broker.is_hurried:
+            if self.broker.turn.jobs.is_hurried:
                 self.loop.call_soon(self._step, 0.0)
             else:
                 work_s, break_s = (BUSY_WORK_S, BUSY_BREAK_S) if is_busy else (IDLE_WORK_S, IDLE_BREAK_S)
@@ -167,9 +167,9 @@ class Server:
 
     def _step(self, work_s: float) -> None:
         self._stepping = False
-        self.broker.begin_turn()
+        self.broker.turn.begin()
         stop_s = self.loop.time() + work_s
-        while self.broker.step_background() and self.loop.time() < stop_s:
+        while self.broker.turn.jobs.step() and self.loop.time() < stop_s:
             pass
         self._step_soon()
 
@@ -178,7 +178,7 @@ class Server:
         if self._closing:
             return
         if not logs:
-            self.loop.call_soon(self.broker.sync_done, {})
+            self.loop.call_soon(self.broker.turn.sync_done, {})
             return
         if self._sync_pool is None:
             self._sync_pool = ThreadPoolExecutor(SYNC_THREADS, "sync")
@@ -191,7 +191,7 @@ class Server:
             if error is not None:
                 failed[log] = error
             if not pending:
-                self.broker.sync_done(failed)
+                self.broker.turn.sync_done(failed)
 
         def work(log: Log) -> None:
             error: Exception | None = None
@@ -210,9 +210,9 @@ class Server:
         """Close what has been silent for connections.max.idle.ms."""
         broker = self.broker
         limit_ms = self.config.connections_max_idle_ms
-        now_ms = broker.env.clock.now_ms()
+        now_ms = broker.turn.env.clock.now_ms()
         if limit_ms > 0:
-            for connection in list(broker.connections):
+            for connection in list(broker.clients.open):
                 if now_ms - connection.last_active_ms > limit_ms and not connection.out:
                     _close(connection)
         self.loop.call_later(min(IDLE_SWEEP_S, max(limit_ms, 100) / 2000), self._sweep)
@@ -242,7 +242,7 @@ async def _serve(options: dict[str, Any]) -> int:
     nodes = make_nodes(config, options["listen"], options["brokers"])
     directory = DataDirectory.open(options["env"], options["data_dir"], config)
     server = Server(options["env"], config, directory, nodes)
-    server.broker.connection_limit = min(server.broker.connection_limit, options["connection_limit"])
+    server.broker.clients.connection_limit = min(server.broker.clients.connection_limit, options["connection_limit"])
     for number in (signal.SIGTERM, signal.SIGINT):
         try:
             server.loop.add_signal_handler(number, server.stopping.set)

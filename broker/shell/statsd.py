@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.shell.gauges import Gauge, broker_gauges
-from broker.shell.metrics import API_KEYS, Metrics, TurnTimer
+from broker.turn.metrics import API_KEYS, Metrics, TurnTimer
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode
 

@@ -1,1 +1,7 @@
-"""TBD."""
+"""Shortcuts: the usual requests of the usual clients, served from their bytes without decoding a message.
+
+Owns: one class an API, the reader of request heads (`head.py`), and the table of them all (`table.py`). Each does what
+the general handler in `handlers/` does, and leaves every unusual request to it with nothing changed. What a shortcut
+learns lies on the connection and is dropped there when `turn/learned.py` says so. Imports everything below `handlers`.
+Start reading at `table.py`, then `offset_commit.py`.
+"""

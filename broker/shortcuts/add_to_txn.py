@@ -1,137 +1,140 @@
-"""The fast way of AddPartitionsToTxn and AddOffsetsToTxn: the same producer adds the same partitions as before.
+"""The shortcut of AddPartitionsToTxn and AddOffsetsToTxn v3: the same producer adds the same partitions as before.
 
-What is learnt is kept by all bytes of the request but the producer's id and epoch. See txn_path.
+The general handlers are in handlers/transactions.py. What is learnt is kept by all bytes of the request but the
+producer's id and epoch.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.cluster.topic_names import OFFSETS_TOPIC
-from broker.coordinator.placement import shard_index
 from broker.coordinator.runtime import READY
 from broker.coordinator.transactions.rules import add_partitions
 from broker.coordinator.transactions.transaction import Partitions
-from broker.shortcuts.txn_offset_commit import settled_topic
-from broker.wire.request_bytes import PRODUCER, REPLY_HEAD, header_end, keep, transactional_id_end
+from broker.shortcuts.head import BODY, PRODUCER, REPLY_HEAD, HeadReader, keep, transactional_id_end
+from broker.shortcuts.transactions import REFUSED, TransactionShortcuts
+from broker.wire.connection import TAKEN
 from protocol.api import ApiKey
 from protocol.codegen import codec
 
 if TYPE_CHECKING:
-    from broker.cluster.metadata import Topic
     from broker.coordinator.runtime import Shard
-    from broker.coordinator.transactions.coordinator import TransactionCoordinator
     from broker.coordinator.transactions.machine import TransactionMachine
-    from broker.wire.connection import Connection
+    from broker.wire.connection import Connection, Shortcut
 
+ADD_PARTITIONS: Final = int(ApiKey.ADD_PARTITIONS_TO_TXN)
+ADD_OFFSETS: Final = int(ApiKey.ADD_OFFSETS_TO_TXN)
 VERSION: Final = 3  # what clients send; 4 and above are for brokers
 MOST_BYTES: Final = 4096
 
 
-class AddPlace:
+class Place:
     """What a producer adds to its transactions."""
 
-    __slots__ = ("partitions", "reply", "shard", "topics", "transactional_id")
+    __slots__ = ("partitions", "reply", "shard", "transactional_id")
 
-    def __init__(
-        self,
-        transactional_id: str,
-        shard: Shard,
-        partitions: Partitions,
-        topics: list[tuple[str, Topic, int]],
-        reply: bytes,
-    ) -> None:
+    def __init__(self, transactional_id: str, shard: Shard, partitions: Partitions, reply: bytes) -> None:
         self.transactional_id = transactional_id
         self.shard = shard
         self.partitions = partitions
-        self.topics = topics  # name, topic and highest partition, which have to be there still
         self.reply = reply
 
 
-class AddPath:
-    """Serves what it can."""
+class AddToTxnShortcut:
+    """Serves what it has learnt."""
 
-    def __init__(self, transactions: TransactionCoordinator) -> None:
-        self._transactions = transactions
-        self._broker = transactions.broker
-        self._known: dict[bytes, AddPlace] = {}
+    def __init__(self, shared: TransactionShortcuts) -> None:
+        self._shared = shared
+        self._transactions = shared.transactions
+        self._turn = shared.turn
 
-    def add(
-        self, connection: Connection, data: bytes, position: int, stop: int, api_key: int, correlation_id: int
-    ) -> bool:
-        """Serve one frame, if it is what it usually is."""
-        if stop - position > MOST_BYTES:
-            return False
+    def shortcuts(self) -> dict[int, Shortcut]:
+        """The shortcut of each of the two APIs."""
+        return {api_key: partial(self.serve, api_key) for api_key in (ADD_PARTITIONS, ADD_OFFSETS)}
+
+    def serve(
+        self, api_key: int, connection: Connection, data: bytes, position: int, stop: int, correlation_id: int
+    ) -> bytes | None:
+        """Add the partitions; see connection.Shortcut."""
+        size = stop - position
+        if data[position + 7] != VERSION or data[position + 6] or size > MOST_BYTES or not self._shared.is_open(size):
+            return None
+        try:
+            return self._serve(api_key, connection, data, position, stop, correlation_id)
+        except REFUSED:
+            return None
+
+    def _serve(
+        self, api_key: int, connection: Connection, data: bytes, position: int, stop: int, correlation_id: int
+    ) -> bytes | None:
         at = transactional_id_end(data, position)
         if at + 10 > stop:
-            return False
-        key = data[position + 4 : position + 6] + data[position + 12 : at] + data[at + 10 : stop]
-        known = self._known.get(key)
-        if known is None:
-            known = self._learn(key, data[position + 12 : stop], api_key)
-            if known is None:
-                return False
-        broker, shard = self._broker, known.shard
-        topics = broker.metadata.topics
-        for name, topic, highest in known.topics:
-            if topics.get(name) is not topic or highest >= len(topic.partitions):
-                return False
+            return None
+        key = data[position + BODY : at] + data[at + 10 : stop]
+        places = connection.learned.setdefault(api_key, {})
+        place: Place | None = places.get(key)
+        if place is None:
+            place = self._learn(data[position + BODY : stop], api_key)
+            if place is None:
+                return None
+            keep(places, key, place)
+        shard = place.shard
         if shard.state is not READY:
-            return False
+            return None
         producer_id, epoch = PRODUCER.unpack_from(data, at)
-        now_ms = broker.now_ms
+        now_ms = self._turn.now_ms
         machine: TransactionMachine = shard.machine
-        transaction = machine.transactions.get(known.transactional_id)
-        made = add_partitions(transaction, producer_id, epoch, known.partitions, now_ms, 0)
+        transaction = machine.transactions.get(place.transactional_id)
+        made = add_partitions(transaction, producer_id, epoch, place.partitions, now_ms, 0)
         if made is not None:
             self._transactions.change(shard, made, now_ms)
-        slot = connection.add(REPLY_HEAD.pack(4 + len(known.reply), correlation_id) + known.reply)
-        broker.durability.hold(shard.flush_state, (connection, slot, data, position, stop))
-        return True
+        slot = connection.add(REPLY_HEAD.pack(4 + len(place.reply), correlation_id) + place.reply)
+        self._turn.durability.hold(shard.flush_state, (connection, slot, data, position, stop))
+        self._turn.expects_more = True
+        return TAKEN
 
-    def _learn(self, key: bytes, head: bytes, api_key: int) -> AddPlace | None:
-        from protocol.messages.transactions import (
+    def _learn(self, head: bytes, api_key: int) -> Place | None:
+        from protocol.messages.transactions import (  # 4 ms: only brokers with transactions need it
             AddOffsetsToTxnRequest,
             AddOffsetsToTxnResponse,
             AddPartitionsToTxnRequest,
         )
 
-        at = header_end(head, 0)
-        if at < 0:
-            return None
-        is_offsets = api_key == ApiKey.ADD_OFFSETS_TO_TXN
+        reader = HeadReader(head, 0, len(head))
+        reader.client_id()
+        reader.expect_zero()
+        is_offsets = api_key == ADD_OFFSETS
         request: Any
         request, end = codec(AddOffsetsToTxnRequest if is_offsets else AddPartitionsToTxnRequest, VERSION).decode(
-            head, at
+            head, reader.at
         )
         if end != len(head) or request.unknown_tags:
             return None
-        found: list[tuple[str, Topic, int]] = []
         partitions: Partitions = {}
         if is_offsets:
             name = request.transactional_id
-            index = shard_index(request.group_id, len(self._broker.group_shards))
-            partitions[OFFSETS_TOPIC] = (index,)
+            partitions[OFFSETS_TOPIC] = (self._transactions.groups.index_of(request.group_id),)
             response: Any = AddOffsetsToTxnResponse()
         else:
             name = request.v3_and_below_transactional_id
             for asked in request.v3_and_below_topics:
-                topic = settled_topic(self._broker, asked.name)
-                if topic is None or not asked.partitions or min(asked.partitions) < 0 or asked.name in partitions:
+                topic = self._shared.settled_topic(asked.name)
+                if topic is None or not asked.partitions or asked.name in partitions:
+                    return None
+                if min(asked.partitions) < 0 or max(asked.partitions) >= len(topic.partitions):
                     return None
                 partitions[asked.name] = tuple(asked.partitions)
-                found.append((asked.name, topic, max(asked.partitions)))
             response = _added(request)
         if not name:
             return None
         reply = b"\0" + codec(type(response), VERSION).encode(response)
-        known = AddPlace(name, self._transactions.shard(name), partitions, found, reply)
-        keep(self._known, key, known)
-        return known
+        return Place(name, self._transactions.shard(name), partitions, reply)
 
 
 def _added(request: Any) -> Any:
     from protocol.errors import ErrorCode
-    from protocol.messages.transactions import error_response
+    from protocol.messages.transactions import error_response  # as above
 
     return error_response(request, VERSION, ErrorCode.NONE)

@@ -1,8 +1,8 @@
-"""The fast way of Fetch: a question that its connection has asked before, answered or parked without messages.
+"""The shortcut of Fetch v7 to v18: a request like one before on the connection, answered or parked without messages.
 
-A shortcut of the general handler in handlers/fetch.py, which is asked whenever anything is out of the ordinary: a
-partition that is not there, moved or failed, an offset out of range, a session that was overtaken. Nothing is left out
-on the way: topic, leader, epochs, offsets and session are checked for every Fetch.
+The general handler is handlers/fetch.py. Anything unusual is left to it: a partition that is not there, has moved or
+failed, an offset out of range, a session that another request has moved on. Topic, leader, epochs, offsets and session
+are checked for every Fetch.
 """
 
 from __future__ import annotations
@@ -10,64 +10,62 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from broker.partitions.fetch_session import FINAL_EPOCH, NO_SESSION, FetchSession, Wanted, next_epoch
+from broker.partitions.fetch_session import FINAL_EPOCH, NO_SESSION, FetchSession, FetchSessions, Wanted, next_epoch
 from broker.shortcuts.fetch_reply import Found, encode_fetch
 from broker.shortcuts.fetch_shape import MOST_BYTES, NEWEST, OLDEST, Shape
+from broker.shortcuts.head import BODY
+from broker.wire.connection import TAKEN
+from protocol.api import ApiKey
 from protocol.errors import KafkaError
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.config.settings import BrokerConfig
     from broker.partitions.partition import Partition
+    from broker.partitions.table import Partitions
+    from broker.turn.turn import Turn
     from broker.wire.connection import Connection
+    from broker.wire.router import Router
     from protocol.messages.fetch import FetchRequest
     from storage.log import FileSlice
 
-FETCH: Final = 1
+FETCH: Final = int(ApiKey.FETCH)
 SHAPES_A_SIZE: Final = 4  # kept for frames of one size
 SIZES_A_CONNECTION: Final = 16
 
 
-class ConsumePath:
-    """The shortcut of Fetch v7 to v18; passes everything else on."""
+class FetchShortcut:
+    """Serves the requests that it has learnt."""
 
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
-        self.dispatch_general = broker.router.dispatch
-
-    def dispatch(
-        self,
-        connection: Connection,
-        data: bytes,
-        position: int,
-        stop: int,
-        api_key: int,
-        api_version: int,
-        correlation_id: int,
+    def __init__(
+        self, turn: Turn, config: BrokerConfig, partitions: Partitions, sessions: FetchSessions, router: Router
     ) -> None:
-        """Serve one frame, as Router.dispatch."""
-        if api_key == FETCH:
-            size = stop - position
-            known = connection.fetch_questions
-            if known is None:
-                known = connection.fetch_questions = {}
-            questions: list[Question] = known.get(size, [])
-            for question in questions:
-                if question.api_version == api_version:
-                    fields = question.unpack(data, position + 12)
-                    if fields[::2] == question.statics:
-                        if question.ask(fields, (data, position, stop), correlation_id):
-                            return
-                        break
-            else:
-                if size <= MOST_BYTES and OLDEST <= api_version <= NEWEST:
-                    self._learn(connection, known, data, position, stop, api_version)
-        self.dispatch_general(connection, data, position, stop, api_key, api_version, correlation_id)
+        self.turn = turn
+        self.config = config
+        self.partitions = partitions
+        self.sessions = sessions
+        self.router = router
+
+    def serve(self, connection: Connection, data: bytes, position: int, stop: int, correlation_id: int) -> bytes | None:
+        """Answer or park a Fetch; see connection.Shortcut."""
+        api_version = data[position + 7]
+        if data[position + 6]:
+            return None
+        known = connection.learned.setdefault(FETCH, {})
+        repeated: list[RepeatedFetch] = known.get(stop - position, [])
+        for each in repeated:
+            if each.api_version == api_version:
+                fields = each.unpack(data, position + BODY)
+                if fields[::2] == each.statics:
+                    return TAKEN if each.serve(fields, (data, position, stop), correlation_id) else None
+        if stop - position <= MOST_BYTES and OLDEST <= api_version <= NEWEST:
+            self._learn(connection, known, data, position, stop, api_version)
+        return None
 
     def _learn(
         self,
         connection: Connection,
-        known: dict[int, list[Question]],
+        known: dict[int, list[RepeatedFetch]],
         data: bytes,
         position: int,
         stop: int,
@@ -79,18 +77,19 @@ class ConsumePath:
             return
         if len(known) >= SIZES_A_CONNECTION:
             known.clear()
-        questions = known.setdefault(stop - position, [])
-        if len(questions) >= SHAPES_A_SIZE:
-            del questions[0]
-        questions.append(Question(self, connection, shape))
+        repeated = known.setdefault(stop - position, [])
+        if len(repeated) >= SHAPES_A_SIZE:
+            del repeated[0]
+        repeated.append(RepeatedFetch(self, connection, shape))
 
 
-class Question:
-    """One question of a connection. Of its askings at most one is parked; another one meanwhile goes the long way."""
+class RepeatedFetch:
+    """One Fetch that a connection sends again and again. One copy of it may be parked; the general handler serves
+    another one that comes meanwhile."""
 
     __slots__ = (
         "_alarm_is_set",
-        "_broker",
+        "_config",
         "_connection",
         "_correlation_id",
         "_deadline_ms",
@@ -99,11 +98,14 @@ class Question:
         "_given_epoch",
         "_min_bytes",
         "_missing_bytes",
-        "_path",
+        "_partitions",
+        "_router",
         "_session",
+        "_sessions",
         "_shape",
         "_size_when_parked",
         "_slot",
+        "_turn",
         "_wanted",
         "_watched",
         "api_version",
@@ -112,9 +114,12 @@ class Question:
         "unpack",
     )
 
-    def __init__(self, path: ConsumePath, connection: Connection, shape: Shape) -> None:
-        self._path = path
-        self._broker = path.broker
+    def __init__(self, shortcut: FetchShortcut, connection: Connection, shape: Shape) -> None:
+        self._turn = shortcut.turn
+        self._config = shortcut.config
+        self._partitions = shortcut.partitions
+        self._sessions = shortcut.sessions
+        self._router = shortcut.router
         self._connection = connection
         self._shape = shape
         self.api_version = shape.api_version
@@ -133,11 +138,11 @@ class Question:
 
     # ---------------------------------------------------------------- asking
 
-    def ask(self, fields: tuple[int, ...], frame: tuple[bytes, int, int], correlation_id: int) -> bool:
+    def serve(self, fields: tuple[int, ...], frame: tuple[bytes, int, int], correlation_id: int) -> bool:
         """Answer or park; False, and nothing has changed, when the general handler has to be asked."""
         if self.parked:
             return False
-        shape, broker = self._shape, self._broker
+        shape, turn = self._shape, self._turn
         epoch = fields[1]
         if shape.session_id == NO_SESSION:
             if epoch != FINAL_EPOCH:
@@ -152,19 +157,18 @@ class Question:
             return False
         session = self._session
         if session is not None:
-            broker.fetch_sessions.touch(session, broker.now_ms)
+            self._sessions.touch(session, turn.now_ms)
             self._given_epoch = epoch
             session.epoch = self._epoch = next_epoch(epoch)
         connection = self._connection
         self._slot = connection.base + len(connection.out)
         self._correlation_id = correlation_id
         connection.out.append(None)
-        broker.metrics.counts[FETCH] += 1
         size = _size_of(found)
-        self._min_bytes = min(shape.min_bytes, shape.max_bytes, broker.config.fetch_max_bytes)
+        self._min_bytes = min(shape.min_bytes, shape.max_bytes, self._config.fetch_max_bytes)
         if size >= self._min_bytes or shape.max_wait_ms <= 0 or not found:
-            for flush_state in broker.durability.unsettled_shards():  # the topic itself may not be durable yet
-                broker.durability.hold(flush_state, (connection, self._slot, *frame))
+            for flush_state in turn.durability.unsettled_shards():  # the topic itself may not be durable yet
+                turn.durability.hold(flush_state, (connection, self._slot, *frame))
             self._answer(found)
         else:
             data, position, stop = frame
@@ -175,7 +179,7 @@ class Question:
     def _follow_session(self, epoch: int, offsets: tuple[int, ...]) -> bool:
         """Take the offsets into the session; False: the session is not the one this was learnt for."""
         shape = self._shape
-        session = self._broker.fetch_sessions.get(shape.session_id)
+        session = self._sessions.get(shape.session_id)
         if session is None or session.epoch != epoch or session.uses_topic_ids != shape.by_id:
             return False
         known = session.wanted
@@ -195,10 +199,10 @@ class Question:
 
     def _read(self) -> Found | None:
         """What each partition has, within the limits; None: something is out of the ordinary."""
-        shape, broker = self._shape, self._broker
-        version = broker.metadata.version
+        shape = self._shape
+        version = self._partitions.metadata.version
         committed = shape.committed
-        left = min(shape.max_bytes, broker.config.fetch_max_bytes)
+        left = min(shape.max_bytes, self._config.fetch_max_bytes)
         min_one = True
         found: Found = []
         for wanted in self._wanted:
@@ -231,8 +235,7 @@ class Question:
 
     def _find(self, wanted: Wanted) -> Partition | None:
         """The partition, if this node leads it, in the epoch that the client knows."""
-        broker = self._broker
-        metadata = broker.metadata
+        metadata = self._partitions.metadata
         topic = metadata.topics_by_id.get(wanted.topic_id) if self._shape.by_id else metadata.topics.get(wanted.topic)
         if topic is None or not 0 <= wanted.partition < len(topic.partitions) or wanted.last_fetched_epoch >= 0:
             return None
@@ -240,7 +243,7 @@ class Question:
         if info.leader != self._connection.node_id or wanted.current_leader_epoch not in (-1, info.leader_epoch):
             return None
         try:
-            partition = broker.partition(topic, wanted.partition)
+            partition = self._partitions.get(topic, wanted.partition)
         except KafkaError:
             return None
         if partition.metadata_version != metadata.version:
@@ -263,11 +266,10 @@ class Question:
         if connection.fetch_waits is None:
             connection.fetch_waits = {}
         connection.fetch_waits[id(self)] = self
-        broker = self._broker
-        self._deadline_ms = broker.now_ms + shape.max_wait_ms
+        self._deadline_ms = self._turn.now_ms + shape.max_wait_ms
         if not self._alarm_is_set:
             self._alarm_is_set = True
-            broker.at(self._deadline_ms, self._ring)
+            self._turn.timers.at(self._deadline_ms, self._ring)
 
     def _ring(self, due_ms: int, now_ms: int) -> None:
         """The alarm may have been set for an asking that was answered long ago."""
@@ -276,7 +278,7 @@ class Question:
             return
         if self._deadline_ms > now_ms:
             self._alarm_is_set = True
-            self._broker.at(self._deadline_ms, self._ring)
+            self._turn.timers.at(self._deadline_ms, self._ring)
             return
         found = self._read_parked()
         if found is not None:
@@ -306,16 +308,14 @@ class Question:
             self._unpark()
             if session is not None and session.epoch == self._epoch:
                 session.epoch = self._given_epoch
-            self._broker.router.again(
-                self._connection, self._slot, *self._frame, lambda request: self._edit(request, watched)
-            )
+            self._router.again(self._connection, self._slot, *self._frame, lambda request: self._edit(request, watched))
         return found
 
     def _edit(self, request: FetchRequest, watched: list[Partition]) -> None:
         """What the general handler would know by now, had it been asked in the first place."""
         node_id = self._connection.node_id
         moved = any(partition.closed or partition.info.leader != node_id for partition in watched)
-        request.max_wait_ms = 0 if moved else max(0, self._deadline_ms - self._broker.now_ms)
+        request.max_wait_ms = 0 if moved else max(0, self._deadline_ms - self._turn.now_ms)
         names = {wanted.topic_id: wanted.topic for wanted in self._wanted}
         for topic in request.topics:
             topic.topic = topic.topic or names.get(topic.topic_id, "")
@@ -344,7 +344,7 @@ class Question:
                 wanted.log_start_offset = partition.log.log_start_offset
                 if records is not None:
                     session.serve_last((wanted.topic_id if self._shape.by_id else wanted.topic, wanted.partition))
-        self._broker.begin_turn()
+        self._turn.begin()
         session_id = NO_SESSION if session is None else session.session_id
         reply = encode_fetch(
             found,
@@ -355,7 +355,7 @@ class Question:
             committed=self._shape.committed,
         )
         self._connection.fill(self._slot, reply)
-        self._broker.durability.speaks(self._connection)
+        self._turn.durability.speaks(self._connection)
 
 
 def _size_of(found: Found) -> int:

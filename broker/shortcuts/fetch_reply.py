@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from broker.partitions.fetch_session import Wanted
 from broker.shortcuts.fetch_shape import FLEXIBLE_SINCE
-from broker.wire.router import SMALL_FETCH_BYTES
+from broker.wire.route import SMALL_FETCH_BYTES
 from protocol.codec_support import uvarint
 from storage.errors import StorageError
 

@@ -10,6 +10,7 @@ from struct import Struct
 from typing import Final
 
 from broker.partitions.fetch_session import FINAL_EPOCH, NO_SESSION, Wanted
+from broker.shortcuts.head import BODY, INT32, HeadReader
 
 OLDEST: Final = 7  # sessions; before that clients are very old
 NEWEST: Final = 18
@@ -19,7 +20,6 @@ MOST_PARTITIONS: Final = 64
 MOST_BYTES: Final = 8192
 
 _LIMITS: Final = Struct(">iiibii")  # max wait, min bytes, max bytes, isolation level, session id, session epoch
-_INT32: Final = Struct(">i")
 _PLACE: Final = Struct(">iiq")  # partition, leader epoch, offset; from version 9 on
 _OLD_PLACE: Final = Struct(">iq")
 _REST: Final = Struct(">qi")  # log start offset, most bytes
@@ -44,12 +44,12 @@ class Shape:
 
     def __init__(self, data: bytes, position: int, stop: int, api_version: int) -> None:
         """Learn a frame (from its size field on). Raises ValueError for one that is not made for this."""
-        reader = _Reader(data, position, stop)
+        reader = _Cutter(data, position, stop)
         flexible = api_version >= FLEXIBLE_SINCE
-        reader.skip_client_id()
+        reader.client_id()
         if flexible:
             reader.expect_zero()  # header tags
-        replica_id = reader.take(_INT32)[0] if api_version <= 14 else -1
+        replica_id = reader.take(INT32)[0] if api_version <= 14 else -1
         limits = reader.take(_LIMITS)
         self.max_wait_ms, self.min_bytes, self.max_bytes, isolation_level, self.session_id, epoch = limits
         if replica_id >= 0 or (self.session_id == NO_SESSION and epoch != FINAL_EPOCH) or epoch == 0:
@@ -59,28 +59,28 @@ class Shape:
         self.by_id = api_version >= TOPIC_IDS_SINCE
         self.committed = isolation_level == 1
         self.wanted: list[Wanted] = []
-        for _ in range(reader.count(flexible)):
+        for _ in range(reader.count(MOST_PARTITIONS, flexible=flexible)):
             topic, topic_id = "", bytes(16)
             if self.by_id:
                 topic_id = reader.piece(16)
             else:
-                topic = reader.piece(reader.length(flexible)).decode()
-            for _ in range(reader.count(flexible)):
+                topic = reader.topic(flexible=flexible)
+            for _ in range(reader.count(MOST_PARTITIONS, flexible=flexible)):
                 self.wanted.append(self._partition(reader, topic, topic_id))
             if flexible:
                 reader.expect_zero()
         places = {(wanted.topic, wanted.topic_id, wanted.partition) for wanted in self.wanted}
-        if not len(places) == len(self.wanted) <= MOST_PARTITIONS or reader.count(flexible):
+        if not len(places) == len(self.wanted) <= MOST_PARTITIONS or reader.count(MOST_PARTITIONS, flexible=flexible):
             raise ValueError("many partitions, the same one twice, or forgotten ones")
         if api_version >= 11:
-            reader.piece(reader.length(flexible))  # the rack
+            reader.topic(flexible=flexible)  # the rack
         if flexible:
             reader.expect_zero()
         if reader.at != stop:
             raise ValueError("there is more")
         self.statics, self.unpack = reader.done()
 
-    def _partition(self, reader: _Reader, topic: str, topic_id: bytes) -> Wanted:
+    def _partition(self, reader: _Cutter, topic: str, topic_id: bytes) -> Wanted:
         leader_epoch = -1
         if self.api_version >= 9:
             partition, leader_epoch, offset = reader.take(_PLACE)
@@ -97,73 +97,29 @@ class Shape:
         return Wanted(topic, topic_id, partition, offset, most_bytes, leader_epoch, last_epoch)
 
 
-class _Reader:
-    """Walks over a frame and remembers where it is to be cut."""
+class _Cutter(HeadReader):
+    """A reader that remembers where the frame is to be cut: into pieces that stay the same and fields that differ."""
+
+    __slots__ = ("_format", "_start", "_statics")
 
     def __init__(self, data: bytes, position: int, stop: int) -> None:
-        self._data = data
-        self._stop = stop
-        self._start = self.at = position + 12  # size, api key, version and correlation id are read elsewhere
+        super().__init__(data, position + BODY, stop)
+        self._start = self.at
         self._format: list[str] = []
         self._statics: list[bytes] = []
 
-    def take(self, struct: Struct) -> tuple[int, ...]:
-        """Fixed fields."""
-        if self.at + struct.size > self._stop:
-            raise ValueError("too short")
-        fields = struct.unpack_from(self._data, self.at)
-        self.at += struct.size
-        return fields
-
-    def piece(self, size: int) -> bytes:
-        """So many bytes."""
-        if size < 0 or self.at + size > self._stop:
-            raise ValueError("too short")
-        self.at += size
-        return self._data[self.at - size : self.at]
-
-    def skip_client_id(self) -> None:
-        """A nullable string in the old form, in every version."""
-        size = int.from_bytes(self.piece(2), "big", signed=True)
-        self.piece(max(0, size))
-
-    def length(self, flexible: bool) -> int:
-        """Of a string that follows, not null."""
-        if not flexible:
-            return int.from_bytes(self.piece(2), "big", signed=True)
-        return self._uvarint() - 1
-
-    def count(self, flexible: bool) -> int:
-        """Of an array that follows, not null."""
-        count = self._uvarint() - 1 if flexible else int(self.take(_INT32)[0])
-        if not 0 <= count <= MOST_PARTITIONS:
-            raise ValueError("no array, or a large one")
-        return count
-
-    def _uvarint(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self.piece(1)[0]
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-            shift += 7
-            if shift > 14:
-                raise ValueError("a large number")
-
-    def expect_zero(self) -> None:
-        """No tags."""
-        if self.piece(1) != b"\0":
-            raise ValueError("tags")
+    def topic(self, *, flexible: bool) -> str:
+        """A topic name."""
+        return self.name() if flexible else self.old_text()
 
     def cut(self, size: int, *, before: int) -> None:
-        """The field of this size that has just been read is not part of what stays the same."""
+        """The field of this size that ends at `before` differs from one request to the next."""
         self._statics.append(self._data[self._start : before - size])
         self._format.append(f"{before - size - self._start}s{'i' if size == 4 else 'q'}")
         self._start = before
 
     def done(self) -> tuple[tuple[bytes, ...], Struct]:
-        """What stays the same, and how to take a frame apart: its pieces alternate with what moves."""
+        """What stays the same, and how to take a frame apart: its pieces alternate with what differs."""
         self._statics.append(self._data[self._start : self._stop])
         self._format.append(f"{self._stop - self._start}s")
         return tuple(self._statics), Struct(">" + "".join(self._format))

@@ -1,198 +1,187 @@
-"""The fast way of TxnOffsetCommit: the same producer, group and partitions as before, and other offsets.
+"""The shortcut of TxnOffsetCommit v3 to v5: the same producer, group and partitions as before, and other offsets.
 
-What is learnt of a request is kept by its bytes up to the group; what lies between the producer's epoch and the first
-partition has to be as it was. See txn_path.
+The general handler is handlers/txn_offsets.py. What is learnt is kept by the request's bytes up to the group; what lies
+between the producer's epoch and the first partition has to be as it was.
 """
 
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.coordinator.groups.classic.group import ClassicGroup
 from broker.coordinator.offsets.commit_batch import CommitBatch
+from broker.coordinator.offsets.commit_run import commit_pending_run
 from broker.coordinator.offsets.provenance import provenance
 from broker.coordinator.runtime import READY
 from broker.coordinator.transactions.gate import ask
 from broker.coordinator.transactions.transaction import Partitions
-from broker.wire.request_bytes import (
-    PRODUCER,
-    REPLY_HEAD,
-    SHORT_TEXT,
-    header_end,
-    keep,
-    short_text,
-    transactional_id_end,
-)
+from broker.shortcuts.head import BODY, INT32, PRODUCER, REPLY_HEAD, HeadReader, keep, transactional_id_end
+from broker.shortcuts.transactions import REFUSED, TransactionShortcuts, nobody_waits
+from broker.wire.connection import TAKEN
+from protocol.api import ApiKey
+from protocol.codec_support import uvarint
 from protocol.errors import ErrorCode
 from protocol.record import encode_headers
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
-    from broker.cluster.metadata import Topic
+    from broker.config.settings import BrokerConfig
+    from broker.coordinator.group_shards import GroupShards
     from broker.coordinator.groups.machine import GroupMachine
     from broker.coordinator.offsets.provenance import Headers
     from broker.coordinator.runtime import Shard
-    from broker.coordinator.transactions.coordinator import TransactionCoordinator
     from broker.wire.connection import Connection
 
-
-def settled_topic(broker: Broker, name: str) -> Topic | None:
-    """A topic that is durable: the first replies of one that is not have to wait for it."""
-    flush_state = broker.metadata_shard.flush_state
-    if flush_state.durable_offset < flush_state.log.end_offset:
-        return None
-    return broker.metadata.topics.get(name)
+TXN_OFFSET_COMMIT: Final = int(ApiKey.TXN_OFFSET_COMMIT)
+OLDEST: Final = 3
+NEWEST: Final = 5
+ADDS_SINCE: Final = 5  # the group's partition joins the transaction by itself (KIP-890)
+MOST_PARTITIONS: Final = 126
 
 
-def nobody_waits(durable: bool) -> None:
-    """The step behind what is durable at once."""
-    raise AssertionError("nobody waits here")
-
-
-class OffsetsPlace:
+class Place:
     """The partitions that a transactional producer commits for one group."""
 
     __slots__ = (
         "batch",
         "generation_id",
         "group_id",
+        "group_partition",
         "instance_id",
         "member_id",
         "middle",
-        "n",
         "partitions",
-        "place",
         "reply",
+        "rest_size",
         "sender",
         "shard",
-        "size",
-        "topic",
         "transactional_id",
         "unpack",
     )
     batch: CommitBatch
-    generation_id: int
-    group_id: str
-    instance_id: str | None
-    member_id: str
-    middle: bytes  # between the epoch and the first partition
-    partitions: tuple[int, ...]
-    place: Partitions
+    group_partition: Partitions  # of `__consumer_offsets`
     reply: bytes
     sender: Headers
     shard: Shard
-    topic: Topic
-    transactional_id: str
 
-    def __init__(self, n: int) -> None:
-        self.n = n
-        run = Struct(">" + "iqiBB" * n + "H")
+    def __init__(self, head: bytes, data: bytes, start: int, stop: int) -> None:
+        """Read a request: `head` up to the group, `data` from `start` on behind the producer's epoch.
+
+        Errors: ValueError: it is of another shape.
+        """
+        reader = HeadReader(head, 0, len(head))
+        reader.client_id()
+        reader.expect_zero()
+        self.transactional_id = reader.name()
+        self.group_id = reader.name()
+        if reader.at != len(head) or not self.transactional_id or not self.group_id:
+            raise ValueError("no transactional id, no group, or long ones")
+        reader = HeadReader(data, start, stop)
+        self.generation_id: int = reader.take(INT32)[0]
+        self.member_id = reader.name()
+        self.instance_id = reader.text()
+        if reader.count(1) != 1:
+            raise ValueError("not one topic")
+        name = reader.name()
+        n = reader.count(MOST_PARTITIONS)
+        run = Struct(">" + "iqiBB" * n + "H")  # partition, offset, leader epoch, no metadata, no tags; tags
+        if not n or reader.at + run.size != stop:
+            raise ValueError("no partitions, or more than one topic of them")
         self.unpack = run.unpack_from
-        self.size = run.size
+        self.middle = data[start : reader.at]
+        self.rest_size = len(self.middle) + run.size
+        self.partitions: tuple[int, ...] = self.unpack(data, reader.at)[0:-1:5]
+        if min(self.partitions) < 0:
+            raise ValueError("a negative partition")
+        raw = name.encode()
+        answers = b"".join(index.to_bytes(4, "big") + b"\0\0\0" for index in self.partitions)
+        # header tags, throttle time, one topic, its partitions without errors, tags
+        self.reply = b"\0\0\0\0\0\2" + uvarint(len(raw) + 1) + raw + uvarint(n + 1) + answers + b"\0\0"
+        self.batch = CommitBatch(self.group_id, name, bytes(16), self.partitions)
 
 
-class OffsetsPath:
-    """Serves what it can."""
+class TxnOffsetCommitShortcut:
+    """Serves what it has learnt."""
 
-    def __init__(self, transactions: TransactionCoordinator) -> None:
-        self._transactions = transactions
-        self._broker = transactions.broker
-        self._offsets: dict[bytes, OffsetsPlace] = {}
+    def __init__(self, shared: TransactionShortcuts, config: BrokerConfig, groups: GroupShards) -> None:
+        self._shared = shared
+        self._transactions = shared.transactions
+        self._turn = shared.turn
+        self._config = config
+        self._groups = groups
 
-    def commit(
+    def serve(self, connection: Connection, data: bytes, position: int, stop: int, correlation_id: int) -> bytes | None:
+        """Put the offsets into the transaction; see connection.Shortcut."""
+        version = data[position + 7]
+        if data[position + 6] or not OLDEST <= version <= NEWEST or not self._shared.is_open(stop - position):
+            return None
+        try:
+            return self._serve(connection, data, position, stop, version, correlation_id)
+        except REFUSED:
+            return None
+
+    def _serve(
         self, connection: Connection, data: bytes, position: int, stop: int, version: int, correlation_id: int
-    ) -> bool:
-        """Serve one frame, if it is what it usually is."""
+    ) -> bytes | None:
         at = transactional_id_end(data, position)
         at += max(data[at], 1)  # group
-        head = data[position + 12 : at]
-        known = self._offsets.get(head)
-        run_at = at + 10
-        if known is not None:
-            run_at += len(known.middle)
-        if known is None or stop != run_at + known.size or data[at + 10 : run_at] != known.middle:
-            known = self._learn(head, data, at + 10, stop, connection)
-            if known is None:
-                return False
-            run_at = at + 10 + len(known.middle)
-        producer_id, epoch = PRODUCER.unpack_from(data, at)
-        run = known.unpack(data, run_at)
-        if run[-1] or any(run[4::5]) or max(run[3::5]) > 1 or run[0:-1:5] != known.partitions:
-            return False
-        broker, shard = self._broker, known.shard
-        topic = known.topic
-        if broker.metadata.topics.get(topic.name) is not topic or shard.state is not READY:
-            return False
-        adds = version >= 5
-        if not adds and not broker.config.transaction_partition_verification_enable:
-            return False
-        now_ms = broker.now_ms
-        if ask(self._transactions, now_ms, known.transactional_id, producer_id, epoch, known.place, adds, nobody_waits):
-            return False
-        machine: GroupMachine = shard.machine
-        code = machine.check_txn_offset_commit(
-            known.group_id, known.generation_id, known.member_id, known.instance_id, None
-        )
-        group = machine.groups.get(known.group_id)
-        if code != ErrorCode.NONE or (group is not None and group.group_type != ClassicGroup.group_type):
-            return False
-        offsets, epochs = run[1::5], run[2::5]
-        log = shard.log
-        base = log.end_offset
-        batch = known.batch.build_transactional(base, log.leader_epoch, now_ms, offsets, epochs, producer_id, epoch)
-        log.append((batch,), base_offset=base, last_offset=base + known.n - 1, max_timestamp_ms=now_ms, size=len(batch))
-        pending = machine.pending
-        pending.put_run(producer_id, known.group_id, topic.name, known.partitions, offsets, epochs, now_ms, base)
-        if known.sender:
-            pending.sent_by(producer_id, known.group_id, known.sender)
-        slot = connection.add(REPLY_HEAD.pack(4 + len(known.reply), correlation_id) + known.reply)
+        head = data[position + BODY : at]
+        places = connection.learned.setdefault(TXN_OFFSET_COMMIT, {})
+        place: Place | None = places.get(head)
+        start = at + PRODUCER.size
+        if place is None or not data.startswith(place.middle, start) or stop != start + place.rest_size:
+            place = self._learn(head, data, start, stop)
+            if place is None:
+                return None
+            keep(places, head, place)
+        producer = PRODUCER.unpack_from(data, at)
+        run = place.unpack(data, start + len(place.middle))
+        if run[-1] or any(run[4::5]) or max(run[3::5]) > 1 or run[0:-1:5] != place.partitions:
+            return None
+        if not self._may_commit(place, producer, adds=version >= ADDS_SINCE):
+            return None
+        shard = place.shard
+        commit_pending_run(shard, place.batch, run[1::5], run[2::5], self._turn.now_ms, producer)
+        if place.sender:
+            shard.machine.pending.replay_sender(producer[0], place.group_id, place.sender)
+        slot = connection.add(REPLY_HEAD.pack(4 + len(place.reply), correlation_id) + place.reply)
         flush_state = shard.flush_state
         if not flush_state.queued:
-            broker.touch(flush_state)
-        broker.durability.hold(flush_state, (connection, slot, data, position, stop))
-        return True
+            self._turn.touch(flush_state)
+        self._turn.durability.hold(flush_state, (connection, slot, data, position, stop))
+        self._turn.expects_more = True
+        return TAKEN
 
-    def _learn(self, head: bytes, data: bytes, start: int, stop: int, connection: Connection) -> OffsetsPlace | None:
-        broker = self._broker
-        client_id = head[2 : 2 + max(0, int.from_bytes(head[:2], "big", signed=True))].decode()
-        transactional_id, at = short_text(head, header_end(head, 0))
-        group_id, at = short_text(head, at)
-        if not transactional_id or not group_id or at != len(head):
+    def _may_commit(self, place: Place, producer: tuple[int, int], *, adds: bool) -> bool:
+        """Whether the transaction and the group accept the offsets. Errors: KafkaError: the transaction does not."""
+        if place.shard.state is not READY or (not adds and not self._config.transaction_partition_verification_enable):
+            return False
+        name, now_ms = place.transactional_id, self._turn.now_ms
+        if ask(self._transactions, now_ms, name, *producer, place.group_partition, adds, nobody_waits):
+            return False
+        machine: GroupMachine = place.shard.machine
+        code = machine.check_txn_offset_commit(
+            place.group_id, place.generation_id, place.member_id, place.instance_id, None
+        )
+        group = machine.groups.get(place.group_id)
+        return code == ErrorCode.NONE and (group is None or group.group_type == ClassicGroup.group_type)
+
+    def _learn(self, head: bytes, data: bytes, start: int, stop: int) -> Place | None:
+        place = Place(head, data, start, stop)
+        topic = self._shared.settled_topic(place.batch.topic)
+        partitions = place.partitions
+        if topic is None or max(partitions) >= len(topic.partitions):
             return None
-        generation_id = int.from_bytes(data[start : start + 4], "big", signed=True)
-        member_id, at = short_text(data, start + 4)
-        if member_id is None or at >= stop:
+        if len(set(partitions)) != len(partitions):
             return None
-        has_instance = data[at] != 0
-        instance_id, at = short_text(data, at)
-        if (has_instance and instance_id is None) or at >= stop or data[at] != 2:
+        place.shard = self._groups.of(place.group_id)
+        if place.shard.state is not READY:
             return None
-        name, at = short_text(data, at + 1)
-        n = data[at] - 1
-        if name is None or not 0 < n < SHORT_TEXT - 1:
-            return None
-        known = OffsetsPlace(n)
-        topic = settled_topic(broker, name)
-        if topic is None or at + 1 + known.size != stop:
-            return None
-        partitions = known.unpack(data, at + 1)[0:-1:5]
-        if min(partitions) < 0 or max(partitions) >= len(topic.partitions) or len(set(partitions)) != n:
-            return None
-        known.transactional_id, known.group_id = transactional_id, group_id
-        known.generation_id, known.member_id, known.instance_id = generation_id, member_id, instance_id
-        known.topic, known.partitions = topic, partitions
-        known.middle = data[start : at + 1]
-        known.shard = broker.shard_of_group(group_id)
-        known.place = {OFFSETS_TOPIC: (known.shard.machine.index,)}
-        known.sender = ()
-        if broker.config.offsets_provenance:
-            known.sender = provenance(member_id, instance_id, generation_id, client_id)
-        known.batch = CommitBatch(group_id, name, bytes(16), partitions, encode_headers(known.sender))
-        raw = name.encode()
-        answers = b"".join(index.to_bytes(4, "big") + b"\0\0\0" for index in partitions)
-        # header tags, throttle time, one topic, its partitions without errors, tags
-        known.reply = b"\0\0\0\0\0\2" + bytes((len(raw) + 1,)) + raw + bytes((n + 1,)) + answers + b"\0\0"
-        keep(self._offsets, head, known)
-        return known
+        place.group_partition = {OFFSETS_TOPIC: (self._groups.index_of(place.group_id),)}
+        place.sender = ()
+        if self._config.offsets_provenance:
+            client_id = HeadReader(head, 0, len(head)).client_id()
+            place.sender = provenance(place.member_id, place.instance_id, place.generation_id, client_id)
+            place.batch = CommitBatch(place.group_id, topic.name, bytes(16), partitions, encode_headers(place.sender))
+        return place

@@ -18,7 +18,10 @@ from storage.compaction import uncleanable_offset
 from storage.retention import expired
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.cluster.directory import DataDirectory
+    from broker.config.settings import BrokerConfig
+    from broker.coordinator.group_shards import GroupShards
+    from broker.turn.turn import Turn
     from storage.log import Log
     from storage.segment import Segment
 
@@ -28,23 +31,25 @@ logger = logging.getLogger("momus.archive")
 class ArchiveWait:
     """How far each log may be taken away from, and how many bytes stay for the archive alone."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, turn: Turn, config: BrokerConfig, directory: DataDirectory, groups: GroupShards) -> None:
+        self._turn = turn
+        self._config = config
+        self._directory = directory
+        self._groups = groups
         # (who would take it, topic, partition) -> bytes that wait, as of the last round
         self.held_bytes: dict[tuple[Literal["retention", "cleaner"], str, int], int] = {}
 
     def position(self, topic: str, index: int) -> int | None:
         """The first offset that is not archived yet; None: nobody archives this log."""
-        broker = self._broker
-        group_id = broker.config.archive_retain_group
+        group_id = self._config.archive_retain_group
         if not group_id:
             return None
-        shard = broker.shard_of_group(group_id)
+        shard = self._groups.of(group_id)
         if shard.state is READY:
             committed = shard.machine.offsets.get(group_id, topic, index)
             if committed is not None:
                 return int(committed.offset)
-        elif broker.directory.exists(OFFSETS_TOPIC, broker.group_shards.index(shard)):
+        elif self._directory.exists(OFFSETS_TOPIC, self._groups.index_of(group_id)):
             return 0
         return 0 if topic in INTERNAL_TOPICS else None
 
@@ -55,7 +60,7 @@ class ArchiveWait:
             self.held_bytes.pop(("retention", topic, index), None)
             return high_watermark
         limit = min(high_watermark, max(position, log.log_start_offset))
-        now_ms = self._broker.now_ms
+        now_ms = self._turn.now_ms
         waiting = log.segments[expired(log, now_ms, limit) : expired(log, now_ms, high_watermark)]
         return self._weigh("retention", topic, index, waiting, limit, high_watermark)
 
@@ -66,7 +71,7 @@ class ArchiveWait:
             self.held_bytes.pop(("cleaner", topic, index), None)
             return last_stable_offset
         limit = max((s.base_offset for s in log.segments if s.base_offset <= position), default=0)
-        end = uncleanable_offset(log, self._broker.now_ms, last_stable_offset)
+        end = uncleanable_offset(log, self._turn.now_ms, last_stable_offset)
         waiting = [s for s in log.segments if max(limit, log.cleaned_offset) <= s.base_offset < end]
         return self._weigh("cleaner", topic, index, waiting, min(limit, last_stable_offset), last_stable_offset)
 
@@ -84,13 +89,13 @@ class ArchiveWait:
         limit_without: int,
     ) -> int:
         held = self.held_bytes[by, topic, index] = sum(segment.size for segment in waiting)
-        most = self._broker.config.archive_retain_max_bytes
+        most = self._config.archive_retain_max_bytes
         if not held or most < 0 or sum(self.held_bytes.values()) <= most:
             return limit
         self.held_bytes[by, topic, index] = 0
         logger.warning(
             "%s-%d: the %s no longer waits for group %s with %d bytes from offset %d on: more than "
             "archive.retain.max.bytes (%d) are held back; the archive will have a gap",
-            topic, index, by, self._broker.config.archive_retain_group, held, waiting[0].base_offset, most,
+            topic, index, by, self._config.archive_retain_group, held, waiting[0].base_offset, most,
         )  # fmt: skip
         return limit_without

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.cluster.directory import DataDirectory
+    from storage.env import Files
     from storage.log import Log
 
 logger = logging.getLogger("momus.checkpointing")
@@ -21,21 +22,22 @@ logger = logging.getLogger("momus.checkpointing")
 class Checkpointing:
     """The rounds of one broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, directory: DataDirectory, files: Files, *, fsync: bool) -> None:
+        self._directory = directory
+        self._files = files
+        self._fsync = fsync
         self._failed: set[Log] = set()  # a sync that failed is never tried again: the next would lie
 
     def round(self) -> Iterator[None]:
         """Sync and note every log that has grown; one at a time, for the disk belongs to the clients."""
-        broker = self._broker
-        directory = broker.directory
+        directory = self._directory
         for key, log in list(directory.logs.items()):
-            reached = log.synced_offset if broker.fsync else log.flushed_offset
+            reached = log.synced_offset if self._fsync else log.flushed_offset
             if reached <= directory.recovery_point(key) or log.broken or log in self._failed:
                 continue
-            if not broker.fsync:
+            if not self._fsync:
                 sync = _Sync(log)
-                is_done = broker.env.files.start_sync(sync)
+                is_done = self._files.start_sync(sync)
                 while not is_done():
                     yield
                 if sync.error is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from broker.coordinator.runtime import READY, UNLOADED
@@ -13,9 +13,15 @@ from protocol.errors import KafkaError
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.cluster.directory import DataDirectory
     from broker.cluster.metadata import Topic
+    from broker.config.settings import BrokerConfig
+    from broker.coordinator.group_shards import GroupShards
     from broker.coordinator.runtime import Shard
+    from broker.coordinator.transactions.coordinator import TransactionCoordinator
+    from broker.partitions.table import Partitions
+    from broker.turn.turn import Turn
+    from broker.upkeep.archive_wait import ArchiveWait
     from storage.log import Log
 
 logger = logging.getLogger("momus.maintenance")
@@ -29,25 +35,53 @@ DIRTY_SHARE = 0.4  # of what is clean: with what comes during a pass the log sta
 FAILURES = (KafkaError, OSError, StorageError)
 
 
+class Coordinators(Protocol):
+    """The coordinators whose logs are cleaned."""
+
+    @property
+    def transactions(self) -> TransactionCoordinator:
+        """The transaction coordinator."""
+
+    def shards_of(self, topic_name: str) -> list[Shard]:
+        """The shards whose logs make up an internal topic."""
+
+
 class Maintenance:
     """What a broker does of its own accord, by its clock."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        turn: Turn,
+        config: BrokerConfig,
+        directory: DataDirectory,
+        metadata_shard: Shard,
+        groups: GroupShards,
+        partitions: Partitions,
+        archive: ArchiveWait,
+        coordinators: Coordinators,
+    ) -> None:
+        self._turn = turn
+        self._config = config
+        self._directory = directory
+        self._metadata_shard = metadata_shard
+        self._groups = groups
+        self._partitions = partitions
+        self._archive = archive
+        self._coordinators = coordinators
         self._busy: set[str] = set()
         self._least_dirty_bytes = LEAST_DIRTY_BYTES
-        self._written = (0, broker.now_ms)  # records in the coordinators' logs so far, and when they were counted
+        self._written = (0, turn.now_ms)  # records in the coordinators' logs so far, and when they were counted
         self._gone: dict[str, set[bytes]] = {}  # names and ids of deleted topics that groups may have offsets on
 
     def start(self) -> None:
         """Load the shards that have something to load, and begin the rounds."""
-        broker = self._broker
-        broker.in_background(self._load_shards())
-        broker.metadata_shard.when_reloaded.append(self._follow_metadata)
+        self._turn.jobs.add(self._load_shards())
+        self._metadata_shard.when_reloaded.append(self._follow_metadata)
         self._follow_metadata()
-        config = broker.config
+        config = self._config
         if config.flush != "memory":
-            self._every(config.log_flush_offset_checkpoint_interval_ms, "checkpoints", Checkpointing(broker).round)
+            checkpointing = Checkpointing(self._directory, self._turn.env.files, fsync=self._turn.fsync)
+            self._every(config.log_flush_offset_checkpoint_interval_ms, "checkpoints", checkpointing.round)
         self._every(config.log_retention_check_interval_ms, "retention", self._retain)
         if config.flush != "memory" and config.offsets_image_interval_ms:
             self._every(config.offsets_image_interval_ms, "images", self._images)
@@ -58,20 +92,20 @@ class Maintenance:
     def _images(self) -> Iterator[None]:
         from broker.coordinator.offsets.imaging import is_due, take_image
 
-        for shard in self._broker.group_shards:
+        for shard in self._groups.shards:
             if is_due(shard):
                 yield from take_image(shard)
 
     def _every(self, interval_ms: int, name: str, job: object) -> None:
-        broker = self._broker
+        turn = self._turn
 
         def due(due_ms: int, now_ms: int) -> None:
             if name not in self._busy:  # the last round may still be going on
                 self._busy.add(name)
-                broker.in_background(self._round(name, job))
-            broker.at(now_ms + interval_ms, due)
+                turn.jobs.add(self._round(name, job))
+            turn.timers.at(now_ms + interval_ms, due)
 
-        broker.at(broker.now_ms + interval_ms, due)
+        turn.timers.at(turn.now_ms + interval_ms, due)
 
     def _round(self, name: str, job: object) -> Iterator[None]:
         try:
@@ -80,25 +114,24 @@ class Maintenance:
             self._busy.discard(name)
 
     def _follow_metadata(self) -> None:
-        self._broker.metadata.listeners.append(self._topic_changed)
+        self._partitions.metadata.listeners.append(self._topic_changed)
 
     def _topic_changed(self, event: str, topic: Topic, *_: object) -> None:
         if event == "deleted":
-            flush_state = self._broker.metadata_shard.flush_state
+            flush_state = self._metadata_shard.flush_state
             flush_state.then(lambda durable: self._topic_gone(topic) if durable else None)
 
     def _topic_gone(self, topic: Topic) -> None:
         """The offsets that groups have committed on a deleted topic go too; many topics go together."""
-        self._broker.archive.forget(topic.name)
+        self._archive.forget(topic.name)
         if not self._gone:
-            self._broker.in_background(self._forget_offsets())
+            self._turn.jobs.add(self._forget_offsets())
         self._gone.setdefault(topic.name, set()).add(topic.topic_id)
 
     def _forget_offsets(self) -> Iterator[None]:
         gone, self._gone = self._gone, {}
-        broker = self._broker
-        for index, shard in enumerate(broker.group_shards):
-            while shard.state is not READY and broker.directory.exists(OFFSETS_TOPIC, index):
+        for index, shard in enumerate(self._groups.shards):
+            while shard.state is not READY and self._directory.exists(OFFSETS_TOPIC, index):
                 try:
                     shard.require()
                 except KafkaError:  # it goes on loading in the background
@@ -112,9 +145,8 @@ class Maintenance:
 
     def _load_shards(self) -> Iterator[None]:
         """Members of groups must time out whether or not anyone asks for their group after a restart."""
-        broker = self._broker
-        for index, shard in enumerate(broker.group_shards):
-            if shard.state is UNLOADED and broker.directory.exists(OFFSETS_TOPIC, index):
+        for index, shard in enumerate(self._groups.shards):
+            if shard.state is UNLOADED and self._directory.exists(OFFSETS_TOPIC, index):
                 try:
                     shard.require()
                 except KafkaError:  # a large one: it goes on loading in the background
@@ -122,38 +154,39 @@ class Maintenance:
                 except (OSError, StorageError) as error:  # whoever needs it will be told
                     logger.error("%s cannot be loaded: %s", shard, error)
                 yield
-        if TRANSACTIONS_TOPIC in broker.metadata.topics:
-            yield from broker.transactions.load()
+        if TRANSACTIONS_TOPIC in self._partitions.metadata.topics:
+            yield from self._coordinators.transactions.load()
 
     def _retain(self) -> Iterator[None]:
-        broker = self._broker
-        for topic in list(broker.metadata.topics.values()):
+        for topic in list(self._partitions.metadata.topics.values()):
             if topic.name in INTERNAL_TOPICS:
                 continue
             for index in range(len(topic.partitions)):
-                if broker.has_partition(topic, index):
+                if self._partitions.has(topic, index):
                     try:
-                        partition = broker.partition(topic, index)
-                        limit = broker.archive.retention_limit(
+                        partition = self._partitions.get(topic, index)
+                        limit = self._archive.retention_limit(
                             topic.name, index, partition.log, partition.high_watermark
                         )
-                        yield from partition.maintenance(broker.now_ms, limit)
+                        yield from partition.maintenance(self._turn.now_ms, limit)
                     except FAILURES as error:  # one bad log, not all of them
                         logger.error("retention of %s-%d: %s", topic.name, index, error)
                     yield
 
     def _clean(self) -> Iterator[None]:
-        for partition in self._broker.open_partitions():
+        for partition in self._partitions.opened():
             if partition.topic.name not in INTERNAL_TOPICS:
                 topic, index = partition.topic.name, partition.index
                 yield from self._clean_log(topic, index, partition.log, partition.last_stable_offset)
 
     def _clean_coordinators(self) -> Iterator[None]:
-        broker = self._broker
-        shards = {name: broker.shards_of(name) for name in INTERNAL_TOPICS & broker.metadata.topics.keys()}
+        shards = {
+            name: self._coordinators.shards_of(name)
+            for name in INTERNAL_TOPICS & self._partitions.metadata.topics.keys()
+        }
         written = sum(shard.log.end_offset for each in shards.values() for shard in each if shard.log is not None)
-        (before, before_ms), self._written = self._written, (written, broker.now_ms)
-        busy = (written - before) * 1000 > BUSY_RECORDS_A_SECOND * (broker.now_ms - before_ms)
+        (before, before_ms), self._written = self._written, (written, self._turn.now_ms)
+        busy = (written - before) * 1000 > BUSY_RECORDS_A_SECOND * (self._turn.now_ms - before_ms)
         self._least_dirty_bytes = BUSY_DIRTY_BYTES if busy else LEAST_DIRTY_BYTES
         for name, each in shards.items():
             yield from self._clean_shards(name, each)
@@ -162,7 +195,7 @@ class Maintenance:
         for index, shard in enumerate(shards):
             log = shard.log
             if log is not None and shard.may_be_cleaned:
-                if self._is_wasteful(log) and self._broker.archive.position(topic, index) is None:
+                if self._is_wasteful(log) and self._archive.position(topic, index) is None:
                     yield from self._seal(log)
                 yield from self._clean_log(topic, index, log, shard.flush_state.durable_offset, commits=True)
 
@@ -180,10 +213,10 @@ class Maintenance:
     ) -> Iterator[None]:
         try:
             if self._is_dirty(log, None) or (commits and self._is_wasteful(log)):
-                limit = self._broker.archive.cleaning_limit(topic, index, log, stable_offset)
+                limit = self._archive.cleaning_limit(topic, index, log, stable_offset)
                 if limit >= stable_offset or self._is_dirty(log, limit):
-                    yield from log.clean(self._broker.now_ms, limit, commits=commits)
-                    self._broker.directory.cleaned((topic, index), log.cleaned_offset)
+                    yield from log.clean(self._turn.now_ms, limit, commits=commits)
+                    self._directory.cleaned((topic, index), log.cleaned_offset)
         except FAILURES as error:
             logger.error("cleaning %s: %s", log.directory, error)
 

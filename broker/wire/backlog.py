@@ -1,41 +1,48 @@
-"""The memory that slow clients hold, bounded in all: whoever has made no progress for longest gives way."""
+"""Bounds the memory that slow clients hold: the connection without progress for longest is closed first."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from broker.wire.connection import Connection
+    from broker.turn.turn import Turn
 
-PATIENCE_MS = 1000  # that a client without progress is given while the limit is only passed, not doubled
+PATIENCE_MS = 1000  # how long a client without progress is kept while the limit is passed but not doubled
+
+
+class SlowClient(Protocol):
+    """A connection that holds memory."""
+
+    def refuse(self, why: str) -> None:
+        """Close it."""
 
 
 class Backlog:
-    """Connections with unfinished requests or unread replies, the one that has waited longest first."""
+    """Connections with unfinished requests or unread replies, the longest without progress first."""
 
-    def __init__(self, limit_bytes: int) -> None:
+    def __init__(self, limit_bytes: int, turn: Turn) -> None:
         self.limit_bytes = limit_bytes
         self.bytes = 0
-        self.turn_bytes = 0  # answered in this turn, on all connections
-        self._waiting: dict[Connection, tuple[int, int]] = {}  # bytes, and the time of the last progress
+        self._turn = turn
+        self._waiting: dict[SlowClient, tuple[int, int]] = {}  # bytes, and the time of the last progress
 
     @property
     def is_pressed(self) -> bool:
-        """Time to hand out memory in smaller pieces."""
-        return self.bytes + self.turn_bytes > self.limit_bytes // 2
+        """Whether memory is to be handed out in smaller pieces."""
+        return self.bytes + self._turn.answered_bytes > self.limit_bytes // 2
 
-    def weigh(self, connection: Connection, size: int, now_ms: int, *, progress: bool) -> None:
-        """Say what a connection holds now. Without progress it keeps its place among those that wait.
+    def weigh(self, client: SlowClient, size: int, now_ms: int, *, progress: bool) -> None:
+        """Set how many bytes a connection holds. Without progress it keeps its place in the order.
 
         One connection alone may hold more than the limit: a large request must be able to come in.
         """
         waiting = self._waiting
-        before, since_ms = waiting.get(connection, (0, now_ms))
+        before, since_ms = waiting.get(client, (0, now_ms))
         if progress or not size:
-            waiting.pop(connection, None)
+            waiting.pop(client, None)
             since_ms = now_ms
         if size:
-            waiting[connection] = (size, since_ms)
+            waiting[client] = (size, since_ms)
         self.bytes += size - before
         while self.bytes > self.limit_bytes and len(waiting) > 1:
             slowest, (held, since_ms) = next(iter(waiting.items()))

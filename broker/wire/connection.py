@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from struct import Struct
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.turn.metrics import Metrics
+    from broker.turn.turn import Turn
+    from broker.wire.backlog import Backlog
     from storage.log import FileSlice
 
 log = logging.getLogger("momus.connection")
@@ -30,6 +32,41 @@ TURN_BYTES = 2 << 20  # sent to one client from segment files before others get 
 SMALL_BYTES = 4096  # what a connection may hold without being counted
 
 
+# serves a frame of one API if it can: (connection, data, position, stop, correlation id) -> the whole reply; TAKEN: the
+# shortcut took the slot itself; None: nothing has changed, the general handler is to serve it
+Shortcut: TypeAlias = "Callable[[Connection, bytes, int, int, int], bytes | None]"
+TAKEN: Final = b""
+
+
+class Service(Protocol):
+    """What serves the requests of connections."""
+
+    turn: Turn
+    backlog: Backlog
+    metrics: Metrics
+    shortcuts: dict[int, Shortcut]  # by API key
+    request_limit: int  # bytes of a frame
+    backlog_limit: int  # bytes of replies that may wait on one connection
+
+    def dispatch(
+        self,
+        connection: Connection,
+        data: bytes,
+        position: int,
+        stop: int,
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+    ) -> None:
+        """Serve one frame by its general handler: it takes the next slot."""
+
+    def connected(self, connection: Connection) -> None:
+        """A client has connected."""
+
+    def disconnected(self, connection: Connection) -> None:
+        """A client's connection is closed."""
+
+
 class Connection:
     """A protocol object for asyncio's transports; it does no I/O but through the transport it is given.
 
@@ -41,17 +78,15 @@ class Connection:
         "__weakref__",
         "barred",
         "base",
-        "broker",
         "client",
         "closed",
-        "commit_heads",
-        "fetch_answers",
-        "fetch_questions",
         "fetch_waits",
+        "generation",
         "halted",
         "head_lengths",
         "host",
         "last_active_ms",
+        "learned",
         "listener",
         "local",
         "needed",
@@ -62,16 +97,19 @@ class Connection:
         "parts",
         "parts_size",
         "resuming",
+        "service",
         "stream",
         "streamed",
         "stuffed",
         "transport",
+        "turn",
         "unsent",
         "weight",
     )
 
-    def __init__(self, broker: Broker, node_id: int, listener: Any) -> None:
-        self.broker = broker
+    def __init__(self, service: Service, node_id: int, listener: Any) -> None:
+        self.service = service
+        self.turn = service.turn
         self.node_id = node_id
         self.listener = listener
         self.transport: Any = None
@@ -94,11 +132,10 @@ class Connection:
         self.stream: list[bytes | FileSlice] = []  # what is being sent, oldest first
         self.streamed = 0  # bytes sent of the slice at its front
         self.last_active_ms = 0
-        self.commit_heads: dict[bytes, Any] | None = None
-        self.head_lengths: dict[int, int] = {}  # size of a commit's frame -> of its head
-        self.fetch_answers: dict[bytes, Any] | None = None
-        self.fetch_questions: dict[int, list[Any]] | None = None  # by the size of their frames (consume_path)
-        self.fetch_waits: dict[int, Any] | None = None
+        self.learned: dict[int, dict[Any, Any]] = {}  # by API: what its shortcut learnt from earlier requests
+        self.head_lengths: dict[int, int] = {}  # size of an OffsetCommit frame -> size of its head
+        self.generation = 0  # of Learned: `learned` holds while it is the same
+        self.fetch_waits: dict[int, Any] | None = None  # parked Fetches
         self.parked: set[int] = set()  # slots of requests that wait in the broker
 
     # -- the transport's side
@@ -109,7 +146,7 @@ class Connection:
         transport.set_write_buffer_limits(WRITE_BUFFER_BYTES)
         peer = transport.get_extra_info("peername")
         self.host = f"/{peer[0]}" if peer else ""
-        self.broker.connected(self)
+        self.service.connected(self)
 
     def connection_lost(self, error: Exception | None) -> None:
         """The client is gone: forget what waits for it."""
@@ -117,8 +154,8 @@ class Connection:
         self.partial = b""
         self.parts.clear()
         self.stream.clear()
-        self.broker.backlog.weigh(self, 0, 0, progress=True)
-        self.broker.disconnected(self)
+        self.service.backlog.weigh(self, 0, 0, progress=True)
+        self.service.disconnected(self)
 
     def eof_received(self) -> bool:
         """A client that has sent its last byte has gone, for Kafka."""
@@ -145,14 +182,14 @@ class Connection:
         """Go on when the others have had their turn."""
         if not self.resuming:
             self.resuming = True
-            self.broker.call_soon(self._resume)
+            self.turn.call_soon(self._resume)
 
     def _resume(self) -> None:
         """Ask the client for more, unless too much waits for it."""
         self.resuming = False
         if self.stream and not self.stuffed and not self.closed:
             self._pump()
-        behind = self.unsent > self.broker.backlog_limit or len(self.out) > BACKLOG_SLOTS
+        behind = self.unsent > self.service.backlog_limit or len(self.out) > BACKLOG_SLOTS
         if not (self.stuffed or self.stream or self.closed or behind):
             self.halted = False
             self.transport.resume_reading()
@@ -167,15 +204,14 @@ class Connection:
             size = 0
         if (size or self.weight) and not self.closed:
             self.weight = size
-            self.broker.backlog.weigh(self, size, self.broker.now_ms, progress=progress)
+            self.service.backlog.weigh(self, size, self.turn.now_ms, progress=progress)
 
     def data_received(self, data: bytes) -> None:
         """Cut frames and hand them on."""
         if self.closed:  # refused, and the transport has not noticed yet
             return
-        broker = self.broker
-        self.last_active_ms = broker.begin_turn()
-        broker.metrics.bytes_in += len(data)
+        self.last_active_ms = self.turn.begin()
+        self.service.metrics.bytes_in += len(data)
         if self.needed:
             self.parts.append(data)
             self.parts_size += len(data)
@@ -193,12 +229,13 @@ class Connection:
     # -- frames
 
     def _process(self, data: bytes) -> None:
-        broker = self.broker
-        commit, offset_fetch, dispatch, out = broker.commit, broker.offset_fetch, broker.dispatch, self.out
-        counts, limit = broker.metrics.counts, broker.request_limit
-        most = PRESSED_BYTES if broker.backlog.is_pressed else broker.backlog_limit
-        unsent = self.unsent
-        monotonic_ms = broker.env.clock.monotonic_ms
+        service, turn, out = self.service, self.turn, self.out
+        shortcuts, learned = service.shortcuts, turn.learned
+        counts, limit = service.metrics.counts, service.request_limit
+        most = PRESSED_BYTES if service.backlog.is_pressed else service.backlog_limit
+        unsent_before = self.unsent
+        answered = 0  # bytes of the shortcuts' replies that self.unsent does not count yet
+        monotonic_ms = turn.env.clock.monotonic_ms
         stop_ms = 0  # when others get their turn; a frame that came alone is not timed
         is_long = False
         position, end = 0, len(data)
@@ -210,53 +247,58 @@ class Connection:
                 break
             if not stop_ms and stop != end:
                 stop_ms = monotonic_ms() + SLICE_MS
-            if api_key == 8:
-                reply = commit(self, data, position, stop, correlation_id)
-            elif api_key == 0:
-                reply = broker.produce(self, data, position, stop, correlation_id)
-            elif api_key == 9:
-                reply = offset_fetch(self, data, position, stop, correlation_id)
-                if reply is not None:  # a small question may have a large answer
-                    self.unsent += len(reply)
-                    if self.unsent > most:
-                        counts[api_key] += 1
-                        out.append(reply)
-                        position = stop
-                        break
-            else:
+            shortcut = shortcuts.get(api_key)
+            if shortcut is None:
                 reply = None
-            if reply is not None:
+            else:
+                if self.generation != learned.generation:
+                    self._forget(learned.generation)
+                reply = shortcut(self, data, position, stop, correlation_id)
+            if reply:
                 counts[api_key] += 1
                 out.append(reply)
-            else:
-                dispatch(self, data, position, stop, api_key, api_version, correlation_id)
+                answered += len(reply)
+                position = stop
+                if self.unsent + answered > most:  # a small request may have a large reply
+                    break
+                continue
+            if reply is None:
+                service.dispatch(self, data, position, stop, api_key, api_version, correlation_id)
                 if self.closed:
                     return
-                is_long = stop_ms != 0 and monotonic_ms() >= stop_ms
-                if is_long or self.unsent > most or len(out) > BACKLOG_SLOTS:
-                    position = stop
-                    break
+            else:
+                counts[api_key] += 1
             position = stop
+            is_long = stop_ms != 0 and monotonic_ms() >= stop_ms
+            if is_long or self.unsent + answered > most or len(out) > BACKLOG_SLOTS:
+                break
+        self.unsent += answered
         if position < end:
             self._keep(data, position, end)
             if is_long:
                 self._halt()
                 self._resume_soon()
         if out:
-            broker.durability.speaks(self)
+            turn.durability.speaks(self)
             if self.unsent > most or len(out) > BACKLOG_SLOTS:
                 self._halt()
-            broker.backlog.turn_bytes += self.unsent - unsent
-        self._weigh(unsent)
+            turn.answered_bytes += self.unsent - unsent_before
+        self._weigh(unsent_before)
+
+    def _forget(self, generation: int) -> None:
+        """Drop what shortcuts have learnt on this connection: something that it relied on has changed."""
+        self.generation = generation
+        self.learned.clear()
+        self.head_lengths.clear()
 
     def _keep(self, data: bytes, position: int, end: int) -> None:
         """Keep what is not a whole frame, or may not be worked on yet."""
         left = end - position
         if left >= 4:
             size = SIZE.unpack_from(data, position)[0]
-            if size < 8 or size > self.broker.request_limit:
+            if size < 8 or size > self.service.request_limit:
                 self.refuse(
-                    f"a frame of {size} bytes: 8 to {self.broker.request_limit} (socket.request.max.bytes) are taken"
+                    f"a frame of {size} bytes: 8 to {self.service.request_limit} (socket.request.max.bytes) are taken"
                 )
                 return
             if left < size + 4 and size > 65536:
@@ -269,7 +311,7 @@ class Connection:
     def _go_on(self) -> None:
         """Work on the frames that had to wait for replies to leave."""
         if len(self.partial) >= 12 and not self.needed:
-            self.broker.begin_turn()
+            self.turn.begin()
             data, self.partial = self.partial, b""
             self._process(data)
 
@@ -333,7 +375,7 @@ class Connection:
         except TypeError:
             self._send_parts(sent)
         else:
-            self.broker.metrics.bytes_out += len(data)
+            self.service.metrics.bytes_out += len(data)
             if self.stream:
                 self.stream.append(data)
             elif data:
@@ -374,7 +416,7 @@ class Connection:
                 done += 1
             else:
                 try:
-                    chunk = part.pread(PRESSED_BYTES if self.broker.backlog.is_pressed else CHUNK_BYTES, self.streamed)
+                    chunk = part.pread(PRESSED_BYTES if self.service.backlog.is_pressed else CHUNK_BYTES, self.streamed)
                 except (OSError, StorageError) as error:  # half of the reply may have left: there is no other way
                     self.refuse(f"the records it asked for cannot be read: {error}")
                     break
@@ -384,7 +426,7 @@ class Connection:
                     done += 1
             sent += len(chunk)
             self.transport.write(chunk)
-        self.broker.metrics.bytes_out += sent
+        self.service.metrics.bytes_out += sent
         del stream[:done]
 
 

@@ -1,97 +1,54 @@
-"""From a frame to its handler and back: versions, decoding, refusals; no Kafka rule beyond that lives here."""
+"""From a frame to its handler and back: versions, decoding, refusals. No Kafka rule beyond that is here."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.coordinator.result import PARKED, Context, Result
 from broker.wire.errors import error_response, lost_code
-from broker.wire.request_bytes import REPLY_HEAD
-from protocol.api import request_class, response_class
+from broker.wire.parked import ParkedRequest, ParkedRequests
+from broker.wire.route import GROUP, Route, encode_reply
+from protocol.api import ApiKey
 from protocol.codegen import codec
 from protocol.errors import ErrorCode, KafkaError, MalformedError
 from protocol.header import decode_request_header
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
-    from broker.durability import Held
+    from broker.turn.durability import FlushState, Held
+    from broker.turn.turn import Turn
     from broker.wire.connection import Connection, Reply
 
 logger = logging.getLogger("momus.router")
 
 _FRAME_HEAD: Final = Struct(">ihhi")  # size, api key, api version, correlation id
-BROKER: Final = "broker"  # handler(broker, ctx, request)
-GROUP: Final = "group"  # handler(shard of request.group_id, ctx, request)
-PRODUCE, FETCH, METADATA, API_VERSIONS = 0, 1, 3, 18
-MODERN_HEARTBEATS: Final = (68, 88)  # of consumer and streams groups
+PRODUCE: Final = int(ApiKey.PRODUCE)
+METADATA: Final = int(ApiKey.METADATA)
+API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
+MODERN_HEARTBEATS: Final = (ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_HEARTBEAT)
 METADATA_BYTES = 1 << 20  # of a Metadata request: 40,000 topics; a million would hold everybody up for seconds
-SMALL_FETCH_BYTES = 1 << 16  # up to this size one write of it all is quicker than reading as the client takes it
 
 
-class Route:
-    """One API: its versions, its handler, and who it is for."""
+class Groups(Protocol):
+    """Finds the shard of a group."""
 
-    __slots__ = ("api_key", "flexible_since", "handler", "max_version", "min_version", "request", "response", "target")
-
-    def __init__(self, api_key: int, min_version: int, max_version: int, handler: str, target: str = BROKER) -> None:
-        self.api_key = api_key
-        self.min_version = min_version
-        self.max_version = max_version
-        self.target = target
-        self.handler: Any = handler  # "module:function" until first used: a start-up imports only what it needs
-        self.request: Any = None
-        self.response: Any = None
-        self.flexible_since = 0
-
-    def load(self) -> None:
-        """Import the handler and the messages."""
-        import importlib
-
-        module, _, name = self.handler.partition(":")
-        self.request = request_class(self.api_key)
-        self.response = response_class(self.api_key)
-        self.flexible_since = self.request.FLEXIBLE_SINCE
-        self.handler = getattr(importlib.import_module(f"broker.handlers.{module}"), name)
+    def require(self, group_id: str, ctx: Context) -> Any:
+        """The loaded shard. Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS."""
 
 
-class ParkedRequest:
-    """What is needed to answer a request later, or to refuse it."""
+class Broker(Protocol):
+    """What handlers are called with. The router uses two parts of it and hands it on."""
 
-    __slots__ = ("api_version", "correlation_id", "frame", "route")
+    @property
+    def groups(self) -> Groups:
+        """The shards of the group coordinator."""
 
-    def __init__(
-        self, route: Route, api_version: int, correlation_id: int, data: bytes, position: int, stop: int
-    ) -> None:
-        self.route = route
-        self.api_version = api_version
-        self.correlation_id = correlation_id
-        self.frame = (data, position, stop)
-
-    def own_frame(self) -> None:
-        """Let go of what else came with this frame: it may wait for minutes."""
-        data, position, stop = self.frame
-        self.frame = (data[position:stop], 0, stop - position)
-
-
-def encode_reply(route: Route, api_version: int, correlation_id: int, response: Any) -> Reply:
-    """A whole frame: size, response header, body. ApiVersions has the old header in every version."""
-    tags = b"\x00" if api_version >= route.flexible_since and route.api_key != API_VERSIONS else b""
-    message = codec(route.response, api_version)
-    if route.api_key == FETCH:
-        parts = message.encode_parts(response)
-        size = 4 + len(tags) + sum(map(len, parts))
-        head = REPLY_HEAD.pack(size, correlation_id) + tags
-        if size <= SMALL_FETCH_BYTES:
-            with suppress(OSError, StorageError):  # whoever sends it will meet it again
-                return head + b"".join([part if isinstance(part, bytes) else part.read() for part in parts])
-        return [head, *parts]
-    body = message.encode(response)
-    return REPLY_HEAD.pack(4 + len(tags) + len(body), correlation_id) + tags + body
+    @property
+    def metadata_flush(self) -> FlushState:
+        """The flush state of the metadata log."""
 
 
 def _explain(frame: memoryview, error: MalformedError) -> str:
@@ -104,11 +61,16 @@ def _explain(frame: memoryview, error: MalformedError) -> str:
 
 
 class Router:
-    """Dispatches what the shortcuts do not serve."""
+    """Serves what the shortcuts do not serve."""
 
-    def __init__(self, broker: Broker, routes: Iterable[Route]) -> None:
+    def __init__(self, broker: Broker, routes: Iterable[Route], turn: Turn) -> None:
         self._broker = broker
+        self._turn = turn
+        self._metrics = turn.metrics
+        self.parked = ParkedRequests(turn, self.refusal)
         self.routes = {route.api_key: route for route in routes}
+        # keeps the reply of an API for its shortcut: (connection, request body, version, what it was made from, reply)
+        self.keep: Callable[[Connection, bytes, int, Any, bytes], None] | None = None
 
     def dispatch(
         self,
@@ -146,7 +108,7 @@ class Router:
             return
         slot = connection.next_slot
         connection.out.append(None)
-        self._broker.metrics.counts[api_key] += 1
+        self._metrics.counts[api_key] += 1
         self._serve(connection, slot, route, request, ctx, api_version, correlation_id, data, position, stop)
 
     def again(
@@ -155,11 +117,10 @@ class Router:
         """Serve a frame whose slot a shortcut has taken and cannot fill; `edit` may change the request before."""
         _, api_key, api_version, correlation_id = _FRAME_HEAD.unpack_from(data, position)
         route = self.routes[api_key]
-        if route.request is None:
-            route.load()
+        route.load()
         request, ctx = self._decode(connection, route, data, position, stop, api_version)
         edit(request)
-        self._broker.begin_turn()
+        self._turn.begin()
         self._serve(connection, slot, route, request, ctx, api_version, correlation_id, data, position, stop)
 
     def _serve(
@@ -189,8 +150,8 @@ class Router:
             self._hold(ctx, (connection, slot, data, position, stop), api_key)
             reply = encode_reply(route, api_version, correlation_id, response)
             connection.fill(slot, reply)
-            if ctx.sources is not None and isinstance(reply, bytes):
-                self._broker.keep_answer(connection, data[position + 12 : stop], api_version, ctx.sources, reply[8:])
+            if ctx.sources is not None and self.keep is not None and isinstance(reply, bytes):
+                self.keep(connection, data[position + 12 : stop], api_version, ctx.sources, reply[8:])
 
     def _decode(
         self, connection: Connection, route: Route, data: bytes, position: int, stop: int, api_version: int
@@ -205,10 +166,10 @@ class Router:
         connection.client = header.client_id or ""
         # bytes behind the request are let pass, as Kafka does: librdkafka sends some with Metadata v13
         request, _ = codec(route.request, api_version).decode(frame, at)
-        broker = self._broker
+        turn = self._turn
         ctx = Context(
-            broker.now_ms,
-            broker.env.rng,
+            turn.now_ms,
+            turn.env.rng,
             api_key=route.api_key,
             api_version=api_version,
             client_id=connection.client,
@@ -229,23 +190,24 @@ class Router:
                     is_modern = route.api_key in MODERN_HEARTBEATS
                     code = ErrorCode.INVALID_REQUEST if is_modern else ErrorCode.INVALID_GROUP_ID
                     raise KafkaError(code, "GroupId can't be empty.")
-                shard = broker.group_shard(request.group_id, ctx)
+                shard = broker.groups.require(request.group_id, ctx)
                 result = route.handler(shard.machine, ctx, request)
                 ctx.shard = None if result.appends else shard
                 if result.response is PARKED:  # the same result may wake it
-                    broker.park(ctx.token, parked, shard)
+                    self.parked.park(ctx.token, parked)
+                    shard.parked.add(ctx.token)
                 shard.apply(result, ctx.now_ms)
                 return result.response
             result = route.handler(broker, ctx, request)
             if result is PARKED:
-                broker.park(ctx.token, parked, None)
+                self.parked.park(ctx.token, parked)
             elif isinstance(result, Result):
                 for shard, records in result.appends:
                     shard.append(records, ctx.now_ms)
                 return result.response
             return result
         except KafkaError as error:
-            self._broker.metrics.error(route.api_key, error.code)
+            self._metrics.error(route.api_key, error.code)
             return error_response(request, route.api_key, ctx.api_version, error.code, error.message)
         except (OSError, StorageError) as error:
             logger.error("%s v%d failed: %s", type(request).__name__, ctx.api_version, error)
@@ -257,17 +219,17 @@ class Router:
 
     def _hold(self, ctx: Context, held: Held, api_key: int) -> None:
         """The reply leaves when all it has seen is durable: the shards, and the partitions it wrote to."""
-        durability = self._broker.durability
+        durability = self._turn.durability
         if api_key == PRODUCE:
             for flush_state in ctx.flush_states:
                 durability.touch(flush_state)
                 durability.hold(flush_state, held)
-            metadata = self._broker.metadata_shard.flush_state
+            metadata = self._broker.metadata_flush
             if not durability.is_settled(metadata):  # the topic itself may not be durable yet
                 durability.hold(metadata, held)
         elif ctx.shard is not None:  # it has seen its group and the metadata, and waits for nobody else
             durability.hold(ctx.shard.flush_state, held)
-            durability.hold(self._broker.metadata_shard.flush_state, held)
+            durability.hold(self._broker.metadata_flush, held)
         else:
             for flush_state in (*ctx.flush_states, *durability.unsettled_shards()):
                 durability.hold(flush_state, held)
@@ -280,12 +242,11 @@ class Router:
         """
         from protocol.messages.cluster import ApiVersion, ApiVersionsResponse
 
-        if route.request is None:
-            route.load()
+        route.load()
         keys = [ApiVersion(api_key=API_VERSIONS, min_version=route.min_version, max_version=route.max_version)]
         response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=keys)
         connection.out.append(encode_reply(route, 0, correlation_id, response))
-        self._broker.durability.speaks(connection)
+        self._turn.durability.speaks(connection)
 
     # -- refusing
 
@@ -294,14 +255,13 @@ class Router:
         for connection, slot, data, position, stop in held:
             if not connection.closed and slot >= connection.base:
                 connection.fill(slot, self.refusal(data[position:stop], None))
-                self._broker.durability.speaks(connection)
+                self._turn.durability.speaks(connection)
 
     def refusal(self, frame: bytes, code: ErrorCode | None) -> Reply:
         """The reply that refuses a frame, size field included."""
         header, at = decode_request_header(frame, 4)
         route = self.routes[header.api_key]
-        if route.request is None:
-            route.load()
+        route.load()
         view = memoryview(frame) if header.api_key == PRODUCE else frame
         request, _ = codec(route.request, header.api_version).decode(view, at)
         if header.api_key == PRODUCE and request.acks == 0:

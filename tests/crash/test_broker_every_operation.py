@@ -330,7 +330,7 @@ def test_broker_that_stopped_cleanly_comes_back_as_it_was_and_need_not_look(flus
     assert world is not None
     before = world.fingerprints()
     again = world.restart()
-    for shard in again.broker.group_shards:
+    for shard in again.broker.groups.shards:
         shard.require()
     assert {k: v for k, v in again.fingerprints().items() if k in before} == before
     assert again.broker.directory.was_clean

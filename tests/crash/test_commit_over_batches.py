@@ -33,7 +33,7 @@ def assert_accepted(response) -> None:
 
 
 def log_of(world: World) -> Log:
-    return world.broker.group_shards[0].log
+    return world.broker.groups.shards[0].log
 
 
 def records(log: Log) -> list:
@@ -161,7 +161,7 @@ def assert_cleaner_keeps(world: World, expected: dict[int, int]) -> None:
     log.flush()
     log.roll()
     assert_accepted(Client(world).call(commit_request("other", {0: 5}), 8))
-    assert world.broker.group_shards[0].may_be_cleaned
+    assert world.broker.groups.shards[0].may_be_cleaned
     for _ in log.clean(world.clock.now_ms(), commits=True):
         pass
     again = world.crash()
@@ -224,7 +224,7 @@ def test_run_of_the_wrong_length_is_not_applied(sizes):
     world = world_with_commit()
     whole = Client(world).call(commit_request("g", {4: 7}), 8)
     assert_accepted(whole)
-    shard = world.broker.group_shards[0]
+    shard = world.broker.groups.shards[0]
     template = records(shard.log)[-1]
     log = shard.log
     for n in range(5):

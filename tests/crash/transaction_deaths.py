@@ -261,8 +261,8 @@ def order_is_kept(world: World) -> None:
         for index in topic.partition_ids
     }
     topic = broker.metadata.topics["t"]
-    logs = [("t", index, broker.partition(topic, index).log) for index in range(PARTITIONS)]
-    logs += [(OFFSETS, shard.machine.index, shard.log) for shard in broker.group_shards if shard.log is not None]
+    logs = [("t", index, broker.partitions.get(topic, index).log) for index in range(PARTITIONS)]
+    logs += [(OFFSETS, shard.machine.index, shard.log) for shard in broker.groups.shards if shard.log is not None]
     for name, index, log in logs:
         for header, _ in log.batches(0):
             if header.producer_id >= 0:

@@ -12,6 +12,7 @@ from core_requests import commit_request
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
+from protocol.api import ApiKey
 from protocol.messages.classic_group import (
     HeartbeatRequest,
 )
@@ -173,16 +174,16 @@ def test_shortcuts_are_taken_by_what_they_are_made_for():
     world = World("os")
     client = Client(world)
     make_topic(client, "five", 5)
-    taken = {"commit": 0, "offset_fetch": 0}
-    for name in taken:
-        original = getattr(world.broker, name)
+    taken = {ApiKey.OFFSET_COMMIT: 0, ApiKey.OFFSET_FETCH: 0}
+    shortcuts = world.broker.clients.shortcuts
+    for api_key in taken:
 
-        def counted(*args: Any, name: str = name, original: Any = original) -> Any:
+        def counted(*args: Any, api_key: ApiKey = api_key, original: Any = shortcuts[api_key]) -> Any:
             reply = original(*args)
-            taken[name] += reply is not None
+            taken[api_key] += reply is not None
             return reply
 
-        setattr(world.broker, name, counted)
+        shortcuts[api_key] = counted
     rows = [
         OffsetCommitRequestPartition(partition_index=p, committed_offset=p, committed_metadata="") for p in range(5)
     ]
@@ -191,12 +192,12 @@ def test_shortcuts_are_taken_by_what_they_are_made_for():
     )
     question = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)])
     client.call(commit, 8)  # loads the shard
-    taken["commit"] = 0
+    taken[ApiKey.OFFSET_COMMIT] = 0
     for _ in range(3):
         client.call(commit, 8)
         client.call(question, 8)
         client.call(question, 8)
-    assert taken == {"commit": 3, "offset_fetch": 3}
+    assert taken == {ApiKey.OFFSET_COMMIT: 3, ApiKey.OFFSET_FETCH: 3}
 
 
 @pytest.mark.parametrize("high_byte", [1, 0x7F, 0x80])

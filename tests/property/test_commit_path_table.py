@@ -35,7 +35,7 @@ class TableAgainstDictionary(RuleBasedStateMachine):
     )
     def put(self, group, topic, partition, offset, epoch, metadata, time, expire, topic_id):
         committed = Committed(offset, epoch, metadata, time, expire, topic_id)
-        self.table.put(group, topic, partition, committed)
+        self.table.replay(group, topic, partition, committed)
         self.model[group, topic, partition] = committed
 
     @rule(
@@ -51,20 +51,20 @@ class TableAgainstDictionary(RuleBasedStateMachine):
         offsets = tuple(data.draw(st.lists(OFFSETS, min_size=n, max_size=n)))
         epochs = tuple(data.draw(st.lists(EPOCHS, min_size=n, max_size=n)))
         columns = self.table.topic_or_new(group, topic)
-        columns.put_run(tuple(partitions), offsets, epochs, time, topic_id, dense=partitions == list(range(n)))
+        columns.replay_run(tuple(partitions), offsets, epochs, time, topic_id, dense=partitions == list(range(n)))
         for partition, offset, epoch in zip(partitions, offsets, epochs, strict=True):
             self.model[group, topic, partition] = Committed(offset, epoch, "", time, -1, topic_id)
 
     @rule(group=GROUPS, topic=NAMES, partition=st.integers(-1, 9))
     def remove(self, group, topic, partition):
-        self.table.remove(group, topic, partition)
+        self.table.replay(group, topic, partition, None)
         self.model.pop((group, topic, partition), None)
 
     @rule(group=GROUPS)
     def remove_group(self, group):
         for topic, partitions in self.table.partitions(group).items():
             for partition in partitions:
-                self.table.remove(group, topic, partition)
+                self.table.replay(group, topic, partition, None)
         self.model = {key: value for key, value in self.model.items() if key[0] != group}
 
     @invariant()

@@ -80,14 +80,14 @@ class Pair:
 
     def __init__(self, flush: str, consumers: list[Consumer]) -> None:
         self.worlds = [World(flush), World(flush)]
-        self.worlds[1].broker.dispatch = self.worlds[1].broker.router.dispatch  # type: ignore[method-assign]
+        self.worlds[1].broker.clients.shortcuts = {}
         self.consumers = consumers
         self.clients = [[Client(world) for _ in consumers] for world in self.worlds]
         self.ids: dict[str, bytes] = {}
         for world in self.worlds:
             admin = Client(world)
             self.ids |= {name: make_topic(admin, name, count) for name, count in TOPICS.items()}
-            world.env.rng = world.broker.env.rng = Rng(7)
+            world.env.rng = Rng(7)
         self.read = [0] * len(consumers)
         self.epochs: dict[int, int] = {}
 
@@ -103,8 +103,8 @@ class Pair:
             topic = world.broker.metadata.topics.get(place[0])
             if topic is None:
                 return
-            partition = world.broker.partition(topic, place[1])
-            world.broker.begin_turn()
+            partition = world.broker.partitions.get(topic, place[1])
+            world.broker.turn.begin()
             epoch = self.epochs.setdefault(pid, 0) if pid >= 0 else -1
             row = partition.producers.table.get(pid) if pid >= 0 else None
             sequence = row[1] + 1 if row is not None and row[0] == epoch else 0
@@ -118,7 +118,7 @@ class Pair:
                 attributes=TRANSACTIONAL if pid >= 0 else 0,
             )
             partition.append(batch, world.clock.now_ms())
-            world.broker.touch(partition.flush_state)
+            world.broker.turn.touch(partition.flush_state)
 
     def end(self, place: tuple[str, int], pid: int, commit: bool) -> None:
         self.epochs[pid] = self.epochs.get(pid, 0) + 1
@@ -127,10 +127,10 @@ class Pair:
             for name, index in PLACES:  # a producer has one epoch everywhere
                 topic = world.broker.metadata.topics.get(name)
                 if topic is not None:
-                    partition = world.broker.partition(topic, index)
-                    world.broker.begin_turn()
+                    partition = world.broker.partitions.get(topic, index)
+                    world.broker.turn.begin()
                     partition.append_marker(pid, self.epochs[pid], 0, commit, world.clock.now_ms(), 2)
-                    world.broker.touch(partition.flush_state)
+                    world.broker.turn.touch(partition.flush_state)
 
     def check(self) -> None:
         for world in self.worlds:
@@ -238,7 +238,7 @@ def perform(pair: Pair, step: str, more: list[Any]) -> None:
                 pair.ids["b"] = make_topic(Client(world), "b", 1)
     elif step == "delete records":
         for world in pair.worlds:
-            partition = world.broker.partition(world.broker.metadata.topics["a"], 0)
+            partition = world.broker.partitions.get(world.broker.metadata.topics["a"], 0)
             partition.delete_records(min(2, partition.high_watermark))
     else:
         pair.check()
@@ -251,14 +251,14 @@ def test_shortcut_is_taken_by_consumers(version: int, session: bool) -> None:
     consumer = Consumer(version, [("a", 0), ("a", 1)], session=session, max_wait_ms=500, min_bytes=1, max_bytes=1 << 20)
     pair = Pair("os", [consumer])
     taken = []
-    original = pair.worlds[0].broker.router.dispatch
+    clients = pair.worlds[0].broker.clients
+    original = clients.dispatch
 
     def counted(*args: Any) -> None:
         taken.append(args)
         original(*args)
 
-    path: Any = pair.worlds[0].broker.dispatch.__self__  # type: ignore[attr-defined]
-    path.dispatch_general = counted
+    clients.dispatch = counted
     for _ in range(12):
         pair.fetch(0)
         pair.check()

@@ -53,15 +53,15 @@ def test_columns_hold_what_a_dict_would(steps):
     for kind, where, what in steps:
         seen = columns.mark()
         if kind == "put":
-            columns.put(where, what)
+            columns.replay(where, what)
             model[where] = what
         elif kind == "remove":
-            columns.remove(where)
+            columns.replay_removal(where)
             model.pop(where, None)
         else:
             partitions, offsets, epochs, time_ms = where
             dense = partitions == list(range(partitions[0], partitions[0] + len(partitions)))
-            columns.put_run(tuple(partitions), tuple(offsets), tuple(epochs), time_ms, what, dense=dense)
+            columns.replay_run(tuple(partitions), tuple(offsets), tuple(epochs), time_ms, what, dense=dense)
             for partition, offset, epoch in zip(partitions, offsets, epochs, strict=True):
                 model[partition] = Committed(offset, epoch, "", time_ms, -1, what)
         assert columns.seen is not seen
@@ -76,11 +76,11 @@ def test_columns_hold_what_a_dict_would(steps):
 def test_pending_offsets_keep_columns_alive_and_go():
     table = OffsetTable()
     columns = table.topic_or_new("g", "t")
-    columns.pend(3, 9, Pending(Committed(5), 0))
+    columns.replay_pending(3, 9, Pending(Committed(5), 0))
     table.drop_empty("g", "t", columns)
     assert table.has_pending("g")
-    assert columns.unpend(3, 9).committed == Committed(5)
-    assert columns.unpend(3, 9) is None
+    assert columns.replay_ended(3, 9).committed == Committed(5)
+    assert columns.replay_ended(3, 9) is None
     table.drop_empty("g", "t", columns)
     assert not table.has_group("g")
 

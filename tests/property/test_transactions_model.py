@@ -136,7 +136,7 @@ class TransactionMachine(RuleBasedStateMachine):
     @rule()
     def lose_power(self) -> None:
         """With everything written synced: what a snapshot or an index may not say is what the log does not hold."""
-        for partition in self.path.partitions.values():
+        for partition in self.path.partitions.open.values():
             partition.log.sync()
         self.path = self.path.reopened(clean=False, files=self.path.env.files.crash(lose_unsynced=True))
 

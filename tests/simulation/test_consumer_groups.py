@@ -79,7 +79,7 @@ class Group(RuleBasedStateMachine):
 
     @property
     def shard(self) -> Any:
-        shard = self.groups.world.broker.shard_of_group(GROUP)
+        shard = self.groups.world.broker.groups.of(GROUP)
         shard.require()
         return shard
 

@@ -235,7 +235,7 @@ class Migration(RuleBasedStateMachine):
 
     @invariant()
     def replayed_state_is_live_state(self) -> None:
-        live = self.groups.world.broker.shard_of_group(GROUP)
+        live = self.groups.world.broker.groups.of(GROUP)
         live.require()
         again = GroupMachine(live.machine.index, live.machine.config, self.groups.world.broker)
         for _, batch in live.log.batches(0):

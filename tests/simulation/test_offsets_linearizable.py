@@ -134,7 +134,7 @@ class User:
 
 
 def move_coordinator(world: World, admin: Client, rng: random.Random) -> None:
-    partition = ReassignablePartition(partition_index=0, replicas=[rng.choice(world.broker.nodes).node_id])
+    partition = ReassignablePartition(partition_index=0, replicas=[rng.choice(world.broker.nodes.up).node_id])
     topic = ReassignableTopic(name="__consumer_offsets", partitions=[partition])
     admin.send(AlterPartitionReassignmentsRequest(topics=[topic]), 0)
 
@@ -151,7 +151,7 @@ def stop_or_start(nodes: VirtualNodes, rng: random.Random) -> None:
 def run_history(seed: int, flush: str, brokers: int, steps: int = 160) -> dict[str, list[Operation]]:
     rng = random.Random(seed)
     world = World(flush, brokers=brokers, offsets_topic_num_partitions="1", shortcuts=rng.random() < 0.7)
-    nodes = VirtualNodes(world.broker)
+    nodes = VirtualNodes(world.broker.nodes, world.broker.metadata_shard, world.broker.turn)
     admin = Client(world)
     make_topic(admin, "t", PARTITIONS)
     for group in GROUPS:
@@ -175,9 +175,9 @@ def run_history(seed: int, flush: str, brokers: int, steps: int = 160) -> dict[s
             move_coordinator(world, admin, rng)
         elif kind < 0.98 and brokers > 1:
             stop_or_start(nodes, rng)
-        elif world.broker.background:
-            world.broker.begin_turn()
-            world.broker.step_background()
+        elif world.broker.turn.jobs:
+            world.broker.turn.begin()
+            world.broker.turn.jobs.step()
         for each in users:
             ended = each.answered(now)
             if ended is not None:

@@ -1,17 +1,13 @@
-"""Imports point one way, and the core is pure: the first two laws of the house, read from the source."""
+"""Imports point one way, in no circle, and the core is pure: the first two laws of the house, read from the source."""
 
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
-
-REPOSITORY = Path(__file__).parents[2]
-PACKAGES = ("protocol", "storage", "broker", "momus", "pipeline")
+from source_tree import PACKAGES, REPOSITORY, circles, graph, imports, modules, text_of, tree_of
 
 # What a package may import besides itself and the standard library.
 ALLOWED = {
@@ -29,112 +25,160 @@ ALLOWED = {
     "pipeline.group_offsets": {"momus"},
 }
 
-# Inside broker/, a room imports from its own line and those above.
-LAYERS: tuple[tuple[str, ...], ...] = (
-    ("broker.config", "broker.partitions.record_rules"),
-    ("broker.durability", "broker.shell.metrics", "broker.wire"),
-    ("broker.coordinator", "broker.cluster", "broker.partitions", "broker.upkeep"),
-    ("broker.handlers", "broker.shortcuts"),  # the router is handed its table of handlers and knows none of them
-    ("broker.broker", "broker.supported"),
-    ("broker.shell",),
+# Inside broker/ a room imports from its own line and those above it. Types count, and so do imports in functions.
+FLOORS: tuple[tuple[str, ...], ...] = (
+    ("broker.config",),
+    ("broker.turn",),
+    ("broker.coordinator.result", "broker.coordinator.placement"),
+    ("broker.wire",),
+    ("broker.coordinator", "broker.cluster", "broker.partitions"),
+    ("broker.upkeep", "broker.shortcuts", "broker.handlers"),
+    ("broker.broker",),
+    ("broker.supported", "broker.shell"),
 )
+FILES_A_FOLDER = 15
+MORE_FILES = {"broker/handlers"}  # one file a family of APIs
+PROTOCOL_METHODS = 6
+PROTOCOL_ROOMS = 2
+THE_DISK = {"storage.env.File", "storage.env.Files"}  # what a system has of files cannot be told in six methods
 
 # The only doors to the outside world: whoever needs time, chance or the disk is handed an Env.
 ENVIRONMENT = {"time", "random", "uuid", "secrets", "os"}
 # Its simulated twin may join paths as the real one does.
 ENVIRONMENT_DOORS = {"storage.env": ENVIRONMENT, "storage.disk": {"os", "threading"}, "storage.sim_env": {"os"}}
 LOOP = {"asyncio", "socket", "uvloop", "asyncio_dgram", "selectors", "threading", "concurrent", "signal"}
-LOOP_DOORS = {"broker.shell.server", "broker.shell.statsd", "broker.shell.control"}
+LOOP_DOOR = "broker.shell"  # everything that knows asyncio
+
+MILLISECONDS = re.compile(r"#.*\d ms\b")
 
 
-def modules(*packages: str) -> list[tuple[str, Path]]:
-    return [
-        (".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__init__"), path)
-        for package in packages
-        for path in sorted((REPOSITORY / package).rglob("*.py"))
-    ]
-
-
-def imports(tree: ast.AST, package: str, *, top_level_only: bool = False) -> Iterator[tuple[str, int]]:
-    """Names of imported modules with their lines; imports for type checkers alone do not count, they never
-    run."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Import):
-            yield from ((alias.name, node.lineno) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                base = ".".join([*package.split(".")[: -node.level], *filter(None, [base])])
-            # `from broker import server` imports broker.server.
-            yield from ((f"{base}.{alias.name}", node.lineno) for alias in node.names)
-        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            yield from imports(ast.Module(node.orelse, []), package, top_level_only=top_level_only)
-        elif not (top_level_only and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)):
-            yield from imports(node, package, top_level_only=top_level_only)
-
-
-def layer(module: str) -> int:
-    for rank, names in enumerate(LAYERS):
-        if any(module == name or module.startswith(name + ".") for name in names):
+def floor(module: str) -> int:
+    for rank, rooms in enumerate(FLOORS):
+        if any(module == room or module.startswith(room + ".") for room in rooms):
             return rank
-    return 0
+    raise AssertionError(f"{module} is on no floor")
 
 
-CORE = modules("protocol", "storage", "broker")
+def room(module: str) -> str:
+    """The folder that a module lies in."""
+    return module.rpartition(".")[0]
 
 
-def ids(found: list[tuple[str, Path]]) -> list[str]:
-    return [name for name, _ in found]
+def test_packages_import_only_what_they_may():
+    wrong = []
+    for module, path in modules(*PACKAGES).items():
+        package = module.split(".")[0]
+        allowed = ALLOWED[package] | {package} | sys.stdlib_module_names
+        for part, more in ALLOWED.items():
+            if "." in part and module.startswith(part):
+                allowed |= more
+        found = imports(path, for_types=False)
+        wrong += [f"{path}:{line} imports {name}" for name, line in found if name.split(".")[0] not in allowed]
+    assert not wrong
 
 
-@pytest.mark.parametrize(("module", "path"), modules(*PACKAGES), ids=ids(modules(*PACKAGES)))
-def test_module_imports_only_what_its_package_may(module, path):
-    package = module.split(".")[0]
-    allowed = ALLOWED[package] | {package} | sys.stdlib_module_names
-    for part, more in ALLOWED.items():
-        if "." in part and module.startswith(part):
-            allowed |= more
-    tree = ast.parse(path.read_text())
+def test_no_files_import_one_another_in_a_circle():
+    assert circles(graph(*PACKAGES)) == []
+
+
+def test_rooms_of_the_broker_import_from_their_floor_and_those_below():
     wrong = [
-        f"{path}:{line} imports {name}" for name, line in imports(tree, module) if name.split(".")[0] not in allowed
+        f"{module} (floor {floor(module)}) imports {target} (floor {floor(target)})"
+        for module, targets in graph("broker").items()
+        for target in targets
+        if module != "broker" and target != "broker" and floor(target) > floor(module)
     ]
     assert not wrong
 
 
-@pytest.mark.parametrize(("module", "path"), modules("broker"), ids=ids(modules("broker")))
-def test_broker_module_imports_from_its_own_layer_and_below(module, path):
-    named = imports(ast.parse(path.read_text()), module)
-    wrong = [f"{path}:{line} imports {name}" for name, line in named if layer(name) > layer(module)]
+def test_only_the_shell_imports_the_composition_root():
+    users = {module for module, targets in graph("broker").items() if "broker.broker" in targets}
+    assert {module for module in users if not module.startswith("broker.shell")} == set()
+
+
+def test_folders_are_small_and_say_what_they_are():
+    wrong = []
+    for package in ("broker", "pipeline"):
+        for folder in [REPOSITORY / package, *(REPOSITORY / package).rglob("*/")]:
+            files = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+            name = str(folder.relative_to(REPOSITORY))
+            if not files:
+                continue
+            if len(files) > FILES_A_FOLDER and name not in MORE_FILES:
+                wrong.append(f"{name} has {len(files)} files")
+            about = ast.get_docstring(tree_of(folder / "__init__.py")) or ""
+            if len(about) < 60:
+                wrong.append(f"{name}/__init__.py does not say what the folder owns and where to start")
     assert not wrong
 
 
-@pytest.mark.parametrize(("module", "path"), CORE, ids=ids(CORE))
-def test_core_module_is_pure(module, path):
-    tree = ast.parse(path.read_text())
-    banned = ENVIRONMENT | LOOP
-    banned -= ENVIRONMENT_DOORS.get(module, set()) | (LOOP | {"os"} if module in LOOP_DOORS else set())
-    named = imports(tree, module)
-    wrong = [f"{path}:{line} imports {name}" for name, line in named if name.split(".")[0] in banned]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.AsyncFunctionDef | ast.Await) and module not in LOOP_DOORS:
-            wrong.append(f"{path}:{node.lineno} is asynchronous")
-        if isinstance(node, ast.Call) and module != "storage.disk":
-            called = ast.unparse(node.func)
-            if called == "open" or called.endswith(("datetime.now", "datetime.utcnow", "date.today")):
-                wrong.append(f"{path}:{node.lineno} calls {called}")
+def test_protocols_are_small_and_serve_few_rooms():
+    wrong = []
+    rooms: dict[str, set[str]] = {}
+    for module, path in modules(*PACKAGES).items():
+        for name, _ in imports(path):
+            rooms.setdefault(name, set()).add(room(module))
+    for module, path in modules(*PACKAGES).items():
+        for node in tree_of(path).body:
+            if not (isinstance(node, ast.ClassDef) and any(ast.unparse(base) == "Protocol" for base in node.bases)):
+                continue
+            if f"{module}.{node.name}" in THE_DISK:
+                continue
+            methods = [each for each in node.body if isinstance(each, ast.FunctionDef)]
+            if len(methods) > PROTOCOL_METHODS:
+                wrong.append(f"{module}.{node.name} has {len(methods)} methods")
+            name = f"{module}.{node.name}"
+            users = rooms.get(name, set()) - {room(module)}
+            if len(users) > PROTOCOL_ROOMS:
+                wrong.append(f"{name} is used in {sorted(users)}")
+    assert not wrong
+
+
+def test_imports_inside_functions_say_what_they_save():
+    """Their milliseconds, in a comment on the line or the one above."""
+    wrong = []
+    for _, path in modules("protocol", "storage", "broker").items():
+        lines = text_of(path).splitlines()
+        at_the_top = set(imports(path, in_functions=False))
+        for name, line in imports(path):
+            if (name, line) in at_the_top:
+                continue
+            above = line - 2
+            while above > 0 and re.match(r"\s+(from|import) ", lines[above]):  # one comment for several
+                above -= 1
+            if not any(MILLISECONDS.search(text) for text in (lines[line - 1], lines[above])):
+                wrong.append(f"{path}:{line} imports {name}")
+    assert not wrong
+
+
+def test_core_is_pure():
+    wrong = []
+    for module, path in modules("protocol", "storage", "broker").items():
+        is_door = module.startswith(LOOP_DOOR)
+        banned = (ENVIRONMENT | LOOP) - ENVIRONMENT_DOORS.get(module, set()) - (LOOP | {"os"} if is_door else set())
+        found = imports(path, for_types=False)
+        wrong += [f"{path}:{line} imports {name}" for name, line in found if name.split(".")[0] in banned]
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.AsyncFunctionDef | ast.Await) and not is_door:
+                wrong.append(f"{path}:{node.lineno} is asynchronous")
+            if isinstance(node, ast.Call) and module != "storage.disk":
+                called = ast.unparse(node.func)
+                if called == "open" or called.endswith(("datetime.now", "datetime.utcnow", "date.today")):
+                    wrong.append(f"{path}:{node.lineno} calls {called}")
     assert not wrong
 
 
 IN_THE_COMMAND = ("momus.client", "momus.offset_client", "momus.offset_log", "momus.txn_client", "momus.wire")
 
 
-@pytest.mark.parametrize(("module", "path"), modules("momus"), ids=ids(modules("momus")))
-def test_public_face_imports_nothing_of_the_broker_when_imported(module, path):
-    if module in IN_THE_COMMAND:
-        return  # run in the command line's own process only: nobody may import it at the top either
-    named = imports(ast.parse(path.read_text()), module, top_level_only=True)
+def test_public_face_imports_nothing_of_the_broker_when_imported():
     inside = ("protocol", "storage", "broker", "pipeline", *IN_THE_COMMAND)
-    wrong = [f"{path}:{line} imports {name}" for name, line in named if name.startswith(inside)]
+    wrong = []
+    for module, path in modules("momus").items():
+        if module in IN_THE_COMMAND:
+            continue  # run in the command line's own process only: nobody may import it at the top either
+        found = imports(path, for_types=False, in_functions=False)
+        wrong += [f"{path}:{line} imports {name}" for name, line in found if name.startswith(inside)]
     assert not wrong
 
 

@@ -7,8 +7,8 @@ import logging
 
 import asyncio_dgram
 
-from broker.shell.metrics import Metrics, TurnTimer
 from broker.shell.statsd import DATAGRAM_BYTES, Statsd, counter_lines, datagrams, line
+from broker.turn.metrics import Metrics, TurnTimer
 
 PRODUCE, OFFSET_COMMIT = 0, 8
 UNKNOWN_MEMBER_ID = 25

@@ -290,7 +290,7 @@ class GroupMachine:
         kind = _SHORT.unpack_from(key)[0]
         if producer_id >= 0 and value is not None:
             if kind in (OFFSET_COMMIT, OFFSET_COMMIT_V0):
-                self.pending.put(producer_id, *offset_key(key), committed_value(value), offset)
+                self.pending.replay(producer_id, *offset_key(key), committed_value(value), offset)
             return
         replay = self._replay.get(kind)
         if replay is not None:
@@ -309,11 +309,11 @@ class GroupMachine:
 
     def replay_sender(self, producer_id: int, key: bytes, headers: Iterable[tuple[str, bytes | None]]) -> None:
         """Take note of who sent the offsets of a transaction: the headers of the first record of a batch."""
-        self.pending.sent_by(producer_id, offset_key(key)[0], headers)
+        self.pending.replay_sender(producer_id, offset_key(key)[0], headers)
 
     def replay_marker(self, producer_id: int, producer_epoch: int, *, commit: bool) -> None:
         """A transaction has ended: its offsets become the group's, or go."""
-        self.pending.end(producer_id, commit=commit)
+        self.pending.replay_marker(producer_id, commit=commit)
 
     def _replay_group(self, key: bytes, value: bytes | None) -> None:
         group_id = codec(GroupMetadataKey, 0).decode(key, 2)[0].group
@@ -357,10 +357,7 @@ class GroupMachine:
 
     def _replay_offset(self, key: bytes, value: bytes | None) -> None:
         group_id, topic, partition = offset_key(key)
-        if value is None:
-            self.offsets.remove(group_id, topic, partition)
-        else:
-            self.offsets.put(group_id, topic, partition, committed_value(value))
+        self.offsets.replay(group_id, topic, partition, None if value is None else committed_value(value))
 
     def fingerprint(self) -> dict[str, Any]:
         """What the log says, to compare a replayed shard with a live one: settled groups, and every offset."""

@@ -156,12 +156,12 @@ class TopicOffsets:
 
     # -- changing
 
-    def fill_one(self, partition: int, offset: int, epoch: int, time_ms: int) -> None:
+    def replay_only_row(self, partition: int, offset: int, epoch: int, time_ms: int) -> None:
         """Empty columns get their only row."""
         self._partitions = _range(partition, partition + 1)
         self._offsets, self._epochs, self._times = offset, epoch, time_ms
 
-    def fill(self, partitions: array[int], offsets: array[int], epochs: array[int], times: array[int]) -> None:
+    def replay_rows(self, partitions: array[int], offsets: array[int], epochs: array[int], times: array[int]) -> None:
         """Empty columns get all their rows."""
         n = len(partitions)
         self._partitions = _as_range(partitions)
@@ -169,7 +169,7 @@ class TopicOffsets:
         self._epochs = epochs[0] if epochs.count(epochs[0]) == n else epochs
         self._times = times[0] if times.count(times[0]) == n else times
 
-    def put(self, partition: int, committed: Committed, record_offset: int | None = None) -> None:
+    def replay(self, partition: int, committed: Committed, record_offset: int | None = None) -> None:
         """Take over one commit. `record_offset`: of a transaction's, where a later commit may stand behind it.
 
         What is pending with a lower record offset has lost its chance, and a plain commit has the highest of all: so
@@ -184,7 +184,7 @@ class TopicOffsets:
         self._set_rare(partition, committed)
         self.seen = None
 
-    def put_run(
+    def replay_run(
         self,
         partitions: Sequence[int],
         offsets: Sequence[int],
@@ -199,7 +199,7 @@ class TopicOffsets:
         rows = self._partitions
         if self.rare is not None or (self.label.topic_id != topic_id and rows):
             for partition, offset, epoch in zip(partitions, offsets, leader_epochs, strict=True):
-                self.put(partition, Committed(offset, epoch, "", commit_ts, -1, topic_id))
+                self.replay(partition, Committed(offset, epoch, "", commit_ts, -1, topic_id))
             return
         self.seen = None
         if not rows and self.label.topic_id != topic_id:
@@ -220,7 +220,7 @@ class TopicOffsets:
             for partition, offset, epoch in zip(partitions, offsets, leader_epochs, strict=True):
                 self._set(partition, offset, epoch, commit_ts)
 
-    def remove(self, partition: int) -> None:
+    def replay_removal(self, partition: int) -> None:
         """Forget one commit and what is pending on it; nothing happens where there is none."""
         rare = self.rare
         if rare is not None:
@@ -246,14 +246,14 @@ class TopicOffsets:
             assert only is not None
             self._offsets, self._epochs, self._times = only[0], only.leader_epoch, only.commit_timestamp_ms
 
-    def pend(self, partition: int, producer_id: int, pending: Pending) -> None:
+    def replay_pending(self, partition: int, producer_id: int, pending: Pending) -> None:
         """A transaction has sent an offset."""
         if self.rare is None:
             self.rare = Rare()
         self.rare.pending.setdefault(partition, {})[producer_id] = pending
         self.seen = None
 
-    def unpend(self, partition: int, producer_id: int) -> Pending | None:
+    def replay_ended(self, partition: int, producer_id: int) -> Pending | None:
         """A transaction has ended: what it had pending here, if it still has."""
         producers = self.rare.pending.get(partition) if self.rare is not None else None
         pending = producers.pop(producer_id, None) if producers else None

@@ -29,15 +29,20 @@ class CommitBatch:
     timestamp, topic id), Kafka's own schemas.
     """
 
-    __slots__ = ("_args", "_end", "_n", "_pack", "size")
+    __slots__ = ("_args", "_end", "_pack", "count", "dense", "group_id", "partitions", "size", "topic", "topic_id")
 
     def __init__(
         self, group_id: str, topic: str, topic_id: bytes, partitions: Sequence[int], headers: bytes = b"\x00"
     ) -> None:
+        self.group_id = group_id
+        self.topic = topic
+        self.topic_id = topic_id
+        self.partitions = partitions
+        self.count = n = len(partitions)
+        self.dense = tuple(partitions) == tuple(range(partitions[0], partitions[0] + n))
         prefix = offset_key_prefix(group_id, topic)
         tags = b"\x00" if topic_id == ZERO_ID else b"\x01\x00\x10" + topic_id
         value_size = 2 + 8 + 4 + 1 + 8 + len(tags)
-        n = len(partitions)
         layout = [">hiqqqhii"]
         args: list[object] = [0, n - 1, 0, 0, -1, -1, -1, n]
         last = b""
@@ -56,31 +61,25 @@ class CommitBatch:
         self._pack = layout_struct.pack
         self.size = BATCH_HEAD.size + layout_struct.size
         self._args = args
-        self._n = n
         self._end = 8 + 5 * n
 
-    def build_transactional(
+    def build(
         self,
         base_offset: int,
         leader_epoch: int,
         now_ms: int,
         offsets: Sequence[int],
         epochs: Sequence[int],
-        producer_id: int,
-        producer_epoch: int,
+        producer: tuple[int, int] | None = None,
     ) -> bytes:
-        """The same as a part of a producer's transaction."""
-        args = self._args
-        args[0] = TRANSACTIONAL
-        args[4] = producer_id
-        args[5] = producer_epoch
-        return self.build(base_offset, leader_epoch, now_ms, offsets, epochs)
+        """The batch of one commit; `producer` (id and epoch): a part of its transaction.
 
-    def build(
-        self, base_offset: int, leader_epoch: int, now_ms: int, offsets: Sequence[int], epochs: Sequence[int]
-    ) -> bytes:
-        """The batch of one commit."""
-        args, n = self._args, self._n
+        One CommitBatch builds either plain batches or transactional ones.
+        """
+        args, n = self._args, self.count
+        if producer is not None:
+            args[0] = TRANSACTIONAL
+            args[4:6] = producer
         args[2] = args[3] = now_ms
         if n == 1:
             args[9] = offsets[0]

@@ -1,8 +1,4 @@
-"""Takes images of a group shard while it works, and finds the one a start can begin with.
-
-An image is an aid and never the truth: one that is damaged, older than the log's start, or that has seen more than the
-log holds is removed and the log read from its beginning.
-"""
+"""Takes images of a group shard while it serves requests: a start reads the image and replays only what came later."""
 
 from __future__ import annotations
 
@@ -77,25 +73,3 @@ def _read_value(log: Log, offset: int, key: bytes) -> bytes | None:
             if record.offset == offset and record.key == key:
                 return record.value
     return None
-
-
-def newest_image(log: Log, limit_offset: int) -> tuple[int, memoryview] | None:
-    """(offset, payload) of an image to start from; what cannot be used is removed."""
-    from broker.coordinator.offsets.snapshots import end_offset_of
-
-    files = log.env.files
-    if not files.exists(log.directory):
-        return None
-    for offset in snapshot.offsets(files, log.directory):
-        path = snapshot.path(log.directory, offset)
-        payload = snapshot.read(files, path)
-        if payload is not None and log.log_start_offset <= offset <= end_offset_of(payload) <= limit_offset:
-            return offset, payload
-        remove_image(log, offset)
-    return None
-
-
-def remove_image(log: Log, offset: int) -> None:
-    """An image is of no use."""
-    logger.warning("the image of %s at offset %d cannot be used", log.directory, offset)
-    log.env.files.remove(snapshot.path(log.directory, offset))

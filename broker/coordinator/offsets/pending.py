@@ -20,15 +20,15 @@ class PendingOffsets:
         self._places: dict[int, dict[tuple[str, str], set[int]]] = {}  # producer id -> group and topic -> partitions
         self._senders: dict[int, dict[str, dict[str, bytes]]] = {}  # producer id -> group -> coordinator.provenance
 
-    def put(
+    def replay(
         self, producer_id: int, group_id: str, topic: str, partition: int, committed: Committed, record_offset: int
     ) -> None:
         """Replay of an offset record that is part of a transaction."""
         columns = self._table.topic_or_new(group_id, topic)
-        columns.pend(partition, producer_id, Pending(committed, record_offset))
+        columns.replay_pending(partition, producer_id, Pending(committed, record_offset))
         self._places.setdefault(producer_id, {}).setdefault((group_id, topic), set()).add(partition)
 
-    def put_run(
+    def replay_run(
         self,
         producer_id: int,
         group_id: str,
@@ -43,11 +43,11 @@ class PendingOffsets:
         columns = self._table.topic_or_new(group_id, topic)
         for index, offset, epoch in zip(partitions, offsets, leader_epochs, strict=True):
             committed = Committed(offset, epoch, "", commit_timestamp_ms)
-            columns.pend(index, producer_id, Pending(committed, record_offset))
+            columns.replay_pending(index, producer_id, Pending(committed, record_offset))
             record_offset += 1
         self._places.setdefault(producer_id, {}).setdefault((group_id, topic), set()).update(partitions)
 
-    def sent_by(self, producer_id: int, group_id: str, headers: Iterable[tuple[str, bytes | None]]) -> None:
+    def replay_sender(self, producer_id: int, group_id: str, headers: Iterable[tuple[str, bytes | None]]) -> None:
         """Replay of a record's headers: who sent the producer's offsets for a group."""
         self._senders.setdefault(producer_id, {})[group_id] = {name: value or b"" for name, value in headers}
 
@@ -63,7 +63,7 @@ class PendingOffsets:
         for group_id, topics in found.items():
             yield group_id, senders.get(group_id, {}), topics
 
-    def end(self, producer_id: int, *, commit: bool) -> None:
+    def replay_marker(self, producer_id: int, *, commit: bool) -> None:
         """Replay of a marker: all of the producer's offsets become committed at once, or go."""
         self._senders.pop(producer_id, None)
         for (group_id, topic), partitions in self._places.pop(producer_id, {}).items():
@@ -71,9 +71,9 @@ class PendingOffsets:
             if columns is None:
                 continue  # deleted meanwhile
             for partition in partitions:
-                pending = columns.unpend(partition, producer_id)
+                pending = columns.replay_ended(partition, producer_id)
                 if pending is not None and commit and pending.committed is not None:
-                    columns.put(partition, pending.committed, pending.record_offset)
+                    columns.replay(partition, pending.committed, pending.record_offset)
             columns.tidy()
             self._table.drop_empty(group_id, topic, columns)
 

@@ -107,10 +107,10 @@ def replay_commit(table: OffsetTable, header: BatchHeader, batch: memoryview) ->
     ):
         return False
     topic_id = ZERO_ID if first.tail == NO_ID else first.tail[3:]
-    columns = table.topic_or_new(prefix[4:group_end].decode(), prefix[group_end + 2 :].decode())
+    group_id, topic = prefix[4:group_end].decode(), prefix[group_end + 2 :].decode()
     start = partitions[0]
     dense = partitions == tuple(range(start, start + n))
-    columns.put_run(partitions, offsets, epochs, first.timestamp, topic_id, dense=dense)
+    table.replay_run(group_id, topic, topic_id, partitions, offsets, epochs, first.timestamp, dense=dense)
     return True
 
 

@@ -191,7 +191,7 @@ class Reader:
                     metadata = bytes(self._take(size)).decode("utf-8", "surrogatepass")
                     known = columns.get(partition)
                     assert known is not None
-                    columns.put(
+                    columns.replay(
                         partition, known._replace(metadata=metadata, expire_timestamp_ms=expire_ms, topic_id=topic_id)
                     )
                 continue
@@ -200,12 +200,12 @@ class Reader:
             if kind == SINGLES:
                 for name, *row in zip(names.decode().split("\0"), *cells, strict=False):
                     columns = TopicOffsets(label)
-                    columns.fill_one(*row)
+                    columns.replay_only_row(*row)
                     table.adopt(name, columns)
                 handled += n * 20
             else:
                 columns = TopicOffsets(label)
-                columns.fill(*cells)
+                columns.replay_rows(*cells)
                 table.adopt(names.decode(), columns)
                 handled += n + 20
             if handled >= CELLS_A_SLICE:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from broker.coordinator.offsets.columns import Committed, Label, Pending, TopicOffsets
 
@@ -12,13 +12,13 @@ ZERO_ID = bytes(16)
 class OffsetTable:
     """Group -> topic -> columns, for all groups of one shard. Most groups have one topic: those need no dict of it."""
 
-    __slots__ = ("_groups", "_labels", "removals", "shape")
+    __slots__ = ("_groups", "_labels", "dropped", "shape")
 
     def __init__(self) -> None:
         self._groups: dict[str, TopicOffsets | dict[str, TopicOffsets]] = {}
         self._labels: dict[str, Label] = {}
         self.shape = 0  # grows when a column object comes or goes
-        self.removals = 0  # grows when a column object goes: whoever keeps a reference to one looks it up again
+        self.dropped: Callable[[], None] | None = None  # called when a column object goes: references to it are stale
 
     # -- columns
 
@@ -74,21 +74,37 @@ class OffsetTable:
             del found[topic]
             if len(found) == 1:
                 self._groups[group_id] = next(iter(found.values()))
-        self.removals += 1
         self.shape += 1
+        if self.dropped is not None:
+            self.dropped()
 
     # -- replay
 
-    def put(self, group_id: str, topic: str, partition: int, committed: Committed) -> None:
-        """Replay of an offset record with a value."""
-        self.topic_or_new(group_id, topic).put(partition, committed)
-
-    def remove(self, group_id: str, topic: str, partition: int) -> None:
-        """Replay of an offset record without a value."""
+    def replay(self, group_id: str, topic: str, partition: int, committed: Committed | None) -> None:
+        """One offset record; None: a tombstone."""
+        if committed is not None:
+            self.topic_or_new(group_id, topic).replay(partition, committed)
+            return
         columns = self.topic(group_id, topic)
         if columns is not None:
-            columns.remove(partition)
+            columns.replay_removal(partition)
             self.drop_empty(group_id, topic, columns)
+
+    def replay_run(
+        self,
+        group_id: str,
+        topic: str,
+        topic_id: bytes,
+        partitions: Sequence[int],
+        offsets: Sequence[int],
+        leader_epochs: Sequence[int],
+        commit_ms: int,
+        *,
+        dense: bool,
+    ) -> None:
+        """The records of one commit without metadata; `dense`: each partition is the one before it plus one."""
+        columns = self.topic_or_new(group_id, topic)
+        columns.replay_run(partitions, offsets, leader_epochs, commit_ms, topic_id, dense=dense)
 
     # -- queries
 

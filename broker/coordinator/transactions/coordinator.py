@@ -14,68 +14,96 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from broker.cluster.features import finalized, supported
 from broker.cluster.metadata_plans import ensure_internal_topic
 from broker.cluster.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from broker.coordinator.placement import shard_index
 from broker.coordinator.result import Context, Token
-from broker.coordinator.runtime import READY, UNLOADED, Shard
-from broker.coordinator.transactions import gate as txn_gate
+from broker.coordinator.runtime import READY, UNLOADED, Answers, Shard
+from broker.coordinator.transactions import gate
+from broker.coordinator.transactions.ending import Ending
 from broker.coordinator.transactions.machine import TransactionMachine
 from broker.coordinator.transactions.rules import NeedsProducerIdError, complete, fence
-from broker.coordinator.transactions.transaction import ONGOING, PREPARE_COMMIT, Transaction
-from broker.shortcuts.transactions import TxnPath
+from broker.coordinator.transactions.transaction import ONGOING, TopicIndex, Transaction
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.transactions import EndTxnResponse
-from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
-    from broker.coordinator.transactions.gate import Refused, TopicIndex
-    from broker.durability import FlushState
+    from broker.cluster.directory import DataDirectory
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.cluster.nodes import Nodes
+    from broker.config.settings import BrokerConfig
+    from broker.coordinator.group_shards import GroupShards
+    from broker.coordinator.transactions.gate import Refused
+    from broker.partitions.table import Partitions
+    from broker.turn.durability import FlushState
+    from broker.turn.turn import Turn
     from storage.log import Log
 
 logger = logging.getLogger("momus.transactions")
-
-RETRY_MS: Final = 50  # until a marker that could not be written is tried again
 
 
 class TransactionCoordinator:
     """All shards of the transaction coordinator, whichever node leads them."""
 
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
+    def __init__(
+        self,
+        turn: Turn,
+        answers: Answers,
+        config: BrokerConfig,
+        directory: DataDirectory,
+        nodes: Nodes,
+        metadata_shard: Shard,
+        groups: GroupShards,
+        partitions: Partitions,
+        ranges: Sequence[tuple[int, int, int]],
+    ) -> None:
+        """`ranges`: (API key, first version, last version) of what is served."""
+        self.turn = turn
+        self.config = config
+        self.groups = groups
+        self._answers = answers
+        self._directory = directory
+        self._nodes = nodes
+        self._metadata_shard = metadata_shard
+        self._partitions = partitions
+        self._ranges = ranges
         self.shards: list[Shard] = []
         self._ending: dict[str, Ending] = {}  # by transactional id
         self._version = (-1, 0)
-        broker.dispatch = TxnPath(self, broker.dispatch).dispatch
+        partitions.dropped.append(self.topic_gone)
+
+    @property
+    def metadata(self) -> ClusterMetadata:
+        """The cluster's metadata."""
+        metadata: ClusterMetadata = self._metadata_shard.machine
+        return metadata
 
     # -- shards
 
     def open(self) -> None:
         """Make the shards, when `__transaction_state` is there and they are not."""
-        if not self.shards and TRANSACTIONS_TOPIC in self.broker.metadata.topics:
-            count = self.broker.metadata.internal_partitions(TRANSACTIONS_TOPIC)
+        if not self.shards and TRANSACTIONS_TOPIC in self.metadata.topics:
+            count = self.metadata.internal_partitions(TRANSACTIONS_TOPIC)
             self.shards = [self._shard(index) for index in range(count)]
 
     def _shard(self, index: int) -> Shard:
-        broker = self.broker
-
         def open_log() -> Log:
-            return broker.directory.open_log(broker.metadata, broker.metadata.topics[TRANSACTIONS_TOPIC], index)
+            metadata = self.metadata
+            return self._directory.open_log(metadata, metadata.topics[TRANSACTIONS_TOPIC], index)
 
         def make_machine() -> TransactionMachine:
-            return TransactionMachine(index, broker.config, self)
+            return TransactionMachine(index, self.config, self)
 
-        return Shard(broker, f"{TRANSACTIONS_TOPIC}-{index}", open_log, make_machine)
+        return Shard(self.turn, self._answers, f"{TRANSACTIONS_TOPIC}-{index}", open_log, make_machine)
 
     def load(self) -> Iterator[None]:
         """Load what there is to load, a shard a step: transactions end and time out whether or not anyone asks."""
         self.open()
         for index, shard in enumerate(self.shards):
-            if shard.state is UNLOADED and self.broker.directory.exists(TRANSACTIONS_TOPIC, index):
+            if shard.state is UNLOADED and self._directory.exists(TRANSACTIONS_TOPIC, index):
                 try:
                     shard.require()
                 except KafkaError:  # a large one: it goes on loading in the background
@@ -85,9 +113,9 @@ class TransactionCoordinator:
     def ensure_topic(self, rng: Any) -> None:
         """Make `__transaction_state` when it is first needed."""
         if not self.shards:
-            records = ensure_internal_topic(self.broker.metadata, rng, TRANSACTIONS_TOPIC)
+            records = ensure_internal_topic(self.metadata, rng, TRANSACTIONS_TOPIC)
             if records:
-                self.broker.metadata_shard.append([(None, value) for value in records])
+                self._metadata_shard.append([(None, value) for value in records])
             self.open()
 
     def shard(self, transactional_id: str, ctx: Context | None = None) -> Shard:
@@ -97,7 +125,7 @@ class TransactionCoordinator:
             if not self.shards:
                 raise KafkaError(ErrorCode.NOT_COORDINATOR, "there are no transactions yet")
         index = shard_index(transactional_id, len(self.shards))
-        if ctx is not None and len(self.broker.nodes) > 1 and self._leader(index) != ctx.node_id:
+        if ctx is not None and len(self._nodes) > 1 and self._leader(index) != ctx.node_id:
             raise KafkaError(ErrorCode.NOT_COORDINATOR, f"node {ctx.node_id} does not coordinate {transactional_id!r}")
         shard = self.shards[index]
         if shard.state is not READY:
@@ -113,14 +141,14 @@ class TransactionCoordinator:
                 yield shard
 
     def _leader(self, index: int) -> int:
-        return self.broker.metadata.topics[TRANSACTIONS_TOPIC].partitions[index].leader
+        return self.metadata.topics[TRANSACTIONS_TOPIC].partitions[index].leader
 
     @property
     def version(self) -> int:
         """The level of the feature transaction.version."""
-        metadata = self.broker.metadata
+        metadata = self.metadata
         if self._version[0] != metadata.version:
-            levels = finalized(metadata.feature_levels, supported(self.broker.api_versions))
+            levels = finalized(metadata.feature_levels, supported(self._ranges))
             self._version = metadata.version, levels.get("transaction.version", 0)
         return self._version[1]
 
@@ -129,24 +157,25 @@ class TransactionCoordinator:
     def change(self, shard: Shard, transaction: Transaction, now_ms: int) -> None:
         """Append a transaction's next state."""
         self._append(shard, transaction, now_ms)
-        self.broker.touch(shard.flush_state)
+        self.turn.touch(shard.flush_state)
 
     def change_now(self, shard: Shard, transaction: Transaction, now_ms: int) -> bool:
         """The same where a write makes it durable (not at `fsync`): and it is, or False: it was thrown away."""
         self._append(shard, transaction, now_ms)
-        return self.broker.durability.write_now(shard.flush_state)
+        return self.turn.durability.write_now(shard.flush_state)
 
     def _append(
         self, shard: Shard, transaction: Transaction, now_ms: int, groups: Sequence[tuple[str, bytes, bytes]] = ()
     ) -> None:
         """`groups`: id, key and value of what stands behind it."""
         machine: TransactionMachine = shard.machine
+        machine.check_step(transaction)
         log = shard.log
         base = log.end_offset
         batch = transaction.batch(1 if self.version else 0, base, log.leader_epoch, now_ms, groups)
         last = base + len(groups)
         log.append((batch,), base_offset=base, last_offset=last, max_timestamp_ms=now_ms, size=len(batch))
-        machine.take(transaction, groups)
+        machine.replay_transaction(transaction, groups)
         if transaction.state is ONGOING:
             shard.set_timer(*machine.timer(transaction))
         else:
@@ -160,8 +189,8 @@ class TransactionCoordinator:
         """
         self._append(shard, prepared, now_ms, self._groups_in(shard, prepared))
         ending = self._ending[prepared.transactional_id] = Ending(self, shard, prepared)
-        if self.broker.fsync:
-            self.broker.touch(shard.flush_state)
+        if self.turn.fsync:
+            self.turn.touch(shard.flush_state)
         self.when_durable(shard.flush_state, ending.send)
         if ending.lost:
             raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{shard} could not be written")
@@ -176,7 +205,7 @@ class TransactionCoordinator:
         transaction = machine.transactions[prepared.transactional_id]  # as it was: with the epoch the producer knows
         found = []
         for index in prepared.partitions.get(OFFSETS_TOPIC, ()):
-            groups = self.broker.group_shards[index]
+            groups = self.groups.shards[index]
             if groups.state is READY:
                 for group_id, sender, topics in groups.machine.pending.groups(transaction.producer_id):
                     found.append((group_id, *machine.group_record(transaction, group_id, sender, topics)))
@@ -185,7 +214,7 @@ class TransactionCoordinator:
     def abort(self, index: int, transaction: Transaction) -> None:
         """A transaction has timed out: end it with an epoch that its producer does not know."""
         logger.info("%r has timed out and is aborted", transaction.transactional_id)
-        self.fence(self.shards[index], transaction, self.broker.now_ms)
+        self.fence(self.shards[index], transaction, self.turn.now_ms)
 
     def fence(self, shard: Shard, transaction: Transaction, now_ms: int) -> None:
         """Abort an Ongoing transaction in the name of nobody."""
@@ -198,13 +227,13 @@ class TransactionCoordinator:
 
     def _fence_with(self, shard: Shard, transaction: Transaction, new_id: int) -> None:
         if shard.machine.transactions.get(transaction.transactional_id) is transaction:
-            now_ms = self.broker.now_ms
+            now_ms = self.turn.now_ms
             self.end(shard, fence(transaction, now_ms, transaction_version=2, new_producer_id=new_id), now_ms)
 
     def with_producer_id(self, then: Callable[[int], None], failed: Callable[[], None]) -> None:
         """Call `then` with a producer id that was never given before, once no crash can make it be given again."""
-        shard = self.broker.metadata_shard
-        producer_id, records = self.broker.metadata.next_producer_id()
+        shard = self._metadata_shard
+        producer_id, records = self.metadata.next_producer_id()
         if records:
             shard.append([(None, value) for value in records])
         self.when_durable(shard.flush_state, lambda durable: then(producer_id) if durable else failed())
@@ -213,10 +242,10 @@ class TransactionCoordinator:
         """FlushState.then; at once when all of the log is durable, or can be made so by a write."""
         if flush_state.durable_offset >= flush_state.log.end_offset:
             step(True)
-        elif self.broker.fsync:
+        elif self.turn.fsync:
             flush_state.then(step)
         else:
-            step(self.broker.durability.write_now(flush_state))
+            step(self.turn.durability.write_now(flush_state))
 
     # -- endings
 
@@ -236,10 +265,10 @@ class TransactionCoordinator:
         if shard.state is not READY or shard.machine.transactions.get(prepared.transactional_id) is not prepared:
             ending.lost = True
             return  # thrown away meanwhile: when it is loaded again, markers are sent again
-        done = complete(prepared, self.broker.now_ms)
-        if self.broker.fsync or ending.token is not None:
-            self.change(shard, done, self.broker.now_ms)
-        elif not self.change_now(shard, done, self.broker.now_ms):
+        done = complete(prepared, self.turn.now_ms)
+        if self.turn.fsync or ending.token is not None:
+            self.change(shard, done, self.turn.now_ms)
+        elif not self.change_now(shard, done, self.turn.now_ms):
             ending.lost = True
             return
         else:
@@ -247,7 +276,7 @@ class TransactionCoordinator:
         if ending.token is not None:
             shard.parked.discard(ending.token)
             response = EndTxnResponse(producer_id=done.producer_id, producer_epoch=done.producer_epoch)
-            self.broker.answer(shard, ending.token, response)
+            self._answers.answer(ending.token, response, shard.flush_state)
 
     def is_current(self, ending: Ending) -> bool:
         """Whether this is how the transaction ends, and not a later attempt."""
@@ -258,6 +287,38 @@ class TransactionCoordinator:
         for ending in list(self._ending.values()):
             for topic, index in [place for place in ending.left if place[0] == name]:
                 ending.marked(topic, index, durable=True)
+
+    def write_marker(
+        self,
+        topic: str,
+        index: int,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        *,
+        commit: bool,
+        transaction_version: int,
+    ) -> FlushState | None:
+        """Append a marker to a partition of data or offsets. The caller sees to it that it is written.
+
+        None: no such partition.
+        Errors:  INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED: see Producers.check_marker.
+                 COORDINATOR_LOAD_IN_PROGRESS: an offsets shard that is still being loaded.
+        """
+        found = self.metadata.topics.get(topic)
+        if found is None or not 0 <= index < len(found.partitions):
+            return None
+        now_ms = self.turn.now_ms
+        if topic == OFFSETS_TOPIC:
+            shard = self.groups.shards[index]
+            shard.require()
+            shard.append_marker(producer_id, producer_epoch, coordinator_epoch, commit=commit, now_ms=now_ms)
+            return shard.flush_state
+        partition = self._partitions.get(found, index)
+        partition.append_marker(producer_id, producer_epoch, coordinator_epoch, commit, now_ms, transaction_version)
+        return partition.flush_state
+
+    # -- the gate
 
     # -- the gate
 
@@ -270,120 +331,5 @@ class TransactionCoordinator:
         partitions: Sequence[TopicIndex],
         continue_: Callable[[Refused], None],
     ) -> Refused | None:
-        """txn_gate.before_produce."""
-        return txn_gate.before_produce(self, ctx, transactional_id, producer_id, producer_epoch, partitions, continue_)
-
-
-class Ending:
-    """One transaction on its way from Prepare* to Complete*."""
-
-    __slots__ = ("coordinator", "left", "lost", "result", "shard", "token", "transaction")
-
-    def __init__(self, coordinator: TransactionCoordinator, shard: Shard, transaction: Transaction) -> None:
-        self.coordinator = coordinator
-        self.shard = shard
-        self.transaction = transaction
-        self.token: Token = None  # the EndTxn that waits
-        self.result: Transaction | None = None  # Complete*, when it was durable before anybody had to wait
-        self.lost = False  # what was decided, or that it is done, could not be written
-        self.left: set[TopicIndex] = set()  # partitions without a durable marker
-
-    def send(self, durable: bool) -> None:
-        """Prepare* is durable, or it was thrown away: then whoever waits has been told to ask again."""
-        if not durable:
-            self.lost = True
-            return
-        left = self.left
-        for topic, indexes in self.transaction.partitions.items():
-            for index in indexes:
-                if not self._mark(topic, index):
-                    left.add((topic, index))
-        if not left:
-            self.coordinator.ended(self)
-
-    def _mark(self, topic: str, index: int) -> bool:
-        """Append the marker of one partition; whether nothing more has to be waited for there.
-
-        Again later, when its disk is full or its shard not loaded.
-        """
-        broker, transaction = self.coordinator.broker, self.transaction
-        try:
-            flush_state = write_marker(
-                broker,
-                topic,
-                index,
-                transaction.producer_id,
-                transaction.producer_epoch,
-                self.shard.log.leader_epoch,
-                commit=transaction.state is PREPARE_COMMIT,
-                transaction_version=transaction.client_version,
-            )
-        except KafkaError as error:
-            if error.code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED):
-                # the partition knows a newer epoch: what this one had open there has ended
-                logger.warning("%s-%d refuses the marker of %r: %s", topic, index, transaction.key, error.message)
-                return True
-            self._later(topic, index)
-            return False
-        except (OSError, StorageError) as error:
-            logger.error("%s-%d cannot take the marker of %r: %s", topic, index, transaction.key, error)
-            self._later(topic, index)
-            return False
-        if flush_state is None:
-            return True
-        if broker.fsync:
-            broker.touch(flush_state)
-            flush_state.then(lambda durable: self.marked(topic, index, durable=durable))
-            return False
-        if broker.durability.write_now(flush_state):
-            return True
-        self._later(topic, index)
-        return False
-
-    def _later(self, topic: str, index: int) -> None:
-        """Try again after a while."""
-        broker = self.coordinator.broker
-        broker.at(broker.now_ms + RETRY_MS, lambda due_ms, now_ms: self._again(topic, index))
-
-    def _again(self, topic: str, index: int) -> None:
-        if self.coordinator.is_current(self) and self._mark(topic, index):
-            self.marked(topic, index, durable=True)
-
-    def marked(self, topic: str, index: int, *, durable: bool) -> None:
-        """The marker of one partition is durable, or was thrown away."""
-        if not durable:
-            self._later(topic, index)
-            return
-        self.left.discard((topic, index))
-        if not self.left:
-            self.coordinator.ended(self)
-
-
-def write_marker(
-    broker: Broker,
-    topic: str,
-    index: int,
-    producer_id: int,
-    producer_epoch: int,
-    coordinator_epoch: int,
-    *,
-    commit: bool,
-    transaction_version: int,
-) -> FlushState | None:
-    """Append a marker to a partition, be it data or offsets, and leave it to the caller to have it written.
-
-    None: no such partition.
-    Errors: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, COORDINATOR_LOAD_IN_PROGRESS (an offsets shard that
-    is still being loaded).
-    """
-    found = broker.metadata.topics.get(topic)
-    if found is None or not 0 <= index < len(found.partitions):
-        return None
-    if topic == OFFSETS_TOPIC:
-        shard = broker.group_shards[index]
-        shard.require()
-        shard.append_marker(producer_id, producer_epoch, coordinator_epoch, commit=commit, now_ms=broker.now_ms)
-        return shard.flush_state
-    partition = broker.partition(found, index)
-    partition.append_marker(producer_id, producer_epoch, coordinator_epoch, commit, broker.now_ms, transaction_version)
-    return partition.flush_state
+        """Whether transactional records may be appended: see gate.before_produce."""
+        return gate.before_produce(self, ctx, transactional_id, producer_id, producer_epoch, partitions, continue_)

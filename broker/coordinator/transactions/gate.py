@@ -17,18 +17,20 @@ Source: Kafka's AddPartitionsToTxnManager, ReplicaManager.handleProduceAppend, T
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from broker.coordinator.transactions.rules import add_partitions, verify_partitions
+from broker.coordinator.transactions.transaction import TopicIndex
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from broker.config.settings import BrokerConfig
     from broker.coordinator.result import Context
-    from broker.coordinator.transactions.coordinator import TransactionCoordinator
+    from broker.coordinator.runtime import Shard
     from broker.coordinator.transactions.machine import TransactionMachine
-    from broker.coordinator.transactions.transaction import Partitions
+    from broker.coordinator.transactions.transaction import Partitions, Transaction
+    from broker.turn.turn import Turn
 
-TopicIndex: TypeAlias = tuple[str, int]
 Refused: TypeAlias = dict[TopicIndex, ErrorCode]  # the partitions that must not be written to; empty: go on
 
 PRODUCE_ADDS_SINCE: Final = 12
@@ -40,8 +42,24 @@ _UNREACHABLE: Final = frozenset(
 )
 
 
+class Transactions(Protocol):
+    """The transaction coordinator, as far as the gate needs it."""
+
+    turn: Turn
+    config: BrokerConfig
+
+    def shard(self, transactional_id: str) -> Shard:
+        """The loaded shard of an id. Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS."""
+
+    def change(self, shard: Shard, transaction: Transaction, now_ms: int) -> None:
+        """Append a transaction's next state."""
+
+    def change_now(self, shard: Shard, transaction: Transaction, now_ms: int) -> bool:
+        """The same where a write makes it durable; False: it was thrown away."""
+
+
 def before_produce(
-    transactions: TransactionCoordinator,
+    transactions: Transactions,
     ctx: Context,
     transactional_id: str,
     producer_id: int,
@@ -58,7 +76,7 @@ def before_produce(
     """
     version = ctx.api_version
     adds = version >= PRODUCE_ADDS_SINCE
-    if not adds and not transactions.broker.config.transaction_partition_verification_enable:
+    if not adds and not transactions.config.transaction_partition_verification_enable:
         return {}
     grouped: Partitions = {}
     for topic, index in partitions:
@@ -77,7 +95,7 @@ def before_produce(
 
 
 def before_offsets(
-    transactions: TransactionCoordinator,
+    transactions: Transactions,
     ctx: Context,
     transactional_id: str,
     producer_id: int,
@@ -88,7 +106,7 @@ def before_offsets(
     """The same for the offsets of a TxnOffsetCommit, whose partition of `__consumer_offsets` is `place`."""
     version = ctx.api_version
     adds = version >= OFFSETS_ADD_SINCE
-    if not adds and not transactions.broker.config.transaction_partition_verification_enable:
+    if not adds and not transactions.config.transaction_partition_verification_enable:
         return ErrorCode.NONE
 
     def step(durable: bool) -> None:
@@ -106,7 +124,7 @@ def before_offsets(
 
 
 def ask(
-    transactions: TransactionCoordinator,
+    transactions: Transactions,
     now_ms: int,
     transactional_id: str,
     producer_id: int,
@@ -121,7 +139,7 @@ def ask(
     transaction = machine.transactions.get(transactional_id)
     if adds:
         made = add_partitions(transaction, producer_id, producer_epoch, partitions, now_ms, 2)
-        if made is not None and transactions.broker.fsync:
+        if made is not None and transactions.turn.fsync:
             transactions.change(shard, made, now_ms)
         elif made is not None:
             if not transactions.change_now(shard, made, now_ms):
@@ -134,8 +152,8 @@ def ask(
     flush_state = shard.flush_state
     if flush_state.durable_offset >= flush_state.log.end_offset:
         return ()
-    if not transactions.broker.fsync:
-        if not transactions.broker.durability.write_now(flush_state):
+    if not transactions.turn.fsync:
+        if not transactions.turn.durability.write_now(flush_state):
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return ()
     flush_state.then(step)

@@ -86,13 +86,10 @@ class TransactionMachine:
             form = self._forms[name] = sender, topics, group_key(*name), value[_PRODUCER_END:]
         return form[2], _PRODUCER.pack(0, transaction.producer_id, transaction.producer_epoch) + form[3]
 
-    def take(self, transaction: Transaction, groups: Iterable[tuple[str, bytes, bytes]] = ()) -> None:
-        """What replaying its record would do, and those of groups (id, key, value) behind it."""
-        for group_id, _, value in groups:
-            self.groups.setdefault(transaction.transactional_id, {})[group_id] = value
+    def check_step(self, transaction: Transaction) -> None:
+        """A live transaction takes only the steps that its state allows; anything else is a fault of ours."""
         before = self.transactions.get(transaction.transactional_id)
         assert before is None or before.state in FOLLOWS[transaction.state], (before.state, transaction.state)
-        self.transactions[transaction.transactional_id] = transaction
 
     # -- timers
 
@@ -156,7 +153,12 @@ class TransactionMachine:
         if value is None:
             self.transactions.pop(key[4:].decode(), None)
             return
-        transaction = decode_transaction(key, value)
+        self.replay_transaction(decode_transaction(key, value))
+
+    def replay_transaction(self, transaction: Transaction, groups: Iterable[tuple[str, bytes, bytes]] = ()) -> None:
+        """The record of a transaction, and those of its groups (id, key, value) behind it."""
+        for group_id, _, value in groups:
+            self.groups.setdefault(transaction.transactional_id, {})[group_id] = value
         self.transactions[transaction.transactional_id] = transaction
 
     def _replay_group(self, key: bytes, value: bytes | None) -> None:

@@ -85,6 +85,7 @@ _PREVIOUS: Final = Struct(">BBBq")
 _PREVIOUS_CLIENT: Final = Struct(">BBBqBBh")
 
 Partitions = dict[str, tuple[int, ...]]  # by topic; never changed once made, so that many may share one
+TopicIndex = tuple[str, int]
 NO_PARTITIONS: Final[Partitions] = {}
 
 MOST_KEPT: Final = 1000  # of each that follows: producers do the same in every transaction

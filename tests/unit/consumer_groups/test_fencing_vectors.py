@@ -43,8 +43,8 @@ def put_group(
         rebalance_timeout_ms=60_000,
         **member_metadata,
     )
-    groups.world.broker.shard_of_group(group_id).require()
-    groups.world.broker.shard_of_group(group_id).append(
+    groups.world.broker.groups.of(group_id).require()
+    groups.world.broker.groups.of(group_id).append(
         [
             member_record(group_id, member_id, name),
             group_record(group_id, epoch, 0),
@@ -195,7 +195,7 @@ def test_record_without_assignment_epochs_counts_from_its_member_epoch():
     key, value = current_record("g", "m", CurrentAssignment(9, 8, STABLE, {t: {0: 5}}))
     tagged = b"\x01\x00\x05\x02" + (5).to_bytes(4, "big")
     assert value.count(tagged) == 1
-    shard = groups.world.broker.shard_of_group("g")
+    shard = groups.world.broker.groups.of("g")
     shard.append([(key, value.replace(tagged, b"\x00"))])
     groups.world.run()
     for _ in range(2):
@@ -298,7 +298,7 @@ def test_epoch_of_the_last_revocation_is_written_in_its_mode_only():
 def logged_tags(groups: Groups, member_id: str) -> dict[int, bytes] | None:
     """The tags unknown to Kafka in a member's last current assignment."""
     found = None
-    for _, batch in groups.world.broker.shard_of_group("g").log.batches(0):
+    for _, batch in groups.world.broker.groups.of("g").log.batches(0):
         for record in iter_records(batch):
             key, value = decode_record(record.key, record.value)
             if key.API_KEY == 8 and key.member_id == member_id:

@@ -100,9 +100,9 @@ def test_member_without_an_id_is_given_one_in_version_0(g):
 
 def test_heartbeat_without_news_has_no_assignment_and_writes_nothing(g):
     (member,) = g.joined("m")
-    end = g.world.broker.shard_of_group("g").log.end_offset
+    end = g.world.broker.groups.of("g").log.end_offset
     assert member.send(member.epoch).assignment is None
-    assert g.world.broker.shard_of_group("g").log.end_offset == end
+    assert g.world.broker.groups.of("g").log.end_offset == end
 
 
 def test_full_heartbeat_is_answered_with_the_assignment(g):
@@ -329,7 +329,7 @@ def test_sessions_and_rebalances_start_in_full_after_a_restart(g):
     a.beat(topic_partitions=None)
     g.advance(44_000)
     g.restart()
-    g.world.broker.shard_of_group("g").require()
+    g.world.broker.groups.of("g").require()
     g.advance(44_000)
     assert set(g.group().members) == {"a", "b"}
     g.advance(2_000)

@@ -89,7 +89,7 @@ def test_group_with_members_is_not_deleted_and_an_empty_one_goes_with_its_offset
     assert answer.results[0].error_code == 0
     assert (g.group(), g.committed()) == (None, {})
     g.restart()
-    g.world.broker.shard_of_group("g").require()
+    g.world.broker.groups.of("g").require()
     assert g.group() is None
 
 
@@ -120,14 +120,14 @@ def test_offsets_expire_when_their_topic_is_not_subscribed_and_the_group_with_th
 def test_group_found_broken_is_reported_and_served(caplog):
     g = Groups({"t": 4})
     g.joined("a")
-    shard = g.world.broker.shard_of_group("g")
+    shard = g.world.broker.groups.of("g")
     with pytest.raises(AssertionError, match=r"group g: .*member a is at 99, above 2"):
         shard.append(
             [current_record("g", "a", CurrentAssignment(99, 98, 0, {g.ids["t"]: {0: 120}})), group_record("g", 1, 0)]
         )
     g.world.run()
     g.world = g.world.crash()
-    g.world.broker.shard_of_group("g").require()
+    g.world.broker.groups.of("g").require()
     assert sum("as it was loaded" in r.getMessage() for r in caplog.records) == 3
     g.client = Client(g.world)
     assert g.describe().members[0].member_epoch == 99
@@ -138,7 +138,7 @@ def test_group_found_broken_is_reported_and_served(caplog):
 def test_member_ahead_of_its_group_is_found_by_its_own_record_and_by_the_groups():
     g = Groups({"t": 4})
     g.joined("a", "b")
-    shard = g.world.broker.shard_of_group("g")
+    shard = g.world.broker.groups.of("g")
     epoch = g.group().assignment_epoch
     for records in ([current_record("g", "a", CurrentAssignment(99, 98, 0, {}))], [target_epoch_record("g", epoch, 0)]):
         with pytest.raises(AssertionError, match=rf"group g: \['member a is at 99, above {epoch}'\]"):
@@ -147,7 +147,7 @@ def test_member_ahead_of_its_group_is_found_by_its_own_record_and_by_the_groups(
 
 def test_group_is_the_same_whatever_order_its_records_are_in(g):
     a, b = g.joined("a", "b", instance=None)
-    log = g.world.broker.shard_of_group("g").log
+    log = g.world.broker.groups.of("g").log
     from protocol.messages.coordinator_records import decode_record
     from protocol.record_batch import iter_records
 

@@ -271,12 +271,17 @@ class ShardHarness:
     def metadata(self) -> ShardHarness:
         return self
 
-    def group_shard(self, group_id: str, ctx: Context) -> ShardHarness:
+    @property
+    def groups(self) -> ShardHarness:
+        """The shards of the broker: this one."""
+        return self
+
+    def require(self, group_id: str, ctx: Context) -> ShardHarness:
         if group_id.startswith("elsewhere"):
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         return self
 
-    def own_group_shards(self, ctx: Context) -> list[ShardHarness]:
+    def own(self, ctx: Context) -> list[ShardHarness]:
         return [self]
 
     def describe(self, *groups: str, version: int = 6, operations: bool = False) -> list[object]:

@@ -209,7 +209,7 @@ def test_position_while_the_groups_shard_is_not_loaded_holds_what_it_may_know_of
     w, client = world()
     if state == "loading":
         archived(client, "t", 0, 7)
-    shard = w.broker.shard_of_group(ARCHIVE)
+    shard = w.broker.groups.of(ARCHIVE)
     shard.state = UNLOADED
     assert w.broker.archive.position(OFFSETS, HOME) == 0
     assert w.broker.archive.position("t", 0) == (0 if state == "loading" else None)

@@ -40,7 +40,7 @@ def recovery_points(world: World) -> dict:
 
 
 def log_of(world: World):
-    return world.broker.partition(world.broker.metadata.topics["t"], 0).log
+    return world.broker.partitions.get(world.broker.metadata.topics["t"], 0).log
 
 
 def delete_topic(client: Client) -> None:
@@ -164,7 +164,7 @@ def test_stop_with_a_log_that_cannot_be_written_is_not_clean_and_closes_the_othe
     world, client = filled()
     client.send(produce_request("t", 0, BIG), 9)
     world.files.inject(1, kinds={"write", "truncate"}, forever=True)
-    world.broker.end_turn()
+    world.broker.turn.end()
     world.files.heal()
     world.files.inject(1, kinds={"sync"})
     world.broker.close()
@@ -202,7 +202,7 @@ def test_topic_made_again_has_nothing_of_what_a_crash_left_under_its_name():
 
 def test_stop_without_time_leaves_out_indexes_and_not_a_record():
     world, _ = filled()
-    world.broker.end_turn()
+    world.broker.turn.end()
     world.broker.partitions.close(0)
     world.broker.directory.close(0)
     assert not world.files.exists(f"{DATA}/t-0/{0:020d}.index")

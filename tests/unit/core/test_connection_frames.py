@@ -103,7 +103,7 @@ def test_frame_above_socket_request_max_bytes_is_refused_even_if_it_came_whole(w
     client.send_bytes(data if whole else data[:500])
     world.run()
     assert client.closed
-    assert world.broker.partition(world.broker.metadata.topics["t"], 0).log.end_offset == 1
+    assert world.broker.partitions.get(world.broker.metadata.topics["t"], 0).log.end_offset == 1
 
 
 def test_unfinished_large_frame_takes_memory_only_as_it_comes_and_is_served_when_whole(world):
@@ -115,7 +115,7 @@ def test_unfinished_large_frame_takes_memory_only_as_it_comes_and_is_served_when
         came = min(at + 65_536, len(data))
         held = client.connection.parts_size
         assert held == (came if came < len(data) else 0)
-        assert world.broker.backlog.bytes == held
+        assert world.broker.clients.backlog.bytes == held
     assert len(answers(client)) == 1
     # and behind it another one, its first bytes in the same read as the last of the large one
     small = frame(commit_request("g", {0: 1}), 8, 9)

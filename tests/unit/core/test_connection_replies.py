@@ -54,9 +54,9 @@ def test_client_that_goes_leaves_nothing_behind(world):
     client.leave()
     world.run()
     assert not world.broker.parked
-    assert client.connection not in world.broker.connections
-    assert world.broker.backlog.bytes == 0
-    partition = world.broker.partition(world.broker.metadata.topics["t"], 0)
+    assert client.connection not in world.broker.clients.open
+    assert world.broker.clients.backlog.bytes == 0
+    partition = world.broker.partitions.get(world.broker.metadata.topics["t"], 0)
     assert not partition.waiters
     Client(world).call(produce_request("t", 0, b"v"), 9)
     world.advance(60_000)
@@ -222,4 +222,4 @@ def test_nothing_is_read_for_a_client_that_has_gone(filled, monkeypatch):
     monkeypatch.setattr(FileSlice, "pread", lambda self, n, at: reads.append(n) or original(self, n, at))
     world.run()
     assert len(reads) <= 1
-    assert client.connection not in world.broker.connections
+    assert client.connection not in world.broker.clients.open

@@ -114,8 +114,8 @@ def test_fetch_does_not_return_records_that_are_not_durable(flush):
 
 def test_fetch_of_the_offsets_topic_does_not_return_records_that_are_not_synced():
     world, client = ready_world("fsync")
-    shard = world.broker.shard_of_group("g")
-    index = world.broker.group_shards.index(shard)
+    shard = world.broker.groups.of("g")
+    index = world.broker.groups.shards.index(shard)
     end = shard.log.end_offset
     manual(world)
     client.send(commit_request("g", {0: 2}), 8)

@@ -23,7 +23,7 @@ NOT_COORDINATOR, STORAGE_ERROR = ErrorCode.NOT_COORDINATOR, ErrorCode.KAFKA_STOR
 @pytest.mark.parametrize("short_bytes", [0, 50])
 def test_failed_write_refuses_all_who_saw_it_and_leaves_no_trace(flush, shortcuts, short_bytes):
     world, client = ready_world(flush, shortcuts=shortcuts)
-    shard = world.broker.shard_of_group("g")
+    shard = world.broker.groups.of("g")
     before, size, end = world.fingerprints(), shard.log.size_bytes, shard.log.end_offset
     reader = Client(world)
     question = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)])
@@ -44,7 +44,7 @@ def test_failed_write_refuses_all_who_saw_it_and_leaves_no_trace(flush, shortcut
 
 def test_failed_sync_refuses_all_who_saw_it_and_cuts_the_log():
     world, client = ready_world("fsync")
-    shard = world.broker.shard_of_group("g")
+    shard = world.broker.groups.of("g")
     before, end = world.fingerprints(), shard.log.end_offset
     manual(world)
     client.send(commit_request("g", {0: 2}), 8)
@@ -64,7 +64,7 @@ def test_failed_sync_refuses_all_who_saw_it_and_cuts_the_log():
 
 def test_write_that_fails_while_a_sync_runs_does_not_count_as_synced():
     world, client = ready_world("fsync")
-    shard = world.broker.shard_of_group("g")
+    shard = world.broker.groups.of("g")
     end = shard.log.end_offset
     manual(world)
     client.send(commit_request("g", {0: 2}), 8)

@@ -51,7 +51,7 @@ def work(client: Client, rng: random.Random, commits: int) -> None:
 
 
 def shard_of(world: World) -> Shard:
-    return world.broker.group_shards[0]
+    return world.broker.groups.shards[0]
 
 
 def image(world: World) -> int:

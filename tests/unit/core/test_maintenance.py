@@ -103,11 +103,11 @@ def test_offsets_log_is_not_sealed_in_the_middle_of_a_turn(flush, monkeypatch):
     for n in range(5):
         client.call(commit_request("g", dict.fromkeys(range(50), n)), 8)
     world.clock.advance(2000)
-    world.broker.ring()
+    world.broker.turn.ring()
     client.send(commit_request("g", dict.fromkeys(range(50), 9)), 8)
     world.files.inject(1, kinds=("write",))
     for _ in range(20):
-        world.broker.step_background()
+        world.broker.turn.jobs.step()
     world.run()
     assert client.replies()[0].topics[0].partitions[0].error_code != 0
     assert committed(world, "g") == dict.fromkeys(range(50), 4)

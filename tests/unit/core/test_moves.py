@@ -103,7 +103,7 @@ def test_moved_shard_keeps_offsets_and_sends_waiting_members_to_its_new_node(flu
     assert [group.group_id for group in second.call(ListGroupsRequest(), 4).groups] == ["g"]
     world.broker.config.offsets_any_broker = True
     assert committed(world, "g") == {0: 7}
-    assert world.broker.group_shards[0].log.leader_epoch == world.broker.metadata.topics[OFFSETS].leader_epoch(0)
+    assert world.broker.groups.shards[0].log.leader_epoch == world.broker.metadata.topics[OFFSETS].leader_epoch(0)
 
 
 @pytest.mark.parametrize("flush", FLUSHES)

@@ -81,7 +81,7 @@ class Offsets:
 
     def stored(self, partition: int = 0, group_id: str = "g", topic: str = "t") -> Any:
         """What the coordinator has."""
-        return self.world.broker.shard_of_group(group_id).machine.offsets.get(group_id, topic, partition)
+        return self.world.broker.groups.of(group_id).machine.offsets.get(group_id, topic, partition)
 
 
 @pytest.fixture
@@ -273,8 +273,8 @@ def test_any_of_several_brokers_takes_and_tells_offsets(version):
 def test_only_the_coordinator_takes_and_tells_offsets_when_it_is_told_so():
     world = World("os", brokers=3, offsets_any_broker="false")
     make_topic(Client(world), "t", 4)
-    leader = world.broker.coordinator_of("g")
-    for n, node in enumerate(world.broker.nodes):
+    leader = world.broker.groups.coordinator_of("g")
+    for n, node in enumerate(world.broker.nodes.up):
         wanted = 0 if node.node_id == leader else ErrorCode.NOT_COORDINATOR
         client = Client(world, n)
         assert client.call(commit_request("g", {n: n}), 8).topics[0].partitions[0].error_code == wanted

@@ -44,7 +44,7 @@ def test_commit_lands_in_the_partition_that_the_hash_names():
     make_topic(client)
     for group_id, index in (("g", 3), ("my-group", 12), ("polygenelubricants", 0), ("ünï-😀", 37)):
         client.call(commit_request(group_id, {0: 1}), 8)
-        assert world.broker.group_shards[index].log.end_offset == 1
+        assert world.broker.groups.shards[index].log.end_offset == 1
         assert world.files.exists(f"/data/__consumer_offsets-{index}")
 
 

@@ -55,7 +55,8 @@ class Bench:
         self.world = World(flush)
         self.timers = list(timers)
         self.shard = Shard(
-            self.world.broker,
+            self.world.broker.turn,
+            self.world.broker.parked,
             "bench",
             lambda: Log.open(self.world.env, "/data/bench-0"),
             lambda: Machine(self.timers),
@@ -213,7 +214,7 @@ def test_large_log_is_replayed_in_slices_between_which_clients_are_told_to_come_
     slices = 0
     while shard.state is LOADING:
         slices += 1
-        assert bench.world.broker.step_background()
+        assert bench.world.broker.turn.jobs.step()
         if shard.state is LOADING:
             with pytest.raises(KafkaError):
                 shard.require()
@@ -235,10 +236,10 @@ def test_load_that_was_overtaken_by_a_reload_changes_nothing():
     bench = filled()
     with pytest.raises(KafkaError):
         bench.shard.require()
-    bench.world.broker.step_background()
+    bench.world.broker.turn.jobs.step()
     bench.shard.reload()
-    while bench.world.broker.background:
-        bench.world.broker.step_background()
+    while bench.world.broker.turn.jobs:
+        bench.world.broker.turn.jobs.step()
         if bench.shard.state is READY:
             assert len(bench.shard.machine.values) == 6000
             bench.append(b"new")
@@ -280,7 +281,7 @@ def test_requests_to_a_group_whose_shard_is_being_loaded_are_told_so_and_served_
     make_topic(client, "t", 4)
     client.call(commit_request("g", dict.fromkeys(range(4), 7)), 8)
     again = world.crash()
-    shard = again.broker.shard_of_group("g")
+    shard = again.broker.groups.of("g")
     shard.state = UNLOADED
     shard.load_at_once_bytes = 0
     client = Client(again)
@@ -320,8 +321,8 @@ def test_parked_members_are_told_to_find_the_coordinator_anew_when_a_write_fails
     member.send(join, 5)
     world.run()
     assert member.replies() == [], "it waits for more members"
-    shard = world.broker.shard_of_group("g")
-    neighbour = next(name for name in map(str, range(100)) if world.broker.shard_of_group(name) is shard)
+    shard = world.broker.groups.of("g")
+    neighbour = next(name for name in map(str, range(100)) if world.broker.groups.of(name) is shard)
     world.files.inject(1)
     other.send(commit_request(neighbour, {0: 2}), 8)
     world.run()

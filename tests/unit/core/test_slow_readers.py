@@ -24,7 +24,7 @@ def test_client_that_never_reads_is_not_read_from_and_holds_little(world):
     world.run()
     assert not client.transport.reading
     assert client.pending, "the rest waits where the client is"
-    limit = world.broker.backlog_limit + WRITE_BUFFER_BYTES + 100_000
+    limit = world.broker.clients.backlog_limit + WRITE_BUFFER_BYTES + 100_000
     assert client.transport.most_buffered < limit
     assert client.connection.unsent < limit
     assert healthy.call(METADATA, 12).topics
@@ -34,7 +34,7 @@ def test_client_that_never_reads_is_not_read_from_and_holds_little(world):
         client.transport.read()
         world.run()
     assert correlation_ids(client) == list(range(1, 201))
-    assert world.broker.backlog.bytes == 0
+    assert world.broker.clients.backlog.bytes == 0
 
 
 def test_client_that_reads_a_little_now_and_then_gets_it_all_in_bounded_memory(world):
@@ -62,7 +62,7 @@ def test_kept_answers_to_small_questions_are_held_back_like_others(world):
     client.transport.stalled = True
     flood(client, ALL, 8, 4000)
     world.run()
-    assert client.transport.most_buffered < world.broker.backlog_limit + WRITE_BUFFER_BYTES + 100_000
+    assert client.transport.most_buffered < world.broker.clients.backlog_limit + WRITE_BUFFER_BYTES + 100_000
     assert not client.transport.reading
     client.transport.stalled = False
     while client.pending or client.transport.buffer:
@@ -77,7 +77,7 @@ def test_large_replies_behind_a_parked_request_are_bounded(world):
     client.send(fetch_request("t", 0, 0, max_wait_ms=600_000), 12)
     flood(client, METADATA, 12, 100)
     world.run()
-    assert client.connection.unsent < world.broker.backlog_limit + 100_000
+    assert client.connection.unsent < world.broker.clients.backlog_limit + 100_000
     assert not client.transport.reading
     producer.call(produce_request("t", 0, b"v"), 9)
     assert correlation_ids(client) == list(range(1, 102))
@@ -87,7 +87,7 @@ def test_parked_requests_of_one_connection_are_bounded(world):
     client, producer = Client(world), Client(world)
     flood(client, fetch_request("t", 0, 0, max_wait_ms=600_000), 12, 2000)
     world.run()
-    assert len(world.broker.parked) <= world.broker.backlog_limit // PARKED_BYTES + 1
+    assert len(world.broker.parked) <= world.broker.clients.backlog_limit // PARKED_BYTES + 1
     producer.call(produce_request("t", 0, b"v"), 9)
     for _ in range(2000):
         world.run()
@@ -116,7 +116,7 @@ def test_clients_that_do_not_read_give_way_to_others_when_all_of_them_hold_too_m
         client.transport.stalled = True
         flood(client, METADATA, 12, 30)
         world.run()
-        assert world.broker.backlog.bytes <= 2 << 20
+        assert world.broker.clients.backlog.bytes <= 2 << 20
         assert sum(len(c.transport.buffer) for c in slow if not c.closed) <= 3 << 20
         world.advance(1000)
     closed = [client.closed for client in slow]
@@ -128,7 +128,7 @@ def test_clients_that_do_not_read_give_way_to_others_when_all_of_them_hold_too_m
     for client in slow:
         client.leave()
     world.run()
-    assert world.broker.backlog.bytes == 0
+    assert world.broker.clients.backlog.bytes == 0
 
 
 def test_clients_that_are_only_slow_for_a_moment_stay_up_to_twice_the_limit():
@@ -139,8 +139,8 @@ def test_clients_that_are_only_slow_for_a_moment_stay_up_to_twice_the_limit():
         client.transport.stalled = True
         flood(client, METADATA, 12, 10)
         world.run()
-        assert world.broker.backlog.bytes <= 2 << 20
-        if world.broker.backlog.bytes <= 1 << 20:
+        assert world.broker.clients.backlog.bytes <= 2 << 20
+        if world.broker.clients.backlog.bytes <= 1 << 20:
             assert not any(c.closed for c in slow)
     assert any(c.closed for c in slow), "in no time at all they hold twice the limit"
     world.advance(999)
@@ -161,7 +161,7 @@ def test_many_clients_with_large_replies_in_one_turn_are_all_answered():
         client.send_bytes(b"".join(frame(METADATA, 12, n) for n in range(1, 5)))  # in all ten times what may wait
     world.run()
     assert all(correlation_ids(c) == [1, 2, 3, 4] for c in crowd)
-    assert world.broker.backlog.bytes == 0
+    assert world.broker.clients.backlog.bytes == 0
 
 
 def test_pieces_get_smaller_while_slow_clients_hold_much():
@@ -190,7 +190,7 @@ def test_unfinished_requests_give_way_to_others_when_all_of_them_hold_too_much()
         client.send_bytes((60_000).to_bytes(4, "big") + bytes(59_000))
         world.run()
         world.advance(50)
-        assert world.broker.backlog.bytes <= (4 << 20) + 20 * 59_000
+        assert world.broker.clients.backlog.bytes <= (4 << 20) + 20 * 59_000
     assert halves[0].closed
     assert not halves[-1].closed
     # one that is large alone still comes in
@@ -247,10 +247,10 @@ def test_replies_behind_a_parked_request_count_among_what_slow_clients_hold(worl
     flood(client, METADATA, 12, 10)
     world.run()
     assert client.connection.unsent > 100_000
-    assert world.broker.backlog.bytes >= client.connection.unsent
+    assert world.broker.clients.backlog.bytes >= client.connection.unsent
     client.leave()
     world.run()
-    assert world.broker.backlog.bytes == 0
+    assert world.broker.clients.backlog.bytes == 0
 
 
 def test_one_large_request_alone_may_hold_more_than_the_limit():

@@ -23,7 +23,7 @@ class Cluster:
 
     def __init__(self, flush: str = "os", **settings: str) -> None:
         self.world = World(flush, brokers=3, **{**SETTINGS, **settings})
-        self.nodes = VirtualNodes(self.world.broker)
+        self.nodes = VirtualNodes(self.world.broker.nodes, self.world.broker.metadata_shard, self.world.broker.turn)
         self.clients = {node.node_id: Client(self.world, i) for i, node in enumerate(self.nodes.all)}
 
     def change(self, what: str, node_id: int) -> list[bool]:
@@ -55,7 +55,7 @@ class Cluster:
     def group_on(self, node_id: int) -> str:
         """A group that a node coordinates."""
         for number in range(100):
-            if self.world.broker.coordinator_of(f"g{number}") == node_id:
+            if self.world.broker.groups.coordinator_of(f"g{number}") == node_id:
                 return f"g{number}"
         raise AssertionError
 
@@ -138,7 +138,7 @@ def test_commits_and_records_survive_a_stop_and_a_start(flush):
     two.send(commit_request(group_id, {0: 7}), 8)  # in the turn of the stop
     cluster.stop(2)
     assert two.replies()[0].topics[0].partitions[0].error_code == 0
-    now_at = cluster.world.broker.coordinator_of(group_id)
+    now_at = cluster.world.broker.groups.coordinator_of(group_id)
     other = cluster.clients[now_at]
     assert two.call(commit_request(group_id, {0: 8}), 8).topics[0].partitions[0].error_code == (
         ErrorCode.NOT_COORDINATOR
@@ -147,7 +147,7 @@ def test_commits_and_records_survive_a_stop_and_a_start(flush):
     read = cluster.clients[cluster.leader("t")].call(fetch_request("t", 0, 0), 12).responses[0].partitions[0]
     assert (read.error_code, read.high_watermark) == (0, 1)
     cluster.start(2)
-    assert cluster.world.broker.coordinator_of(group_id) == 2
+    assert cluster.world.broker.groups.coordinator_of(group_id) == 2
     refused = other.call(commit_request(group_id, {0: 10}), 8)
     assert refused.topics[0].partitions[0].error_code == ErrorCode.NOT_COORDINATOR
     cluster.world.broker.config.offsets_any_broker = True
@@ -175,7 +175,7 @@ def test_members_who_wait_at_the_stopped_node_are_sent_to_its_successor():
     cluster.stop(2)
     assert [reply.error_code for reply in two.replies()] == [ErrorCode.NOT_COORDINATOR]
     found = cluster.clients[1].call(FindCoordinatorRequest(coordinator_keys=[group_id]), 6).coordinators[0].node_id
-    assert found == cluster.world.broker.coordinator_of(group_id) != 2
+    assert found == cluster.world.broker.groups.coordinator_of(group_id) != 2
 
 
 def offset_fetch(group_id: str) -> OffsetFetchRequest:
@@ -188,7 +188,7 @@ def test_large_shard_answers_that_it_is_loading_until_it_is(monkeypatch):
     make_topic(cluster.clients[1], "t", 1)
     group_id = cluster.group_on(2)
     cluster.clients[1].call(commit_request(group_id, {0: 7}), 8)
-    shard = cluster.world.broker.shard_of_group(group_id)
+    shard = cluster.world.broker.groups.of(group_id)
     monkeypatch.setattr(shard, "load_at_once_bytes", 0)
     node = cluster.nodes.find(2)
     client = cluster.clients[1]

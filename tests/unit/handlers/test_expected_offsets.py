@@ -41,7 +41,7 @@ def world():
 
 
 def log_end(world) -> int:
-    return world.broker.group_shards[0].log.end_offset
+    return world.broker.groups.shards[0].log.end_offset
 
 
 def test_commit_is_taken_when_all_is_as_expected(world):

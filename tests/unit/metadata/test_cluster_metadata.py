@@ -8,7 +8,7 @@ import pytest
 from admin_broker import AdminBroker
 
 from broker.cluster.metadata import ClusterMetadata, partition_record
-from broker.cluster.metadata_plans import create_topic, delete_topic, place
+from broker.cluster.metadata_plans import create_topic, delete_topic, place, start_up
 from broker.config.settings import BrokerConfig, ConfigError
 from broker.coordinator.result import Context
 from protocol.messages.metadata_records import FeatureLevelRecord, NoOpRecord, decode_record, encode_record
@@ -18,7 +18,7 @@ from storage.sim_env import sim_env
 def start(broker, node_ids, **settings):
     """The same log, started with other nodes or settings; answers the state and what the start wrote."""
     config = BrokerConfig.load({key.replace("_", "."): value for key, value in settings.items()})
-    metadata = ClusterMetadata(config, node_ids)
+    metadata = ClusterMetadata(config, node_ids, start_up=start_up)
     for batch in broker.batches:
         for value in batch:
             metadata.replay(None, value)

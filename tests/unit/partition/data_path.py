@@ -8,13 +8,15 @@ from typing import Any
 from broker.cluster.metadata import TOPIC, ClusterMetadata, Topic, TopicPartition, config_record, partition_record
 from broker.config.settings import BrokerConfig
 from broker.coordinator.result import PARKED, Context
-from broker.durability import Durability, FlushState
 from broker.handlers.delete_records import delete_records
 from broker.handlers.fetch import fetch
 from broker.handlers.list_offsets import list_offsets, offset_for_leader_epoch
 from broker.handlers.produce import produce
 from broker.partitions.fetch_session import FetchSessions
 from broker.partitions.partition import Partition
+from broker.turn.durability import Durability, FlushState
+from broker.turn.metrics import Metrics
+from broker.turn.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import (
     FetchPartition,
@@ -94,6 +96,57 @@ class Gate:
             continue_({})
 
 
+class StandingTurn(Turn):
+    """A turn whose time is the clock's, however long it is open."""
+
+    @property
+    def now_ms(self) -> int:  # type: ignore[override]  # a field there
+        return self.env.clock.now_ms()
+
+    @now_ms.setter
+    def now_ms(self, now_ms: int) -> None:
+        """It follows the clock."""
+
+
+class OpenPartitions:
+    """The partitions by topic id and index, opened when first asked for."""
+
+    def __init__(self, path: DataPath) -> None:
+        self._path = path
+        self.open: dict[tuple[bytes, int], Partition] = {}
+
+    @property
+    def metadata(self) -> ClusterMetadata:
+        return self._path.metadata
+
+    def get(self, topic: Topic, index: int) -> Partition:
+        key = (topic.topic_id, index)
+        if key not in self.open:
+            path = self._path
+            log = Log.open(path.env, f"data/{topic.name}-{index}", path.log_config(topic), topic_id=topic.topic_id)
+            partition = self.open[key] = Partition(topic, index, log, path.metadata, path.env.files)
+            partition.flush_state = FlushState(partition)
+        return self.open[key]
+
+
+class Parked(dict[Any, Any]):
+    """The requests that wait, and the answers they got."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers: list[tuple[Any, Any]] = []
+
+    def find(self, token: Any) -> Any:
+        return self.get(token)
+
+    def drop(self, token: Any) -> None:
+        del self[token]
+
+    def answer(self, token: Any, response: Any, seen: Any = None) -> None:
+        self.pop(token, None)
+        self.answers.append((token, response))
+
+
 class DataPath:
     """Looks to handlers as the broker does; a turn ends only when `end_turn` is called."""
 
@@ -103,20 +156,23 @@ class DataPath:
         self.env.files.sync_dir("")
         self.settings = settings
         self.config = BrokerConfig.load({key.replace("_", "."): value for key, value in settings.items()})
-        self.metadata = ClusterMetadata(self.config, [0, OTHER_NODE])
-        self.nodes = [SimpleNamespace(node_id=0), SimpleNamespace(node_id=OTHER_NODE)]
-        self.partitions: dict[tuple[bytes, int], Partition] = {}
-        self.answers: list[tuple[Any, Any]] = []
         self.alarms: list[tuple[int, Any]] = []
-        self.fetch_sessions = FetchSessions(1000)
         self.refused: list[Any] = []
-        self.slots = 0
-        self.durability = Durability(
+        durability = Durability(
             fsync=False, start_sync=lambda logs: None, refuse=lambda held: self.refused.extend(held)
         )
-        self.metadata_shard = SimpleNamespace(flush_state=SimpleNamespace(queued=False))
+        self.turn = StandingTurn(self.env, durability, Metrics(), lambda call: None)
+        self.turn.timers = SimpleNamespace(at=lambda due_ms, call: self.alarms.append((due_ms, call)))
+        self.metadata = ClusterMetadata(self.config, [0, OTHER_NODE], changed=self.turn.learned.drop)
+        self.nodes = SimpleNamespace(endpoint=lambda node_id, ctx: (f"node{node_id}", 9092 + node_id))
+        self.partitions = OpenPartitions(self)
+        self.fetch_sessions = FetchSessions(1000)
+        self.slots = 0
+        self.metadata_flush = SimpleNamespace(queued=False)
+        self.metadata_shard = SimpleNamespace(flush_state=self.metadata_flush)
         self.transactions = Gate()
-        self.parked: dict[Any, Any] = {}
+        self.parked = Parked()
+        self.answers = self.parked.answers
         self.connection = FakeConnection()
         self.log_starts: dict[tuple[str, int], int] = {}
         self.directory = SimpleNamespace(
@@ -124,32 +180,17 @@ class DataPath:
             write_checkpoints=lambda: None,
         )
 
-    # -- what handlers use of the broker
-
     @property
     def now_ms(self) -> int:
         return self.env.clock.now_ms()
 
     def partition(self, topic: Topic, index: int) -> Partition:
-        key = (topic.topic_id, index)
-        if key not in self.partitions:
-            log = Log.open(self.env, f"data/{topic.name}-{index}", self.log_config(topic), topic_id=topic.topic_id)
-            partition = self.partitions[key] = Partition(topic, index, log, self)  # type: ignore[arg-type]
-            partition.flush_state = FlushState(partition)
-        return self.partitions[key]
+        return self.partitions.get(topic, index)
 
-    def touch(self, flush_state: FlushState) -> None:
-        self.durability.touch(flush_state)
-
-    def endpoint(self, node_id: int, ctx: Context) -> tuple[str, int]:
-        return f"node{node_id}", 9092 + node_id
-
-    def at(self, due_ms: int, call: Any) -> None:
-        self.alarms.append((due_ms, call))
-
-    def answer(self, shard: Any, token: Any, response: Any) -> None:
-        self.parked.pop(token, None)
-        self.answers.append((token, response))
+    def replay(self, value: bytes) -> None:
+        """A record of the metadata log."""
+        self.metadata.replay(None, value)
+        self.metadata.after_batch()
 
     # -- what tests use
 
@@ -163,41 +204,41 @@ class DataPath:
         self, name: str = "t", partitions: int = 1, leader: int = 0, topic_id: bytes = b"", **configs: str
     ) -> Topic:
         topic_id = topic_id or name.encode().ljust(16, b"\1")
-        self.metadata.replay(None, encode_record(TopicRecord(name=name, topic_id=topic_id), 0))
+        self.replay(encode_record(TopicRecord(name=name, topic_id=topic_id), 0))
         for key, value in configs.items():
-            self.metadata.replay(None, config_record(TOPIC, name, key.replace("_", "."), value))
+            self.replay(config_record(TOPIC, name, key.replace("_", "."), value))
         for index in range(partitions):
-            self.metadata.replay(None, partition_record(topic_id, TopicPartition(index, leader, [0])))
+            self.replay(partition_record(topic_id, TopicPartition(index, leader, [0])))
         return self.metadata.topics[name]
 
     def set_config(self, name: str, key: str, value: str) -> None:
-        self.metadata.replay(None, config_record(TOPIC, name, key, value))
+        self.replay(config_record(TOPIC, name, key, value))
 
     def move_leader(self, topic: Topic, index: int, leader: int) -> None:
         change = PartitionChangeRecord(topic_id=topic.topic_id, partition_id=index, leader=leader)
-        self.metadata.replay(None, encode_record(change, 0))
+        self.replay(encode_record(change, 0))
 
     def delete_topic(self, topic: Topic) -> None:
-        self.metadata.replay(None, encode_record(RemoveTopicRecord(topic_id=topic.topic_id), 0))
+        self.replay(encode_record(RemoveTopicRecord(topic_id=topic.topic_id), 0))
         for index in range(len(topic.partitions)):
-            partition = self.partitions.pop((topic.topic_id, index), None)
+            partition = self.partitions.open.pop((topic.topic_id, index), None)
             if partition is not None:
                 partition.delete()
 
     def context(self, api_version: int, node_id: int = 0, client_id: str = "client") -> Context:
-        ctx = Context(self.now_ms, self.env.rng, api_version=api_version, client_id=client_id, node_id=node_id)
+        ctx = Context(self.turn.now_ms, self.env.rng, api_version=api_version, client_id=client_id, node_id=node_id)
         ctx.connection = self.connection
         ctx.token = (self.connection, self.slots)
         self.slots += 1
         return ctx
 
     def end_turn(self) -> None:
-        self.durability.end_turn()
+        self.turn.end()
 
     def hold(self, ctx: Context) -> None:
         """Hold the reply as the router does."""
         for flush_state in ctx.flush_states:
-            self.durability.hold(flush_state, (self.connection, 0, b"", 0, 0))  # type: ignore[arg-type]
+            self.turn.durability.hold(flush_state, (self.connection, 0, b"", 0, 0))  # type: ignore[arg-type]
 
     def produce_request(self, request: ProduceRequest, ctx: Context) -> Any:
         response = produce(self, ctx, request)  # type: ignore[arg-type]
@@ -238,7 +279,7 @@ class DataPath:
         """Write the marker of a transaction into a partition."""
         partition = self.partition(self.metadata.topics[at.pop("name", "t")], at.pop("index", 0))
         partition.append_marker(pid, epoch, coordinator, commit, self.now_ms, version)
-        self.touch(partition.flush_state)
+        self.turn.touch(partition.flush_state)
         if at.pop("end_turn", True):
             self.end_turn()
 
@@ -309,7 +350,7 @@ class DataPath:
     def reopened(self, *, clean: bool = True, files: MemoryFiles | None = None) -> DataPath:
         """The same data in a new process, and the metadata it had."""
         if clean:
-            for partition in self.partitions.values():
+            for partition in self.partitions.open.values():
                 partition.close()
         again = DataPath(sim_env(now_ms=self.now_ms, files=files or self.env.files), **self.settings)  # type: ignore[arg-type]
         for record in self.metadata.image_records():

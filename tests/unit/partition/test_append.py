@@ -54,7 +54,7 @@ def stored(path: DataPath, data: bytes, name: str = "t") -> tuple[BatchHeader, b
     partition = path.partition(path.metadata.topics[name], 0)
     partition.configure(path.metadata.topics[name], path.metadata)
     offset, _ = partition.append(memoryview(data), path.now_ms)
-    path.touch(partition.flush_state)
+    path.turn.touch(partition.flush_state)
     path.end_turn()
     found = partition.log.read(offset, 1 << 20, limit_offset=partition.log.end_offset)
     assert found is not None

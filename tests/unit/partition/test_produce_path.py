@@ -10,7 +10,7 @@ from data_path import NOW_MS, OTHER_NODE, DataPath, batch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.shortcuts.produce import ProducePath
+from broker.shortcuts.produce import ProduceShortcut
 from protocol.codegen import codec
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from protocol.record_batch import TRANSACTIONAL
@@ -27,6 +27,15 @@ class Line:
         self.base = 5
         self.out: list[Any] = [b"earlier"]
         self.barred = False
+        self.learned: dict[int, Any] = {}
+        self.generation = 0
+
+    def follow(self, path: DataPath) -> Line:
+        """Drop what was learnt, when the generation has changed, as a connection does."""
+        if self.generation != path.turn.learned.generation:
+            self.generation = path.turn.learned.generation
+            self.learned.clear()
+        return self
 
     def drain(self) -> None:
         """Nothing is sent."""
@@ -52,7 +61,8 @@ def framed(request: ProduceRequest, version: int, client_id: str | None = "clien
 def shortcut(path: DataPath, frame: bytes, *, before: bytes = b"", after: bytes = b"", node_id: int = 0) -> Any:
     data = before + frame + after
     stop = len(data) - len(after)
-    return ProducePath(path).produce(Line(node_id), data, len(before), stop, CORRELATION_ID)  # type: ignore[arg-type]
+    way = ProduceShortcut(path.turn, path.partitions, path.metadata_shard)  # type: ignore[arg-type]
+    return way.serve(Line(node_id), data, len(before), stop, CORRELATION_ID)  # type: ignore[arg-type]
 
 
 def generally(path: DataPath, request: ProduceRequest, version: int) -> bytes:
@@ -130,10 +140,11 @@ def test_moved_and_recreated_topics_are_looked_at_again() -> None:
     path = DataPath()
     topic = path.topic()
     frame = framed(request_of(path, 9, (0, batch(b"a"))), 9)
-    way = ProducePath(path)  # type: ignore[arg-type]
+    way = ProduceShortcut(path.turn, path.partitions, path.metadata_shard)  # type: ignore[arg-type]
+    lines = {0: Line(0), OTHER_NODE: Line(OTHER_NODE)}
 
     def send(node_id: int = 0) -> bytes | None:
-        reply = way.produce(Line(node_id), frame, 0, len(frame), CORRELATION_ID)  # type: ignore[arg-type]
+        reply = way.serve(lines[node_id].follow(path), frame, 0, len(frame), CORRELATION_ID)  # type: ignore[arg-type]
         path.end_turn()
         return reply
 

@@ -182,13 +182,13 @@ class StreamsWorld:
         return Member(self, member_id, process_id or f"process-{member_id}", **{"shape": STATELESS, **how})
 
     def group(self, group_id: str = "g") -> StreamsGroup:
-        found = self.world.broker.shard_of_group(group_id).machine.groups[group_id]
+        found = self.world.broker.groups.of(group_id).machine.groups[group_id]
         assert isinstance(found, StreamsGroup)
         return found
 
     def check(self) -> None:
         """The order of the epochs holds in every group."""
-        for shard in self.world.broker.group_shards:
+        for shard in self.world.broker.groups.shards:
             for group in shard.machine.groups.values():
                 if isinstance(group, StreamsGroup):
                     assert group.inconsistencies() == []
@@ -198,13 +198,13 @@ class StreamsWorld:
         before = self.facts()
         self.world = self.world.crash()
         self.client = Client(self.world)
-        for shard in self.world.broker.group_shards:
+        for shard in self.world.broker.groups.shards:
             shard.require()
         assert self.facts() == before
 
     def facts(self) -> dict[str, Any]:
         """What the log says of the streams groups and of all offsets."""
-        machines = [shard.machine for shard in self.world.broker.group_shards]
+        machines = [shard.machine for shard in self.world.broker.groups.shards]
         groups = [group for machine in machines for group in machine.groups.values()]
         found = {group.group_id: group.facts() for group in groups if isinstance(group, StreamsGroup)}
         return {"groups": found, "offsets": [machine.offsets.fingerprint() for machine in machines]}

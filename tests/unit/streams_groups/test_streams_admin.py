@@ -150,7 +150,7 @@ def test_offsets_expire_once_their_topic_is_not_read():
         a.join()
         a.commit(None, {"in": [0], "other": [0]})
         world.world.advance(8 * day_ms)
-        offsets = world.world.broker.shard_of_group("g").machine.offsets
+        offsets = world.world.broker.groups.of("g").machine.offsets
         assert list(offsets.partitions("g")) == ["in"]
         a.leave()
         world.world.advance(day_ms)
@@ -221,7 +221,7 @@ def test_streams_member_takes_over_a_group_of_offsets_alone(world):
     world.commit({"in": [0]}, -1, "")
     assert world.member("a").beat(member_epoch=1).error_code == ErrorCode.GROUP_ID_NOT_FOUND
     assert world.member("a", shape=STATELESS).join().error_code == 0
-    assert world.world.broker.shard_of_group("g").machine.offsets.get("g", "in", 0) is not None
+    assert world.world.broker.groups.of("g").machine.offsets.get("g", "in", 0) is not None
 
 
 def test_streams_member_cannot_join_a_consumer_group(world):

@@ -42,7 +42,7 @@ def put(world: StreamsWorld, current: CurrentAssignment) -> None:
         target_epoch_record("g", 9, 0),
         current_record("g", "t", current),
     ]
-    shard = world.world.broker.shard_of_group("g")
+    shard = world.world.broker.groups.of("g")
     shard.require()
     shard.append(records)
     world.world.run()
@@ -56,7 +56,7 @@ def world():
 
 
 def txn(world: StreamsWorld, epoch: int, partitions: dict[str, list[int]], member_id: str = "t") -> list[int]:
-    code = world.world.broker.shard_of_group("g").machine.check_txn_offset_commit(
+    code = world.world.broker.groups.of("g").machine.check_txn_offset_commit(
         "g", epoch, member_id, None, lambda: [(t, b"", p) for t, ps in partitions.items() for p in ps]
     )
     return [code] * sum(map(len, partitions.values()))
@@ -89,7 +89,7 @@ def test_commit_with_an_epoch(world, epoch, partitions, code):
 
 def test_refused_commit_writes_nothing(world):
     world.commit({"a": [0, 1]}, 6, "t")
-    assert not world.world.broker.shard_of_group("g").machine.offsets.has_group("g")
+    assert not world.world.broker.groups.of("g").machine.offsets.has_group("g")
 
 
 def test_commit_before_version_9_is_unsupported(world):
@@ -119,7 +119,7 @@ def test_record_without_assignment_epochs_counts_from_the_member_epoch(world):
     key, value = current_record("g", "t", CURRENT)
     assert value is not None
     old = old_record()
-    shard = world.world.broker.shard_of_group("g")
+    shard = world.world.broker.groups.of("g")
     shard.append([(key, old)])
     world.world.run()
     assert world.commit({"a": [0]}, 8, "t") == [STALE]

@@ -43,7 +43,7 @@ def test_first_member_gets_all_tasks_at_epoch_2(world):
 def test_heartbeat_that_changes_nothing_sends_no_tasks_and_writes_nothing(world):
     a = world.member("a")
     a.join()
-    log = world.world.broker.shard_of_group("g").log
+    log = world.world.broker.groups.of("g").log
     before = log.end_offset
     reply = a.beat()
     assert (reply.member_epoch, reply.active_tasks, reply.standby_tasks, reply.warmup_tasks) == (2, None, None, None)

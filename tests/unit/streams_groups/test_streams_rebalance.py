@@ -183,7 +183,7 @@ def test_group_that_was_deleted_for_good_leaves_no_wait_behind():
         a.leave()
         world.client.call(DeleteGroupsRequest(groups_names=["g"]), 2)
         world.world.advance(3_000)
-        assert world.world.broker.shard_of_group("g").machine.delay_timers == set()
+        assert world.world.broker.groups.of("g").machine.delay_timers == set()
 
 
 def test_restart_ends_the_wait():
@@ -286,7 +286,7 @@ def test_member_that_left_while_the_target_was_made_gets_none(monkeypatch):
         b.join()
         steps = assign_steps({m: Previous(m) for m in ("a", "gone")}, [Subtopology("0", 8, False)])
         world.group().pending_target = PendingTarget(world.group().group_epoch, steps)
-        world.world.broker.shard_of_group("g").set_timer(("assign", "g"), world.world.clock.now_ms())
+        world.world.broker.groups.of("g").set_timer(("assign", "g"), world.world.clock.now_ms())
         world.world.run()
         assert (world.group().pending_target, set(world.group().target)) == (None, {"a", "b"})
 
@@ -305,13 +305,13 @@ def test_first_assignment_of_a_large_group_is_made_between_the_turns(monkeypatch
 def test_group_found_broken_is_reported_and_served(caplog):
     world = StreamsWorld({"in": 4})
     world.member("a").join()
-    shard = world.world.broker.shard_of_group("g")
+    shard = world.world.broker.groups.of("g")
     wrong = CurrentAssignment(99, 98, STABLE, TasksTupleWithEpochs(active={"0": {0: 120}}))
     with pytest.raises(AssertionError, match=r"group g: .*member a is at 99, above 2"):
         shard.append([current_record("g", "a", wrong)])
     world.world.run()
     world.world = world.world.crash()
-    world.world.broker.shard_of_group("g").require()
+    world.world.broker.groups.of("g").require()
     assert sum("as it was loaded" in r.getMessage() for r in caplog.records) == 2
     world.client, world.check = Client(world.world), lambda: None
     assert world.describe().members[0].member_epoch == 99

@@ -11,7 +11,7 @@ WEEK_MS = 7 * 86_400_000
 
 
 def group_partition(world: World, group_id: str = "g") -> int:
-    return int(world.broker.shard_of_group(group_id).machine.index)
+    return int(world.broker.groups.of(group_id).machine.index)
 
 
 def set_feature(client: Client, level: int) -> None:

@@ -40,7 +40,7 @@ def producer_of(client, name, **fields):
 def replayed_equals_live(world):
     before = world.fingerprints()
     again = world.crash()
-    for shard in again.broker.group_shards:
+    for shard in again.broker.groups.shards:
         shard.require()
     assert {name: facts for name, facts in again.fingerprints().items() if name in before} == before
     return Client(again)

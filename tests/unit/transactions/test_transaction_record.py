@@ -121,14 +121,14 @@ def test_replayed_shard_is_the_live_one():
         for name in ("x", "y"):
             made = transaction(name, state, {"a": (1,)} if state in (ONGOING, PREPARE_COMMIT, PREPARE_ABORT) else {})
             made.previous_producer_id = 1234
-            live.take(made)
+            live.replay_transaction(made)
             log.append((made.key, made.encode(1)))
             assert replayed(log).fingerprint() == live.fingerprint()
 
 
 def test_tombstone_forgets_the_id_and_unknown_records_are_passed_over():
     live = shard()
-    live.take(transaction())
+    live.replay_transaction(transaction())
     live.replay(b"\x03\xe9" + b"\x00\x02tx", b"\x00\x00", 1)
     live.replay(None, b"?", 2)
     assert list(live.transactions) == ["tx"]
@@ -138,9 +138,9 @@ def test_tombstone_forgets_the_id_and_unknown_records_are_passed_over():
 
 def test_live_step_that_no_state_allows_is_a_fault():
     live = shard()
-    live.take(transaction(state=EMPTY))
+    live.replay_transaction(transaction(state=EMPTY))
     with pytest.raises(AssertionError):
-        live.take(transaction(state=PREPARE_COMMIT))
+        live.check_step(transaction(state=PREPARE_COMMIT))
 
 
 # -- timers
@@ -164,11 +164,11 @@ def test_loading_resumes_what_was_decided_and_times_what_is_open():
 def test_timer_aborts_only_what_is_open():
     host = Host()
     live = shard(host)
-    live.take(transaction())
+    live.replay_transaction(transaction())
     live.on_timer("tx", context())
     assert host.aborted == ["tx"]
     made = transaction(state=PREPARE_COMMIT)
-    live.take(made)
+    live.replay_transaction(made)
     live.on_timer("tx", context())
     live.on_timer("gone", context())
     assert host.aborted == ["tx"]

@@ -21,7 +21,7 @@ class Twin:
         make_topic(client, "u", 1)
         assert Producer(client, "warm-up").init() == 0
         if not fast:
-            self.world.broker.dispatch = self.world.broker.router.dispatch
+            self.world.broker.clients.shortcuts = {}
         self.client = Client(self.world)
         self.fast = fast
 

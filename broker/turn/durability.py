@@ -5,18 +5,39 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.wire.connection import Connection
     from storage.log import Log
 
 log = logging.getLogger("momus.state")
 
-# connection, slot of the reply, and where the request lies: the bytes that hold its frame, where it starts and stops
-Held = tuple["Connection", int, bytes, int, int]
+
+class Client(Protocol):
+    """The connection that replies go to."""
+
+    barred: bool  # it has seen what is not synced yet: only `release` sends
+    base: int  # the slot of the oldest reply that has not left
+    closed: bool
+
+    @property
+    def next_slot(self) -> int:
+        """The slot that the next reply will take."""
+
+    def fill(self, slot: int, reply: Any) -> None:
+        """Put a reply into its slot."""
+
+    def drain(self) -> None:
+        """Send the replies that are ready."""
+
+    def release(self, limit_slot: int) -> None:
+        """Send the replies that are ready below a slot."""
+
+
+# client, slot of the reply, and where the request lies: the bytes that hold its frame, where it starts and stops
+Held: TypeAlias = tuple[Client, int, bytes, int, int]
 
 
 class Owner(Protocol):
@@ -105,12 +126,12 @@ class Durability:
         self._start_sync = start_sync  # begins syncing logs beside the loop; ends in sync_done
         self._refuse = refuse  # puts a retriable error into the held slots
         self._dirty: list[FlushState] = []
-        self._connections: set[Connection] = set()  # have replies to send or to hold
+        self._connections: set[Client] = set()  # have replies to send or to hold
         self._syncing: list[FlushState] = []
         self._job_runs = False  # a job may be without logs, and only order replies
-        self._sync_connections: list[tuple[Connection, int]] = []
+        self._sync_connections: list[tuple[Client, int]] = []
         self._next: dict[FlushState, None] = {}
-        self._next_connections: dict[Connection, int] = {}
+        self._next_connections: dict[Client, int] = {}
         self.failures = 0
 
     def touch(self, state: FlushState) -> None:
@@ -130,7 +151,7 @@ class Durability:
             flush_states = list(dict.fromkeys([*flush_states, *self._next, *self._syncing]))
         return [state for state in flush_states if state.is_shard]
 
-    def speaks(self, connection: Connection) -> None:
+    def speaks(self, connection: Client) -> None:
         """The connection has a reply to send at the end of the turn."""
         self._connections.add(connection)
 

@@ -1,0 +1,50 @@
+"""The virtual brokers that are up, and the address by which a client reaches each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from broker.cluster.listeners import Listener, Node
+
+
+class Asker(Protocol):
+    """Where a request came in."""
+
+    @property
+    def listener(self) -> Listener:
+        """The listener that the client connected to."""
+
+    @property
+    def local_host(self) -> str:
+        """Our address that the client connected to."""
+
+
+class Nodes:
+    """The virtual brokers that are up, the controller first."""
+
+    def __init__(self, nodes: list[Node]) -> None:
+        self.up = list(nodes)
+
+    def __len__(self) -> int:
+        return len(self.up)
+
+    @property
+    def ids(self) -> list[int]:
+        """Their node ids."""
+        return [node.node_id for node in self.up]
+
+    @property
+    def controller_id(self) -> int:
+        """The node that answers as the controller."""
+        return self.up[0].node_id
+
+    def endpoint(self, node_id: int, asker: Asker) -> tuple[str, int]:
+        """Host and port by which the client that asks reaches a node: on the listener it came in on. ("", -1): the
+        node is not up."""
+        for node in self.up:
+            if node.node_id == node_id:
+                listener = node.listeners.get(asker.listener.name) or node.main
+                host = listener.advertised_host or asker.local_host or listener.host
+                return host, listener.advertised_port or listener.port
+        return "", -1

@@ -1,0 +1,106 @@
+"""The shards of the group coordinator: which holds a group, which node coordinates it, and whether it is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from broker.cluster.topic_names import OFFSETS_TOPIC
+from broker.coordinator.groups.machine import GroupMachine
+from broker.coordinator.placement import shard_index
+from broker.coordinator.runtime import READY, Answers, Shard
+from protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from broker.cluster.directory import DataDirectory
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.cluster.nodes import Nodes
+    from broker.config.settings import BrokerConfig
+    from broker.coordinator.result import Context
+    from broker.turn.turn import Turn
+    from storage.log import Log
+
+
+class GroupShards:
+    """One shard a partition of `__consumer_offsets`, whichever node leads it."""
+
+    def __init__(
+        self,
+        turn: Turn,
+        answers: Answers,
+        config: BrokerConfig,
+        directory: DataDirectory,
+        nodes: Nodes,
+        metadata_shard: Shard,
+    ) -> None:
+        self._turn = turn
+        self._answers = answers
+        self._config = config
+        self._directory = directory
+        self._nodes = nodes
+        self._metadata_shard = metadata_shard
+        self.shards: list[Shard] = []
+
+    def start(self) -> None:
+        """Make the shards; the metadata is loaded, the shards are not."""
+        self.shards = [self._shard(index) for index in range(self.metadata.internal_partitions())]
+
+    def _shard(self, index: int) -> Shard:
+        def open_log() -> Log:
+            metadata = self.metadata
+            return self._directory.open_log(metadata, metadata.topics[OFFSETS_TOPIC], index)
+
+        def make_machine() -> GroupMachine:
+            machine = GroupMachine(index, self._config, self)
+            machine.offsets.dropped = self._turn.learned.drop
+            return machine
+
+        return Shard(self._turn, self._answers, f"{OFFSETS_TOPIC}-{index}", open_log, make_machine)
+
+    @property
+    def metadata(self) -> ClusterMetadata:
+        """The cluster's metadata."""
+        metadata: ClusterMetadata = self._metadata_shard.machine
+        return metadata
+
+    @property
+    def any_broker(self) -> bool:
+        """Whether every node takes offset requests for every group (offset management proposal: any broker answers)."""
+        return len(self._nodes) == 1 or self._config.offsets_any_broker
+
+    def index_of(self, group_id: str) -> int:
+        """The partition of `__consumer_offsets` that holds a group."""
+        return shard_index(group_id, len(self.shards))
+
+    def of(self, group_id: str) -> Shard:
+        """The shard of a group, loaded or not."""
+        return self.shards[self.index_of(group_id)]
+
+    def coordinator_of(self, group_id: str) -> int:
+        """The id of the node that coordinates a group."""
+        return self.metadata.topics[OFFSETS_TOPIC].partitions[self.index_of(group_id)].leader
+
+    def require(self, group_id: str, ctx: Context, *, anywhere: bool = False) -> Shard:
+        """The loaded shard of a group; `anywhere`: whichever node is asked.
+
+        Errors:  NOT_COORDINATOR: another node coordinates the group.
+                 COORDINATOR_LOAD_IN_PROGRESS: the shard is being loaded.
+        """
+        if len(self._nodes) > 1 and not anywhere and self.coordinator_of(group_id) != ctx.node_id:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, f"node {ctx.node_id} does not coordinate group {group_id!r}")
+        shard = self.of(group_id)
+        if shard.state is not READY:
+            shard.require()
+        return shard
+
+    def require_for_offsets(self, group_id: str, ctx: Context) -> Shard:
+        """The loaded shard of a group, for an offset request. Errors: as `require`."""
+        return self.require(group_id, ctx, anywhere=self.any_broker)
+
+    def own(self, ctx: Context) -> Iterator[Shard]:
+        """The loaded shards that the node coordinates. Errors: COORDINATOR_LOAD_IN_PROGRESS."""
+        leaders = self.metadata.topics[OFFSETS_TOPIC].partitions
+        for index, shard in enumerate(self.shards):
+            if leaders[index].leader == ctx.node_id:
+                shard.require()
+                yield shard

@@ -1,0 +1,39 @@
+"""Finds the image of a group shard that a start can begin with.
+
+An image saves time and is never the truth: one that is damaged, older than the log's start, or made from records that
+the log does not hold is removed, and the log is read from its beginning.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from storage import snapshot
+
+if TYPE_CHECKING:
+    from storage.log import Log
+
+logger = logging.getLogger("momus.images")
+
+
+def newest_image(log: Log, limit_offset: int) -> tuple[int, memoryview] | None:
+    """(offset, payload) of an image to start from; what cannot be used is removed."""
+    from broker.coordinator.offsets.snapshots import end_offset_of  # 3 ms: only large shards have an image
+
+    files = log.env.files
+    if not files.exists(log.directory):
+        return None
+    for offset in snapshot.offsets(files, log.directory):
+        path = snapshot.path(log.directory, offset)
+        payload = snapshot.read(files, path)
+        if payload is not None and log.log_start_offset <= offset <= end_offset_of(payload) <= limit_offset:
+            return offset, payload
+        remove_image(log, offset)
+    return None
+
+
+def remove_image(log: Log, offset: int) -> None:
+    """An image is of no use."""
+    logger.warning("the image of %s at offset %d cannot be used", log.directory, offset)
+    log.env.files.remove(snapshot.path(log.directory, offset))

@@ -1,0 +1,130 @@
+"""One transaction on its way from Prepare* to Complete*: a marker to each of its partitions, until all are durable."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final, Protocol
+
+from broker.coordinator.transactions.transaction import PREPARE_COMMIT, TopicIndex, Transaction
+from protocol.errors import ErrorCode, KafkaError
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.coordinator.result import Token
+    from broker.coordinator.runtime import Shard
+    from broker.turn.durability import FlushState
+    from broker.turn.turn import Turn
+
+logger = logging.getLogger("momus.transactions")
+
+RETRY_MS: Final = 50  # until a marker that could not be written is tried again
+
+
+class Coordinator(Protocol):
+    """The transaction coordinator that an ending belongs to."""
+
+    turn: Turn
+
+    def write_marker(
+        self,
+        topic: str,
+        index: int,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        *,
+        commit: bool,
+        transaction_version: int,
+    ) -> FlushState | None:
+        """Append a marker to a partition; None: there is no such partition."""
+
+    def is_current(self, ending: Ending) -> bool:
+        """Whether this is how the transaction ends, and not a later attempt."""
+
+    def ended(self, ending: Ending) -> None:
+        """Every partition has its marker."""
+
+
+class Ending:
+    """The markers of one transaction that are not durable yet."""
+
+    __slots__ = ("coordinator", "left", "lost", "result", "shard", "token", "transaction")
+
+    def __init__(self, coordinator: Coordinator, shard: Shard, transaction: Transaction) -> None:
+        self.coordinator = coordinator
+        self.shard = shard
+        self.transaction = transaction
+        self.token: Token = None  # the EndTxn that waits
+        self.result: Transaction | None = None  # Complete*, when it was durable before anybody had to wait
+        self.lost = False  # what was decided, or that it is done, could not be written
+        self.left: set[TopicIndex] = set()  # partitions without a durable marker
+
+    def send(self, durable: bool) -> None:
+        """Prepare* is durable, or it was thrown away: then whoever waits has been told to ask again."""
+        if not durable:
+            self.lost = True
+            return
+        left = self.left
+        for topic, indexes in self.transaction.partitions.items():
+            for index in indexes:
+                if not self._mark(topic, index):
+                    left.add((topic, index))
+        if not left:
+            self.coordinator.ended(self)
+
+    def _mark(self, topic: str, index: int) -> bool:
+        """Append the marker of one partition; whether nothing more has to be waited for there.
+
+        Again later, when its disk is full or its shard not loaded.
+        """
+        coordinator, transaction = self.coordinator, self.transaction
+        turn = coordinator.turn
+        try:
+            flush_state = coordinator.write_marker(
+                topic,
+                index,
+                transaction.producer_id,
+                transaction.producer_epoch,
+                self.shard.log.leader_epoch,
+                commit=transaction.state is PREPARE_COMMIT,
+                transaction_version=transaction.client_version,
+            )
+        except KafkaError as error:
+            if error.code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED):
+                # the partition knows a newer epoch: what this one had open there has ended
+                logger.warning("%s-%d refuses the marker of %r: %s", topic, index, transaction.key, error.message)
+                return True
+            self._later(topic, index)
+            return False
+        except (OSError, StorageError) as error:
+            logger.error("%s-%d cannot take the marker of %r: %s", topic, index, transaction.key, error)
+            self._later(topic, index)
+            return False
+        if flush_state is None:
+            return True
+        if turn.fsync:
+            turn.touch(flush_state)
+            flush_state.then(lambda durable: self.marked(topic, index, durable=durable))
+            return False
+        if turn.durability.write_now(flush_state):
+            return True
+        self._later(topic, index)
+        return False
+
+    def _later(self, topic: str, index: int) -> None:
+        """Try again after a while."""
+        turn = self.coordinator.turn
+        turn.timers.at(turn.now_ms + RETRY_MS, lambda due_ms, now_ms: self._again(topic, index))
+
+    def _again(self, topic: str, index: int) -> None:
+        if self.coordinator.is_current(self) and self._mark(topic, index):
+            self.marked(topic, index, durable=True)
+
+    def marked(self, topic: str, index: int, *, durable: bool) -> None:
+        """The marker of one partition is durable, or was thrown away."""
+        if not durable:
+            self._later(topic, index)
+            return
+        self.left.discard((topic, index))
+        if not self.left:
+            self.coordinator.ended(self)

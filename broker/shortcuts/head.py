@@ -1,0 +1,109 @@
+"""Reads the head of a request field by field: what every shortcut does when it learns a request.
+
+And what replies of shortcuts begin with. A frame's fixed part (size, API, version, correlation id) is 12 bytes; the
+client id follows.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Any, Final
+
+from broker.wire.route import REPLY_HEAD
+
+BODY: Final = 12  # where the client id begins in a frame
+PRODUCER: Final = Struct(">qh")  # id and epoch
+MOST_KEPT: Final = 1_000  # of what is learnt on a connection, for each API
+INT32: Final = Struct(">i")
+
+__all__ = ["BODY", "INT32", "MOST_KEPT", "PRODUCER", "REPLY_HEAD", "HeadReader", "keep", "transactional_id_end"]
+
+
+class HeadReader:
+    """A cursor over a frame. Every method raises ValueError when the frame is not as it has to be: the request is then
+    left to the general handler."""
+
+    __slots__ = ("_data", "_stop", "at")
+
+    def __init__(self, data: bytes, at: int, stop: int) -> None:
+        self._data = data
+        self._stop = stop
+        self.at = at
+
+    def take(self, struct: Struct) -> tuple[Any, ...]:
+        """Fixed fields."""
+        if self.at + struct.size > self._stop:
+            raise ValueError("too short")
+        fields = struct.unpack_from(self._data, self.at)
+        self.at += struct.size
+        return fields
+
+    def piece(self, size: int) -> bytes:
+        """So many bytes."""
+        if size < 0 or self.at + size > self._stop:
+            raise ValueError("too short")
+        self.at += size
+        return self._data[self.at - size : self.at]
+
+    def expect_zero(self) -> None:
+        """No tagged fields."""
+        if self.piece(1) != b"\0":
+            raise ValueError("tagged fields")
+
+    def client_id(self) -> str:
+        """The header's client id: a nullable string in the old form, in every version."""
+        size = int.from_bytes(self.piece(2), "big", signed=True)
+        return self.piece(max(0, size)).decode()
+
+    def uvarint(self) -> int:
+        """An unsigned varint of at most three bytes."""
+        value = shift = 0
+        while True:
+            byte = self.piece(1)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+            if shift > 14:
+                raise ValueError("a large number")
+
+    def text(self) -> str | None:
+        """A nullable compact string."""
+        size = self.uvarint() - 1
+        return None if size < 0 else self.piece(size).decode()
+
+    def name(self) -> str:
+        """A compact string that is not null."""
+        size = self.uvarint() - 1
+        if size < 0:
+            raise ValueError("null")
+        return self.piece(size).decode()
+
+    def old_text(self) -> str:
+        """A string that is not null, with a length of two bytes."""
+        return self.piece(int.from_bytes(self.piece(2), "big", signed=True)).decode()
+
+    def count(self, most: int, *, flexible: bool = True) -> int:
+        """The length of an array that is not null."""
+        count = self.uvarint() - 1 if flexible else int(self.take(INT32)[0])
+        if not 0 <= count <= most:
+            raise ValueError("a null array, or a large one")
+        return count
+
+
+def transactional_id_end(data: bytes, position: int) -> int:
+    """Where the transactional id ends in a flexible frame whose body begins with it.
+
+    Any position where the header has tagged fields, or the id takes two length bytes: what is learnt is keyed by the
+    bytes up to there, and such frames are never learnt.
+    """
+    at = position + BODY
+    at += 3 + max(int.from_bytes(data[at : at + 2], "big", signed=True), 0)  # client id, no tagged fields
+    return at + max(data[at], 1)
+
+
+def keep(table: dict[Any, Any], key: Any, value: Any) -> None:
+    """Remember what was learnt; all that the table holds goes when it has become too much."""
+    if len(table) >= MOST_KEPT:
+        table.clear()
+    table[key] = value

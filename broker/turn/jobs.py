@@ -1,0 +1,60 @@
+"""Long jobs that run between turns, a step at a time."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterator
+
+from protocol.errors import KafkaError
+from storage.errors import StorageError
+
+logger = logging.getLogger("momus.jobs")
+
+
+class Jobs:
+    """Jobs as iterators: each `next` is one step of at most a few milliseconds. They take turns."""
+
+    __slots__ = ("_hurried", "_waiting")
+
+    def __init__(self) -> None:
+        self._waiting: deque[Iterator[None]] = deque()
+        self._hurried: Iterator[None] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def add(self, steps: Iterator[None]) -> None:
+        """Run the steps of a job between turns."""
+        self._waiting.append(steps)
+
+    def hurry(self, steps: Iterator[None]) -> None:
+        """Run this job before all others, because a client waits for it."""
+        if steps is not self._hurried and steps in self._waiting:
+            self._hurried = steps
+            self._waiting.remove(steps)
+            self._waiting.appendleft(steps)
+
+    @property
+    def is_hurried(self) -> bool:
+        """Whether a client waits for the next step."""
+        return bool(self._waiting) and self._waiting[0] is self._hurried
+
+    def step(self) -> bool:
+        """Run one step of the first job. False: there is no job."""
+        if not self._waiting:
+            return False
+        steps = self._waiting[0]
+        try:
+            next(steps)
+            if steps is not self._hurried and self._waiting[0] is steps:
+                self._waiting.rotate(-1)
+        except StopIteration:
+            self._waiting.remove(steps)
+        except (KafkaError, OSError, StorageError) as error:
+            self._waiting.remove(steps)
+            logger.error("a background job failed: %s", error)
+        except Exception:
+            self._waiting.remove(steps)
+            logger.exception("a background job failed")
+        return True

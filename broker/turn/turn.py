@@ -1,0 +1,92 @@
+"""The turn: one reading of the clock for all requests that came together, and one flush at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from broker.turn.jobs import Jobs
+from broker.turn.learned import Learned
+from broker.turn.timers import Timers
+
+if TYPE_CHECKING:
+    from broker.turn.durability import Durability, FlushState
+    from broker.turn.metrics import Metrics
+    from storage.env import Env
+    from storage.log import Log
+
+
+class Turn:
+    """When things happen in one broker.
+
+    The server calls `begin` through its connections, `end` once a turn of the loop, `ring` at `timers.next_ms`,
+    `sync_done` after the syncs that durability has started, and `jobs.step` between turns.
+    """
+
+    __slots__ = (
+        "_is_open",
+        "answered_bytes",
+        "call_soon",
+        "durability",
+        "env",
+        "expects_more",
+        "fsync",
+        "jobs",
+        "learned",
+        "metrics",
+        "now_ms",
+        "timers",
+    )
+
+    def __init__(
+        self, env: Env, durability: Durability, metrics: Metrics, call_soon: Callable[[Callable[[], None]], object]
+    ) -> None:
+        self.env = env
+        self.durability = durability
+        self.fsync = durability.fsync
+        self.metrics = metrics
+        self.call_soon = call_soon  # in the next turn of the loop
+        self._is_open = False
+        self.now_ms = env.clock.now_ms()  # Unix milliseconds, read once a turn
+        self.answered_bytes = 0  # put into replies in this turn, on all connections
+        self.expects_more = False  # a client's next request usually follows this one: the server may poll for it
+        self.timers = Timers()
+        self.jobs = Jobs()
+        self.learned = Learned()
+
+    def begin(self) -> int:
+        """Open the turn unless it is open; the time of the turn, in Unix milliseconds."""
+        if not self._is_open:
+            self._is_open = True
+            self.answered_bytes = 0
+            self.now_ms = self.env.clock.now_ms()
+            self.call_soon(self.end)
+            if self.metrics.timer is not None:
+                self.metrics.timer.begin()
+        return self.now_ms
+
+    def end(self) -> None:
+        """Write what the turn appended and send its replies."""
+        durability = self.durability
+        durability.end_turn()
+        while durability.has_more:  # replies that left made room for requests that had waited
+            durability.end_turn()
+        self._is_open = False
+        if self.metrics.timer is not None:
+            self.metrics.timer.end()
+
+    def touch(self, state: FlushState) -> None:
+        """Have a log flushed at the end of the turn."""
+        self.durability.touch(state)
+        if not self._is_open:
+            self.begin()
+
+    def ring(self) -> None:
+        """Make the calls that are due."""
+        self.begin()
+        self.timers.run_due(self.now_ms)
+
+    def sync_done(self, failed: dict[Log, Exception]) -> None:
+        """The syncs that durability has started are over; `failed` holds the logs whose sync failed."""
+        self.begin()
+        self.durability.sync_done(failed)

@@ -1,0 +1,48 @@
+"""All connections of the process: how many there may be, and what serves their requests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.wire.backlog import Backlog
+
+if TYPE_CHECKING:
+    from broker.config.settings import BrokerConfig
+    from broker.turn.turn import Turn
+    from broker.wire.connection import Connection, Shortcut
+    from broker.wire.parked import ParkedRequests
+    from broker.wire.router import Router
+
+
+class Clients:
+    """The connections that are open. A connection calls it for everything but its own bytes."""
+
+    def __init__(self, turn: Turn, config: BrokerConfig, parked: ParkedRequests, router: Router) -> None:
+        self.turn = turn
+        self.metrics = turn.metrics
+        self.backlog = Backlog(config.queued_max_bytes, turn)
+        self.request_limit = config.socket_request_max_bytes
+        self.backlog_limit = config.queued_max_bytes_per_connection
+        self.connection_limit = 2**31  # how many the process has descriptors for; the server knows
+        self.shortcuts: dict[int, Shortcut] = {}  # by API key
+        self.dispatch = router.dispatch
+        self.open: set[Connection] = set()
+        self._most = config.max_connections
+        self._parked = parked
+
+    def connected(self, connection: Connection) -> None:
+        """A client has connected. It is turned away when there are too many."""
+        connection.last_active_ms = self.turn.env.clock.now_ms()
+        self.open.add(connection)
+        self.metrics.connections_accepted += 1
+        if len(self.open) > self._most:
+            self.metrics.connections_refused += 1
+            connection.refuse(f"more than max.connections={self._most} are open")
+        elif len(self.open) > self.connection_limit:
+            self.metrics.connections_refused += 1
+            connection.refuse(f"{self.connection_limit} are open, and descriptors for no more (ulimit -n)")
+
+    def disconnected(self, connection: Connection) -> None:
+        """A client's connection is closed: nothing waits for it any more."""
+        self.open.discard(connection)
+        self._parked.forget(connection)

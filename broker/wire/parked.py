@@ -1,0 +1,99 @@
+"""Requests that wait: kept until a handler, a timer or a write answers them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from broker.wire.connection import PARKED_BYTES
+from broker.wire.route import encode_reply
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.turn.durability import FlushState
+    from broker.turn.turn import Turn
+    from broker.wire.connection import Connection, Reply
+    from broker.wire.route import Route
+    from protocol.errors import ErrorCode
+
+
+class ParkedRequest:
+    """What is needed to answer a request later, or to refuse it."""
+
+    __slots__ = ("api_version", "correlation_id", "frame", "route")
+
+    def __init__(
+        self, route: Route, api_version: int, correlation_id: int, data: bytes, position: int, stop: int
+    ) -> None:
+        self.route = route
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.frame = (data, position, stop)
+
+    def own_frame(self) -> None:
+        """Keep the frame's own bytes only: the request may wait for minutes."""
+        data, position, stop = self.frame
+        self.frame = (data[position:stop], 0, stop - position)
+
+
+class ParkedRequests:
+    """All requests that wait, by their token: (connection, slot of the reply)."""
+
+    def __init__(self, turn: Turn, refusal: Callable[[bytes, ErrorCode | None], Reply]) -> None:
+        self._turn = turn
+        self._refusal = refusal  # (frame, code) -> the reply that refuses it
+        self._waiting: dict[Any, ParkedRequest] = {}
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def __contains__(self, token: object) -> bool:
+        return token in self._waiting
+
+    def park(self, token: Any, parked: ParkedRequest) -> None:
+        """Keep what is needed to answer a request later."""
+        parked.own_frame()
+        self._waiting[token] = parked
+        token[0].parked.add(token[1])
+        token[0].unsent += PARKED_BYTES
+
+    def find(self, token: Any) -> ParkedRequest | None:
+        """The request, if it still waits."""
+        return self._waiting.get(token)
+
+    def drop(self, token: Any) -> None:
+        """The request is answered otherwise."""
+        del self._waiting[token]
+
+    def answer(self, token: Any, response: Any, seen: FlushState | None = None) -> None:
+        """Answer a request once `seen`, the log its response was made from, is durable. A client that has gone is
+        passed over."""
+        parked = self._waiting.pop(token, None)
+        if parked is None:
+            return
+        turn = self._turn
+        turn.begin()
+        connection, slot = token
+        connection.parked.discard(slot)
+        connection.fill(slot, encode_reply(parked.route, parked.api_version, parked.correlation_id, response))
+        data, position, stop = parked.frame
+        if seen is not None:
+            turn.durability.hold(seen, (connection, slot, data, position, stop))
+        turn.durability.speaks(connection)
+
+    def refuse(self, token: Any, code: ErrorCode) -> None:
+        """Answer a request with an error."""
+        parked = self._waiting.pop(token, None)
+        if parked is not None and not token[0].closed:
+            data, position, stop = parked.frame
+            token[0].fill(token[1], self._refusal(data[position:stop], code))
+            self._turn.durability.speaks(token[0])
+
+    def forget(self, connection: Connection) -> None:
+        """The client has gone: nothing of it waits any more."""
+        for slot in connection.parked:
+            self._waiting.pop((connection, slot), None)
+        if connection.fetch_waits:
+            for wait in list(connection.fetch_waits.values()):
+                wait.cancel()
+        connection.out = []

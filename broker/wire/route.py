@@ -1,0 +1,63 @@
+"""One API of the routing table, and how a response becomes a reply."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final
+
+from protocol.api import ApiKey, request_class, response_class
+from protocol.codegen import codec
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.wire.connection import Reply
+
+REPLY_HEAD: Final = Struct(">ii")  # size, correlation id
+BROKER: Final = "broker"  # handler(broker, ctx, request)
+GROUP: Final = "group"  # handler(machine of request.group_id's shard, ctx, request)
+SMALL_FETCH_BYTES = 1 << 16  # up to this size one write of it all is quicker than reading as the client takes it
+
+
+class Route:
+    """One API: its versions, its handler, and what the handler is called with."""
+
+    __slots__ = ("api_key", "flexible_since", "handler", "max_version", "min_version", "request", "response", "target")
+
+    def __init__(self, api_key: int, min_version: int, max_version: int, handler: str, target: str = BROKER) -> None:
+        self.api_key = api_key
+        self.min_version = min_version
+        self.max_version = max_version
+        self.target = target
+        self.handler: Any = handler  # "module:function" until first used: a start imports only what it needs
+        self.request: Any = None
+        self.response: Any = None
+        self.flexible_since = 0
+
+    def load(self) -> None:
+        """Import the handler and the messages, unless that has been done."""
+        if self.request is not None:
+            return
+        import importlib
+
+        module, _, name = self.handler.partition(":")
+        self.response = response_class(self.api_key)
+        self.handler = getattr(importlib.import_module(f"broker.handlers.{module}"), name)
+        self.request = request_class(self.api_key)
+        self.flexible_since = self.request.FLEXIBLE_SINCE
+
+
+def encode_reply(route: Route, api_version: int, correlation_id: int, response: Any) -> Reply:
+    """A whole frame: size, response header, body. ApiVersions has the old header in every version."""
+    tags = b"\x00" if api_version >= route.flexible_since and route.api_key != ApiKey.API_VERSIONS else b""
+    message = codec(route.response, api_version)
+    if route.api_key == ApiKey.FETCH:
+        parts = message.encode_parts(response)
+        size = 4 + len(tags) + sum(map(len, parts))
+        head = REPLY_HEAD.pack(size, correlation_id) + tags
+        if size <= SMALL_FETCH_BYTES:
+            with suppress(OSError, StorageError):  # whoever sends it will meet it again
+                return head + b"".join([part if isinstance(part, bytes) else part.read() for part in parts])
+        return [head, *parts]
+    body = message.encode(response)
+    return REPLY_HEAD.pack(4 + len(tags) + len(body), correlation_id) + tags + body
