@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from broker.cluster.features import METADATA_VERSION
 from broker.cluster.metadata import (
     NO_LEADER_CHANGE,
     TOPIC,
@@ -19,6 +18,7 @@ from broker.cluster.metadata import (
     partition_record,
 )
 from broker.cluster.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from broker.config.features import METADATA_VERSION
 from broker.config.settings import ConfigError
 from protocol.messages.metadata_records import (
     FeatureLevelRecord,

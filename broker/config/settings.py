@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from broker.cluster.features import HIGHEST
 from broker.config.config_defs import GROUP_ROWS, TOPIC_ROWS, UNITS, Row
 from broker.config.config_defs_broker import BROKER_ROWS
 from broker.config.config_values import ConfigError, Value, format_value, parse_value
+from broker.config.features import HIGHEST
 
 __all__ = ["BROKER_KEYS", "GROUP_KEYS", "TOPIC_KEYS", "BrokerConfig", "ConfigError"]
 

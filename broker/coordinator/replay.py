@@ -48,7 +48,7 @@ class Replay:
 
     def image(self, payload: memoryview) -> Iterator[None]:
         """Begin with an image. Errors: ValueError: it cannot be read; this Replay is of no use then."""
-        from broker.coordinator.offsets.snapshots import Reader
+        from broker.coordinator.offsets.snapshots import Reader  # 2 ms: only large shards have an image
 
         reader = Reader(payload)
         assert self.table is not None

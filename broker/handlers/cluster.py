@@ -13,8 +13,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from broker.cluster.features import finalized, supported
 from broker.cluster.metadata_plans import set_feature_level
+from broker.config.features import finalized, supported
 from broker.coordinator.result import Context, Result
 from broker.handlers.admin_view import after_metadata
 from protocol.api import ApiKey

@@ -95,8 +95,9 @@ def _join_other(
     machine: GroupMachine, ctx: Context, request: JoinGroupRequest, group: Any, out: Outcome
 ) -> JoinGroupResponse:
     """A classic member joins a consumer group; nobody else can be joined so."""
-    from broker.coordinator.groups.consumer import classic_members  # late: 16 ms that most starts do not need
-    from broker.coordinator.groups.consumer.group import ConsumerGroup  # late: part of these
+    # 16 ms: most starts meet no consumer group
+    from broker.coordinator.groups.consumer import classic_members
+    from broker.coordinator.groups.consumer.group import ConsumerGroup
 
     if not isinstance(group, ConsumerGroup):
         return join_refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)

@@ -178,6 +178,7 @@ def _make_topics(
     broker: View, ctx: Context, missing: Sequence[InternalTopic], response: StreamsGroupHeartbeatResponse
 ) -> Sequence[tuple[Any, Sequence[Any]]]:
     """The records that make the internal topics; the status says which could not be made, and why."""
+    # 9 ms: only a new topology with internal topics needs them
     from broker.handlers.topics import create_topics
     from protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 

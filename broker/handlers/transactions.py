@@ -47,7 +47,6 @@ from protocol.messages.transactions import (
 )
 
 if TYPE_CHECKING:
-    from broker.cluster.metadata import ClusterMetadata
     from broker.config.settings import BrokerConfig
     from broker.coordinator.group_shards import GroupShards
     from broker.coordinator.runtime import Shard
@@ -62,8 +61,6 @@ EPOCH_RISES_SINCE: Final = 5  # EndTxn
 class View(Protocol):
     """What these handlers use of the broker."""
 
-    @property
-    def metadata(self) -> ClusterMetadata: ...
     @property
     def metadata_shard(self) -> Shard: ...
     @property
@@ -90,7 +87,7 @@ def init_producer_id(broker: View, ctx: Context, request: InitProducerIdRequest)
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     name = request.transactional_id
     if name is None:
-        producer_id, records = broker.metadata.next_producer_id()
+        producer_id, records = broker.groups.metadata.next_producer_id()
         response = InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
         values = [(None, value) for value in records]
         return Result(response, appends=((broker.metadata_shard, values),) if values else ())
@@ -213,7 +210,7 @@ def _add(
     *,
     verify_only: bool,
 ) -> Codes:
-    topics = broker.metadata.topics
+    topics = broker.groups.metadata.topics
     codes: dict[tuple[str, int], ErrorCode] = {}
     for name, indexes in wanted.items():
         topic = topics.get(name)

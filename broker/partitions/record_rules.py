@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from broker.partitions.record_scan import Scan, scan_records
+from protocol.compression import decompress
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record import Buffer
 from protocol.record_batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, TRANSACTIONAL
@@ -89,8 +90,6 @@ def inflated(codec: int, records: Buffer, max_inflated_bytes: int) -> memoryview
     Errors:  MESSAGE_TOO_LARGE: it is beyond the bound, and the client may split its batch.
              INVALID_RECORD: it cannot be inflated. The CRC was right, so sending it again would not help.
     """
-    from protocol.compression import decompress  # most brokers never see a compressed batch
-
     try:
         return memoryview(decompress(codec, records, max_inflated_bytes))
     except KafkaError as error:

@@ -16,12 +16,15 @@ from broker.cluster.listeners import Listener, Node, make_nodes
 from broker.config.settings import BrokerConfig, ConfigError
 from broker.shell.spin import Spin
 from broker.wire.connection import Connection
+from storage.env import MAX_OPEN_FILES, system_env
+from storage.errors import StorageError
+from storage.movable_clock import MovableClock
+from storage.sim_env import MemoryFiles
 
 if TYPE_CHECKING:
     from broker.shell.control import Control
     from storage.env import Env
     from storage.log import Log
-    from storage.movable_clock import MovableClock
 
 logger = logging.getLogger("momus.server")
 
@@ -108,7 +111,7 @@ class Server:
 
     async def open_control(self, host: str, port: int) -> str:
         """Listen for those who control the broker; answers the address."""
-        from broker.shell.control import Control
+        from broker.shell.control import Control  # 8 ms: most starts have no control endpoint
 
         self._control = Control(self)
         return await self._control.open(host, port)
@@ -250,7 +253,7 @@ async def _serve(options: dict[str, Any]) -> int:
             signal.signal(number, lambda *_: server.loop.call_soon_threadsafe(server.stopping.set))
     addresses = await server.start()
     if options["statsd"]:
-        from broker.shell.statsd import run_statsd
+        from broker.shell.statsd import run_statsd  # 2 ms: most starts send no metrics
 
         server._tasks.append(asyncio.ensure_future(run_statsd(server.broker, options["statsd"])))
     gc.collect()
@@ -270,7 +273,7 @@ async def _serve(options: dict[str, Any]) -> int:
 def allow_descriptors() -> int:
     """Open as many files as the system lets us; how many that is. Windows has no such limit for sockets."""
     try:
-        import resource
+        import resource  # not on every system
     except ImportError:
         return MOST_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -306,19 +309,12 @@ def serve(
         return 2
     if config.unknown:
         logger.warning("settings that momus does not know, kept but without effect: %s", ", ".join(config.unknown))
-    from storage.env import MAX_OPEN_FILES, system_env
-    from storage.errors import StorageError
-
     descriptors = allow_descriptors()
     open_files = min(MAX_OPEN_FILES, descriptors // 4)
     env = system_env(open_files)
     if control:
-        from storage.movable_clock import MovableClock
-
         env.clock = MovableClock(env.clock)
     if flush == "memory":
-        from storage.sim_env import MemoryFiles
-
         files = MemoryFiles()
         files.clock = env.clock
         env.files = files
@@ -333,7 +329,7 @@ def serve(
         "statsd": statsd,
     }
     try:
-        import uvloop
+        import uvloop  # not on every system
     except ImportError:  # there is none for Windows
         run: Any = asyncio.run
     else:

@@ -167,7 +167,7 @@ class Statsd:
                 self._failing = False
 
     async def _connect(self) -> Any:
-        import asyncio_dgram
+        import asyncio_dgram  # 4 ms, and the one place that uses it
 
         return await asyncio.wait_for(asyncio_dgram.connect(self._address), CONNECT_LIMIT_S)
 

@@ -18,6 +18,7 @@ from broker.shortcuts.transactions import REFUSED, TransactionShortcuts
 from broker.wire.connection import TAKEN
 from protocol.api import ApiKey
 from protocol.codegen import codec
+from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from broker.coordinator.runtime import Shard
@@ -96,7 +97,7 @@ class AddToTxnShortcut:
         return TAKEN
 
     def _learn(self, head: bytes, api_key: int) -> Place | None:
-        from protocol.messages.transactions import (  # 4 ms: only brokers with transactions need it
+        from protocol.messages.transactions import (  # 1 ms: only brokers with transactions need it
             AddOffsetsToTxnRequest,
             AddOffsetsToTxnResponse,
             AddPartitionsToTxnRequest,
@@ -134,7 +135,6 @@ class AddToTxnShortcut:
 
 
 def _added(request: Any) -> Any:
-    from protocol.errors import ErrorCode
-    from protocol.messages.transactions import error_response  # as above
+    from protocol.messages.transactions import error_response  # 1 ms, as above
 
     return error_response(request, VERSION, ErrorCode.NONE)

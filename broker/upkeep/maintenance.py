@@ -90,7 +90,7 @@ class Maintenance:
             self._every(min(config.log_cleaner_backoff_ms, SHARD_INTERVAL_MS), "shards", self._clean_coordinators)
 
     def _images(self) -> Iterator[None]:
-        from broker.coordinator.offsets.imaging import is_due, take_image
+        from broker.coordinator.offsets.imaging import is_due, take_image  # 3 ms: not before the first round
 
         for shard in self._groups.shards:
             if is_due(shard):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from contextlib import suppress
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
@@ -38,8 +39,6 @@ class Route:
         """Import the handler and the messages, unless that has been done."""
         if self.request is not None:
             return
-        import importlib
-
         module, _, name = self.handler.partition(":")
         self.response = response_class(self.api_key)
         self.handler = getattr(importlib.import_module(f"broker.handlers.{module}"), name)

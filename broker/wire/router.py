@@ -240,7 +240,7 @@ class Router:
 
         Source: KIP-511.
         """
-        from protocol.messages.cluster import ApiVersion, ApiVersionsResponse
+        from protocol.messages.cluster import ApiVersion, ApiVersionsResponse  # 1 ms
 
         route.load()
         keys = [ApiVersion(api_key=API_VERSIONS, min_version=route.min_version, max_version=route.max_version)]

@@ -16,9 +16,9 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from broker.cluster.features import finalized, supported
 from broker.cluster.metadata_plans import ensure_internal_topic
 from broker.cluster.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from broker.config.features import finalized, supported
 from broker.coordinator.placement import shard_index
 from broker.coordinator.result import Context, Token
 from broker.coordinator.runtime import READY, UNLOADED, Answers, Shard
