@@ -153,7 +153,7 @@ def _turn_away(group: ClassicGroup, member_id: str, out: Outcome) -> None:
     """
     if not member_id:
         return
-    member = group.remove(member_id)
+    member = group.rebalance_remove(member_id)
     out.cancel_timer(("session", group.group_id, member_id))
     if member is not None or group.members:
         complete_if_all_joined(group, out)
@@ -196,7 +196,7 @@ def _add(
     member.is_new = True
     if group.state is PREPARING_REBALANCE and group.is_initial_rebalance:
         group.member_added = True
-    group.add(member, request.protocol_type, ctx.token)
+    group.rebalance_add(member, request.protocol_type, ctx.token)
     # It cannot heartbeat while parked, and a broken connection does not show: it has this long to be answered.
     out.set_timer(member.session_timer, NEW_MEMBER_JOIN_TIMEOUT_MS)
     rebalance_or_complete(group, out)
@@ -227,7 +227,7 @@ def _rejoin(
     ):
         out.answer(ctx.token, join_answer(group, member))
         return
-    group.update(member, protocols, _rebalance_timeout_ms(ctx, request), request.session_timeout_ms)
+    group.rebalance_update(member, protocols, _rebalance_timeout_ms(ctx, request), request.session_timeout_ms)
     park_join(group, member, ctx.token, out)
     rebalance_or_complete(group, out)
 
@@ -247,9 +247,9 @@ def _replace(
     answer_join(group, old, join_refusal(fenced, old.member_id), out)
     answer_sync(old, SyncGroupResponse(error_code=fenced), out)
     out.cancel_timer(old.session_timer)
-    member = group.replace_static(old, member_id)
+    member = group.rebalance_replace(old, member_id)
     refresh_session(member, out)
-    group.update(member, protocols, _rebalance_timeout_ms(ctx, request), request.session_timeout_ms)
+    group.rebalance_update(member, protocols, _rebalance_timeout_ms(ctx, request), request.session_timeout_ms)
     if group.state is STABLE and group.select_protocol() == group.protocol_name:
         assignments = {m.member_id: m.assignment for m in group.members.values()}
         out.records.append(stable_group_record(group, assignments, group.current_state_timestamp_ms))

@@ -64,14 +64,14 @@ class ClassicGroups(RuleBasedStateMachine):
         self.state = DEAD
         self.moves: list[tuple[State, State]] = []
         moves = self.moves
-        plain = ClassicGroup.move
-        self.undo = lambda: setattr(ClassicGroup, "move", plain)
+        plain = ClassicGroup.rebalance_to
+        self.undo = lambda: setattr(ClassicGroup, "rebalance_to", plain)
 
         def move(group: ClassicGroup, state: State, now_ms: int) -> None:
             moves.append((group.state, state))
             plain(group, state, now_ms)
 
-        ClassicGroup.move = move  # type: ignore[method-assign]
+        ClassicGroup.rebalance_to = move  # type: ignore[method-assign]
         if grown:
             for _ in range(4):
                 self.everybody_proceeds(PROTOCOLS[1], 3_000)

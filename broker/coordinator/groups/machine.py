@@ -12,9 +12,9 @@ A record type maps to the method that replays it, a timer's first word to the fu
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 from broker.coordinator.groups.classic import timers as classic_timers
 from broker.coordinator.groups.classic.commit_checks import check_offset_commit, check_txn_offset_commit
@@ -48,7 +48,7 @@ from protocol.messages.coordinator_records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection
 
     from broker.cluster.metadata import ClusterMetadata
     from broker.config.settings import BrokerConfig
@@ -78,6 +78,7 @@ class GroupMachine:
         "_broker",
         "_expiring",
         "_replay",
+        "_unlogged",
         "config",
         "delay_timers",
         "groups",
@@ -86,6 +87,17 @@ class GroupMachine:
         "pending",
         "touched",
     )
+
+    VOLATILE: ClassVar[Mapping[str, str]] = {
+        "_broker": "given",
+        "_expiring": "the rest of a running check; it starts again after loading",
+        "_replay": "the same for every machine",
+        "_unlogged": "groups whose first record is about to be replayed",
+        "config": "given",
+        "delay_timers": "first assignments that are delayed; not delayed again after loading",
+        "index": "given",
+        "touched": "what the batch that is being replayed has changed",
+    }
 
     def __init__(self, index: int, config: BrokerConfig, broker: MetadataHolder | None = None) -> None:
         self.index = index  # the partition of `__consumer_offsets`
@@ -98,6 +110,7 @@ class GroupMachine:
         self.offsets = OffsetTable()
         self.pending = PendingOffsets(self.offsets)
         self.touched: dict[str, set[str]] | None = None  # by a new batch: group -> who; None while loading
+        self._unlogged: dict[str, ClassicGroup] = {}  # made by a handler whose records are about to be replayed
         self._expiring: list[str] = []  # the rest of a running expiry check
         self._replay: dict[int, Callable[[bytes, bytes | None], None]] = {
             OFFSET_COMMIT_V0: self._replay_offset,
@@ -200,8 +213,8 @@ class GroupMachine:
     # -- what handlers do ----------------------------------------------------------------------------------------
 
     def new_group(self, group_id: str, now_ms: int) -> ClassicGroup:
-        """A group in the making; the handler writes its first record in the same Result."""
-        group = self.groups[group_id] = ClassicGroup(group_id, now_ms)
+        """A group for a handler that writes its first record in the same Result; replaying that adds it to `groups`."""
+        group = self._unlogged[group_id] = ClassicGroup(group_id, now_ms)
         return group
 
     def delete_group_records(self, group_id: str) -> list[Record]:
@@ -325,7 +338,7 @@ class GroupMachine:
             return
         record, _ = codec(GroupMetadataValue, _SHORT.unpack_from(value)[0]).decode(value, 2)
         if group is None or group.group_type != CLASSIC:
-            group = self.groups[group_id] = ClassicGroup(group_id)
+            group = self.groups[group_id] = self._unlogged.pop(group_id, None) or ClassicGroup(group_id)
         group.replay_record(record)
 
     def _replay_consumer(self, key: bytes, value: bytes | None) -> None:

@@ -1,36 +1,35 @@
-"""A classic group: its members, its states, and what a logged record makes of it.
+"""A classic group: its members, its states, and the replay of its GroupMetadata records.
 
-The life of a group
--------------------
-    Empty                no members. Made by the first JoinGroup, or left behind when the last member goes
-    PreparingRebalance   members are asked to join again; their JoinGroups are parked until all have, or time is up
-    CompletingRebalance  a new generation is chosen; the SyncGroups are parked until the leader's brings the assignment
+The states
+----------
+    Empty                no members: made by the first JoinGroup, or left behind by the last member
+    PreparingRebalance   members are to join again; their JoinGroups are parked until all have, or a timeout passes
+    CompletingRebalance  a new generation is chosen; SyncGroups are parked until the leader's brings the assignment
     Stable               every member can have its assignment
-    Dead                 deleted. No group in this state is ever found; the name is what describes an unknown group
+    Dead                 deleted. No group is found in this state; DescribeGroups shows unknown groups as Dead
 
-TRANSITIONS below says which state may come after which.
+TRANSITIONS says which state may follow which.
 
 What is logged and what is not
 ------------------------------
-A GroupMetadata record describes a *settled* group: Empty (no members in it) or Stable (all members with subscription
-and assignment). Only `replay_record` and `replay_tombstone` move a group into those states, live and at loading alike.
-Everything between two settled states is volatile, as it is in Kafka, and is changed by the handlers directly:
-    - the states PreparingRebalance and CompletingRebalance, the generation being agreed on, its protocol and leader;
-    - members that join, leave, change their protocols or time-outs on the way there;
-    - who is parked (`join_token`, `sync_token`), who still owes a SyncGroup (`pending_syncs`), which member ids were
-      given out but not used yet (`pending_joins`), the delay of a first rebalance, and all timers.
-After a crash the group is what its last record says, and the clients' next heartbeats start it afresh. When an append
-fails the shard is thrown away with all this and loaded again, so a volatile change never needs to be taken back.
+A GroupMetadata record describes a *settled* group: Empty, without members, or Stable, with the subscription and the
+assignment of every member. Only the replay methods move a group into these states, when serving and when loading alike.
+A settled group is exactly what its last record says; tests compare the two.
 
-A Stable or Empty group is therefore always exactly what the log says: tests compare the two.
+A group between two settled states is volatile, as in Kafka: no record says anything of it. It is changed by the methods
+named rebalance. The slots in VOLATILE are never logged. After a crash a group is what its last record says, and the
+next heartbeats of its clients start a rebalance. A failed append discards the shard with all that is volatile, and
+loads it again; a volatile change is never taken back one by one.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from broker.coordinator.facts import facts
 from broker.coordinator.groups.classic.member import Member, Protocols
 from broker.coordinator.groups.classic.subscription import subscribed_topics
 from broker.coordinator.placement import java_string_hash
@@ -43,7 +42,7 @@ CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 
 
 class State(Enum):
-    """The states of a classic group; the value is what clients are told."""
+    """The states of a classic group; the value is what clients see."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -68,7 +67,7 @@ TRANSITIONS: Final[Mapping[State, frozenset[State]]] = {
 
 
 class ClassicGroup:
-    """One group of the classic protocol; see the module's text for what of it is logged."""
+    """One group of the classic protocol."""
 
     __slots__ = (
         "_subscribed",
@@ -95,13 +94,25 @@ class ClassicGroup:
         "sync_timer",
     )
 
+    VOLATILE: ClassVar[Mapping[str, str]] = {
+        "_subscribed": "a cache of _subscriptions; facts() compares what it holds",
+        "_support": "counts volatile protocols; facts() compares it with a new count",
+        "initial_delay_ms": "of a running rebalance",
+        "initial_remaining_ms": "of a running rebalance",
+        "is_initial_rebalance": "of a running rebalance",
+        "joined": "counts parked requests; facts() compares it with a new count",
+        "member_added": "of a running rebalance",
+        "pending_joins": "member ids that were given out; clients ask for new ones after a restart",
+        "pending_syncs": "members that have not asked for an assignment that is logged already",
+    }
+
     group_type: Final = "classic"
 
     def __init__(self, group_id: str, now_ms: int = -1) -> None:
         self.group_id = group_id
         self.state = EMPTY
         self.generation_id = 0
-        self.protocol_type = ""  # "" until a member brings one
+        self.protocol_type = ""  # "" until a member names one
         self.protocol_name: str | None = None
         self.leader: str | None = None
         self.current_state_timestamp_ms = now_ms
@@ -111,28 +122,29 @@ class ClassicGroup:
         self.pending_syncs: set[str] = set()
         self.joined = 0  # members with a parked JoinGroup
         self.is_logged = False
-        self.is_initial_rebalance = False  # PreparingRebalance that began Empty: a delay, not the members, ends it
+        self.is_initial_rebalance = False  # it began when the group was Empty: a delay ends it, not the members
         self.member_added = False
         self.initial_delay_ms = 0
         self.initial_remaining_ms = 0
         self.join_timer = ("join", group_id)
         self.sync_timer = ("sync", group_id)
-        self._support: dict[str, int] = {}  # protocol -> how many members know it
+        self._support: dict[str, int] = {}  # protocol -> number of members that support it
         self._subscriptions: list[bytes] | None = []  # of the current generation
-        self._subscribed: frozenset[str] | bool | None = False  # False: not looked at yet
+        self._subscribed: frozenset[str] | bool | None = False  # False: not read yet
 
     # -- queries -------------------------------------------------------------------------------------------------
 
     @property
     def is_empty(self) -> bool:
+        """Whether the group has no members."""
         return self.state is EMPTY
 
     def has_all_joined(self) -> bool:
-        """Whether nobody is left to wait for."""
+        """Whether the JoinGroups of all members are parked, and every member id that was given out is used."""
         return self.joined == len(self.members) and not self.pending_joins
 
     def rebalance_timeout_ms(self) -> int:
-        """How long a rebalance may take: the longest that a member asks for."""
+        """How long a rebalance may take: the longest rebalance timeout of a member."""
         return max((m.rebalance_timeout_ms for m in self.members.values()), default=0)
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
@@ -151,7 +163,7 @@ class ClassicGroup:
         )
 
     def select_protocol(self) -> str | None:
-        """The winner of a vote, in which each member is for the first in its list that all know."""
+        """The protocol with most votes; a member votes for the first in its list that all members support."""
         everyone = len(self.members)
         votes: dict[str, int] = {}
         for member in self.members.values():
@@ -162,46 +174,46 @@ class ClassicGroup:
         return max(votes, key=lambda name: (votes[name], -_hash_slot(name)), default=None)
 
     def uses_consumer_protocol(self) -> bool:
-        """Whether the members are consumers, so that their subscriptions can be read."""
+        """Whether the members are consumers, whose subscriptions the broker can read."""
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
     def topics(self) -> frozenset[str] | None:
-        """The topics that the current generation subscribes to; None where that cannot be known."""
+        """The topics that the current generation subscribes to; None if they cannot be read."""
         if self._subscribed is False:
             self._subscribed = None if self._subscriptions is None else subscribed_topics(self._subscriptions)
         return self._subscribed  # type: ignore[return-value]  # False was replaced above
 
     def is_subscribed(self, topic: str) -> bool:
-        """Whether a topic's offsets are in use; in doubt they are, in a group of consumers."""
+        """Whether a topic's offsets are in use. Those of consumers with unreadable subscriptions always are."""
         topics = self.topics()
         return self.uses_consumer_protocol() if topics is None else topic in topics
 
-    # -- volatile changes ----------------------------------------------------------------------------------------
+    # -- changes that no record holds ------------------------------------------------------------------------------
 
-    def move(self, state: State, now_ms: int) -> None:
-        """Go on to another state."""
+    def rebalance_to(self, state: State, now_ms: int) -> None:
+        """Move to another state, not a settled one."""
         assert state in TRANSITIONS[self.state], f"{self.group_id}: {self.state} -> {state}"
         self.state = state
         self.current_state_timestamp_ms = now_ms
 
-    def add(self, member: Member, protocol_type: str, token: Token | None) -> None:
-        """Take in a member whose JoinGroup is parked."""
+    def rebalance_add(self, member: Member, protocol_type: str, token: Token | None) -> None:
+        """Add a member whose JoinGroup is parked."""
         if not self.members:
             self.protocol_type = protocol_type
         if self.leader is None:
             self.leader = member.member_id
-        self._put(member)
+        self._replay_put(member)
         self.pending_joins.discard(member.member_id)
         self.park_join(member, token)
 
-    def remove(self, member_id: str) -> Member | None:
-        """Let go of a member or of a member id that was given out; another member becomes leader if need be."""
+    def rebalance_remove(self, member_id: str) -> Member | None:
+        """Remove a member, or a member id that was given out. If it was the leader, another member becomes leader."""
         self.pending_joins.discard(member_id)
         self.pending_syncs.discard(member_id)
         member = self.members.pop(member_id, None)
         if member is None:
             return None
-        self._count(member.protocols, -1)
+        self._replay_count(member.protocols, -1)
         if member.join_token is not None:
             self.joined -= 1
         if member.group_instance_id is not None:
@@ -210,14 +222,14 @@ class ClassicGroup:
             self.leader = next(iter(self.members), None)
         return member
 
-    def replace_static(self, old: Member, member_id: str) -> Member:
-        """A static member came back under another member id: it takes the old one's place, assignment and role.
+    def rebalance_replace(self, old: Member, member_id: str) -> Member:
+        """Replace a static member that came back with another member id; the new one has its assignment and role.
 
         The order of the members changes, the votes do not.
         """
         assert old.group_instance_id is not None
         del self.members[old.member_id]
-        self._count(old.protocols, -1)
+        self._replay_count(old.protocols, -1)
         if old.join_token is not None:
             self.joined -= 1
         member = Member(
@@ -231,7 +243,7 @@ class ClassicGroup:
             old.protocols,
             old.assignment,
         )
-        self._put(member)
+        self._replay_put(member)
         if self.leader == old.member_id:
             self.leader = member_id
         if old.member_id in self.pending_syncs:
@@ -239,21 +251,23 @@ class ClassicGroup:
             self.pending_syncs.add(member_id)
         return member
 
-    def update(self, member: Member, protocols: Protocols, rebalance_timeout_ms: int, session_timeout_ms: int) -> None:
-        """A member joins again, maybe with other protocols."""
-        self._count(member.protocols, -1)
-        self._count(protocols, 1)
+    def rebalance_update(
+        self, member: Member, protocols: Protocols, rebalance_timeout_ms: int, session_timeout_ms: int
+    ) -> None:
+        """Take over what a member sends when it joins again."""
+        self._replay_count(member.protocols, -1)
+        self._replay_count(protocols, 1)
         member.protocols = protocols
         member.rebalance_timeout_ms = rebalance_timeout_ms
         member.session_timeout_ms = session_timeout_ms
 
     def park_join(self, member: Member, token: Token | None) -> None:
-        """Keep, or with None forget, the member's JoinGroup."""
+        """Keep the token of the member's parked JoinGroup; None forgets it."""
         self.joined += (token is not None) - (member.join_token is not None)
         member.join_token = token
 
-    def elect_joined_leader(self) -> bool:
-        """See to it that the leader has joined; whether anybody has."""
+    def rebalance_elect_leader(self) -> bool:
+        """Make a member that has joined the leader, the current one if possible; whether any member has joined."""
         leader = self.members.get(self.leader) if self.leader is not None else None
         if leader is not None and leader.join_token is not None:
             return True
@@ -263,28 +277,33 @@ class ClassicGroup:
                 return True
         return False
 
-    def next_generation(self, now_ms: int) -> None:
-        """All have joined: number, protocol and subscriptions of the generation that they will sync to."""
+    def rebalance_next_generation(self, now_ms: int) -> None:
+        """All members have joined: start the next generation, with its protocol and its subscriptions."""
         self.generation_id += 1
         self.protocol_name = self.select_protocol()
         self.pending_syncs = set(self.members)
-        self._note_subscriptions()
-        self.move(COMPLETING_REBALANCE, now_ms)
+        self._replay_subscriptions()
+        self.rebalance_to(COMPLETING_REBALANCE, now_ms)
+
+    def rebalance_clear_assignments(self) -> None:
+        """A rebalance begins before the last one brought an assignment: the old ones end."""
+        for member in self.members.values():
+            member.assignment = b""
 
     # -- replay --------------------------------------------------------------------------------------------------
 
     def replay_record(self, value: GroupMetadataValue) -> None:
-        """Replay of a GroupMetadata record.
+        """Replay a GroupMetadata record.
 
-        A member that is already what the record says keeps its volatile side. The record of a group's making, written
-        in the turn of its first JoinGroup, finds a group whose members are joining already: it adds nothing then.
+        A member that is already what the record says keeps its volatile state. A group's first record is written in the
+        turn of its first JoinGroup, and finds a group whose members are joining already: it changes nothing then.
         """
         if not self.is_logged and not value.members and self.generation_id == value.generation:
             self.is_logged = True
             if self.state is EMPTY:
                 self.protocol_type = value.protocol_type
                 self.current_state_timestamp_ms = value.current_state_timestamp
-                self._note_subscriptions()
+                self._replay_subscriptions()
             return
         self.is_logged = True
         self.generation_id = value.generation
@@ -298,10 +317,10 @@ class ClassicGroup:
         self._support = {}
         self.joined = 0
         for record in value.members:
-            self._put(self._replayed_member(record, known.get(record.member_id)))
-        self._note_subscriptions()
+            self._replay_put(self._replay_member(record, known.get(record.member_id)))
+        self._replay_subscriptions()
 
-    def _replayed_member(self, record: Any, known: Member | None) -> Member:
+    def _replay_member(self, record: Any, known: Member | None) -> Member:
         rebalance_timeout_ms = record.rebalance_timeout
         member = Member(
             self.group_id,
@@ -314,7 +333,7 @@ class ClassicGroup:
             ((self.protocol_name or "", bytes(record.subscription)),),
             bytes(record.assignment),
         )
-        if known is None or known.facts(self.protocol_name) != member.facts(self.protocol_name):
+        if known is None or known.logged(self.protocol_name) != member.logged(self.protocol_name):
             return member
         known.assignment = member.assignment
         if known.join_token is not None:
@@ -322,35 +341,35 @@ class ClassicGroup:
         return known
 
     def replay_tombstone(self) -> None:
-        """Replay of the group's tombstone."""
+        """Replay the group's tombstone."""
         self.state = DEAD
 
-    def facts(self) -> tuple[object, ...]:
-        """What the log says of a settled group."""
-        return (
-            self.state,
-            self.protocol_type,
-            self.generation_id,
-            self.protocol_name,
-            self.leader,
-            self.current_state_timestamp_ms,
-            tuple((m.facts(self.protocol_name), m.assignment) for m in self.members.values()),
-            self.topics(),
-        )
+    def facts(self) -> dict[str, object]:
+        """All that replaying the log must reproduce of a settled group, and whether its volatile counts are right."""
+        members = self.members.values()
+        return {
+            **facts(self),
+            "order": tuple(self.members),
+            "metadata": [m.metadata(self.protocol_name) for m in members],
+            "topics": self.topics(),
+            "counts support": {name: count for name, count in self._support.items() if count}
+            == Counter(name for m in members for name in {name for name, _ in m.protocols}),
+            "counts joined": self.joined == sum(m.join_token is not None for m in members),
+        }
 
-    # -- bookkeeping ---------------------------------------------------------------------------------------------
+    # -- used by both ----------------------------------------------------------------------------------------------
 
-    def _put(self, member: Member) -> None:
+    def _replay_put(self, member: Member) -> None:
         self.members[member.member_id] = member
         if member.group_instance_id is not None:
             self.static_members[member.group_instance_id] = member.member_id
-        self._count(member.protocols, 1)
+        self._replay_count(member.protocols, 1)
 
-    def _count(self, protocols: Protocols, by: int) -> None:
+    def _replay_count(self, protocols: Protocols, by: int) -> None:
         for name in {name for name, _ in protocols}:
             self._support[name] = self._support.get(name, 0) + by
 
-    def _note_subscriptions(self) -> None:
+    def _replay_subscriptions(self) -> None:
         self._subscribed = False
         if not self.uses_consumer_protocol():
             self._subscriptions = None
@@ -359,16 +378,15 @@ class ClassicGroup:
 
 
 def _hash_slot(name: str) -> int:
-    """Where a small java.util.HashMap keeps a name: an even vote goes to the first in its order, in Kafka and so here.
+    """The bucket of a name in a small java.util.HashMap: Kafka gives a tied vote to the first name in that order.
 
-    Any rule would do that does not depend on the order of the members: a static member that is replaced must not turn
-    an even vote over.
+    The rule must not depend on the order of the members: replacing a static member must not change a tied vote.
     """
     h = java_string_hash(name) & 0xFFFFFFFF
     return (h ^ h >> 16) & 15
 
 
 def static_member(group: ClassicGroup, group_instance_id: str | None) -> Member | None:
-    """The member that holds an instance id."""
+    """The member that has an instance id."""
     member_id = group.static_members.get(group_instance_id) if group_instance_id is not None else None
     return group.members[member_id] if member_id is not None else None

@@ -1,9 +1,9 @@
-"""One member of a classic group: what it said when it joined, its assignment, and what it waits for."""
+"""One member of a classic group: what it sent with JoinGroup, its assignment, and its parked requests."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 if TYPE_CHECKING:
     from broker.coordinator.result import Token
@@ -12,12 +12,12 @@ Protocols: TypeAlias = tuple[tuple[str, bytes], ...]  # name and metadata, in th
 
 
 def protocols_of(protocols: Iterable[Any]) -> Protocols:
-    """A JoinGroup request's protocols as they are kept; the metadata is copied out of the frame."""
+    """The protocols of a JoinGroup request; the metadata is copied out of the frame."""
     return tuple((p.name, bytes(p.metadata)) for p in protocols)
 
 
 class Member:
-    """One member. `assignment` is logged; the two tokens and `is_new` are volatile."""
+    """One member of a classic group."""
 
     __slots__ = (
         "assignment",
@@ -33,6 +33,13 @@ class Member:
         "session_timer",
         "sync_token",
     )
+
+    VOLATILE: ClassVar[Mapping[str, str]] = {
+        "is_new": "of a running rebalance",
+        "join_token": "a parked request",
+        "protocols": "the log holds the metadata of the chosen one, which the group's facts() compare",
+        "sync_token": "a parked request",
+    }
 
     def __init__(
         self,
@@ -56,22 +63,22 @@ class Member:
         self.assignment = assignment
         self.join_token: Token | None = None  # a parked JoinGroup
         self.sync_token: Token | None = None  # a parked SyncGroup
-        self.is_new = False  # has never been told its first generation
+        self.is_new = False  # its first JoinGroup has not been answered yet
         self.session_timer = ("session", group_id, member_id)
 
     def metadata(self, protocol_name: str | None) -> bytes:
-        """What the member said with one of its protocols; nothing for a protocol it does not know."""
+        """The metadata that the member sent with one of its protocols; empty for a protocol it does not support."""
         return next((metadata for name, metadata in self.protocols if name == protocol_name), b"")
 
     def excused(self) -> bool:
-        """Whether silence is no sign of death: who is parked cannot heartbeat.
+        """Whether the member may miss heartbeats: it cannot send any while its request is parked.
 
-        A new member is not excused: it may never learn its id (the connection broke), and nobody else would remove it.
+        A new member may not: if its connection broke, it never learns its id, and nothing else would remove it.
         """
         return not self.is_new and (self.join_token is not None or self.sync_token is not None)
 
-    def facts(self, protocol_name: str | None) -> tuple[object, ...]:
-        """What a record holds of the member, but for the assignment."""
+    def logged(self, protocol_name: str | None) -> tuple[object, ...]:
+        """What a record holds of the member, except for the assignment."""
         return (
             self.member_id,
             self.group_instance_id,

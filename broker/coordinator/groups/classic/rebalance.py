@@ -98,13 +98,13 @@ def remove_member(group: ClassicGroup, member: Member, out: Outcome) -> None:
     """Drop a member; what it has parked is told that it is one no more."""
     answer_join(group, member, join_refusal(ErrorCode.UNKNOWN_MEMBER_ID), out)
     answer_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID), out)
-    group.remove(member.member_id)
+    group.rebalance_remove(member.member_id)
     out.cancel_timer(member.session_timer)
 
 
 def remove_pending(group: ClassicGroup, member_id: str, out: Outcome) -> None:
     """Take back a member id that was given out."""
-    group.remove(member_id)
+    group.rebalance_remove(member_id)
     out.cancel_timer(("session", group.group_id, member_id))
 
 
@@ -120,15 +120,15 @@ def prepare_rebalance(group: ClassicGroup, out: Outcome) -> None:
     """Ask all members to join again; who waits for an assignment of the old generation will not get it."""
     if group.state is COMPLETING_REBALANCE:
         refusal = SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+        group.rebalance_clear_assignments()
         for member in group.members.values():
-            member.assignment = b""
             if member.sync_token is not None:
                 answer_sync(member, refusal, out)
                 refresh_session(member, out)
     group.pending_syncs.clear()
     out.cancel_timer(group.sync_timer)
     is_initial = group.state is EMPTY
-    group.move(PREPARING_REBALANCE, out.now_ms)
+    group.rebalance_to(PREPARING_REBALANCE, out.now_ms)
     group.is_initial_rebalance = is_initial
     if is_initial:
         delay_ms = out.config.group_initial_rebalance_delay_ms
@@ -158,11 +158,11 @@ def complete_join(group: ClassicGroup, out: Outcome) -> None:
         # The record's replay empties the group.
         out.records.append(empty_group_record(group, group.generation_id + 1, out.now_ms))
         return
-    if not group.elect_joined_leader():
+    if not group.rebalance_elect_leader():
         # Only static members, none of them here: wait until they come or their sessions end.
         out.set_timer(group.join_timer, group.rebalance_timeout_ms())
         return
-    group.next_generation(out.now_ms)
+    group.rebalance_next_generation(out.now_ms)
     for member in group.members.values():
         answer_join(group, member, join_answer(group, member), out)
         refresh_session(member, out)

@@ -193,7 +193,7 @@ def downgrade(
     if joining is not None:
         members.append(joining)
     for member in members:
-        classic.add(_classic_member(group.group_id, member), CONSUMER_PROTOCOL_TYPE, None)
+        classic.rebalance_add(_classic_member(group.group_id, member), CONSUMER_PROTOCOL_TYPE, None)
     classic.protocol_name = classic.select_protocol()
     assignments = {}
     for member in members:
