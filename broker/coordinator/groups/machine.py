@@ -1,12 +1,12 @@
-"""One slice of the group coordinator: the groups and committed offsets of one partition of `__consumer_offsets`.
+"""GroupMachine: the groups and committed offsets of one partition of `__consumer_offsets`.
 
-A record type maps to the method that replays it, a timer's first word to the function that handles it. Handlers read
-`groups` and `offsets`; what of a group they may change themselves is said in groups/classic.py.
+    groups    groups of every kind that have a record. A simple group (committed offsets without members) has no entry:
+              it costs nothing but its offsets.
+    offsets   committed offsets by group, topic and partition.
+    pending   offsets of transactions that have not ended, by producer id.
 
-    groups    groups of any kind that have a record, or are getting one in this turn. A simple group (committed offsets,
-              and nobody ever joined) has no entry: it costs nothing but its offsets.
-    offsets   what is committed, by group, topic and partition.
-    pending   the way to what transactions have not committed yet, by producer id.
+Handlers read these; only the replay methods change them. What handlers may change in a classic group between two
+records is in classic/group.py. Timers are handled by the timers module of the group's kind.
 """
 
 from __future__ import annotations
@@ -41,11 +41,7 @@ from broker.coordinator.records import (
 from broker.coordinator.result import Context, Record, Result
 from protocol.codegen import codec
 from protocol.errors import ErrorCode
-from protocol.messages.coordinator_records import (
-    GroupMetadataKey,
-    GroupMetadataValue,
-    decode_record,
-)
+from protocol.messages.coordinator_records import GroupMetadataKey, GroupMetadataValue, decode_record
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -57,14 +53,14 @@ logger = logging.getLogger("momus.groups")
 
 CLASSIC: Final = ClassicGroup.group_type
 EXPIRY_TIMER: Final = ("offsets",)
-GROUPS_A_SLICE: Final = 1000  # looked at for expired offsets before the loop gets its turn: about 2 ms
+GROUPS_A_SLICE: Final = 1000  # checked for expired offsets in one turn of the event loop: about 2 ms
 ZERO_ID: Final = bytes(16)
 
 _SHORT = Struct(">h")
 
 
 class MetadataHolder(Protocol):
-    """Where the current metadata is found; another object takes its place when it is loaded again."""
+    """Whoever has the current metadata; loading it again replaces the object."""
 
     @property
     def metadata(self) -> ClusterMetadata:
@@ -72,7 +68,7 @@ class MetadataHolder(Protocol):
 
 
 class GroupMachine:
-    """The state machine of one shard; the runtime gives it records, requests and time."""
+    """The state machine of one shard. The runtime calls it with records, requests and the time."""
 
     __slots__ = (
         "_broker",
@@ -104,12 +100,10 @@ class GroupMachine:
         self.config = config
         self._broker = broker
         self.groups: dict[str, Any] = {}  # ClassicGroup, ConsumerGroup, StreamsGroup
-        self.delay_timers: set[tuple[Any, ...]] = (
-            set()
-        )  # streams groups' timers that hold a first assignment back; volatile
+        self.delay_timers: set[tuple[Any, ...]] = set()  # running timers that delay the first assignment (streams)
         self.offsets = OffsetTable()
         self.pending = PendingOffsets(self.offsets)
-        self.touched: dict[str, set[str]] | None = None  # by a new batch: group -> who; None while loading
+        self.touched: dict[str, set[str]] | None = None  # group -> members with new records; None while loading
         self._unlogged: dict[str, ClassicGroup] = {}  # made by a handler whose records are about to be replayed
         self._expiring: list[str] = []  # the rest of a running expiry check
         self._replay: dict[int, Callable[[bytes, bytes | None], None]] = {
@@ -123,7 +117,7 @@ class GroupMachine:
     # -- queries -------------------------------------------------------------------------------------------------
 
     def has_group(self, group_id: str) -> bool:
-        """Whether there is such a group, if only by its offsets."""
+        """Whether the group exists, as a simple group at least."""
         return group_id in self.groups or self.offsets.has_group(group_id)
 
     def group_ids(self) -> list[str]:
@@ -137,7 +131,7 @@ class GroupMachine:
         return self._broker.metadata
 
     def group_value(self, group_id: str, key: str) -> Any:
-        """A setting of a group: its own, or else the broker's."""
+        """A setting of the group, or the broker's if the group has none of its own. `key`: without "group."."""
         own = self.metadata.group_configs.get(group_id)
         if own is None:
             return getattr(self.config, "group_" + key.replace(".", "_"))
@@ -152,9 +146,10 @@ class GroupMachine:
         group_instance_id: str | None,
         partitions: assignment_epoch_checks.CommittedPartitions | None = None,
     ) -> ErrorCode:
-        """Whether a group of this shard accepts an OffsetCommit: epochs.py for classic groups, fencing.py for others.
+        """Whether the group accepts an OffsetCommit; NONE if so.
 
-        Without `partitions` the answer is not NONE where it depends on them.
+        The rules are in classic/commit_checks.py and common/assignment_epoch_checks.py. Without `partitions` a commit
+        is refused where the answer depends on them.
         """
         group = self.groups.get(group_id)
         if group is None and generation_id < 0:
@@ -184,7 +179,7 @@ class GroupMachine:
         group_instance_id: str | None,
         partitions: assignment_epoch_checks.CommittedPartitions | None = None,
     ) -> ErrorCode:
-        """Whether a group of this shard accepts a TxnOffsetCommit."""
+        """Whether the group accepts a TxnOffsetCommit; NONE if so. Rules and `partitions`: as check_offset_commit."""
         group = self.groups.get(group_id)
         if group is not None and group.group_type != CLASSIC:
             return assignment_epoch_checks.check_txn_commit(
@@ -204,13 +199,13 @@ class GroupMachine:
         )
 
     def check_offset_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
-        """Whether a group of this shard answers an OffsetFetch; a classic group always does."""
+        """Whether the group answers an OffsetFetch; NONE if so. A classic group always does."""
         group = self.groups.get(group_id)
         if group is None or group.group_type == CLASSIC:
             return ErrorCode.NONE
         return assignment_epoch_checks.check_fetch(member_id, member_epoch, group.committer(member_id))
 
-    # -- what handlers do ----------------------------------------------------------------------------------------
+    # -- for handlers --------------------------------------------------------------------------------------------
 
     def new_group(self, group_id: str, now_ms: int) -> ClassicGroup:
         """A group for a handler that writes its first record in the same Result; replaying that adds it to `groups`."""
@@ -218,13 +213,13 @@ class GroupMachine:
         return group
 
     def delete_group_records(self, group_id: str) -> list[Record]:
-        """What deletes a group with all its offsets."""
+        """The records that delete a group with all its offsets."""
         records = offset_tombstones(group_id, self.offsets.all_partitions(group_id))
         group = self.groups.get(group_id)
         return records if group is None else records + group_tombstones(group)
 
     def forget_topics(self, topic_ids: Mapping[str, Collection[bytes]]) -> Result:
-        """Topics are gone, and with them the offsets on them; those of another topic of the same name stay."""
+        """Tombstones for the offsets of deleted topics; a new topic with the name of an old one keeps its offsets."""
         records: list[Record] = []
         for group_id in self.offsets.group_ids():
             for name, ids in topic_ids.items():
@@ -243,7 +238,7 @@ class GroupMachine:
     # -- timers --------------------------------------------------------------------------------------------------
 
     def on_load(self, ctx: Context) -> Result:
-        """All timers start in full; a group that is too large for a changed group.max.size is asked to join again."""
+        """Start all timers in full after loading, and log where a group contradicts itself."""
         out = Outcome(ctx, self.config)
         out.set_timer(EXPIRY_TIMER, self.config.offsets_retention_check_interval_ms)
         self.touched = {}
@@ -257,7 +252,7 @@ class GroupMachine:
         return out.result()
 
     def on_timer(self, name: Hashable, ctx: Context) -> Result:
-        """A timer has run out; one that belongs to a group deleted meanwhile does nothing."""
+        """Handle a timer that has run out; nothing if its group was deleted meanwhile."""
         assert isinstance(name, tuple)
         if name == EXPIRY_TIMER:
             return self.expire_offsets(ctx)
@@ -270,9 +265,9 @@ class GroupMachine:
         return out.result()
 
     def expire_offsets(self, ctx: Context) -> Result:
-        """Tombstones for expired offsets, and for groups that are Empty and have none left.
+        """Tombstones for expired offsets, and for groups without members that have no offset left.
 
-        A large shard is gone through in slices: the rest of a check follows at once, the next check after the interval.
+        A large shard is checked in slices: the rest follows at once, the next check after the configured interval.
         """
         if not self._expiring:
             self._expiring = self.group_ids()
@@ -280,7 +275,7 @@ class GroupMachine:
         out = Outcome(ctx, self.config)
         for group_id in self._expiring[-GROUPS_A_SLICE:]:
             if group_id == self.config.archive_retain_group:
-                continue  # its offsets say what may be removed, for as long as it takes
+                continue  # retention depends on its offsets: they never expire
             group = self.groups.get(group_id)
             expired, is_all = expired_offsets(group, self.offsets, group_id, ctx.now_ms, retention_ms)
             out.records += offset_tombstones(group_id, expired)
@@ -294,9 +289,10 @@ class GroupMachine:
     # -- replay --------------------------------------------------------------------------------------------------
 
     def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int = -1) -> None:
-        """Apply one record. A type that this broker does not know is skipped; one it knows and cannot read is an error.
+        """Apply one record; types that this broker does not know are skipped.
 
-        Offsets of a transaction count from its marker on; that they are gone counts at once.
+        Offsets committed in a transaction count from its marker on; tombstones in a transaction count at once.
+        Errors:  any exception of the decoder, for a record that cannot be read.
         """
         if key is None:
             return
@@ -310,7 +306,7 @@ class GroupMachine:
             replay(key, value)
 
     def after_batch(self) -> None:
-        """The order of the epochs holds where a new batch has touched a group, unless it was loaded without it."""
+        """Assert the order of the epochs in the groups that a batch has changed; not in one loaded inconsistent."""
         if not self.touched:
             return
         touched, self.touched = self.touched, {}
@@ -321,11 +317,11 @@ class GroupMachine:
                 assert not wrong, f"group {group_id}: {wrong}"
 
     def replay_sender(self, producer_id: int, key: bytes, headers: Iterable[tuple[str, bytes | None]]) -> None:
-        """Take note of who sent the offsets of a transaction: the headers of the first record of a batch."""
+        """Replay the headers of a transactional batch's first record: they name the client that sent the offsets."""
         self.pending.replay_sender(producer_id, offset_key(key)[0], headers)
 
     def replay_marker(self, producer_id: int, producer_epoch: int, *, commit: bool) -> None:
-        """A transaction has ended: its offsets become the group's, or go."""
+        """Replay the end of a transaction: commit its offsets, or drop them."""
         self.pending.replay_marker(producer_id, commit=commit)
 
     def _replay_group(self, key: bytes, value: bytes | None) -> None:
@@ -352,7 +348,7 @@ class GroupMachine:
         self._replay_into(StreamsGroup, STREAMS_GROUP_METADATA, key, value)
 
     def _replay_into(self, kind: Any, own_record: int, key: bytes, value: bytes | None) -> None:
-        """A record of a group of some kind; the tombstone of its own record ends the group."""
+        """Replay a record of a consumer or streams group; the tombstone of `own_record` deletes the group."""
         name, fact = decode_record(key, value)
         group_id = name.group_id  # type: ignore[attr-defined]  # every key of these types has one
         group = self.groups.get(group_id)
@@ -373,7 +369,7 @@ class GroupMachine:
         self.offsets.replay(group_id, topic, partition, None if value is None else committed_value(value))
 
     def fingerprint(self) -> dict[str, Any]:
-        """What the log says, to compare a replayed shard with a live one: settled groups, and every offset."""
+        """All that replaying the log must reproduce: settled groups, offsets, pending offsets."""
         return {
             "groups": {g.group_id: g.facts() for g in logged_groups(self.groups.values())},
             "offsets": self.offsets.fingerprint(),
@@ -395,10 +391,10 @@ def timers_of(group_type: str) -> Any:
 
 
 def logged_groups(groups: Iterable[Any]) -> list[Any]:
-    """The groups that are as their last record says: all but the classic ones on their way."""
+    """The groups that are what their last record says: all but classic groups in a rebalance."""
     return [g for g in groups if g.group_type != CLASSIC or g.state is EMPTY or g.state is STABLE]
 
 
 def group_tombstones(group: Any) -> list[Record]:
-    """What deletes a group, but for its offsets."""
+    """The records that delete a group, except for its offsets."""
     return [group_tombstone(group.group_id)] if group.group_type == CLASSIC else group.tombstones()

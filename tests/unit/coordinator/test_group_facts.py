@@ -37,7 +37,7 @@ def consumer() -> GroupMachine:
     groups.member("r", regex="t.*", topics=None).join()
     groups.advance(1)
     Classic(groups).join()
-    machine: GroupMachine = groups.world.broker.shard_of_group("g").machine
+    machine: GroupMachine = groups.world.broker.groups.of("g").machine
     return machine
 
 
@@ -50,7 +50,7 @@ def streams() -> GroupMachine:
     for _ in range(4):
         for member in members:
             member.ack()
-    machine: GroupMachine = world.world.broker.shard_of_group("g").machine
+    machine: GroupMachine = world.world.broker.groups.of("g").machine
     return machine
 
 
