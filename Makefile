@@ -8,7 +8,7 @@ LISTEN ?= 127.0.0.1:9092
 DATA ?= ./data
 CRASH_ROUNDS ?= 200
 
-.PHONY: serve test lint pytest test-java test-pipeline pipeline-long pipeline-demo bench crash exactly-once e2e-java compiled test-compiled clean
+.PHONY: serve test lint pytest test-construct test-java test-pipeline pipeline-long pipeline-demo bench crash exactly-once e2e-java compiled test-compiled clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
@@ -23,6 +23,10 @@ lint: $(VENV)/.dev
 
 pytest: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not java and not spark" $(ARGS)
+
+# The real clients again, with every request read and every response written by construct.
+test-construct: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not java and not spark" --codec construct tests/e2e $(ARGS)
 
 # The same broker under Apache Kafka's own clients and console tools, fetched by Maven on the first run.
 test-java e2e-java: $(VENV)/.dev

@@ -90,7 +90,10 @@ class Broker:
         self._shortcuts = Shortcuts(
             self.turn, config, self.metadata_shard, self.groups, self.partitions, self.fetch_sessions, self.router
         )
-        self.clients.shortcuts = self._shortcuts.table
+        if config.codec == "construct":  # shortcuts read bytes, not messages: there are none
+            self.router.use_construct()
+        else:
+            self.clients.shortcuts = self._shortcuts.table
 
     def _refuse_held(self, held: Iterable[Held]) -> None:
         self.router.refuse_held(held)

@@ -57,6 +57,12 @@ def cli() -> None:
     show_default=True,
     help="What a reply waits for: nothing, write(2) (survives kill -9), fdatasync(2) (survives power loss).",
 )
+@click.option(
+    "--codec",
+    type=click.Choice(["generated", "construct"]),
+    help="What reads requests and writes responses: generated functions, or construct, which is slow but is what"
+    " `momus decode` shows.  [default: generated]",
+)
 @click.option("--config", "config_file", type=click.File(encoding="utf-8"), help="Kafka's server.properties.")
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="One Kafka broker setting; repeatable.")
 @click.option(
@@ -81,6 +87,7 @@ def serve(
     data_dir: str | None,
     brokers: int,
     flush: str,
+    codec: str | None,
     config_file: IO[str] | None,
     assignments: tuple[str, ...],
     log_level: str,
@@ -104,6 +111,8 @@ def serve(
         settings.update(parse_assignments(assignments))
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--set") from None
+    if codec is not None:
+        settings["codec"] = codec
     if retain_for is not None:
         settings["archive.retain.group"] = retain_for
     if listen is None and "listeners" not in settings:

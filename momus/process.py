@@ -55,6 +55,7 @@ class BrokerError(RuntimeError):
 class Broker:
     """One broker, or `brokers` virtual ones in one process, that lives as long as the `with` block.
 
+    codec      "construct": every request and response by construct, slowly; "generated" is the default.
     flush      "memory" (nothing on disk), "os" (survives kill -9) or "fsync" (survives power loss).
     config     Kafka's own broker settings, e.g. {"num.partitions": 4}.
     data_dir   kept when given; without it a temporary directory is made and removed at the end.
@@ -67,6 +68,7 @@ class Broker:
         *,
         brokers: int = 1,
         flush: str = "os",
+        codec: str | None = None,
         config: Mapping[str, object] | None = None,
         data_dir: str | os.PathLike[str] | None = None,
         listen: str = "127.0.0.1:0",
@@ -76,6 +78,8 @@ class Broker:
         self.brokers = brokers
         self.flush = flush
         self.config = {key: _property(value) for key, value in (config or {}).items()}
+        if codec is not None:
+            self.config["codec"] = codec
         self.data_dir = None if data_dir is None else os.path.abspath(data_dir)
         self.listen = listen
         self.log_level = log_level

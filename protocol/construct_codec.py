@@ -14,9 +14,10 @@ import construct
 from construct import Construct, Struct
 
 from protocol.api import flexible_since
+from protocol.codec_support import join_parts, merge_parts
 from protocol.declare import Message
 from protocol.errors import MalformedError
-from protocol.header import RequestHeader, response_header_version
+from protocol.header import RequestHeader
 from protocol.primitives import FIXED, TAGGED, Named, Prefixed, TaggedFields, struct
 
 M = TypeVar("M", bound=Message)
@@ -51,11 +52,18 @@ def decode_request_header(buffer: bytes | memoryview, position: int = 0) -> tupl
     return RequestHeader(found.api_key, found.api_version, found.correlation_id, found.client_id, tags), stream.tell()
 
 
-def encode_response_header(api_key: int, api_version: int, correlation_id: int) -> bytes:
-    """What stands before the body of a response."""
-    values = {"correlation_id": correlation_id, TAGGED: {}}
-    header: bytes = RESPONSE_HEADERS[response_header_version(api_key, api_version)].build(values)
-    return header
+class _Parts:
+    """A stream to build into that keeps slices of files as they are."""
+
+    def __init__(self) -> None:
+        self.parts: list[Any] = []
+
+    def write(self, data: bytes) -> int:
+        self.parts.append(data)
+        return len(data)
+
+    def add(self, part: Any) -> None:
+        self.parts.append(part)
 
 
 class ConstructCodec(Generic[M]):
@@ -79,12 +87,13 @@ class ConstructCodec(Generic[M]):
 
     def encode(self, message: M) -> bytes:
         """The bytes of a message; slices of files in it are read."""
-        data: bytes = self.form.build(message)
-        return data
+        return join_parts(self.encode_parts(message))
 
     def encode_parts(self, message: M) -> list[Any]:
-        """The bytes of a message in one part."""
-        return [self.encode(message)]
+        """The bytes of a message, and between them the slices of files that it holds."""
+        stream = _Parts()
+        self.form.build_stream(message, stream)
+        return merge_parts(stream.parts)
 
 
 @cache

@@ -141,8 +141,10 @@ class Prefixed(Construct):  # type: ignore[misc]  # construct has no types
         if obj is None:
             self.length._build(-1, stream, context, path)
             return None
-        if hasattr(obj, "read"):  # a slice of a segment file
-            obj = obj.read()
+        if hasattr(obj, "read"):  # a slice of a segment file, which a stream of parts takes as it is
+            self.length._build(len(obj), stream, context, path)
+            stream.add(obj)
+            return obj
         data = obj.encode() if self.text else bytes(obj)
         self.length._build(len(data), stream, context, path)
         stream_write(stream, data, len(data), path)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,7 @@ JAVA = REPOSITORY / "tests" / "e2e" / "java"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     options = parser.getgroup("momus' own tests")
+    options.addoption("--codec", default="generated", help="of every broker in a subprocess: generated or construct")
     options.addoption("--crash-rounds", type=int, default=3, help="kill -9 so many times in each crash test")
     options.addoption("--fuzz-seconds", type=float, default=2.0, help="how long each fuzz test goes on")
     options.addoption("--pipeline-long", action="store_true", help="the pipeline: ten kills, more random histories")
@@ -38,6 +40,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--codec") != "generated":
+        os.environ["KAFKA_CODEC"] = config.getoption("--codec")  # for `momus serve`
+        Broker.__init__.__kwdefaults__["codec"] = config.getoption("--codec")  # type: ignore[index]  # it has keywords
     absent = [name for name in ("pyspark", "pyarrow", "numpy") if importlib.util.find_spec(name) is None]
     if absent and config.getoption("--require-spark"):
         raise pytest.UsageError(f"{', '.join(absent)} not installed: pip install '.[spark]'")

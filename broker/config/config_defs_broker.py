@@ -312,6 +312,8 @@ BROKER_ROWS: tuple[Row, ...] = (
     # Keys of this broker alone.
     ("flush", "STRING", "os", ("memory", "os", "fsync"), "",
      "What a reply waits for: nothing on disk, write(2), or fdatasync."),
+    ("codec", "STRING", "generated", ("generated", "construct"), "",
+     "What reads requests and writes responses: generated functions, or construct, slowly and without shortcuts."),
     ("offsets.any.broker", "BOOLEAN", "true", None, "",
      "Answer offset requests at any broker, the coordinator or not."),
     ("offsets.provenance", "BOOLEAN", "true", None, "",

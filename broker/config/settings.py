@@ -32,6 +32,7 @@ class BrokerConfig:
     log_dir: tuple[str, ...]
     log_dirs: tuple[str, ...] | None
     flush: str
+    codec: str
 
     auto_create_topics_enable: bool
     delete_topic_enable: bool

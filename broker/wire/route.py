@@ -23,7 +23,17 @@ SMALL_FETCH_BYTES = 1 << 16  # up to this size one write of it all is quicker th
 class Route:
     """One API: its versions, its handler, and what the handler is called with."""
 
-    __slots__ = ("api_key", "flexible_since", "handler", "max_version", "min_version", "request", "response", "target")
+    __slots__ = (
+        "api_key",
+        "codec",
+        "flexible_since",
+        "handler",
+        "max_version",
+        "min_version",
+        "request",
+        "response",
+        "target",
+    )
 
     def __init__(self, api_key: int, min_version: int, max_version: int, handler: str, target: str = BROKER) -> None:
         self.api_key = api_key
@@ -34,6 +44,7 @@ class Route:
         self.request: Any = None
         self.response: Any = None
         self.flexible_since = 0
+        self.codec: Any = codec  # (message class, version) -> what decodes and encodes it
 
     def load(self) -> None:
         """Import the handler and the messages, unless that has been done."""
@@ -49,7 +60,7 @@ class Route:
 def encode_reply(route: Route, api_version: int, correlation_id: int, response: Any) -> Reply:
     """A whole frame: size, response header, body. ApiVersions has the old header in every version."""
     tags = b"\x00" if api_version >= route.flexible_since and route.api_key != ApiKey.API_VERSIONS else b""
-    message = codec(route.response, api_version)
+    message = route.codec(route.response, api_version)
     if route.api_key == ApiKey.FETCH:
         parts = message.encode_parts(response)
         size = 4 + len(tags) + sum(map(len, parts))
@@ -58,5 +69,5 @@ def encode_reply(route: Route, api_version: int, correlation_id: int, response: 
             with suppress(OSError, StorageError):  # whoever sends it will meet it again
                 return head + b"".join([part if isinstance(part, bytes) else part.read() for part in parts])
         return [head, *parts]
-    body = message.encode(response)
+    body: bytes = message.encode(response)
     return REPLY_HEAD.pack(4 + len(tags) + len(body), correlation_id) + tags + body

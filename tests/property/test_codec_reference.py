@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from protocol.api import ApiKey, flexible_since, is_declared, request_class, response_class
 from protocol.codegen import codec
+from protocol.construct_codec import construct_codec
 from protocol.declare import Message
 from protocol.primitives import struct
 
@@ -36,6 +37,8 @@ def test_codec_of_every_version_equals_the_construct_reference(cls: type[Message
 
         assert encoded == reference.build(value)
         assert b"".join(fast.encode_parts(value)) == encoded
+        assert b"".join(construct_codec(cls, version).encode_parts(value)) == encoded
+        assert construct_codec(cls, version).decode(b"behind" + encoded, 6) == fast.decode(b"behind" + encoded, 6)
         read, end = fast.decode(b"behind" + encoded, 6)
         assert end == 6 + len(encoded)
         assert read == reference.parse(encoded) == _without_plain_tags(value)
