@@ -1,11 +1,11 @@
 """JoinGroup, SyncGroup, Heartbeat and LeaveGroup of members of the classic protocol in a consumer group.
 
-Nobody is parked: a JoinGroup is a heartbeat that is answered at once, the member epoch as its generation, and
-SyncGroup hands out what the member has by then. A member that has another step to take is told to rejoin.
+No request is parked: JoinGroup works like a heartbeat and is answered at once, with the member epoch as generation;
+SyncGroup returns the member's current assignment. A member that has to take another step is told to rejoin.
 
     told to rejoin (REBALANCE_IN_PROGRESS)   Heartbeat: its epoch is below the assignment epoch, it has to give back
-                                             partitions, or some that it waits for are free. SyncGroup: the first only
-    removed                                  when it does not rejoin, or does not sync, within its rebalance time-out
+                                             partitions, or partitions it waits for are free. SyncGroup: the first only
+    removed                                  if it does not rejoin, or does not sync, within its rebalance timeout
 
 Source: KIP-848; Kafka's GroupMetadataManager.classicGroupJoinToConsumerGroup and its neighbours.
 """
@@ -56,7 +56,7 @@ NONE = ErrorCode.NONE
 def join(
     machine: Machine, ctx: Context, group: ConsumerGroup, request: JoinGroupRequest, new_id: str, out: Outcome
 ) -> JoinGroupResponse:
-    """A classic member joins, or takes its next step.
+    """Serve JoinGroup: a classic member joins, or takes its next step.
 
     Errors:  INCONSISTENT_GROUP_PROTOCOL (also: migration is disabled), GROUP_MAX_SIZE_REACHED, MEMBER_ID_REQUIRED,
              UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
@@ -103,7 +103,7 @@ def join(
         if not rebalance:
             step.assign()
             step.reconcile(owned)
-        del out.records[kept:]  # the group that they are about ends here
+        del out.records[kept:]  # they are about the consumer group, which ends here
         joining = ConsumerMember(group.group_id, member_id, step.member_metadata, step.current)
         migration.downgrade(machine, group, [before], joining, out, rebalance=rebalance)
     else:
@@ -128,7 +128,7 @@ def _check_join(
     if machine.config.group_consumer_migration_policy == "disabled":
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "migration between the group protocols is disabled")
     if member_id not in group.members and len(group.members) >= machine.config.group_consumer_max_size:
-        raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, "the group takes no more members")
+        raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, "the group has its maximum of members")
     known: dict[str, int] = {}
     for member in group.members.values():
         if member.member_metadata.classic is not None:
@@ -140,7 +140,7 @@ def _check_join(
 
 
 def sync(machine: Machine, group: ConsumerGroup, request: SyncGroupRequest, out: Outcome) -> SyncGroupResponse:
-    """The assignment that the member has by now.
+    """Serve SyncGroup with the member's current assignment.
 
     Errors:  UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL,
              REBALANCE_IN_PROGRESS.
@@ -150,7 +150,7 @@ def sync(machine: Machine, group: ConsumerGroup, request: SyncGroupRequest, out:
     if request.protocol_type not in (None, CONSUMER) or request.protocol_name not in (None, name):
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if group.assignment_epoch > current.member_epoch and current.state != UNREVOKED_PARTITIONS:
-        return SyncGroupResponse(error_code=_ask_to_rejoin(member, out))
+        return SyncGroupResponse(error_code=_tell_to_rejoin(member, out))
     out.cancel_timer(member.sync_timer)
     out.set_timer(member.session_timer, classic.session_timeout_ms)
     assigned = {topic_id: tuple(epochs) for topic_id, epochs in current.assigned.items()}
@@ -163,7 +163,7 @@ def sync(machine: Machine, group: ConsumerGroup, request: SyncGroupRequest, out:
 
 
 def heartbeat(group: ConsumerGroup, request: HeartbeatRequest, out: Outcome) -> HeartbeatResponse:
-    """A classic member is alive, and learns whether it has a step to take.
+    """Serve Heartbeat: keep the member's session, and tell it to rejoin if it has a step to take.
 
     Errors:  UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS.
     """
@@ -172,32 +172,32 @@ def heartbeat(group: ConsumerGroup, request: HeartbeatRequest, out: Outcome) -> 
     state = member.current.state
     if (
         member.current.member_epoch < group.assignment_epoch
-        or _nobody_assigns(group)
+        or _needs_rejoin_to_assign(group)
         or state == UNREVOKED_PARTITIONS
         or (state == UNRELEASED_PARTITIONS and not _waits(group, member))
     ):
-        return HeartbeatResponse(error_code=_ask_to_rejoin(member, out))
+        return HeartbeatResponse(error_code=_tell_to_rejoin(member, out))
     return HeartbeatResponse()
 
 
-def _ask_to_rejoin(member: ConsumerMember, out: Outcome) -> ErrorCode:
-    """The member has its rebalance time-out to rejoin, counted from the first time it is asked."""
+def _tell_to_rejoin(member: ConsumerMember, out: Outcome) -> ErrorCode:
+    """Tell the member to rejoin within its rebalance timeout, counted from the first time it is told."""
     if not member.is_told_to_rejoin:
         member.is_told_to_rejoin = True
         out.set_timer(member.join_timer, member.member_metadata.rebalance_timeout_ms)
     return ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def _nobody_assigns(group: ConsumerGroup) -> bool:
-    """Whether a new target is due and only members of the classic protocol are left to have it computed, by rejoining.
+def _needs_rejoin_to_assign(group: ConsumerGroup) -> bool:
+    """Whether a new target is due that only a rejoin can start: all members use the classic protocol.
 
-    In Kafka they are not told, and the partitions of who left stay nobody's until somebody else joins.
+    Kafka does not tell them, and leaves the partitions of removed members unassigned until another member joins.
     """
     return group.assignment_epoch < group.group_epoch and group.classic_members == len(group.members)
 
 
 def _waits(group: ConsumerGroup, member: ConsumerMember) -> bool:
-    """Whether another member still has something that this one shall have."""
+    """Whether another member still has a partition of this member's target."""
     return any(
         group.owner(topic_id, partition) not in (None, member.member_id)
         for topic_id, partitions in group.target.get(member.member_id, UNASSIGNED).items()
@@ -217,9 +217,9 @@ def _classic_member(group: ConsumerGroup, request: Any) -> tuple[ConsumerMember,
 def leave(
     machine: Machine, group: ConsumerGroup, request: LeaveGroupRequest, api_version: int, out: Outcome
 ) -> LeaveGroupResponse:
-    """Members leave, by themselves or by an administrator who knows their instance ids; of either protocol.
+    """Serve LeaveGroup: members of either protocol leave, or an administrator removes them by instance id.
 
-    Errors:  a member each (up to v2 at the top): UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+    Errors:  per member (up to v2 for the request): UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """
     if api_version < 3:
         asked: list[tuple[str, str | None]] = [(request.member_id, None)]

@@ -1,10 +1,12 @@
-"""What consumers of the classic protocol put into JoinGroup and SyncGroup, which the broker otherwise only hands on.
+"""The consumer embedded protocol: the bytes that classic consumers put into JoinGroup and SyncGroup.
+
+The broker reads them only to convert groups; for classic groups it passes them on.
 
     ConsumerProtocolSubscription  i16 version, [string] topics, nullable bytes user data, v1 owned [topic, [i32]],
                                   v2 i32 generation, v3 nullable string rack
     ConsumerProtocolAssignment    i16 version, [string topic, [i32] partitions], nullable bytes user data
 
-Fields are only ever added behind: a version to come is read as the newest known one.
+New versions only append fields: a version above the newest known one is read as that one.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ _SHORT, _INT = Struct(">h"), Struct(">i")
 
 
 class EmbeddedSubscription(NamedTuple):
-    """What a consumer wants, and has."""
+    """The topics a consumer subscribes to, and the partitions it owns."""
 
     version: int
     topics: frozenset[str]
@@ -27,7 +29,7 @@ class EmbeddedSubscription(NamedTuple):
 
 
 class _Reader:
-    """Reads fields one after the other. Errors: ValueError, when they do not fit."""
+    """Reads one field after the other. Errors: ValueError: the bytes end before the field does."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -64,7 +66,7 @@ class _Reader:
 
 
 def read_subscription(data: bytes) -> EmbeddedSubscription:
-    """A subscription. Errors: ValueError."""
+    """Read a subscription. Errors: ValueError."""
     reader = _Reader(data)
     version = min(reader.int16(), NEWEST)
     if version < 0:
@@ -78,7 +80,7 @@ def read_subscription(data: bytes) -> EmbeddedSubscription:
 
 
 def read_assignment(data: bytes) -> tuple[dict[str, tuple[int, ...]], bytes]:
-    """Partitions by topic, and the user data. Errors: ValueError."""
+    """Read an assignment: partitions by topic, and the user data. Errors: ValueError."""
     reader = _Reader(data)
     if reader.int16() < 0:
         raise ValueError("version below 0")
@@ -87,7 +89,7 @@ def read_assignment(data: bytes) -> tuple[dict[str, tuple[int, ...]], bytes]:
 
 
 def write_assignment(partitions: Mapping[str, tuple[int, ...]], version: int) -> bytes:
-    """An assignment without user data."""
+    """The bytes of an assignment, without user data."""
     parts = [_SHORT.pack(version), _INT.pack(len(partitions))]
     for topic, indexes in partitions.items():
         name = topic.encode()

@@ -1,10 +1,10 @@
-"""What a heartbeat of a member does to its consumer group, in Kafka's order.
+"""ConsumerGroupHeartbeat: the steps from the request to records and response, in Kafka's order.
 
-    1  find or make the group, then the member; refuse epochs that do not fit
-    2  take over what the member says anew; move the group epoch if the topics in use changed
-    3  compute a new target assignment if the group epoch is ahead of it
-    4  bring the member one step nearer to its target
-    5  answer, with the assignment when the member may not know it
+    1  find or create the group, then the member; refuse member epochs that do not fit
+    2  take over the member's new metadata; increase the group epoch if the subscribed topics changed
+    3  compute a new target assignment if the group epoch is ahead of the assignment epoch
+    4  move the member one step towards its target assignment
+    5  respond, with the assignment if the member may not know it
 
 Source: KIP-848; Kafka's GroupMetadataManager.consumerGroupHeartbeat.
 """
@@ -53,14 +53,19 @@ if TYPE_CHECKING:
 
 
 def heartbeat(machine: Machine, ctx: Context, request: ConsumerGroupHeartbeatRequest, out: Outcome) -> Any:
-    """Serve a heartbeat that is no leave; the response. `request` has passed the checks that need no group."""
+    """Serve a heartbeat of a member that stays or joins. `request` has passed the checks that need no group.
+
+    Shape:   member, group epoch, target and current assignment records, each only if it changed.
+    Errors:  GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID,
+             GROUP_MAX_SIZE_REACHED, INVALID_REGULAR_EXPRESSION.
+    """
     group_id, epoch = request.group_id, request.member_epoch
     group = _group(machine, group_id, epoch, out)
     member_id = request.member_id or urlsafe_b64encode(ctx.rng.uuid_bytes()).decode().rstrip("=")
     if member_id not in group.members and len(group.members) >= machine.config.group_consumer_max_size:
         raise KafkaError(
             ErrorCode.GROUP_MAX_SIZE_REACHED,
-            f"the group has {machine.config.group_consumer_max_size} members, and takes no more",
+            f"the group has its maximum of {machine.config.group_consumer_max_size} members",
         )
     owned = None
     if request.topic_partitions is not None:
@@ -70,7 +75,7 @@ def heartbeat(machine: Machine, ctx: Context, request: ConsumerGroupHeartbeatReq
     step.update_member(_merge(step.member_metadata, ctx, request))
     step.assign()
     step.reconcile(owned)
-    group.metadata_seen = step.seen  # not before: nothing above may be refused once this says that it is done
+    group.metadata_seen = step.seen  # last: a refused request must not mark the metadata as compared
     timeout_ms = machine.group_value(group_id, "consumer.session.timeout.ms")
     out.set_timer(step.member.session_timer, timeout_ms)
     response = ConsumerGroupHeartbeatResponse(
@@ -89,7 +94,7 @@ def heartbeat(machine: Machine, ctx: Context, request: ConsumerGroupHeartbeatReq
 
 
 def _group(machine: Machine, group_id: str, epoch: int, out: Outcome) -> ConsumerGroup:
-    """The group; a member that joins may make it, also out of a classic one. Errors: GROUP_ID_NOT_FOUND."""
+    """The group; a joining member may create it, or convert a classic one. Errors: GROUP_ID_NOT_FOUND."""
     found = machine.groups.get(group_id)
     if isinstance(found, ConsumerGroup):
         return found
@@ -101,7 +106,7 @@ def _group(machine: Machine, group_id: str, epoch: int, out: Outcome) -> Consume
 
 
 def _merge(member_metadata: MemberMetadata, ctx: Context, request: ConsumerGroupHeartbeatRequest) -> MemberMetadata:
-    """What the member says now: null stands for no change."""
+    """The member's metadata after this request; null fields mean no change."""
     names, timeout_ms = request.subscribed_topic_names, request.rebalance_timeout_ms
     return MemberMetadata(
         member_metadata.instance_id if request.instance_id is None else request.instance_id,
@@ -141,7 +146,7 @@ class Step(HeartbeatStep):
     # -- 1
 
     def find_member(self, member_id: str, epoch: int, instance_id: str | None, owned: OwnedPartitions | None) -> None:
-        """The member that speaks.
+        """Find the member that sent the request, or make it.
 
         Errors:  UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID, FENCED_MEMBER_EPOCH.
         """
@@ -176,7 +181,7 @@ class Step(HeartbeatStep):
             )
 
     def replace_static(self, old: ConsumerMember, member_id: str) -> None:
-        """A static member is back under another id: it takes over all the old one had, and starts at epoch 0."""
+        """Replace a static member that is back with another member id; the new one has its assignment, at epoch 0."""
         group_id, records = self.group.group_id, self.out.records
         current = old.current._replace(member_epoch=0, previous_member_epoch=0)
         self.use_member(ConsumerMember(group_id, member_id, old.member_metadata, current))
@@ -191,7 +196,7 @@ class Step(HeartbeatStep):
     # -- 2
 
     def update_member(self, member_metadata: MemberMetadata) -> None:
-        """Take over what the member says. Errors: INVALID_REGULAR_EXPRESSION."""
+        """Take over the member's metadata; increase the group epoch if needed. Errors: INVALID_REGULAR_EXPRESSION."""
         group, out, metadata = self.group, self.out, self.machine.metadata
         old, self.member_metadata = self.member_metadata, member_metadata
         regex_change = regex.NO_CHANGE
@@ -227,7 +232,7 @@ class Step(HeartbeatStep):
     # -- 3
 
     def assign(self) -> None:
-        """Compute a new target if one is due; find the target of the member."""
+        """Compute a new target assignment if one is due; find the member's."""
         group, out, draft = self.group, self.out, self.draft
         self.target_epoch = group.assignment_epoch
         self.target = group.target.get(self.replaced_id or self.member.member_id, UNASSIGNED)
@@ -253,7 +258,7 @@ class Step(HeartbeatStep):
     # -- 4
 
     def reconcile(self, owned: OwnedPartitions | None) -> None:
-        """Bring the member one step nearer to its target."""
+        """Move the member one step towards its target. Errors: FENCED_MEMBER_EPOCH."""
         current, group = self.current, self.group
         if not self.subscription_changed and current.is_reconciled_to(self.target_epoch):
             return

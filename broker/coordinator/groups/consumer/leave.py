@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def leave(machine: Machine, request: ConsumerGroupHeartbeatRequest, out: Outcome) -> ConsumerGroupHeartbeatResponse:
-    """A member goes for good (-1), or a static one for a moment (-2): its partitions wait until its session ends.
+    """A member leaves for good (-1), or a static one for a while (-2): it keeps its partitions until its session ends.
 
     Errors:  GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """
@@ -55,7 +55,7 @@ def leave(machine: Machine, request: ConsumerGroupHeartbeatRequest, out: Outcome
 
 
 def find_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
-    """The member that a request is from. Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+    """The member that sent a request. Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
     if instance_id is None:
         member = group.members.get(member_id)
         if member is None:
@@ -65,12 +65,12 @@ def find_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -
     if member is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
     if member.member_id != member_id:
-        raise KafkaError(ErrorCode.FENCED_INSTANCE_ID, f"{instance_id} is held by {member.member_id}")
+        raise KafkaError(ErrorCode.FENCED_INSTANCE_ID, f"instance id {instance_id} belongs to {member.member_id}")
     return member
 
 
 def fence(machine: Machine, group: ConsumerGroup, members: Sequence[ConsumerMember], out: Outcome) -> None:
-    """Remove members and move the group epoch, or go back to a classic group when only such members are left."""
+    """Remove members and increase the group epoch; or downgrade the group if only classic members are left."""
     if group.classic_members and must_downgrade(machine, group, members):
         downgrade(machine, group, members, None, out)
         return

@@ -1,11 +1,11 @@
-"""A group changes its protocol while it is in use: classic to consumer, and back (`group.consumer.migration.policy`).
+"""Conversion of a group in use: classic to consumer, and back (`group.consumer.migration.policy`).
 
-    upgrade     a member of the consumer protocol joins a classic group of consumers: all others go on as members of
-                the classic protocol in a consumer group, with their generation as group, assignment and member epoch
-    downgrade   the last member of the consumer protocol leaves, or a classic static one takes its place: the group is
-                classic again, its generation the last group epoch, and its members are asked to rejoin
+    upgrade     a member of the consumer protocol joins a classic group of consumers: the others stay as members of the
+                classic protocol in a consumer group, with their generation as group, assignment and member epoch
+    downgrade   the last member of the consumer protocol leaves, or a classic static member replaces it: the group is
+                classic again, with the last group epoch as its generation, and its members are told to rejoin
 
-The records say all of it: the old group's tombstones, then the new group's records, in one batch.
+Both are one batch of records: the tombstones of the old group, then the records of the new one.
 Source: KIP-848; Kafka's GroupMetadataManager.convertToConsumerGroup and convertToClassicGroup.
 """
 
@@ -54,7 +54,7 @@ DOWNGRADE: Final = ("downgrade", "bidirectional")
 
 
 def upgraded(machine: Machine, group: Any, out: Outcome) -> ConsumerGroup:
-    """The consumer group that a classic one becomes, with the records that make it. Errors: GROUP_ID_NOT_FOUND."""
+    """The consumer group that a classic group becomes; its records go to `out`. Errors: GROUP_ID_NOT_FOUND."""
     if group.group_type != ClassicGroup.group_type:
         raise _cannot_upgrade(group, "it is not a consumer group")
     if group.is_empty:
@@ -86,7 +86,11 @@ def _cannot_upgrade(group: Any, reason: str) -> KafkaError:
 def _consumer_member(
     group: ClassicGroup, member: Member, metadata: ClusterMetadata
 ) -> tuple[str, MemberMetadata, Assignment]:
-    """What a classic member says and has. Errors: ValueError; GROUP_ID_NOT_FOUND: its assignor would be lost."""
+    """A classic member's id, metadata and assignment.
+
+    Errors:  ValueError: its subscription or assignment cannot be read; GROUP_ID_NOT_FOUND: it uses an assignor of its
+             own, which the broker could not continue.
+    """
     partitions: dict[str, tuple[int, ...]] = {}
     if member.assignment:
         partitions, user_data = read_assignment(member.assignment)
@@ -114,7 +118,7 @@ def _consumer_member(
 
 
 def _end_rebalance(group: ClassicGroup, out: Outcome) -> None:
-    """Who waits in a rebalance is told that there is another one; the classic group's timers end."""
+    """Answer all parked requests with REBALANCE_IN_PROGRESS, and cancel the classic group's timers."""
     code = ErrorCode.REBALANCE_IN_PROGRESS
     for member in group.members.values():
         answer_join(group, member, join_refusal(code, member.member_id), out)
@@ -137,7 +141,7 @@ def _convert(
         assigned = {topic_id: dict.fromkeys(indexes, epoch) for topic_id, indexes in assignment.items()}
         records.append(current_record(group_id, member_id, CurrentAssignment(epoch, epoch, STABLE, assigned, NOTHING)))
         out.set_timer(("session", group_id, member_id), member_metadata.classic.session_timeout_ms)
-    # The shard's own is made when the records are replayed; this one is for the request that goes on meanwhile.
+    # Replaying the records makes the machine's own group; this one is for the rest of the request.
     made = ConsumerGroup(group_id)
     for record in records:
         assert record[0] is not None
@@ -151,7 +155,7 @@ def _convert(
 
 
 def must_downgrade(machine: Machine, group: ConsumerGroup, leaving: Sequence[ConsumerMember]) -> bool:
-    """Whether the group is to be classic again when these members leave."""
+    """Whether the group becomes classic when these members leave."""
     left = len(group.members) - len(leaving)
     classic_left = group.classic_members - sum(m.uses_classic_protocol for m in leaving)
     return (
@@ -163,7 +167,7 @@ def must_downgrade(machine: Machine, group: ConsumerGroup, leaving: Sequence[Con
 
 
 def must_downgrade_on_replacement(machine: Machine, group: ConsumerGroup, replaced: ConsumerMember | None) -> bool:
-    """Whether the group is to be classic again when a classic member takes this one's place."""
+    """Whether the group becomes classic when a classic member replaces this one."""
     return (
         replaced is not None
         and not replaced.uses_classic_protocol
@@ -182,9 +186,9 @@ def downgrade(
     *,
     rebalance: bool = True,
 ) -> None:
-    """Write the classic group that is left; `joining` takes the place of the one member that leaves then.
+    """Write the records of the classic group that is left; `joining` replaces the one member in `leaving`.
 
-    The group is Stable once the records are replayed. The rebalance that has to follow is begun by a timer.
+    The group is Stable once the records are replayed. A timer starts the rebalance that follows.
     """
     gone = {member.member_id for member in leaving}
     classic = ClassicGroup(group.group_id, out.now_ms)
@@ -235,6 +239,6 @@ def _classic_member(group_id: str, member: ConsumerMember) -> Member:
 
 
 def by_topic_name(assignment: Assignment, metadata: ClusterMetadata) -> dict[str, tuple[int, ...]]:
-    """An assignment as classic clients know it; topics that are gone are left out."""
+    """An assignment by topic name, as classic clients expect it; without deleted topics."""
     topics = metadata.topics_by_id
     return {topics[t].name: tuple(sorted(partitions)) for t, partitions in assignment.items() if t in topics}

@@ -1,17 +1,17 @@
-"""The next step of one member towards the target assignment, as a pure function.
+"""The next step of one consumer group member towards its target assignment, as a pure function.
 
-    keep     what it has and shall have
-    revoke   what it has and shall not have
-    add      what it shall have and nobody else still has; what others still have is *unreleased*
+    keep     assigned, and in the target
+    revoke   assigned, and not in the target
+    add      in the target, and no other member has it; what another member still has is *unreleased*
 
 | state                    | the heartbeat's owned partitions | next                                                |
 |--------------------------|----------------------------------|-----------------------------------------------------|
-| STABLE at the target     | any                              | itself, without topics it unsubscribed from         |
-| UNREVOKED                | not said, or some pending one    | itself; it may have to give back even more          |
+| STABLE at the target     | any                              | unchanged, without topics it unsubscribed from      |
+| UNREVOKED                | not sent, or some pending one    | unchanged; it may have to give back even more       |
 | UNREVOKED                | none of the pending ones         | as below, from the epoch it is at                   |
 | STABLE below, UNRELEASED | nothing of revoke                | target epoch: keep and add; UNRELEASED if some were |
-| STABLE below, UNRELEASED | not said, or some of revoke      | UNREVOKED at its epoch: keep; revoke is pending     |
-| UNKNOWN                  | not said, or any                 | FENCED_MEMBER_EPOCH                                 |
+| STABLE below, UNRELEASED | not sent, or some of revoke      | UNREVOKED at its epoch: keep; revoke is pending     |
+| UNKNOWN                  | not sent, or any                 | FENCED_MEMBER_EPOCH                                 |
 | UNKNOWN                  | none                             | as STABLE below, from the target epoch              |
 
 A partition that enters `assigned` gets the target epoch as its assignment epoch; one that stays, or moves to pending,
@@ -36,7 +36,7 @@ from broker.coordinator.groups.consumer.member import (
 )
 from protocol.errors import ErrorCode, KafkaError
 
-OwnedPartitions = Mapping[bytes, frozenset[int]]  # the partitions that a heartbeat says the member has
+OwnedPartitions = Mapping[bytes, frozenset[int]]  # the partitions that a heartbeat lists as owned
 
 
 def reconcile(
@@ -49,17 +49,17 @@ def reconcile(
     *,
     subscription_changed: bool,
 ) -> CurrentAssignment:
-    """The member after this heartbeat; the very same object when nothing changes.
+    """The member's current assignment after this heartbeat; the very same object if nothing changes.
 
-    is_free    whether a partition is nobody's, or this member's own
-    subscribed whether the member wants a topic (by id)
-    owned      what the heartbeat lists; None: it says nothing, so everything is still owned
+    is_free    whether no other member has a partition
+    subscribed whether the member subscribes to a topic id
+    owned      the partitions in the heartbeat; None if it has no list: the member then still owns everything
     Errors:    FENCED_MEMBER_EPOCH: a member in a state of a newer broker that still has partitions.
     """
     epoch = current.member_epoch
     if current.state == UNKNOWN:
         if owned is None or owned:
-            raise KafkaError(ErrorCode.FENCED_MEMBER_EPOCH, "the member's state is not known; it must rejoin")
+            raise KafkaError(ErrorCode.FENCED_MEMBER_EPOCH, "the member's state is unknown; it must rejoin")
         epoch = target_epoch
     elif current.state == UNREVOKED_PARTITIONS:
         if _still_owns(owned, current.pending):
@@ -124,7 +124,7 @@ def _next(
 def _without_unsubscribed(
     current: CurrentAssignment, subscribed: Callable[[bytes], bool], owned: OwnedPartitions | None
 ) -> CurrentAssignment:
-    """Take away at once what the member has just unsubscribed from."""
+    """Revoke at once the topics that the member has just unsubscribed from."""
     gone = {t: epochs for t, epochs in current.assigned.items() if not subscribed(t)}
     if not gone:
         return current

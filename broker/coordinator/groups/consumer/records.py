@@ -1,6 +1,6 @@
-"""The records of consumer groups: Kafka's schemas to values and back.
+"""The records of consumer groups: values to Kafka's schemas and back.
 
-A member of the consumer protocol has a *null* ClassicMemberMetadata in its record: the schema's default is an empty
+The record of a member of the consumer protocol has a *null* ClassicMemberMetadata. The schema's default is an empty
 struct, which would be read as a member of the classic protocol.
 """
 
@@ -43,24 +43,24 @@ from protocol.messages.coordinator_records import (
 
 
 class ResolvedRegex(NamedTuple):
-    """The topics that an expression stood for when it was last looked at."""
+    """The topics that an expression matched when it was last resolved."""
 
     topics: frozenset[str]
     version: int  # of the cluster metadata
     timestamp_ms: int
 
 
-# -- making --------------------------------------------------------------------------------------------------------
+# -- writing -------------------------------------------------------------------------------------------------------
 
 
 def group_record(group_id: str, epoch: int, metadata_hash: int) -> Record:
-    """A group epoch, and the hash of the topics it is about."""
+    """The group epoch, and the hash of the subscribed topics."""
     value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
     return encode_key(ConsumerGroupMetadataKey(group_id=group_id)), encode_record(value, 0)
 
 
 def member_record(group_id: str, member_id: str, member_metadata: MemberMetadata) -> Record:
-    """What a member said."""
+    """A member's metadata."""
     classic = member_metadata.classic
     value = ConsumerGroupMemberMetadataValue(
         instance_id=member_metadata.instance_id,
@@ -82,7 +82,7 @@ def member_record(group_id: str, member_id: str, member_metadata: MemberMetadata
 
 
 def target_epoch_record(group_id: str, assignment_epoch: int, timestamp_ms: int) -> Record:
-    """The epoch of a target assignment, after those of its members."""
+    """The epoch of a target assignment; written after the members' targets."""
     value = ConsumerGroupTargetAssignmentMetadataValue(
         assignment_epoch=assignment_epoch, assignment_timestamp=timestamp_ms
     )
@@ -90,7 +90,7 @@ def target_epoch_record(group_id: str, assignment_epoch: int, timestamp_ms: int)
 
 
 def target_record(group_id: str, member_id: str, assignment: Assignment) -> Record:
-    """What a member shall have."""
+    """A member's target assignment."""
     value = ConsumerGroupTargetAssignmentMemberValue(
         topic_partitions=[
             ConsumerGroupTargetAssignmentMemberValueTopicPartition(topic_id=topic_id, partitions=list(partitions))
@@ -101,7 +101,7 @@ def target_record(group_id: str, member_id: str, assignment: Assignment) -> Reco
 
 
 def current_record(group_id: str, member_id: str, current: CurrentAssignment) -> Record:
-    """What a member has, with the assignment epoch of each partition."""
+    """A member's current assignment, with the assignment epoch of each partition."""
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=current.member_epoch,
         previous_member_epoch=current.previous_member_epoch,
@@ -123,7 +123,7 @@ def _with_epochs(owned: PartitionEpochs) -> list[ConsumerGroupCurrentMemberAssig
 
 
 def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> Record:
-    """What an expression stands for."""
+    """The topics that an expression matches."""
     value = ConsumerGroupRegularExpressionValue(
         topics=sorted(resolved.topics), version=resolved.version, timestamp=resolved.timestamp_ms
     )
@@ -131,12 +131,12 @@ def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> Record:
 
 
 def regex_tombstone(group_id: str, regex: str) -> Record:
-    """Nobody subscribes to it any more."""
+    """Deletes an expression to which no member subscribes any more."""
     return _regex_key(group_id, regex), None
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[Record]:
-    """A member goes: current assignment, target, and what it said, in this order."""
+    """Deletes a member: current assignment, target, and metadata, in this order."""
     return [
         (_current_key(group_id, member_id), None),
         (_target_key(group_id, member_id), None),
@@ -145,7 +145,7 @@ def member_tombstones(group_id: str, member_id: str) -> list[Record]:
 
 
 def group_tombstones(group_id: str, member_ids: Iterable[str], regexes: Iterable[str]) -> list[Record]:
-    """A group goes, with what is left of it."""
+    """Deletes a group with its members and expressions."""
     members = list(member_ids)
     return [
         *((_current_key(group_id, m), None) for m in members),
@@ -177,7 +177,7 @@ def _regex_key(group_id: str, regex: str) -> bytes:
 
 
 def member_metadata_of(value: ConsumerGroupMemberMetadataValue) -> MemberMetadata:
-    """A member's record as a value."""
+    """A member's metadata as a value."""
     classic = value.classic_member_metadata
     return MemberMetadata(
         value.instance_id,

@@ -1,10 +1,9 @@
-"""Topic subscriptions by regular expression: RE2's syntax and its linear time, by a library imported at the first one.
+"""Topic subscriptions by regular expression, in RE2's syntax and linear time.
 
-An expression is resolved to topic names between the turns of the loop, never inside a heartbeat: the member gets an
-empty assignment until then. What came out is logged, so that a restart knows it.
-
-    resolved again   when the group has an expression that is not resolved, when topics were made since, or when
-                     group.consumer.regex.refresh.interval.ms has passed; never twice in 10 seconds
+Expressions are resolved to topic names between the turns of the event loop, never inside a heartbeat: until then they
+stand for no topics. The result is logged, so that it survives a restart. Expressions are resolved again if the group
+has an unresolved one, if topics were created since, or if group.consumer.regex.refresh.interval.ms has passed; never
+twice within 10 seconds.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("momus.groups")
 
 LEAST_INTERVAL_MS: Final = 10_000
-NAMES_A_SLICE: Final = 2_000  # matched before the loop gets its turn: about 2 ms
+NAMES_A_SLICE: Final = 2_000  # matched in one turn of the event loop: about 2 ms
 
 NO_CHANGE, UPDATED, UPDATED_AND_RESOLVED = 0, 1, 2
 
@@ -55,17 +54,18 @@ def compiled(regex: str) -> Any:
 
 
 def changed(group: ConsumerGroup, old: MemberMetadata, new: MemberMetadata, records: list[Record]) -> int:
-    """What a heartbeat does to the group's expressions. Errors: INVALID_REGULAR_EXPRESSION.
+    """How a heartbeat changes the member's expression.
 
-    | before | now                              | answer               |
-    |--------|----------------------------------|----------------------|
-    | any    | the same                         | NO_CHANGE            |
-    | any    | one that nobody has              | UPDATED              |
-    | any    | one of others, not resolved yet  | UPDATED              |
-    | any    | one of others, resolved          | UPDATED_AND_RESOLVED |
-    | one    | none                             | UPDATED_AND_RESOLVED |
+    | before | now                                | result               |
+    |--------|------------------------------------|----------------------|
+    | any    | the same                           | NO_CHANGE            |
+    | any    | one that no member has             | UPDATED              |
+    | any    | another member's, not resolved yet | UPDATED              |
+    | any    | another member's, resolved         | UPDATED_AND_RESOLVED |
+    | one    | none                               | UPDATED_AND_RESOLVED |
 
-    Shape:   a tombstone of the one before when nobody else has it.
+    Shape:   a tombstone of the expression before, if no other member has it.
+    Errors:  INVALID_REGULAR_EXPRESSION.
     """
     before, now = old.topic_regex, new.topic_regex
     if before == now:
@@ -80,7 +80,7 @@ def changed(group: ConsumerGroup, old: MemberMetadata, new: MemberMetadata, reco
 
 
 def is_due(group: ConsumerGroup, draft: Draft, metadata: ClusterMetadata, now_ms: int, interval_ms: int) -> bool:
-    """Whether the expressions are to be resolved now; see the module's text."""
+    """Whether the expressions have to be resolved now: the rule is in the module's docstring."""
     if group.resolving is not None:
         return False
     wanted = {regex for _, regex in draft.subscriptions if regex}
@@ -98,9 +98,9 @@ def is_due(group: ConsumerGroup, draft: Draft, metadata: ClusterMetadata, now_ms
 
 
 def resolve(regexes: Iterable[str], names: Iterable[str]) -> Resolution:
-    """The topics that each expression stands for; it has to match the whole name.
+    """The topics whose whole name each expression matches.
 
-    One that cannot be compiled (the log is of a broker that could) is reported, and stands for nothing, as in Kafka.
+    An expression that cannot be compiled (another broker logged it) is reported, and matches nothing, as in Kafka.
     """
     found_by = {regex: set[str]() for regex in regexes}
     patterns = []
@@ -124,7 +124,7 @@ def resolve(regexes: Iterable[str], names: Iterable[str]) -> Resolution:
 def resolution_records(
     group: ConsumerGroup, found: dict[str, frozenset[str]], metadata: ClusterMetadata, now_ms: int
 ) -> list[Record]:
-    """What to log of a resolution: each expression still in use, and a group epoch if there are other topics now."""
+    """The records of resolved expressions that are still in use, and a new group epoch if the topics changed."""
     records: list[Record] = []
     topics = dict(group.regexes)
     has_changed = False

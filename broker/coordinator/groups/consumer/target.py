@@ -1,8 +1,6 @@
-"""The target assignment: when it is computed, from what, and the records that change it.
+"""The target assignment of a consumer group: what it is computed from, and the records that change it.
 
-It is due when the group epoch is above the assignment epoch, at most once an assignment interval. It is computed at
-once where that is quick; a large group is gone through between the turns of the loop, and until then its members go on
-with the old target, as they do while the interval has not passed.
+When it is computed: common/target.py.
 """
 
 from __future__ import annotations
@@ -21,12 +19,12 @@ if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata
     from broker.coordinator.groups.consumer.group import ConsumerGroup
 
-WORK_AT_ONCE: Final = 20_000  # members plus partitions that are assigned inside a request: about 15 ms
-MIXED_WORK_AT_ONCE: Final = 3_000  # ... where members want different topics, with each topic a member wants: 10 ms
+WORK_AT_ONCE: Final = 20_000  # members + partitions that are assigned inside a request: about 15 ms
+MIXED_WORK_AT_ONCE: Final = 3_000  # ... + topics of each member, if subscriptions differ: about 10 ms
 
 
 class Draft:
-    """A group as it will be when the records of one request are replayed: one member new, changed or replaced."""
+    """The group as it will be after the records of one request: one member added, changed or replaced."""
 
     __slots__ = ("group", "member_id", "member_metadata", "replaced_id", "subscriptions")
 
@@ -52,16 +50,16 @@ class Draft:
                 self.subscriptions = counts
 
     def topic_names(self) -> frozenset[str]:
-        """All topics that somebody wants."""
+        """All topics that members subscribe to."""
         return self.group.topic_names(self.subscriptions)
 
     def target(self) -> Assignment:
-        """The last target of the member; one that replaces another has the other's."""
+        """The last target of the member, or of the one it replaces."""
         found = self.group.target.get(self.replaced_id or self.member_id or "")
         return UNASSIGNED if found is None else found
 
     def spec(self, metadata: ClusterMetadata) -> Spec:
-        """What an assignor needs to know."""
+        """The input of an assignor."""
         group, member_id = self.group, self.member_id
         members = [m for m in group.members if m != self.replaced_id]
         targets: Mapping[str, Assignment] = group.target
@@ -90,13 +88,13 @@ class Draft:
 
 
 def topic_ids(names: frozenset[str], metadata: ClusterMetadata) -> frozenset[bytes]:
-    """The ids of those topics that exist."""
+    """The ids of the topics that exist."""
     topics = metadata.topics
     return frozenset(topics[name].topic_id for name in names if name in topics)
 
 
 def is_large(spec: Spec) -> bool:
-    """Whether computing it takes longer than the loop may be kept."""
+    """Whether computing the target would block the event loop too long."""
     work = len(spec.members) + sum(spec.topics.values())
     if spec.wants is None:
         return work > WORK_AT_ONCE
@@ -109,23 +107,23 @@ def pending_target(spec: Spec, name: str, epoch: int) -> PendingTarget:
 
 
 def target_records(group_id: str, changes: Changes, epoch: int, now_ms: int) -> list[Record]:
-    """What makes the new target the group's."""
+    """The records of a new target: the members' first, then its epoch."""
     records = [target_record(group_id, member_id, assignment) for member_id, assignment in changes.items()]
     records.append(target_epoch_record(group_id, epoch, now_ms))
     return records
 
 
 def for_present_members(group: ConsumerGroup, pending: PendingTarget, changes: Changes) -> Changes:
-    """The changes for those who are still members; who replaced a static member gets what was meant for it."""
-    settled: Changes = {}
+    """The changes for members that are still there; a static member's replacement gets those of the replaced one."""
+    present: Changes = {}
     for member_id, assignment in changes.items():
         if member_id in group.members:
-            settled[member_id] = assignment
+            present[member_id] = assignment
         else:
-            heir = group.static_members.get(pending.instance_ids.get(member_id, ""))
-            if heir is not None and heir not in pending.members:
-                settled[heir] = assignment
-    return settled
+            successor = group.static_members.get(pending.instance_ids.get(member_id, ""))
+            if successor is not None and successor not in pending.members:
+                present[successor] = assignment
+    return present
 
 
 def _less(counts: dict[Subscription, int], subscription: Subscription) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def on_load(machine: Machine, group: ConsumerGroup, out: Outcome) -> None:
-    """The log is replayed: all time-outs start in full. A group that is out of order is served all the same."""
+    """Start all timers in full after loading."""
     session_ms = machine.group_value(group.group_id, "consumer.session.timeout.ms")
     for member in group.members.values():
         classic = member.member_metadata.classic
@@ -35,7 +35,7 @@ def on_load(machine: Machine, group: ConsumerGroup, out: Outcome) -> None:
 
 
 def on_timer(machine: Machine, group: ConsumerGroup, name: tuple[Any, ...], out: Outcome) -> None:
-    """A timer of a group has run out."""
+    """Handle a timer that has run out; one that no longer applies does nothing."""
     kind = name[0]
     if kind == "regex":
         _resolve(machine, group, out)
@@ -55,7 +55,7 @@ def on_timer(machine: Machine, group: ConsumerGroup, name: tuple[Any, ...], out:
 
 
 def _resolve(machine: Machine, group: ConsumerGroup, out: Outcome) -> None:
-    """Match some more topics; when all are through, log what came out."""
+    """Resolve the expressions against the next topics; after the last topic, write the result."""
     metadata = machine.metadata
     if group.resolving is None:
         expressions = sorted({r for _, r in group.subscriptions if r})
@@ -70,7 +70,7 @@ def _resolve(machine: Machine, group: ConsumerGroup, out: Outcome) -> None:
 
 
 def _assign(group: ConsumerGroup, out: Outcome) -> None:
-    """Go on with a target assignment that takes long; when done it is the group's, for the epoch it was made for."""
+    """Take the next step of the pending target; after the last step, write the target for its group epoch."""
     done = advance(group, out)
     if done is not None:
         pending, computed = done

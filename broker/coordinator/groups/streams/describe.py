@@ -1,4 +1,4 @@
-"""A streams group as StreamsGroupDescribe shows it."""
+"""The StreamsGroupDescribe response for one group."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _tasks(tasks: TasksTuple | TasksTupleWithEpochs) -> StreamsGroupDescribeResp
 
 
 def _topology(group: StreamsGroup) -> StreamsGroupDescribeResponseTopology | None:
-    """With the partitions that were decided, once they were; else as the application brought it."""
+    """With the partition counts once they are decided; before, as the application sent it."""
     stored, configured = group.topology, group.configured
     if stored is None:
         return None

@@ -1,4 +1,4 @@
-"""Which instance of a streams application is asked for which state: topics and partitions by the members' endpoints."""
+"""Which endpoint of a streams application has which state (interactive queries)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def partitions_by_endpoint(
     configured: ConfiguredTopology,
     metadata: ClusterMetadata,
 ) -> list[EndpointToPartitions]:
-    """The source partitions of each member's active and standby tasks; members without an endpoint are passed over."""
+    """The source partitions of each member's active and standby tasks; members without an endpoint are left out."""
     return [
         EndpointToPartitions(
             user_endpoint=StreamsGroupHeartbeatResponseEndpoint(host=endpoint.host, port=endpoint.port),

@@ -91,11 +91,11 @@ class StreamsGroup(ModernGroup):
 
     @property
     def delay_timer(self) -> tuple[str, str]:
-        """Runs before the first assignment."""
+        """The timer that delays the first assignment."""
         return "delay", self.group_id
 
     def uses_consumer_protocol(self) -> bool:
-        """Whether the topics in use are known: they are, from the topology."""
+        """Whether the subscribed topics are known: the topology names them."""
         return True
 
     def is_subscribed(self, topic: str) -> bool:
@@ -103,7 +103,7 @@ class StreamsGroup(ModernGroup):
         return bool(self.members) and topic in self.sources
 
     def active_process(self, subtopology_id: str, partition: int) -> str | None:
-        """The process that has a task as active, or has not said yet that it is given back."""
+        """The process that has a task as active, or has not confirmed that it gave it back."""
         return self.active.get((subtopology_id, partition))
 
     def has_copy(self, process_id: str, subtopology_id: str, partition: int) -> bool:

@@ -1,12 +1,12 @@
-"""What a heartbeat of a member does to its streams group, in Kafka's order.
+"""StreamsGroupHeartbeat: the steps from the request to records and response, in Kafka's order.
 
-    1  find or make the group, then the member; refuse epochs that do not fit
-    2  take over what the member says anew; keep the first topology, compare later ones with it
-    3  see whether the topology fits the topics: again when they changed
-    4  move the group epoch if member, topics, the topology's fitness or the assignor's settings changed
-    5  compute a new target assignment if the group epoch is ahead of it, and nothing delays it
-    6  bring the member one step nearer to its target
-    7  answer: what is wrong, the tasks when they changed, the endpoints when the member may not know them
+    1  find or create the group, then the member; refuse member epochs that do not fit
+    2  take over the member's new metadata; store the first topology, compare later ones with it
+    3  check whether the topology fits the topics, again each time these changed
+    4  increase the group epoch if the member, the topics, this check or the assignor's settings changed
+    5  compute a new target assignment if the group epoch is ahead of the assignment epoch and nothing delays it
+    6  move the member one step towards its target assignment
+    7  respond: status, the tasks if they changed, the endpoints if the member may not know them
 
 Source: KIP-1071; Kafka's GroupMetadataManager.streamsGroupHeartbeat.
 """
@@ -67,9 +67,13 @@ def heartbeat(
     topology: StreamsGroupTopologyValue | None,
     out: Outcome,
 ) -> tuple[StreamsGroupHeartbeatResponse, tuple[InternalTopic, ...]]:
-    """Serve a heartbeat that is no leave: the response, and the internal topics that are to be made.
+    """Serve a heartbeat of a member that stays or joins: the response, and the internal topics to create.
 
-    `request` has passed the checks that need no group; `topology` is the request's as it would be stored.
+    `request` has passed the checks that need no group; `topology` is its topology in the form it would be stored in.
+
+    Shape:   member, topology, group epoch, target and current assignment records, each only if it changed.
+    Errors:  GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, GROUP_MAX_SIZE_REACHED, INVALID_REQUEST,
+             STREAMS_INVALID_TOPOLOGY.
     """
     group_id, member_id, epoch = request.group_id, request.member_id, request.member_epoch
     group = _group(machine, group_id, epoch, out)
@@ -93,7 +97,7 @@ def heartbeat(
 
 
 def _group(machine: Machine, group_id: str, epoch: int, out: Outcome) -> StreamsGroup:
-    """The group; a member that joins may make it, also in place of an empty classic one.
+    """The group; a joining member may create it, also in place of an empty classic group.
 
     Errors:  GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED.
     """
@@ -104,8 +108,8 @@ def _group(machine: Machine, group_id: str, epoch: int, out: Outcome) -> Streams
         raise not_a_streams_group(group_id, found)
     if isinstance(found, StreamsGroup):
         most = machine.config.group_streams_max_size
-        if len(found.members) >= most:  # also for one that is a member, and joins anew
-            raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group has {most} members, and takes no more")
+        if len(found.members) >= most:  # also refuses a member that joins again, as Kafka
+            raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group has its maximum of {most} members")
         return found
     if found is None:
         return StreamsGroup(group_id)
@@ -118,14 +122,14 @@ def _group(machine: Machine, group_id: str, epoch: int, out: Outcome) -> Streams
 
 
 def not_a_streams_group(group_id: str, found: object) -> KafkaError:
-    """Why a group cannot be looked at as one of streams."""
+    """The error for a group that is missing or of another type."""
     if found is None:
         return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Streams group {group_id} not found.")
     return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a streams group.")
 
 
 def _merge(member_metadata: MemberMetadata, ctx: Context, request: StreamsGroupHeartbeatRequest) -> MemberMetadata:
-    """What the member says now: null stands for no change."""
+    """The member's metadata after this request; null fields mean no change."""
     endpoint, tags, timeout_ms = request.user_endpoint, request.client_tags, request.rebalance_timeout_ms
     return MemberMetadata(
         None,  # there are no static members
@@ -157,7 +161,7 @@ class Step(HeartbeatStep):
     # -- 1
 
     def find_member(self, member_id: str, epoch: int, owned: TasksTuple | None) -> None:
-        """The member that speaks. Errors: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH."""
+        """Find the member that sent the request, or make it. Errors: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH."""
         group = self.group
         member = group.members.get(member_id)
         if epoch != JOINING_EPOCH:
@@ -172,7 +176,7 @@ class Step(HeartbeatStep):
     # -- 2
 
     def update_member(self, member_metadata: MemberMetadata, topology: StreamsGroupTopologyValue | None) -> None:
-        """Take over what the member says. Errors: INVALID_REQUEST."""
+        """Take over the member's metadata, and the group's first topology. Errors: INVALID_REQUEST."""
         group, records = self.group, self.out.records
         if member_metadata != self.member_metadata or self.member.member_id not in group.members:
             records.append(member_record(group.group_id, self.member.member_id, member_metadata))
@@ -197,7 +201,7 @@ class Step(HeartbeatStep):
     # -- 3
 
     def configure(self) -> None:
-        """See how the topology fits the topics there are. Errors: STREAMS_INVALID_TOPOLOGY."""
+        """Check how the topology fits the topics that exist. Errors: STREAMS_INVALID_TOPOLOGY."""
         group, metadata = self.group, self.machine.metadata
         seen = group.metadata_seen
         if group.configured is not None and seen is not None and seen[0] is metadata and seen[1] == metadata.version:
@@ -226,7 +230,7 @@ class Step(HeartbeatStep):
     # -- 4
 
     def move_epoch(self) -> None:
-        """Move the group epoch if anything asks for it."""
+        """Increase the group epoch if something changed."""
         group = self.group
         valid = self.topology.epoch if self.configured.is_ready else NO_VALID_TOPOLOGY
         self.configs = assignment_configs(self.machine, group.group_id)
@@ -237,7 +241,7 @@ class Step(HeartbeatStep):
     # -- 5
 
     def assign(self) -> None:
-        """Compute a new target if one is due; find the target of the member."""
+        """Compute a new target assignment if one is due; find the member's."""
         group, out = self.group, self.out
         delay_ms = self.machine.group_value(group.group_id, "streams.initial.rebalance.delay.ms")
         is_first = group.is_empty and delay_ms > 0
@@ -274,16 +278,16 @@ class Step(HeartbeatStep):
     # -- 6
 
     def reconcile(self, owned: TasksTuple | None) -> None:
-        """Bring the member one step nearer to its target. Errors: FENCED_MEMBER_EPOCH."""
+        """Move the member one step towards its target. Errors: FENCED_MEMBER_EPOCH."""
         group = self.group
         after = reconcile(self.current, self.member_metadata.process_id, self.target_epoch, self.target, group, owned)
         if self.write_current(group.group_id, after, current_record):
             self.set_rebalance_timer(is_revoking=after.state == UNREVOKED_TASKS)
 
     def keep_configured_topology(self) -> None:
-        """Nothing is refused any more: keep what was found out of the topics.
+        """Keep the checked topology for the next heartbeats; nothing can refuse this one any more.
 
-        With the topology in the same batch there is nothing to keep it for: its replay forgets what was found before.
+        Replaying a topology record discards it again.
         """
         metadata = self.machine.metadata
         self.group.configured, self.group.metadata_seen = self.configured, (metadata, metadata.version)
@@ -291,11 +295,11 @@ class Step(HeartbeatStep):
     # -- 7
 
     def add_status(self, code: int, detail: str) -> None:
-        """Tell the member what is wrong, without an error."""
+        """Add a problem to the response; the heartbeat still succeeds."""
         self.status.append(StreamsGroupHeartbeatResponseStatus(status_code=code, status_detail=detail))
 
     def answer(self, request: StreamsGroupHeartbeatRequest) -> StreamsGroupHeartbeatResponse:
-        """The reply. The endpoints' epoch of a group that is just being made is told as 0: it begins with the next."""
+        """The response. The endpoints' epoch is 0 for a group that this request creates."""
         group, current = self.group, self.current
         response = StreamsGroupHeartbeatResponse(
             member_id=self.member.member_id,
@@ -329,12 +333,12 @@ class Step(HeartbeatStep):
 
 
 def assignment_configs(machine: Machine, group_id: str) -> dict[str, str]:
-    """What the assignor is told; kept with the group to see when it changes."""
+    """The settings of the assignor; logged with the group, so that a change is noticed."""
     return {STANDBY_REPLICAS: str(machine.group_value(group_id, "streams.num.standby.replicas"))}
 
 
 def unknown_member(group: StreamsGroup, member_id: str) -> KafkaError:
-    """Nobody of this name is here."""
+    """The error for an unknown member id."""
     return KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
 
 

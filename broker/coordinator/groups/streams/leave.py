@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 def leave(machine: Machine, request: StreamsGroupHeartbeatRequest, out: Outcome) -> StreamsGroupHeartbeatResponse:
-    """A member goes; it may take the whole application with it. Errors: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID."""
+    """A member leaves; it may ask the whole application to shut down.
+
+    Errors:  GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID.
+    """
     group = machine.groups.get(request.group_id)
     if not isinstance(group, StreamsGroup):
         raise not_a_streams_group(request.group_id, group)
@@ -34,7 +37,7 @@ def leave(machine: Machine, request: StreamsGroupHeartbeatRequest, out: Outcome)
 
 
 def fence(group: StreamsGroup, member: StreamsMember, out: Outcome) -> None:
-    """Remove a member, and move the group epoch: its tasks are for others."""
+    """Remove a member, and increase the group epoch, so that others get its tasks."""
     out.records += member_tombstones(group.group_id, member.member_id)
     out.records.append(
         group_record(

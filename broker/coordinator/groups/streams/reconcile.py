@@ -1,25 +1,25 @@
-"""The next step of one streams member towards the target assignment, as a pure function.
+"""The next step of one streams group member towards its target assignment, as a pure function.
 
-    keep     what it has and shall have
-    revoke   what it has and shall not have
-    add      what it shall have and is free; what is not free yet is *unreleased*
+    keep     assigned, and in the target
+    revoke   assigned, and not in the target
+    add      in the target, and free; what is not free yet is *unreleased*
 
 | state                    | the heartbeat's owned tasks          | next                                               |
 |--------------------------|--------------------------------------|----------------------------------------------------|
-| STABLE at the target     | any                                  | itself                                             |
-| UNREVOKED                | not said, or some pending one in it  | itself                                             |
+| STABLE at the target     | any                                  | unchanged                                          |
+| UNREVOKED                | not sent, or some pending one in it  | unchanged                                          |
 | UNREVOKED                | none of the pending ones             | as below, from the epoch after the one it is at    |
 | STABLE below, UNRELEASED | revoke is empty, or none of it owned | target epoch; has keep and add; maybe UNRELEASED   |
-| STABLE below, UNRELEASED | not said, or some of revoke in it    | UNREVOKED at its epoch; keep, and revoke pending   |
-| UNKNOWN                  | not said, or any                     | FENCED_MEMBER_EPOCH                                |
+| STABLE below, UNRELEASED | not sent, or some of revoke in it    | UNREVOKED at its epoch; keep, and revoke pending   |
+| UNKNOWN                  | not sent, or any                     | FENCED_MEMBER_EPOCH                                |
 | UNKNOWN                  | none                                 | as STABLE below, from the target epoch             |
 
-Free is an active task that no process has as active, and that the member's own process does not have as standby or
-warm-up; a standby or warm-up task that the own process does not have in any way: two copies of one state would share
-a directory. A member's own pending task is not free either, so it comes back one heartbeat later.
+An active task is free if no process has it as active, and the member's own process does not have it as standby or
+warm-up. A standby or warm-up task is free if the own process does not have it at all: two copies of one state would
+share a directory. A member's own pending task is not free either: it comes back one heartbeat later.
 
 An active task that enters `assigned` gets the target epoch as its assignment epoch; one that stays, or moves to
-pending, keeps its own (KAFKA-19779). Consumer groups differ: see reconcile.py.
+pending, keeps its own (KAFKA-19779). Consumer groups differ: see consumer/reconcile.py.
 Source: KIP-1071; Kafka's CurrentAssignmentBuilder (streams).
 """
 
@@ -46,7 +46,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 
 class Holders(Protocol):
-    """Which processes have a task now, or have not given it back yet."""
+    """The processes that have a task, or have not confirmed that they gave it back."""
 
     def active_process(self, subtopology_id: str, partition: int) -> str | None:
         """The process that has it as active."""
@@ -63,9 +63,9 @@ def reconcile(
     holders: Holders,
     owned: TasksTuple | None,
 ) -> CurrentAssignment:
-    """The member after this heartbeat; the very same object when nothing changes.
+    """The member's current assignment after this heartbeat; the very same object if nothing changes.
 
-    owned   what the heartbeat lists; None: it says nothing, so everything is still owned
+    owned   the tasks in the heartbeat; None if it has no lists: the member then still owns everything
     Errors: FENCED_MEMBER_EPOCH: a member in a state of a newer broker that still has tasks.
     """
     if current.is_reconciled_to(target_epoch):
@@ -73,7 +73,7 @@ def reconcile(
     epoch = current.member_epoch
     if current.state == UNKNOWN:
         if owned is None or any(owned):
-            raise KafkaError(ErrorCode.FENCED_MEMBER_EPOCH, "the member's state is not known; it must rejoin")
+            raise KafkaError(ErrorCode.FENCED_MEMBER_EPOCH, "the member's state is unknown; it must rejoin")
         epoch = target_epoch
     elif current.state == UNREVOKED_TASKS:
         if _still_owns(owned, current.pending):
@@ -144,7 +144,7 @@ def _split_copies(has: TasksBySubtopology, shall: TasksBySubtopology) -> tuple[T
 def _add(
     keep: EpochsBySubtopology, shall: TasksBySubtopology, epoch: int, is_free: Callable[[str, int], bool]
 ) -> tuple[EpochsBySubtopology, bool]:
-    """Active tasks with what is free, and whether something was not."""
+    """Active tasks with the free ones added, and whether some were not free."""
     has = dict(keep)
     is_waiting = False
     for subtopology_id, wanted in shall.items():
@@ -159,7 +159,7 @@ def _add(
 def _add_copies(
     keep: TasksBySubtopology, shall: TasksBySubtopology, is_free: Callable[[str, int], bool]
 ) -> tuple[TasksBySubtopology, bool]:
-    """Standby or warm-up tasks with what is free, and whether something was not."""
+    """Standby or warm-up tasks with the free ones added, and whether some were not free."""
     has = dict(keep)
     is_waiting = False
     for subtopology_id, wanted in shall.items():

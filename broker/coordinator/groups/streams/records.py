@@ -1,6 +1,6 @@
-"""The records of streams groups: Kafka's schemas to values and back.
+"""The records of streams groups: values to Kafka's schemas and back.
 
-Assignment epochs are written for active tasks only; standby and warm-up tasks have a null there, as Kafka's.
+Only active tasks have assignment epochs; for standby and warm-up tasks the field is null, as Kafka writes it.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ T = TypeVar("T", bound=Message)
 
 _STATES: Final = frozenset((STABLE, UNREVOKED_TASKS, UNRELEASED_TASKS))
 
-# -- making --------------------------------------------------------------------------------------------------------
+# -- writing -------------------------------------------------------------------------------------------------------
 
 
 def group_record(
     group_id: str, epoch: int, metadata_hash: int, validated_topology_epoch: int, configs: Mapping[str, str]
 ) -> Record:
-    """A group epoch, the hash of the topics it is about, and what the assignor was told."""
+    """The group epoch, the hash of the topics, and the settings of the assignor."""
     value = StreamsGroupMetadataValue(
         epoch=epoch,
         metadata_hash=metadata_hash,
@@ -76,12 +76,12 @@ def group_record(
 
 
 def topology_record(group_id: str, topology: StreamsGroupTopologyValue) -> Record:
-    """The group's topology, as its first member brought it."""
+    """The group's topology, as its first member sent it."""
     return encode_key(StreamsGroupTopologyKey(group_id=group_id)), encode_record(topology, 0)
 
 
 def member_record(group_id: str, member_id: str, member_metadata: MemberMetadata) -> Record:
-    """What a member said."""
+    """A member's metadata."""
     endpoint = member_metadata.user_endpoint
     value = StreamsGroupMemberMetadataValue(
         instance_id=member_metadata.instance_id,
@@ -100,7 +100,7 @@ def member_record(group_id: str, member_id: str, member_metadata: MemberMetadata
 
 
 def target_epoch_record(group_id: str, assignment_epoch: int, timestamp_ms: int) -> Record:
-    """The epoch of a target assignment, after those of its members."""
+    """The epoch of a target assignment; written after the members' targets."""
     value = StreamsGroupTargetAssignmentMetadataValue(
         assignment_epoch=assignment_epoch, assignment_timestamp=timestamp_ms
     )
@@ -108,7 +108,7 @@ def target_epoch_record(group_id: str, assignment_epoch: int, timestamp_ms: int)
 
 
 def target_record(group_id: str, member_id: str, tasks: TasksTuple) -> Record:
-    """What a member shall have."""
+    """A member's target assignment."""
     kind = StreamsGroupTargetAssignmentMemberValueTaskIds
     value = StreamsGroupTargetAssignmentMemberValue(
         active_tasks=task_ids(kind, tasks.active),
@@ -119,7 +119,7 @@ def target_record(group_id: str, member_id: str, tasks: TasksTuple) -> Record:
 
 
 def current_record(group_id: str, member_id: str, current: CurrentAssignment) -> Record:
-    """What a member has, with the assignment epoch of each active task."""
+    """A member's current assignment, with the assignment epoch of each active task."""
     kind = StreamsGroupCurrentMemberAssignmentValueTaskIds
     value = StreamsGroupCurrentMemberAssignmentValue(
         member_epoch=current.member_epoch,
@@ -153,7 +153,7 @@ def _with_epochs(tasks: EpochsBySubtopology) -> list[StreamsGroupCurrentMemberAs
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[Record]:
-    """A member goes: current assignment, target, and what it said, in this order."""
+    """Deletes a member: current assignment, target, and metadata, in this order."""
     return [
         (_current_key(group_id, member_id), None),
         (_target_key(group_id, member_id), None),
@@ -162,7 +162,7 @@ def member_tombstones(group_id: str, member_id: str) -> list[Record]:
 
 
 def group_tombstones(group_id: str, member_ids: Iterable[str]) -> list[Record]:
-    """A group goes, with what is left of it."""
+    """Deletes a group with its members and topology."""
     members = list(member_ids)
     return [
         *((_current_key(group_id, m), None) for m in members),
@@ -224,7 +224,7 @@ def _topic_infos(topics: Iterable[StreamsGroupHeartbeatRequestTopicInfo]) -> lis
 
 
 def member_metadata_of(value: StreamsGroupMemberMetadataValue) -> MemberMetadata:
-    """A member's record as a value."""
+    """A member's metadata as a value."""
     endpoint = value.user_endpoint
     return MemberMetadata(
         value.instance_id,

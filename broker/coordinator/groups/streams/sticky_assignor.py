@@ -1,15 +1,15 @@
-"""The sticky assignor of streams groups: who shall have which task, and which copies of state stand by.
+"""The sticky assignor of streams groups: which member gets which active and standby tasks.
 
-    active    1. to its previous owner, while that one is below its share
-              2. to a previous standby, which has the state at hand: the least loaded one below its share
-              3. to the least loaded process, and in it to the least loaded member
-    standby   never on a process that has the task: there the copy would be of no use, and could not be kept
-              1. to the previous owner, 2. to a previous standby, while below the share of all tasks
-              3. to the least loaded process; when no process is left there are fewer standbys
+    active    1. the previous owner, while it is below its share
+              2. a previous standby, which has the state already: the least loaded one below its share
+              3. the least loaded process, and in it the least loaded member
+    standby   never on a process that has the task: the copy would be useless there, and share its directory
+              1. the previous owner, 2. a previous standby, while below the share of all tasks
+              3. the least loaded process; if no process is left there are fewer standbys
 
-The share of a member is the tasks by the members, rounded up; when a member has its share, that of the others follows
-from what is left. Of processes with the same load the one with the idlest member comes first; where all is even the one
-named first, so that the result depends on nothing but its arguments. (Kafka leaves it to the order of a heap.)
+A member's share is tasks divided by members, rounded up; once a member has its share, the share of the others is
+computed from what is left. Between processes of equal load the one with the least loaded member comes first, then the
+first by name, so that the result depends on the arguments alone. (In Kafka it depends on the order of a heap.)
 Source: KIP-1071; Kafka's StickyTaskAssignor.
 """
 

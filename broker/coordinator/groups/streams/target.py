@@ -1,7 +1,6 @@
 """The target assignment of a streams group: how it is computed, and the records that change it.
 
-It is computed at once where that is quick; a large group is gone through between the turns of the loop, and until then
-its members go on with the old target, as they do while the assignment interval has not passed.
+When it is computed: common/target.py.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from broker.coordinator.groups.streams.topology import ConfiguredTopology
 
 STANDBY_REPLICAS: Final = "num.standby.replicas"  # the only setting of the assignor
-WORK_AT_ONCE: Final = 3_000  # members, tasks and, twice, standby tasks that are assigned inside a request: about 15 ms
+WORK_AT_ONCE: Final = 3_000  # members + tasks + 2 x standby tasks assigned inside a request: about 15 ms
 
 
 def compute_target(
@@ -35,9 +34,11 @@ def compute_target(
     *,
     may_wait: bool,
 ) -> Targets | None:
-    """Compute who shall have what; nothing, as long as the topology is not ready. `processes`: by member id.
+    """Compute and write the members' targets; without tasks as long as the topology is not ready.
 
-    None: it takes long, and goes on between the turns; only where the group is one that a timer finds (`may_wait`).
+    processes  the process ids of the members, by member id
+    may_wait   whether a large target may be computed in steps: the group is in the log, so that its timer finds it
+    None: it is computed in steps.
     """
     if not configured.is_ready:
         targets = dict.fromkeys(processes, TasksTuple())
@@ -55,7 +56,7 @@ def compute_target(
 
 
 def continue_target(group: StreamsGroup, out: Outcome) -> None:
-    """The next step; after the last one the target is the group's, but for members that have left meanwhile."""
+    """Take the next step of the pending target; after the last, write it for the members that are still there."""
     done = advance(group, out)
     if done is not None:
         pending, targets = done

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def on_load(machine: Machine, group: StreamsGroup, out: Outcome) -> None:
-    """The log is replayed: all time-outs start in full; a first assignment is not delayed again."""
+    """Start all timers in full after loading; a first assignment is not delayed again."""
     session_ms = machine.group_value(group.group_id, "streams.session.timeout.ms")
     for member in group.members.values():
         out.set_timer(member.session_timer, session_ms)
@@ -33,7 +33,7 @@ def on_load(machine: Machine, group: StreamsGroup, out: Outcome) -> None:
 
 
 def on_timer(machine: Machine, group: StreamsGroup, name: tuple[Any, ...], out: Outcome) -> None:
-    """A timer of a group has run out."""
+    """Handle a timer that has run out; one that no longer applies does nothing."""
     kind = name[0]
     if kind == "delay":
         _first_assignment(machine, group, out)
@@ -47,7 +47,7 @@ def on_timer(machine: Machine, group: StreamsGroup, name: tuple[Any, ...], out: 
 
 
 def _first_assignment(machine: Machine, group: StreamsGroup, out: Outcome) -> None:
-    """Assign all who have come; they hear of it with their next heartbeats."""
+    """Assign all members that have joined; their next heartbeats return the tasks."""
     if (
         group.topology is None
         or not group.members

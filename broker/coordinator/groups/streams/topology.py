@@ -1,14 +1,14 @@
-"""From the topology that a streams application brings to tasks: which topics it needs, and with how many partitions.
+"""From the topology of a streams application to its tasks: the topics it needs, and their partition counts.
 
-    source topics       are there, or the group waits (MISSING_SOURCE_TOPICS)
+    source topics       must exist, else the group waits (MISSING_SOURCE_TOPICS)
     repartition topics  as many partitions as the topology says; else as many as the largest source of the subtopology
                         that writes it, which may be a repartition topic itself; then equal within a copartition group
     changelog topics    as many as their subtopology has tasks
     tasks               as many as the largest source of the subtopology, repartition topics included
 
-A topic that exists has the partitions it has. What the broker has to make is `missing`; what was made otherwise than
-it is needed is INCORRECTLY_PARTITIONED_TOPICS, as are copartitioned topics of clients that differ.
-Everything here follows from the stored topology and the cluster's topics: it is computed anew after a restart.
+An existing topic keeps its partitions. `missing` are the topics the broker has to create. An internal topic with
+another partition count than it needs is INCORRECTLY_PARTITIONED_TOPICS, as are copartitioned source topics that differ.
+Everything here follows from the stored topology and the cluster's topics: it is computed again after a restart.
 Source: KIP-1071; Kafka's InternalTopicManager, RepartitionTopics, CopartitionedTopicsEnforcer, ChangelogTopics.
 """
 
@@ -41,7 +41,7 @@ PartitionCount = Callable[[str], "int | None"]  # of an existing topic
 
 
 class InternalTopic(NamedTuple):
-    """A topic that belongs to the application, and is made for it."""
+    """A topic that the broker creates for the application."""
 
     name: str
     partitions: int
@@ -50,7 +50,7 @@ class InternalTopic(NamedTuple):
 
 
 class ConfiguredSubtopology(NamedTuple):
-    """A subtopology with everything decided."""
+    """A subtopology with all partition counts decided."""
 
     subtopology_id: str
     tasks: int
@@ -60,21 +60,21 @@ class ConfiguredSubtopology(NamedTuple):
     changelogs: tuple[InternalTopic, ...]
 
     def sources(self) -> Iterator[str]:
-        """All topics that it reads."""
+        """All topics that the subtopology reads."""
         yield from self.source_topics
         for topic in self.repartition_sources:
             yield topic.name
 
     def assignable(self) -> Subtopology:
-        """What the assignor has to know."""
+        """The input of the assignor."""
         return Subtopology(self.subtopology_id, self.tasks, bool(self.changelogs))
 
 
 class ConfiguredTopology(NamedTuple):
-    """A topology as far as it can be decided, and what stands in the way of running it."""
+    """A topology as far as it can be decided, and the status that keeps it from running, if any."""
 
     subtopologies: Mapping[str, ConfiguredSubtopology] | None = None  # in the order of their ids
-    missing: tuple[InternalTopic, ...] = ()  # to be made
+    missing: tuple[InternalTopic, ...] = ()  # to be created
     status: tuple[int, str] | None = None
 
     @property
@@ -97,7 +97,7 @@ class NotReadyError(Exception):
 
 
 def configured(topology: StreamsGroupTopologyValue, metadata: ClusterMetadata) -> ConfiguredTopology:
-    """Decide all that can be decided with the topics that exist now. Errors: STREAMS_INVALID_TOPOLOGY."""
+    """`configure` with the topics that exist now."""
     topics = metadata.topics
 
     def partition_count(name: str) -> int | None:
@@ -110,7 +110,7 @@ def configured(topology: StreamsGroupTopologyValue, metadata: ClusterMetadata) -
 def configure(topology: StreamsGroupTopologyValue, partition_count: PartitionCount) -> ConfiguredTopology:
     """Decide all that can be decided.
 
-    Errors: STREAMS_INVALID_TOPOLOGY: with no topics whatever could it run.
+    Errors: STREAMS_INVALID_TOPOLOGY: no topics could make the topology run.
     """
     try:
         return _configure(topology, partition_count)
@@ -160,7 +160,7 @@ def _configure(topology: StreamsGroupTopologyValue, partition_count: PartitionCo
 def repartition_counts(
     subtopologies: Iterable[StreamsGroupTopologyValueSubtopology], partition_count: PartitionCount
 ) -> dict[str, int]:
-    """How many partitions each repartition topic should have, copartitioning aside."""
+    """The partition counts of the repartition topics, before copartitioning."""
     counts = {t.name: t.partitions for s in subtopologies for t in s.repartition_source_topics if t.partitions}
     waiting = [(sink, s) for s in subtopologies for sink in s.repartition_sink_topics if sink not in counts]
     while waiting:
@@ -175,17 +175,19 @@ def repartition_counts(
             else:
                 later.append((sink, writer))
         if len(later) == len(waiting):
-            raise invalid(f"the partitions of {summary(sink for sink, _ in later)} cannot be told: they go in circles")
+            raise invalid(
+                f"the partitions of {summary(sink for sink, _ in later)} cannot be decided: they depend on each other"
+            )
         waiting = later
     for subtopology in subtopologies:
         for topic in subtopology.repartition_source_topics:
             if topic.name not in counts:
-                raise invalid(f"nobody writes repartition topic {topic.name}")
+                raise invalid(f"no subtopology writes repartition topic {topic.name}")
     return counts
 
 
 def copartition_groups(subtopology: StreamsGroupTopologyValueSubtopology) -> Iterator[frozenset[str]]:
-    """Topics that are joined, and so need equal partitions. The request gives them by index."""
+    """Topics that are joined, and so need equal partition counts. The request names them by index."""
     for group in subtopology.copartition_groups:
         try:
             yield frozenset(
@@ -201,15 +203,15 @@ def copartition_groups(subtopology: StreamsGroupTopologyValueSubtopology) -> Ite
 def copartitioned(
     group: frozenset[str], fixed: set[str], flexible: set[str], count: Callable[[str], int]
 ) -> dict[str, int]:
-    """What the repartition topics of a copartition group are to have.
+    """The partition count of the repartition topics of a copartition group.
 
     | group                                                  | partitions                                             |
     |--------------------------------------------------------|--------------------------------------------------------|
-    | some topic of the clients'                             | theirs, which have to be equal                         |
-    | repartition topics only, any fixed in the topology     | that of the fixed, which have to be equal              |
+    | with a source topic                                    | that of the source topics, which must be equal         |
+    | repartition topics only, some fixed in the topology    | that of the fixed ones, which must be equal            |
     | repartition topics only, none fixed                    | the largest                                            |
 
-    A fixed repartition topic with another number is an error. Fixed ones count over the whole topology, as in Kafka.
+    A fixed repartition topic with another count is an error. All fixed ones of the topology count, as in Kafka.
     """
     ours = {name: count(name) for name in sorted(group) if name in fixed or name in flexible}
     theirs = {name: count(name) for name in sorted(group) if name not in ours}
@@ -239,7 +241,7 @@ def _all_the_same(counts: Mapping[str, int]) -> int:
 def missing_topics(
     subtopologies: Iterable[ConfiguredSubtopology], partition_count: PartitionCount
 ) -> tuple[InternalTopic, ...]:
-    """The internal topics to make; those that exist must be as needed."""
+    """The internal topics to create; existing ones must have the partitions they need."""
     needed = {t.name: t for s in subtopologies for t in (*s.repartition_sources, *s.changelogs)}
     to_make = []
     for name, topic in needed.items():
@@ -269,7 +271,7 @@ def _internal(
 
 
 def required_topics(topology: StreamsGroupTopologyValue) -> frozenset[str]:
-    """All topics whose making or changing matters to the group."""
+    """All topics of the topology: creating or changing one concerns the group."""
     return frozenset(
         name
         for s in topology.subtopologies
@@ -282,7 +284,7 @@ def required_topics(topology: StreamsGroupTopologyValue) -> frozenset[str]:
 
 
 def source_topics(topology: StreamsGroupTopologyValue) -> dict[str, str]:
-    """Topics that are read -> the subtopology that does. Offsets are committed for these."""
+    """Source topic -> the subtopology that reads it. Members commit offsets of these topics."""
     return {
         name: s.subtopology_id
         for s in topology.subtopologies
@@ -299,12 +301,12 @@ def is_same(one: StreamsGroupTopologyValue, other: StreamsGroupTopologyValue) ->
 
 
 def summary(names: Iterable[str]) -> str:
-    """Some names, and how many more there are."""
+    """The first names, and how many more there are."""
     found = sorted(names)
     more = len(found) - NAMES_SHOWN
     return ", ".join(found[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def invalid(why: str) -> KafkaError:
-    """The topology itself is wrong."""
+    """The error for a topology that no topics could make run."""
     return KafkaError(ErrorCode.STREAMS_INVALID_TOPOLOGY, f"The topology is not valid: {why}")
