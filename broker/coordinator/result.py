@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from storage.env import Rng
@@ -78,6 +78,13 @@ class Context:
         self.close_connection = False  # set by a handler that has no other way to say no (acks=0)
 
 
+class Commit(Protocol):
+    """Offsets to commit: see offsets/commit_run.py."""
+
+    def append_to(self, shard: Any, now_ms: int) -> None:
+        """Append the records to the shard's log and replay them."""
+
+
 class Result:
     """A handler's decision: one batch of records, the reply, whom to wake and which timers to set.
 
@@ -85,9 +92,10 @@ class Result:
     wake      parked requests to answer: (their Context.token, response).
     timers    (name, deadline in Unix ms); a deadline of None cancels.
     appends   records for other shards, by handlers that serve several at once.
+    commits   offsets to commit, with the shard of their group.
     """
 
-    __slots__ = ("appends", "records", "response", "timers", "wake")
+    __slots__ = ("appends", "commits", "records", "response", "timers", "wake")
 
     def __init__(
         self,
@@ -96,9 +104,11 @@ class Result:
         wake: Sequence[tuple[Token, Any]] = (),
         timers: Sequence[tuple[Hashable, int | None]] = (),
         appends: Sequence[tuple[Any, Sequence[Record]]] = (),
+        commits: Sequence[tuple[Any, Commit]] = (),
     ) -> None:
         self.response = response
         self.records = records
         self.wake = wake
         self.timers = timers
         self.appends = appends
+        self.commits = commits

@@ -247,6 +247,8 @@ class Shard:
             self._answers.answer(token, response, self.flush_state)
         for shard, records in result.appends:
             shard.append(records, now_ms)
+        for shard, commit in result.commits:
+            commit.append_to(shard, self._turn.now_ms if now_ms is None else now_ms)
 
     def append(
         self,
@@ -255,8 +257,13 @@ class Shard:
         *,
         producer_id: int = -1,
         producer_epoch: int = -1,
+        replay: Callable[[int], None] | None = None,
     ) -> None:
-        """Append the records as one batch and replay them; with a producer, as part of its transaction."""
+        """Append the records as one batch and replay them; with a producer, as part of its transaction.
+
+        `replay`: does what replaying the records would do without decoding them; called with the first one's offset.
+        Errors:  StorageError: nothing has changed, the shard was loaded again.
+        """
         if self.state is CLOSED:
             self.require()
         if now_ms is None:
@@ -276,15 +283,22 @@ class Shard:
             self._append_batch(batch, len(records), now_ms)
         else:
             self._append_span(records, now_ms)
-        replay = self.machine.replay
+        if replay is not None:
+            replay(base)
+            return
+        machine = self.machine
         for offset, record in enumerate(records, base):
             key = record[0]
             if key is not None and key[1] > LAST_OFFSET_TYPE:
                 keep(self.kept, key, record[1], offset)
-            replay(key, record[1], offset, producer_id)
+            machine.replay(key, record[1], offset, producer_id)
         if producer_id >= 0 and len(records[0]) == 3:
-            self.machine.replay_sender(producer_id, records[0][0], records[0][2])
-        self.machine.after_batch()
+            machine.replay_sender(producer_id, records[0][0], records[0][2])
+        machine.after_batch()
+
+    def touch(self) -> None:
+        """Have the log flushed at the end of the turn."""
+        self._turn.touch(self.flush_state)
 
     def append_marker(
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, *, commit: bool, now_ms: int

@@ -1,4 +1,4 @@
-"""OffsetCommit and OffsetFetch in every version; broker.commit_path is the shortcut of the usual case.
+"""OffsetCommit and OffsetFetch in every version; shortcuts/offset_commit.py and offset_fetch.py serve the usual case.
 
 OffsetCommit  v0-v10. v0 (the original proposal: no generation, no member) and v1 (a commit time a partition) are
               served though Kafka 4 dropped them; v2-v4 carry a retention; v6 leader epochs; v7 static members;
@@ -11,16 +11,16 @@ Any broker answers both (design 1) unless offsets.any.broker is false.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from itertools import compress
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from broker.coordinator.groups.classic.commit_checks import on_offset_commit_accepted
-from broker.coordinator.offsets.commit_batch import offset_key_prefix
+from broker.coordinator.offsets.columns import Committed, TopicOffsets
+from broker.coordinator.offsets.commit_run import Commit, Run
 from broker.coordinator.offsets.provenance import provenance
-from broker.coordinator.offsets.table import TopicOffsets
-from broker.coordinator.result import Context, Record, Result
+from broker.coordinator.result import Context, Headers, Result
 from broker.handlers.expected_offsets import refuse_conflicts
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.coordinator_records import OffsetCommitValue, encode_record
 from protocol.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -66,42 +66,68 @@ def offset_commit(broker: View, ctx: Context, request: OffsetCommitRequest) -> R
              whatever the group says (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, ...).
     Source:  KafkaApis.handleOffsetCommitRequest, OffsetMetadataManager.commitOffset.
     """
-    answers: list[OffsetCommitResponseTopic] = []
-    wanted: list[tuple[Topic, OffsetCommitRequestPartition, OffsetCommitResponsePartition]] = []
+    response = OffsetCommitResponse(topics=[])
+    wanted: list[Wanted] = []
     for asked in request.topics:
         topic = _find_topic(broker, ctx, asked)
-        unknown = ErrorCode.UNKNOWN_TOPIC_ID if ctx.api_version >= 10 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        row = OffsetCommitResponseTopic(name=asked.name, topic_id=asked.topic_id)
-        answers.append(row)
-        for partition in asked.partitions:
-            answer = OffsetCommitResponsePartition(partition_index=partition.partition_index)
-            row.partitions.append(answer)
-            if topic is None:
+        answers = [OffsetCommitResponsePartition(partition_index=each.partition_index) for each in asked.partitions]
+        response.topics.append(OffsetCommitResponseTopic(name=asked.name, topic_id=asked.topic_id, partitions=answers))
+        if topic is None:
+            unknown = ErrorCode.UNKNOWN_TOPIC_ID if ctx.api_version >= 10 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            for answer in answers:
                 answer.error_code = unknown
-            elif not 0 <= partition.partition_index < len(topic.partitions):
-                answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            else:
-                wanted.append((topic, partition, answer))
-    response = OffsetCommitResponse(topics=answers)
-    if not wanted:
+        elif asked.partitions:
+            wanted.append(_known(topic, asked.partitions, answers))
+    if not any(each.partitions for each in wanted):
         return Result(response)
     try:
         shard = broker.groups.require_for_offsets(request.group_id, ctx)
         limit = broker.config.offset_metadata_max_bytes
         _check_group(broker, shard, ctx, request, lambda: _checked(wanted, limit))
     except KafkaError as error:
-        for _, _, answer in wanted:
-            answer.error_code = error.code
+        for each in wanted:
+            for answer in each.answers:
+                answer.error_code = error.code
         return Result(response)
-    if refuse_conflicts(shard.machine.offsets, request.group_id, wanted):
+    expects = any(partition.unknown_tags for each in wanted for partition in each.partitions)
+    if expects and refuse_conflicts(shard.machine.offsets, request.group_id, list(_one_by_one(wanted))):
         return Result(response)
     ctx.shard = shard
-    records = _commit_records(ctx, request, wanted, limit)
-    if records and broker.config.offsets_provenance:
-        generation = request.generation_id_or_member_epoch if ctx.api_version >= 1 else -1
-        headers = provenance(request.member_id, request.group_instance_id, generation, ctx.client_id)
-        records[0] = (*records[0][:2], headers)
-    return Result(response, appends=[(shard, records)] if records else ())
+    commit = _commit(broker, ctx, request, wanted)
+    return Result(response, commits=() if commit.is_empty else ((shard, commit),))
+
+
+class Wanted(NamedTuple):
+    """The partitions of one topic that a request commits on, and their answers."""
+
+    topic: Topic
+    partitions: Sequence[OffsetCommitRequestPartition]
+    answers: Sequence[OffsetCommitResponsePartition]
+
+
+def _known(
+    topic: Topic,
+    partitions: Sequence[OffsetCommitRequestPartition],
+    answers: Sequence[OffsetCommitResponsePartition],
+) -> Wanted:
+    """Those that the topic has; the answers of the others say that they are not there."""
+    count = len(topic.partitions)
+    indexes = [partition.partition_index for partition in partitions]
+    if min(indexes) >= 0 and max(indexes) < count:
+        return Wanted(topic, partitions, answers)
+    there = [0 <= index < count for index in indexes]
+    for answer, is_there in zip(answers, there, strict=True):
+        if not is_there:
+            answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return Wanted(topic, list(compress(partitions, there)), list(compress(answers, there)))
+
+
+def _one_by_one(
+    wanted: Iterable[Wanted],
+) -> Iterator[tuple[Topic, OffsetCommitRequestPartition, OffsetCommitResponsePartition]]:
+    for topic, partitions, answers in wanted:
+        for partition, answer in zip(partitions, answers, strict=True):
+            yield topic, partition, answer
 
 
 def _find_topic(broker: View, ctx: Context, asked: Any) -> Topic | None:
@@ -111,9 +137,9 @@ def _find_topic(broker: View, ctx: Context, asked: Any) -> Topic | None:
     return metadata.topics.get(asked.name)
 
 
-def _checked(wanted: Iterable[Any], metadata_limit: int) -> Iterator[tuple[str, bytes, int]]:
+def _checked(wanted: Iterable[Wanted], metadata_limit: int) -> Iterator[tuple[str, bytes, int]]:
     """The partitions whose assignment epoch counts: one that is refused by itself does not stop the others."""
-    for topic, partition, _ in wanted:
+    for topic, partition, _ in _one_by_one(wanted):
         if _fits(partition.committed_metadata or "", metadata_limit):
             yield topic.name, topic.topic_id, partition.partition_index
 
@@ -137,35 +163,44 @@ def _check_group(
             shard.set_timer(name, deadline_ms)
 
 
-def _commit_records(
-    ctx: Context,
-    request: OffsetCommitRequest,
-    wanted: Iterable[tuple[Topic, OffsetCommitRequestPartition, OffsetCommitResponsePartition]],
-    metadata_limit: int,
-) -> list[Record]:
+def _commit(broker: View, ctx: Context, request: OffsetCommitRequest, wanted: Iterable[Wanted]) -> Commit:
+    """What is to be committed; too much metadata refuses its own partition only."""
+    headers: Headers = ()
+    if broker.config.offsets_provenance:
+        generation = request.generation_id_or_member_epoch if ctx.api_version >= 1 else -1
+        headers = provenance(request.member_id, request.group_instance_id, generation, ctx.client_id)
+    commit = Commit(request.group_id, headers)
     expire_ms = ctx.now_ms + request.retention_time_ms if request.retention_time_ms >= 0 else -1
-    records: list[Record] = []
-    prefix, prefix_topic = b"", None
-    for topic, partition, answer in wanted:
-        metadata = partition.committed_metadata or ""
-        if not _fits(metadata, metadata_limit):
-            answer.error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            continue
-        if topic is not prefix_topic:
-            prefix, prefix_topic = offset_key_prefix(request.group_id, topic.name), topic
-        commit_ms = partition.commit_timestamp if ctx.api_version == 1 else -1
-        value = OffsetCommitValue(
-            offset=partition.committed_offset,
-            leader_epoch=partition.committed_leader_epoch,
-            metadata=metadata,
-            commit_timestamp=ctx.now_ms if commit_ms < 0 else commit_ms,
-            expire_timestamp=expire_ms,
-            topic_id=topic.topic_id,
-        )
-        # only version 1 has room for an expiry, and none for leader epoch and topic id: Kafka chooses so too
-        version = 4 if expire_ms < 0 else 1
-        records.append((prefix + partition.partition_index.to_bytes(4, "big"), encode_record(value, version)))
-    return records
+    has_times = ctx.api_version == 1 or expire_ms >= 0
+    for topic, partitions, answers in wanted:
+        run = commit.run(topic.name, topic.topic_id)
+        if has_times or any(partition.committed_metadata for partition in partitions):
+            metadata_limit = broker.config.offset_metadata_max_bytes
+            for partition, answer in zip(partitions, answers, strict=True):
+                metadata = partition.committed_metadata or ""
+                if not _fits(metadata, metadata_limit):
+                    answer.error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                    continue
+                _add(run, ctx, partition, metadata, expire_ms)
+        else:
+            run.partitions = [partition.partition_index for partition in partitions]
+            run.offsets = [partition.committed_offset for partition in partitions]
+            run.leader_epochs = [partition.committed_leader_epoch for partition in partitions]
+    return commit
+
+
+def _add(run: Run, ctx: Context, partition: OffsetCommitRequestPartition, metadata: str, expire_ms: int) -> None:
+    """One offset with metadata or times of its own."""
+    commit_ms = partition.commit_timestamp if ctx.api_version == 1 else -1
+    committed = Committed(
+        partition.committed_offset,
+        partition.committed_leader_epoch,
+        metadata,
+        ctx.now_ms if commit_ms < 0 else commit_ms,
+        expire_ms,
+        run.topic_id,
+    )
+    run.add_other(partition.partition_index, committed)
 
 
 def utf16_length(text: str) -> int:

@@ -4,7 +4,7 @@ Versions   0-5. v2 leader epochs; v3 member, generation and instance (KIP-447); 
            the group's offsets to the transaction by itself (KIP-890). None has topic ids.
 Behaviour  In this order: does the topic exist, is the offsets' partition part of the transaction, does the group accept
            the member. So a fenced producer hears INVALID_PRODUCER_EPOCH, even with a wrong generation. The offsets are
-           one batch of the producer's, and pending until its marker (coordinator.pending_offsets).
+           one batch of the producer's, and pending until its marker (coordinator/offsets/pending.py).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.cluster.topic_names import OFFSETS_TOPIC
-from broker.coordinator.offsets.commit_batch import offset_key_prefix
+from broker.coordinator.offsets.columns import Committed
+from broker.coordinator.offsets.commit_run import Commit
 from broker.coordinator.offsets.provenance import provenance
-from broker.coordinator.result import PARKED, Context, Record
+from broker.coordinator.result import PARKED, Context
 from broker.coordinator.transactions.gate import before_offsets
 from broker.handlers.offsets import utf16_length
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.coordinator_records import OffsetCommitValue, encode_record
 from protocol.messages.transactions import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -152,28 +152,24 @@ def _append(broker: View, shard: Shard, ctx: Context, request: TxnOffsetCommitRe
     )
     if code != ErrorCode.NONE:
         return code
+    commit = Commit(group_id)
+    if broker.config.offsets_provenance:
+        commit.headers = provenance(request.member_id, request.group_instance_id, request.generation_id, ctx.client_id)
     limit = broker.config.offset_metadata_max_bytes
-    records: list[Record] = []
-    prefix, prefix_topic = b"", ""
+    now_ms = broker.turn.now_ms
+    run = None
     for topic, partition, answer in wanted:
         metadata = partition.committed_metadata or ""
         if len(metadata) > limit // 2 and utf16_length(metadata) > limit:
             answer.error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             continue
-        if topic != prefix_topic:
-            prefix, prefix_topic = offset_key_prefix(group_id, topic), topic
-        value = OffsetCommitValue(
-            offset=partition.committed_offset,
-            leader_epoch=partition.committed_leader_epoch,
-            metadata=metadata,
-            commit_timestamp=broker.turn.now_ms,
-        )
-        records.append((prefix + partition.partition_index.to_bytes(4, "big"), encode_record(value, 4)))
-    if records:
-        if broker.config.offsets_provenance:
-            headers = provenance(request.member_id, request.group_instance_id, request.generation_id, ctx.client_id)
-            records[0] = (*records[0][:2], headers)
-        shard.append(
-            records, broker.turn.now_ms, producer_id=request.producer_id, producer_epoch=request.producer_epoch
-        )
+        if run is None or run.topic != topic:
+            run = commit.run(topic)
+        index, offset, epoch = partition.partition_index, partition.committed_offset, partition.committed_leader_epoch
+        if metadata:
+            run.add_other(index, Committed(offset, epoch, metadata, now_ms))
+        else:
+            run.add(index, offset, epoch)
+    if not commit.is_empty:
+        commit.append_to(shard, now_ms, (request.producer_id, request.producer_epoch))
     return ErrorCode.NONE

@@ -213,6 +213,8 @@ class Router:
             elif isinstance(result, Result):
                 for shard, records in result.appends:
                     shard.append(records, ctx.now_ms)
+                for shard, commit in result.commits:
+                    commit.append_to(shard, ctx.now_ms)
                 return result.response
             return result
         except KafkaError as error:

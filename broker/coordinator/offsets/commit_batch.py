@@ -12,6 +12,11 @@ from protocol.record_batch import TRANSACTIONAL
 
 crc32c = crc32.iscsi
 BATCH_HEAD = Struct(">qiiBI")  # base offset, length, leader epoch, magic, crc
+# attributes, last offset delta, first and last time, producer id and epoch, base sequence, record count
+BATCH_TAIL = Struct(">hiqqqhii")
+VALUE_HEAD = Struct(">hqiBq")  # version, offset, leader epoch, length of the metadata, commit timestamp
+TEMPLATES_KEPT = 512
+RECORD_BYTES = 48  # of a record beside its key's prefix and the tags: lengths, deltas, partition, value
 ZERO_ID = bytes(16)
 
 
@@ -91,4 +96,100 @@ class CommitBatch:
             args[10:end:5] = epochs
             args[12:end:5] = (now_ms,) * n
         tail = self._pack(*args)
+        return BATCH_HEAD.pack(base_offset, len(tail) + 9, leader_epoch, 2, crc32c(tail)) + tail
+
+
+class Template:
+    """How the records behind the first one lie in a batch of so many records, and their bytes that never differ."""
+
+    __slots__ = ("heads", "pack", "size", "unpack", "value_size")
+
+    def __init__(self, count: int, key_size: int, value_size: int) -> None:
+        tail_size = value_size - VALUE_HEAD.size + 1
+        self.value_size = varint(value_size)
+        key_length = varint(key_size)
+        layout = [">"]
+        heads = []
+        for i in range(1, count):
+            body = b"\x00\x00" + varint(i) + key_length
+            size = len(body) + key_size + len(self.value_size) + value_size + 1
+            heads.append(varint(size) + body)
+            layout.append(f"{len(heads[-1])}s{key_size - 4}si{len(self.value_size)}shqiBq{tail_size}s")
+        self.heads = tuple(heads)
+        struct = Struct("".join(layout))
+        self.unpack = struct.unpack_from
+        self.pack = struct.pack
+        self.size = struct.size
+
+
+_templates: dict[tuple[int, int, int], Template] = {}
+
+
+def template_of(count: int, key_size: int, value_size: int) -> Template:
+    """The template of batches of so many records with keys and values of these sizes."""
+    shape = count, key_size, value_size
+    template = _templates.get(shape)
+    if template is None:
+        if len(_templates) >= TEMPLATES_KEPT:
+            _templates.clear()
+        template = _templates[shape] = Template(*shape)
+    return template
+
+
+class OneCommit:
+    """Builds the batch of one commit, the same as CommitBatch would: quicker where the partitions do not come again."""
+
+    __slots__ = ("_headers", "_prefix", "_tags", "count", "dense", "group_id", "partitions", "topic", "topic_id")
+
+    def __init__(
+        self, group_id: str, topic: str, topic_id: bytes, partitions: Sequence[int], headers: bytes = b"\x00"
+    ) -> None:
+        self.group_id = group_id
+        self.topic = topic
+        self.topic_id = topic_id
+        self.partitions = partitions
+        self.count = n = len(partitions)
+        self.dense = list(partitions) == list(range(partitions[0], partitions[0] + n))
+        self._headers = headers
+        self._prefix = offset_key_prefix(group_id, topic)
+        self._tags = b"\x00" if topic_id == ZERO_ID else b"\x01\x00\x10" + topic_id
+
+    @property
+    def most_bytes(self) -> int:
+        """The batch is not larger than this."""
+        record_bytes = RECORD_BYTES + len(self._prefix) + len(self._tags)
+        return BATCH_HEAD.size + BATCH_TAIL.size + self.count * record_bytes + len(self._headers)
+
+    def build(
+        self,
+        base_offset: int,
+        leader_epoch: int,
+        now_ms: int,
+        offsets: Sequence[int],
+        epochs: Sequence[int],
+        producer: tuple[int, int] | None = None,
+    ) -> bytes:
+        """The batch; `producer` (id and epoch): a part of its transaction."""
+        n, partitions, tags, prefix = self.count, self.partitions, self._tags, self._prefix
+        value_size = VALUE_HEAD.size + len(tags)
+        key = prefix + partitions[0].to_bytes(4, "big")
+        body = b"\x00\x00\x00" + varint(len(key)) + key + varint(value_size)
+        value = VALUE_HEAD.pack(4, offsets[0], epochs[0], 1, now_ms) + tags
+        records = varint(len(body) + value_size + len(self._headers)) + body + value + self._headers
+        if n > 1:
+            template = template_of(n, len(key), value_size)
+            args: list[object] = [None] * (10 * (n - 1))
+            args[0::10] = template.heads
+            args[1::10] = [prefix] * (n - 1)
+            args[2::10] = partitions[1:]
+            args[3::10] = [template.value_size] * (n - 1)
+            args[4::10] = [4] * (n - 1)
+            args[5::10] = offsets[1:]
+            args[6::10] = epochs[1:]
+            args[7::10] = [1] * (n - 1)
+            args[8::10] = [now_ms] * (n - 1)
+            args[9::10] = [tags + b"\x00"] * (n - 1)
+            records += template.pack(*args)
+        attributes, (producer_id, producer_epoch) = (0, (-1, -1)) if producer is None else (TRANSACTIONAL, producer)
+        tail = BATCH_TAIL.pack(attributes, n - 1, now_ms, now_ms, producer_id, producer_epoch, -1, n) + records
         return BATCH_HEAD.pack(base_offset, len(tail) + 9, leader_epoch, 2, crc32c(tail)) + tail

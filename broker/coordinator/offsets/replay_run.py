@@ -6,46 +6,22 @@ What is not exactly as CommitBatch writes it is left to the general replay of si
 from __future__ import annotations
 
 from collections.abc import Sequence
-from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from broker.coordinator.offsets.commit_batch import VALUE_HEAD, template_of
 from broker.coordinator.records import offset_value
-from protocol.record import read_varint, varint
+from protocol.record import read_varint
 from protocol.record_batch import HEADER_BYTES, BatchHeader
 
 if TYPE_CHECKING:
     from broker.coordinator.offsets.table import OffsetTable
     from broker.coordinator.result import Record
 
-TEMPLATES_KEPT: Final = 512
 MOST_RECORDS: Final = 4096  # of a template: it holds a few hundred bytes for each
 KEY_HEAD: Final = b"\x00\x01"
-VALUE_HEAD: Final = Struct(">hqiBq")  # version, offset, leader epoch, length of the metadata, commit timestamp
 ZERO_ID: Final = bytes(16)
 NO_ID: Final = b"\x00"
 ID_TAG: Final = b"\x01\x00\x10"
-
-
-class Template:
-    """How the records behind the first one lie in a batch of so many records, and their bytes that never differ."""
-
-    __slots__ = ("heads", "size", "unpack", "value_size")
-
-    def __init__(self, count: int, key_size: int, value_size: int) -> None:
-        tail_size = value_size - VALUE_HEAD.size + 1
-        self.value_size = varint(value_size)
-        key_length = varint(key_size)
-        layout = [">"]
-        heads = []
-        for i in range(1, count):
-            body = b"\x00\x00" + varint(i) + key_length
-            size = len(body) + key_size + len(self.value_size) + value_size + 1
-            heads.append(varint(size) + body)
-            layout.append(f"{len(heads[-1])}s{key_size - 4}si{len(self.value_size)}shqiBq{tail_size}s")
-        self.heads = tuple(heads)
-        struct = Struct("".join(layout))
-        self.unpack = struct.unpack_from
-        self.size = struct.size
 
 
 class First(NamedTuple):
@@ -60,9 +36,6 @@ class First(NamedTuple):
     key_size: int
     value_size: int
     end: int
-
-
-_templates: dict[tuple[int, int, int], Template] = {}
 
 
 def replay_commit(table: OffsetTable, header: BatchHeader, batch: memoryview) -> bool:
@@ -80,7 +53,7 @@ def replay_commit(table: OffsetTable, header: BatchHeader, batch: memoryview) ->
     offsets: Sequence[int] = (first.offset,)
     epochs: Sequence[int] = (first.epoch,)
     if n > 1:
-        template = _template(n, first.key_size, first.value_size)
+        template = template_of(n, first.key_size, first.value_size)
         if first.end + template.size != len(batch):
             return False
         run = template.unpack(batch, first.end)
@@ -138,16 +111,6 @@ def _first_record(batch: memoryview) -> First | None:
     if b"txsize" in bytes(batch[value_end:end]):  # one of a commit over several batches
         return None
     return First(prefix, partition, offset, epoch, timestamp, tail, key_size, value_size, end)
-
-
-def _template(count: int, key_size: int, value_size: int) -> Template:
-    shape = count, key_size, value_size
-    template = _templates.get(shape)
-    if template is None:
-        if len(_templates) >= TEMPLATES_KEPT:
-            _templates.clear()
-        template = _templates[shape] = Template(*shape)
-    return template
 
 
 def offset_key(key: bytes) -> tuple[str, str, int]:
