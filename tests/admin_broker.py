@@ -36,8 +36,11 @@ class AdminBroker:
         self.metadata_shard = self
         self.directory = SimpleNamespace(path="/data", volume_bytes=lambda: (5000, 3000))
         self.metadata = ClusterMetadata(self.config, node_ids, start_up=start_up)
-        self.groups = SimpleNamespace(metadata=self.metadata)
         self._apply(self.metadata.on_load(Context(0, self.rng)).records)
+
+    @property
+    def groups(self) -> Any:
+        return SimpleNamespace(metadata=self.metadata)
 
     def _apply(self, records: Any) -> None:
         batch = [value for _, value in records]
