@@ -1,4 +1,4 @@
-"""The coordinator's records in `__consumer_offsets`: Kafka's key and value schemas of groups and of what is deleted."""
+"""Record types of `__consumer_offsets`, and the values of committed offsets. Group records: the rooms of groups/."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ STREAMS_GROUP_TYPES: Final = (17, 19, 20, 21, 22, 23)
 
 
 def offset_value(committed: Committed) -> bytes:
-    """The value of an offset record, in the version Kafka chooses.
+    """The value of an offset record, in the version that Kafka chooses.
 
-    Only version 1 has room for an expiry, and none for leader epoch and topic id.
+    Version 1 alone has an expiry time; it has no leader epoch and no topic id.
     """
     value = OffsetCommitValue(
         offset=committed.offset,

@@ -1,4 +1,4 @@
-"""What the handlers of cluster, topic and config requests share."""
+"""What the handlers of administrative requests share."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# What everybody may do where nobody is refused, as Kafka's bit field of operations.
+# All operations, since no client is refused any; Kafka's bit fields.
 CLUSTER_OPERATIONS = 8096
 TOPIC_OPERATIONS = 3576
+GROUP_OPERATIONS = 3400
 NOT_ASKED = -(1 << 31)
 
 LONGEST_MESSAGE = 1000
@@ -29,13 +30,13 @@ class HasMetadataLog(Protocol):
 
 
 def repeated(items: Iterable[T]) -> set[T]:
-    """The items that come more than once."""
+    """The items that occur more than once."""
     seen: set[T] = set()
     return {item for item in items if item in seen or seen.add(item)}  # type: ignore[func-returns-value]
 
 
 def refuse(result: Any, error: KafkaError) -> None:
-    """Put an error into one result of several. A message that quotes a client's text may outgrow a string."""
+    """Put an error into one of several results. The message is cut: one that quotes a client may exceed a string."""
     result.error_code = error.code
     result.error_message = error.message and error.message[:LONGEST_MESSAGE]
 

@@ -1,10 +1,10 @@
 """SyncGroup, Heartbeat and LeaveGroup of classic groups; JoinGroup has a file of its own and is re-exported here.
 
-SyncGroup  0-5. 3 instance id; from 5 on protocol type and name are checked and sent back (KIP-559). Parked until the
-           leader's own SyncGroup has brought the assignment into the log.
+SyncGroup  0-5. 3 instance id; 5 protocol type and name are checked and returned (KIP-559). Parked until the leader's
+           SyncGroup has brought the assignment into the log.
 Heartbeat  0-4. 3 instance id. Changes nothing but the member's session timer.
-LeaveGroup 0-5. 3 several members at once, also by instance id alone (KIP-345); 5 reason (KIP-800), not looked at.
-Classic members of a consumer group: groups/classic_members.py.
+LeaveGroup 0-5. 3 several members at once, also by instance id alone (KIP-345); 5 reason (KIP-800), ignored.
+Classic members of a consumer group: groups/consumer/classic_members.py.
 """
 
 from __future__ import annotations
@@ -48,24 +48,25 @@ if TYPE_CHECKING:
 
 __all__ = ["heartbeat", "join_group", "leave_group", "sync_group"]
 
-PROTOCOL_SINCE: Final = 5  # SyncGroup: protocol type and name are sent, and must be
+PROTOCOL_SINCE: Final = 5  # SyncGroup: protocol type and name are required
 BATCH_SINCE: Final = 3  # LeaveGroup: a list of members
 
 NONE = ErrorCode.NONE
-ALIVE: Final = HeartbeatResponse()  # shared: nobody changes a response
+ALIVE: Final = HeartbeatResponse()  # shared: responses are never changed
 REJOIN: Final = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
 
 
 def sync_group(machine: GroupMachine, ctx: Context, request: SyncGroupRequest) -> Result:
-    """Hand a member its assignment; the leader's request brings everybody's.
+    """Return the member's assignment; the leader's request brings the assignments of all members.
 
-    Shape:   one GroupMetadata record for the leader's request; its replay makes the group Stable.
+    Shape:   one GroupMetadata record for the leader's request; replaying it makes the group Stable.
     Errors:  UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL,
-             REBALANCE_IN_PROGRESS (also for a parked one, when a new rebalance begins).
+             REBALANCE_IN_PROGRESS (also for a parked request, if a new rebalance starts).
+    Source:  Kafka's GroupMetadataManager.classicGroupSync.
     """
     api_version = ctx.api_version
     if api_version >= PROTOCOL_SINCE and (request.protocol_type is None or request.protocol_name is None):
-        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "protocol type and name are needed from version 5 on")
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "protocol type and name are required from version 5 on")
     group = machine.groups.get(request.group_id)
     if group is None or group.is_empty:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -108,7 +109,10 @@ def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> ErrorCode:
 
 
 def _share_assignments(group: ClassicGroup, request: SyncGroupRequest, out: Outcome) -> None:
-    """The leader has assigned: log it, answer who waits. Who was forgotten gets empty bytes, strangers are ignored."""
+    """Log the leader's assignments, and answer the parked SyncGroups.
+
+    A member without assignment gets empty bytes; assignments of unknown members are ignored.
+    """
     assignments = {a.member_id: bytes(a.assignment) for a in request.assignments}
     out.records.append(stable_group_record(group, assignments, out.now_ms))
     for member in group.members.values():
@@ -124,10 +128,11 @@ def _assignment(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
 
 
 def heartbeat(machine: GroupMachine, ctx: Context, request: HeartbeatRequest) -> Result:
-    """A member says that it is alive, and learns whether it has to join again.
+    """Keep a member's session, and tell it if it has to join again.
 
-    Errors:  UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS (PreparingRebalance; the
-             session goes on).
+    Errors:  UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS (in PreparingRebalance;
+             the session is kept).
+    Source:  Kafka's GroupMetadataManager.classicGroupHeartbeat.
     """
     group = machine.groups.get(request.group_id)
     if group is None:
@@ -151,11 +156,12 @@ def heartbeat(machine: GroupMachine, ctx: Context, request: HeartbeatRequest) ->
 
 
 def leave_group(machine: GroupMachine, ctx: Context, request: LeaveGroupRequest) -> Result:
-    """Remove members, by themselves or by an administrator who knows their instance ids.
+    """Remove members: they leave, or an administrator removes them by instance id.
 
-    Shape:   one GroupMetadata record when nobody is left.
-    Errors:  a member each (up to v2 at the top): UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID. Parked requests of a removed
-             member are answered UNKNOWN_MEMBER_ID.
+    Shape:   one GroupMetadata record if no member is left.
+    Errors:  per member (up to v2 for the request): UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID. Parked requests of a removed
+             member are answered with UNKNOWN_MEMBER_ID.
+    Source:  Kafka's GroupMetadataManager.classicGroupLeave.
     """
     out = Outcome(ctx, machine.config)
     if ctx.api_version < BATCH_SINCE:
@@ -201,11 +207,11 @@ def _check_consumer(group: Any) -> None:
 
 
 def _leave(group: ClassicGroup, member_id: str, group_instance_id: str | None, out: Outcome) -> ErrorCode:
-    """Remove one.
+    """Remove one member.
 
     | member id            | instance id       | result                                    |
     |----------------------|-------------------|-------------------------------------------|
-    | ""                   | known             | NONE: whoever holds it is removed         |
+    | ""                   | known             | NONE: the member that has it is removed   |
     | ""                   | none or unknown   | UNKNOWN_MEMBER_ID                         |
     | given out, not used  | any               | NONE                                      |
     | else                 | any               | check_member; NONE removes it             |

@@ -1,10 +1,10 @@
 """ConsumerGroupHeartbeat and ConsumerGroupDescribe: the consumer group protocol of KIP-848.
 
-ConsumerGroupHeartbeat  0-1. A member joins (epoch 0), says what changed or just that it is alive, acknowledges what it
-                        gave back, leaves (-1), or leaves for a moment (-2, static members). 1 regular expressions;
-                        member ids are made by the client (KIP-1082). The steps are in groups/consumer_heartbeat.py.
-ConsumerGroupDescribe   0-1. Epochs, members, what they have and shall have. 1 tells members of the classic protocol.
-Absent                  Assignors of the client's side: KIP-848 speaks of them, no Kafka has them.
+ConsumerGroupHeartbeat  0-1. A member joins (epoch 0), sends what changed, confirms what it gave back, keeps its
+                        session, leaves (-1), or leaves for a while (-2, static members). 1 regular expressions;
+                        clients make the member ids (KIP-1082). The steps are in groups/consumer/heartbeat.py.
+ConsumerGroupDescribe   0-1. Epochs, members, their current and target assignments. 1 marks classic members.
+Absent                  Client-side assignors: KIP-848 describes them, no Kafka release has them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from broker.coordinator.groups.common.outcome import Outcome
 from broker.coordinator.groups.consumer.group import ConsumerGroup
 from broker.coordinator.groups.consumer.heartbeat import heartbeat
 from broker.coordinator.groups.consumer.leave import leave
-from broker.coordinator.groups.consumer.member import (
-    ConsumerMember,
-)
+from broker.coordinator.groups.consumer.member import ConsumerMember
 from broker.coordinator.result import Context, Result
+from broker.handlers.admin_view import GROUP_OPERATIONS
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group import (
     ConsumerGroupDescribeResponse,
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 
 CONSUMER = ConsumerGroup.group_type
 CLIENT_MADE_IDS_SINCE = 1
-GROUP_OPERATIONS = 3400  # READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS as Kafka's bit field
 
 
 class View(Protocol):
@@ -55,33 +53,34 @@ class View(Protocol):
     def groups(self) -> GroupShards: ...
 
 
-def consumer_group_heartbeat(shard: GroupMachine, ctx: Context, request: ConsumerGroupHeartbeatRequest) -> Result:
-    """One heartbeat of one member.
+def consumer_group_heartbeat(machine: GroupMachine, ctx: Context, request: ConsumerGroupHeartbeatRequest) -> Result:
+    """Serve one heartbeat of one member.
 
     Shape:   records of what changed: member, group epoch, target assignment, current assignment; none for most.
     Errors:  UNSUPPORTED_VERSION (consumer groups are switched off), INVALID_REQUEST, UNSUPPORTED_ASSIGNOR,
              GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID,
              GROUP_MAX_SIZE_REACHED, INVALID_REGULAR_EXPRESSION.
+    Source:  KIP-848; KafkaApis.handleConsumerGroupHeartbeat.
     """
-    _check_enabled(shard.metadata, shard.config)
-    _check(request, ctx.api_version, shard.config.group_consumer_assignors)
-    out = Outcome(ctx, shard.config)
+    _check_enabled(machine.metadata, machine.config)
+    _check(request, ctx.api_version, machine.config.group_consumer_assignors)
+    out = Outcome(ctx, machine.config)
     if request.member_epoch < 0:
-        response: Any = leave(shard, request, out)
+        response: Any = leave(machine, request, out)
     else:
-        response = heartbeat(shard, ctx, request, out)
+        response = heartbeat(machine, ctx, request, out)
     out.answer(ctx.token, response)
     return out.result()
 
 
 def _check_enabled(metadata: ClusterMetadata, config: Any) -> None:
-    level = metadata.feature_levels.get("group.version", 1)  # 1 is in force until another one is recorded
+    level = metadata.feature_levels.get("group.version", 1)  # 1 unless another level is recorded
     if level < 1 or CONSUMER not in config.group_coordinator_rebalance_protocols:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "consumer groups are switched off")
 
 
 def _check(request: ConsumerGroupHeartbeatRequest, api_version: int, assignors: Iterable[str]) -> None:
-    """What can be wrong with a heartbeat whatever the group. Errors: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR."""
+    """The checks of a heartbeat that need no group. Errors: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR."""
     epoch = request.member_epoch
     if api_version >= CLIENT_MADE_IDS_SINCE or epoch > 0 or epoch == LEAVING_EPOCH:
         _check_text(request.member_id, "MemberId")
@@ -115,9 +114,9 @@ def _check_text(text: str | None, name: str) -> None:
 
 
 def consumer_group_describe(broker: View, ctx: Context, request: ConsumerGroupDescribeRequest) -> Result:
-    """Epochs and members of consumer groups.
+    """Describe consumer groups: epochs and members.
 
-    Errors:  UNSUPPORTED_VERSION; a group each: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND (also for groups of other types),
+    Errors:  UNSUPPORTED_VERSION; per group: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND (also for groups of other types),
              NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
     """
     _check_enabled(broker.metadata, broker.config)
@@ -139,10 +138,10 @@ def consumer_group_describe(broker: View, ctx: Context, request: ConsumerGroupDe
 def _describe(broker: View, ctx: Context, group_id: str) -> ConsumerGroupDescribeResponseDescribedGroup:
     if not group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    shard: GroupMachine = broker.groups.require(group_id, ctx).machine
-    group = shard.groups.get(group_id)
+    machine: GroupMachine = broker.groups.require(group_id, ctx).machine
+    group = machine.groups.get(group_id)
     if not isinstance(group, ConsumerGroup):
-        known = group is not None or shard.has_group(group_id)
+        known = group is not None or machine.has_group(group_id)
         text = f"Group {group_id} is not a consumer group." if known else f"Group {group_id} not found."
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)
     return ConsumerGroupDescribeResponseDescribedGroup(
@@ -150,7 +149,7 @@ def _describe(broker: View, ctx: Context, group_id: str) -> ConsumerGroupDescrib
         group_state=group.state.value,
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
-        assignor_name=group.preferred_assignor(shard.config.group_consumer_assignors[0]),
+        assignor_name=group.preferred_assignor(machine.config.group_consumer_assignors[0]),
         members=[_member(group, member, broker.metadata) for member in group.members.values()],
     )
 
@@ -181,7 +180,7 @@ def _member(
 def _assignment(
     partitions: Mapping[bytes, Iterable[int]], metadata: ClusterMetadata
 ) -> ConsumerGroupDescribeResponseAssignment:
-    """With names; topics that are gone are left out."""
+    """An assignment with topic names; without deleted topics."""
     return ConsumerGroupDescribeResponseAssignment(
         topic_partitions=[
             ConsumerGroupDescribeResponseTopicPartitions(

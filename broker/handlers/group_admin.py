@@ -1,11 +1,12 @@
-"""DescribeGroups, ListGroups and DeleteGroups: looking at groups from outside, and getting rid of them.
+"""DescribeGroups, ListGroups and DeleteGroups.
 
-DescribeGroups 0-6. 3 authorized operations; 4 instance ids; 6 GROUP_ID_NOT_FOUND for what does not exist (KIP-1043),
-               before that such a group is just Dead. The empty group id is a group like any other.
-ListGroups     0-5. 4 filter by state (KIP-518); 5 filter by type (KIP-848); both ignore case. A node lists its own.
-DeleteGroups   0-2. Only groups without members; their offsets go with them, in one batch a group.
-A group that has committed offsets and nothing else is listed and described as Empty, without protocol type.
-DescribeGroups knows classic groups only; the other types have describing APIs of their own.
+DescribeGroups 0-6. 3 authorized operations; 4 instance ids; 6 GROUP_ID_NOT_FOUND for an unknown group (KIP-1043), which
+               is Dead in earlier versions. The empty group id is a group like any other.
+ListGroups     0-5. 4 filter by state (KIP-518); 5 filter by type (KIP-848); both ignore case. A node lists the groups
+               that it coordinates.
+DeleteGroups   0-2. Only groups without members; their offsets are deleted with them, in one batch per group.
+A simple group (committed offsets only) is listed and described as Empty, without protocol type.
+DescribeGroups describes classic groups only; the other types have APIs of their own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.coordinator.groups.classic.group import DEAD, EMPTY, STABLE, ClassicGroup
 from broker.coordinator.result import Context, Record, Result
+from broker.handlers.admin_view import GROUP_OPERATIONS
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.group_admin import (
     DeletableGroupResult,
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from protocol.messages.group_admin import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
 
 NOT_FOUND_SINCE: Final = 6
-GROUP_OPERATIONS: Final = 3400  # READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS as Kafka's bit field
 CLASSIC: Final = ClassicGroup.group_type
 
 
@@ -44,9 +45,9 @@ class View(Protocol):
 
 
 def describe_groups(broker: View, ctx: Context, request: DescribeGroupsRequest) -> Result:
-    """State and members of the groups asked for.
+    """Describe classic groups: state and members.
 
-    Errors:  a group each: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS; GROUP_ID_NOT_FOUND from v6 on.
+    Errors:  per group: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS; GROUP_ID_NOT_FOUND from v6 on.
     """
     groups = []
     for group_id in request.groups:
@@ -81,7 +82,7 @@ def _describe(shard: GroupMachine, ctx: Context, group_id: str) -> DescribeGroup
 
 
 def _members(group: ClassicGroup) -> list[DescribedGroupMember]:
-    """What the members said is shown in Stable only: while a rebalance runs it may not belong to the generation."""
+    """The members; their metadata only in Stable: during a rebalance it may belong to another generation."""
     return [
         DescribedGroupMember(
             member_id=m.member_id,
@@ -96,7 +97,7 @@ def _members(group: ClassicGroup) -> list[DescribedGroupMember]:
 
 
 def list_groups(broker: View, ctx: Context, request: ListGroupsRequest) -> Result:
-    """The groups that this node coordinates. Errors: COORDINATOR_LOAD_IN_PROGRESS."""
+    """List the groups that this node coordinates. Errors: COORDINATOR_LOAD_IN_PROGRESS."""
     states = {state.strip().lower() for state in request.states_filter}
     types = {type_.lower() for type_ in request.types_filter}
     groups = [
@@ -123,10 +124,10 @@ def _listed(shard: GroupMachine) -> Iterator[tuple[str, str, str, str]]:
 
 
 def delete_groups(broker: View, ctx: Context, request: DeleteGroupsRequest) -> Result:
-    """Delete groups without members, offsets and all.
+    """Delete groups without members, with their offsets.
 
-    Shape:   tombstones of the group's offsets and of the group, one batch a group.
-    Errors:  a group each: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
+    Shape:   tombstones of the group's offsets and of the group, one batch per group.
+    Errors:  per group: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
     """
     results: list[DeletableGroupResult] = []
     appends: list[tuple[Any, list[Record]]] = []

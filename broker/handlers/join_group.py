@@ -1,17 +1,17 @@
 """JoinGroup: a client becomes a member of a classic group, or takes part in its next generation.
 
-Versions   0-9. 1 adds the rebalance time-out (0 uses the session time-out); from 4 on a client without member id is
-           given one and has to come again with it (KIP-394); 5 static members (KIP-345); 7 protocol type, protocol name
-           may be null (KIP-559); 8 reason (KIP-800), not looked at; 9 SkipAssignment (KIP-814).
-Behaviour  The answer comes when the group's rebalance is over: the request is parked until then. Refusals come at once.
-           Members of the classic protocol in a consumer group: groups/classic_members.py.
+Versions   0-9. 1 adds the rebalance timeout (0 uses the session timeout); from 4 on a client without member id is given
+           one, and has to join again with it (KIP-394); 5 static members (KIP-345); 7 protocol type, protocol name may
+           be null (KIP-559); 8 reason (KIP-800), ignored; 9 SkipAssignment (KIP-814).
+Behaviour  The request is parked until the group's rebalance is over. Refusals are sent at once.
+           Members of the classic protocol in a consumer group: groups/consumer/classic_members.py.
 
-How a member is taken:
-    no member id   dynamic, from v4     MEMBER_ID_REQUIRED with an id; it is reserved for one session time-out
+How a client becomes a member:
+    no member id   dynamic, from v4     MEMBER_ID_REQUIRED with an id; it is reserved for one session timeout
                    dynamic, before v4   joins
                    static, new          joins
-                   static, known        takes the place of the member id before: in Stable without a rebalance, if
-                                        the protocol chosen stays the same; from now on the old id is fenced
+                   static, known        replaces the old member id: in Stable without a rebalance, if the chosen
+                                        protocol stays the same; the old id is fenced from now on
     a member id    given out, not used  joins
                    of a member          see `_rejoin`
                    else                 UNKNOWN_MEMBER_ID (or FENCED_INSTANCE_ID)
@@ -60,11 +60,12 @@ SKIP_ASSIGNMENT_SINCE = 9
 
 
 def join_group(machine: GroupMachine, ctx: Context, request: JoinGroupRequest) -> Result:
-    """Take a member in, or have it wait for the next generation.
+    """Add a member, or park its request until the next generation.
 
-    Shape:   one GroupMetadata record when this makes the group, and when a static member is replaced in Stable.
+    Shape:   one GroupMetadata record if this creates the group, or replaces a static member in Stable.
     Errors:  INVALID_SESSION_TIMEOUT, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, MEMBER_ID_REQUIRED, GROUP_MAX_SIZE_REACHED,
-             INCONSISTENT_GROUP_PROTOCOL; parked: UNKNOWN_MEMBER_ID when removed, FENCED_INSTANCE_ID when replaced.
+             INCONSISTENT_GROUP_PROTOCOL; parked: UNKNOWN_MEMBER_ID if removed, FENCED_INSTANCE_ID if replaced.
+    Source:  Kafka's GroupMetadataManager.classicGroupJoin.
     """
     out = Outcome(ctx, machine.config)
     member_id = request.member_id
@@ -78,7 +79,7 @@ def join_group(machine: GroupMachine, ctx: Context, request: JoinGroupRequest) -
         if not group.is_empty:
             out.answer(ctx.token, _join_other(machine, ctx, request, group, out))
             return out.result()
-        if not member_id:  # an empty group of another type makes room
+        if not member_id:  # an empty group of another type is replaced
             out.records += group.tombstones()
         group = None
     if group is None:
@@ -94,7 +95,7 @@ def join_group(machine: GroupMachine, ctx: Context, request: JoinGroupRequest) -
 def _join_other(
     machine: GroupMachine, ctx: Context, request: JoinGroupRequest, group: Any, out: Outcome
 ) -> JoinGroupResponse:
-    """A classic member joins a consumer group; nobody else can be joined so."""
+    """JoinGroup for a group of another type: a consumer group takes classic members, a streams group does not."""
     # 16 ms: most starts meet no consumer group
     from broker.coordinator.groups.consumer import classic_members
     from broker.coordinator.groups.consumer.group import ConsumerGroup
@@ -129,14 +130,14 @@ def _join(group: ClassicGroup, ctx: Context, request: JoinGroupRequest, out: Out
 
 
 def _has_room(group: ClassicGroup, member_id: str, max_size: int) -> bool:
-    """Whether the group takes one more.
+    """Whether the group has room for the member.
 
     | state              | pass                                                                            |
     |--------------------|---------------------------------------------------------------------------------|
     | Empty, Dead        | always                                                                          |
-    | PreparingRebalance | who is parked already, or while fewer than the maximum are parked: the members  |
-    |                    | count only as they come back, so that a group above the maximum shrinks to it   |
-    | other              | members, or while there are fewer than the maximum                              |
+    | PreparingRebalance | if parked already, or fewer than the maximum are parked: members count only     |
+    |                    | once they have joined again, so that a group above the maximum shrinks to it    |
+    | other              | if a member, or there are fewer members than the maximum                        |
     """
     member = group.members.get(member_id)
     if group.state is EMPTY or group.state is DEAD:
@@ -147,9 +148,9 @@ def _has_room(group: ClassicGroup, member_id: str, max_size: int) -> bool:
 
 
 def _turn_away(group: ClassicGroup, member_id: str, out: Outcome) -> None:
-    """The group is full: a member that comes back too late is none any more.
+    """The group is full: remove a member that joins again too late.
 
-    Kafka lets the others wait for the rebalance time-out then; they go on here as soon as nobody is waited for.
+    Kafka then waits for the rebalance timeout; here the rebalance completes as soon as all others have joined.
     """
     if not member_id:
         return
@@ -197,7 +198,7 @@ def _add(
     if group.state is PREPARING_REBALANCE and group.is_initial_rebalance:
         group.member_added = True
     group.rebalance_add(member, request.protocol_type, ctx.token)
-    # It cannot heartbeat while parked, and a broken connection does not show: it has this long to be answered.
+    # It sends no heartbeats while parked, and a broken connection goes unnoticed: this limits how long it may take.
     out.set_timer(member.session_timer, NEW_MEMBER_JOIN_TIMEOUT_MS)
     rebalance_or_complete(group, out)
 
@@ -215,14 +216,14 @@ def _rejoin(
     | state                | member             | what happens                                                        |
     |----------------------|--------------------|---------------------------------------------------------------------|
     | PreparingRebalance   | any                | parked; the rebalance may be complete now                           |
-    | CompletingRebalance  | says the same      | the generation again: its answer may have been lost                 |
-    | CompletingRebalance  | says another thing | rebalance                                                           |
-    | Stable               | leader             | rebalance: it has seen a reason that the broker cannot see          |
-    | Stable               | says another thing | rebalance                                                           |
-    | Stable               | says the same      | the generation again                                                |
+    | CompletingRebalance  | same protocols     | the generation again: the response may have been lost               |
+    | CompletingRebalance  | other protocols    | rebalance                                                           |
+    | Stable               | leader             | rebalance: it may have a reason that the broker cannot see          |
+    | Stable               | other protocols    | rebalance                                                           |
+    | Stable               | same protocols     | the generation again                                                |
     """
-    says_the_same = member.protocols == protocols
-    if says_the_same and (
+    has_same_protocols = member.protocols == protocols
+    if has_same_protocols and (
         group.state is COMPLETING_REBALANCE or (group.state is STABLE and group.leader != member.member_id)
     ):
         out.answer(ctx.token, join_answer(group, member))
@@ -259,17 +260,17 @@ def _replace(
     if group.state is PREPARING_REBALANCE:
         complete_if_all_joined(group, out)
     else:
-        # In CompletingRebalance the leader may be assigning to the old id at this moment.
+        # In CompletingRebalance the leader may just be assigning partitions to the old id.
         prepare_rebalance(group, out)
 
 
 def _unchanged_generation(
     group: ClassicGroup, member: Member, leader_before: str | None, api_version: int
 ) -> JoinGroupResponse:
-    """The generation goes on with the assignment as it is.
+    """The response when the generation and its assignment stay as they are.
 
-    A leader must not compute a new one then. From v9 on it can be told so; before, it is kept from it by being told
-    that somebody else leads: its own old member id.
+    A leader must not compute a new assignment then. From v9 on the response says so; before, it names another leader:
+    the old member id of this member.
     """
     response = JoinGroupResponse(
         generation_id=group.generation_id,
@@ -291,6 +292,6 @@ def _rebalance_timeout_ms(ctx: Context, request: JoinGroupRequest) -> int:
 
 
 def new_member_id(ctx: Context, prefix: str) -> str:
-    """A member id that nobody else has: client or instance id, a dash, a random UUID."""
+    """A new member id: client id or instance id, a dash, a random UUID."""
     h = ctx.rng.uuid_bytes().hex()
     return f"{prefix}-{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"

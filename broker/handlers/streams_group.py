@@ -1,9 +1,9 @@
 """StreamsGroupHeartbeat and StreamsGroupDescribe: the streams group protocol of KIP-1071.
 
-StreamsGroupHeartbeat  0. A member joins (epoch 0) and brings its topology, says what changed or just that it is alive,
-                       acknowledges what it gave back, leaves (-1), or asks everyone to shut down. Internal topics are
-                       made by the broker. The steps are in groups/streams_heartbeat.py.
-StreamsGroupDescribe   0. Epochs, topology, members, what they have and shall have.
+StreamsGroupHeartbeat  0. A member joins (epoch 0) with its topology, sends what changed, confirms what it gave back,
+                       keeps its session, leaves (-1), or asks the whole application to shut down. The broker creates
+                       internal topics. The steps are in groups/streams/heartbeat.py.
+StreamsGroupDescribe   0. Epochs, topology, members, their current and target assignments.
 Absent                 As in Kafka 4.3: static members, regular expressions for sources, task offsets and warm-up tasks,
                        topology updates. They are refused.
 """
@@ -23,6 +23,7 @@ from broker.coordinator.groups.streams.leave import leave
 from broker.coordinator.groups.streams.records import topology_value
 from broker.coordinator.groups.streams.topology import MISSING_INTERNAL_TOPICS, NAMES_SHOWN, InternalTopic
 from broker.coordinator.result import Context, Result
+from broker.handlers.admin_view import GROUP_OPERATIONS
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.streams_group import (
     StreamsGroupDescribeResponse,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     )
 
 STREAMS: Final = "streams"
-GROUP_OPERATIONS: Final = 3400  # READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS as Kafka's bit field
 
 
 class View(Protocol):
@@ -59,13 +59,13 @@ class View(Protocol):
 
 
 def streams_group_heartbeat(broker: View, ctx: Context, request: StreamsGroupHeartbeatRequest) -> Result:
-    """One heartbeat of one member.
+    """Serve one heartbeat of one member.
 
     Shape:   records of what changed: member, topology, group epoch, target and current assignment; none for most.
-             Missing internal topics are made in one batch of the cluster's metadata.
+             Missing internal topics are created in one batch of the cluster's metadata.
     Errors:  UNSUPPORTED_VERSION (streams groups are switched off), INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY,
-             GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, GROUP_MAX_SIZE_REACHED. What is wrong with the
-             topics is no error, but a status.
+             GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, GROUP_MAX_SIZE_REACHED. Problems with
+             the topics are no error, but a status.
     Source:  KIP-1071; KafkaApis.handleStreamsGroupHeartbeat.
     """
     _check_enabled(broker)
@@ -83,12 +83,12 @@ def streams_group_heartbeat(broker: View, ctx: Context, request: StreamsGroupHea
 
 
 def _check_enabled(broker: View) -> None:
-    level = broker.metadata.feature_levels.get("streams.version", 1)  # 1 is in force until another one is recorded
+    level = broker.metadata.feature_levels.get("streams.version", 1)  # 1 unless another level is recorded
     if level < 1 or STREAMS not in broker.config.group_coordinator_rebalance_protocols:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "streams groups are switched off")
 
 
-# -- what can be wrong with a heartbeat whatever the group ---------------------------------------------------------
+# -- checks of a heartbeat that need no group --------------------------------------------------------------------------
 
 
 def _check(request: StreamsGroupHeartbeatRequest) -> None:
@@ -177,7 +177,7 @@ def _bad_topology(why: str) -> KafkaError:
 def _make_topics(
     broker: View, ctx: Context, missing: Sequence[InternalTopic], response: StreamsGroupHeartbeatResponse
 ) -> Sequence[tuple[Any, Sequence[Any]]]:
-    """The records that make the internal topics; the status says which could not be made, and why."""
+    """The records that create the internal topics; the status says which ones cannot be created, and why."""
     # 9 ms: only a new topology with internal topics needs them
     from broker.handlers.topics import create_topics
     from protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -205,16 +205,16 @@ def _tell_failures(failures: Sequence[str], response: StreamsGroupHeartbeatRespo
         if failures and status.status_code == MISSING_INTERNAL_TOPICS:
             more = len(failures) - NAMES_SHOWN
             listed = ", ".join(failures[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
-            status.status_detail += f"; they could not be made: {listed}."
+            status.status_detail += f"; they could not be created: {listed}."
 
 
 # -- describing ----------------------------------------------------------------------------------------------------
 
 
 def streams_group_describe(broker: View, ctx: Context, request: StreamsGroupDescribeRequest) -> Result:
-    """Epochs, topology and members of streams groups.
+    """Describe streams groups: epochs, topology and members.
 
-    Errors:  UNSUPPORTED_VERSION; a group each: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND (also for groups of other types),
+    Errors:  UNSUPPORTED_VERSION; per group: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND (also for groups of other types),
              NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
     """
     _check_enabled(broker)

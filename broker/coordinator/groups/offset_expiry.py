@@ -1,4 +1,4 @@
-"""When a committed offset has outlived its group's interest in it."""
+"""Which committed offsets of a group have expired."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ NEVER = None
 
 
 def retention_base_ms(group: ClassicGroup | None) -> int | None:
-    """From when on the retention of a group's offsets is counted: a time, -1 for each offset's own commit, or never.
+    """When the retention of a group's offsets starts: Unix milliseconds, -1 for each offset's own commit, or never.
 
-    | group                                                      | counted from                                       |
+    | group                                                      | starts with                                        |
     |------------------------------------------------------------|----------------------------------------------------|
     | simple: offsets only, or no protocol type                  | the commit                                         |
     | of another protocol than the classic one                   | the commit (only topics not subscribed)            |
@@ -37,10 +37,10 @@ def retention_base_ms(group: ClassicGroup | None) -> int | None:
 def expired_partitions(
     group: ClassicGroup | None, columns: TopicOffsets, topic: str, now_ms: int, retention_ms: int
 ) -> list[int]:
-    """The partitions of one topic whose offset a group does not need any more.
+    """The partitions of one topic with an expired offset.
 
-    A commit with an expiry time of its own (OffsetCommit v2-4) goes by that alone; one that a transaction is about to
-    replace stays.
+    An offset with an expiry time of its own (OffsetCommit v2-4) expires at that time; one that an open transaction may
+    replace does not expire.
     """
     if columns.pending:
         expired = _expired_partitions(group, columns, topic, now_ms, retention_ms)
@@ -79,7 +79,7 @@ def _expired_partitions(
 def expired_offsets(
     group: ClassicGroup | None, offsets: OffsetTable, group_id: str, now_ms: int, retention_ms: int
 ) -> tuple[dict[str, list[int]], bool]:
-    """All of a group's expired partitions by topic, and whether no other offset is left then."""
+    """All expired partitions of a group by topic, and whether no other offset is left."""
     expired: dict[str, list[int]] = {}
     is_all = not offsets.has_pending(group_id)
     for topic in offsets.partitions(group_id):

@@ -1,10 +1,10 @@
-"""The uniform assignor where members want different topics: as even as the subscriptions let it be.
+"""The uniform assignor for members with different subscriptions: as even as the subscriptions allow.
 
-    1. everybody keeps what it has and still wants
-    2. what is nobody's goes to the subscriber with the least, topic by topic: first the topics with the most partitions
-       a subscriber, then those with fewer subscribers, then by id
-    3. partitions move from the subscriber with the most to the one with the least while they differ by more than one,
-       topic by topic, until nothing moves any more or it was done 16 times
+    1. each member keeps what it has and still subscribes to
+    2. unassigned partitions go to the subscriber with the fewest, topic by topic: first topics with the most partitions
+       per subscriber, then those with fewer subscribers, then by id
+    3. partitions move from the subscriber with the most to the one with the fewest while they differ by more than one,
+       topic by topic, until nothing moves any more, at most 16 times
 
 Source: KIP-848; Kafka's UniformHeterogeneousAssignmentBuilder.
 """
@@ -23,11 +23,11 @@ WORK_A_SLICE: Final = 5_000
 
 
 class _Table:
-    """Who has what while it is being worked out; members by number."""
+    """The assignment while it is computed; members by number."""
 
     def __init__(self, spec: Spec) -> None:
         assert spec.wants is not None
-        self.owners: dict[bytes, list[int]] = {}  # topic -> owner of each partition, -1: nobody
+        self.owners: dict[bytes, list[int]] = {}  # topic -> owner of each partition, -1: none
         self.loads = [0] * len(spec.members)
         self.subscribers: dict[bytes, list[int]] = {}
         self.touched: set[int] = set()
@@ -37,13 +37,13 @@ class _Table:
         for topic_id in self.subscribers:
             self.owners[topic_id] = [-1] * spec.topics[topic_id]
 
-    def keep(self, spec: Spec) -> None:
-        """Everybody keeps what it still wants."""
+    def keep_targets(self, spec: Spec) -> None:
+        """Each member keeps what it still subscribes to."""
         assert spec.wants is not None
         for number, member_id in enumerate(spec.members):
-            wanted = spec.wants[member_id]
+            subscribed = spec.wants[member_id]
             for topic_id, partitions in spec.target(member_id).items():
-                if topic_id not in wanted:
+                if topic_id not in subscribed:
                     self.touched.add(number)
                     continue
                 owners = self.owners[topic_id]
@@ -64,10 +64,10 @@ class _Table:
 
 
 def assign_mixed(spec: Spec) -> Steps:
-    """As even as can be, with as little moved as can be."""
+    """Assign as evenly as the subscriptions allow, moving few partitions."""
     table = _Table(spec)
     yield
-    table.keep(spec)
+    table.keep_targets(spec)
     yield
     subscribers, topics = table.subscribers, spec.topics
     ordered = sorted(subscribers, key=lambda t: (-topics[t] / len(subscribers[t]), len(subscribers[t]), t))
@@ -86,7 +86,7 @@ def assign_mixed(spec: Spec) -> Steps:
 
 
 def _deal(table: _Table, ordered: list[bytes]) -> Generator[None, None, None]:
-    """Give out what is nobody's."""
+    """Give unassigned partitions to subscribers."""
     work = 0
     for topic_id in ordered:
         owners = table.owners[topic_id]
@@ -105,7 +105,7 @@ def _deal(table: _Table, ordered: list[bytes]) -> Generator[None, None, None]:
 
 
 def _balance(table: _Table, topic_id: bytes) -> bool:
-    """Even out the subscribers of one topic as far as its own partitions can do it; whether any moved."""
+    """Balance the subscribers of one topic by moving its partitions; whether any moved."""
     loads, subscribers = table.loads, table.subscribers[topic_id]
     by_owner: dict[int, list[int]] = {}
     for partition, owner in enumerate(table.owners[topic_id]):
@@ -138,7 +138,7 @@ def _balance(table: _Table, topic_id: bytes) -> bool:
 
 
 def _changes(table: _Table, spec: Spec) -> Steps:
-    """The new targets of the members whose partitions are not those they had."""
+    """The targets that changed."""
     new: dict[int, dict[bytes, list[int]]] = {number: {} for number in table.touched}
     work = 0
     for topic_id, owners in table.owners.items():

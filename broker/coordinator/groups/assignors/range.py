@@ -1,8 +1,8 @@
-"""The range assignor: of every topic each subscriber gets a range of partitions in a row.
+"""The range assignor: each subscriber gets one range of consecutive partitions of every topic.
 
-Members are ordered: static ones first, by instance id, then the others by member id. Of each topic the first P mod M
-members get one partition more. Topics with the same subscribers and partition counts are therefore cut at the same
-places: partition p of one and of the other go to the same member (co-partitioning). The targets so far do not matter.
+Members are ordered: static ones first, by instance id, then the others by member id. The first P mod M members get one
+partition more of each topic. Topics with equal subscribers and partition counts are therefore divided alike: partition
+p of both goes to the same member (co-partitioning). The last targets do not matter.
 
 Source: KIP-848; Kafka's RangeAssignor (of the group coordinator).
 """
@@ -15,7 +15,7 @@ PARTITIONS_A_SLICE = 20_000
 
 
 def assign_range(spec: Spec) -> Steps:
-    """A range of every topic to each of its subscribers."""
+    """Give each subscriber a range of every topic."""
     ordered = sorted(spec.members, key=lambda m: (0, spec.instance_ids[m]) if m in spec.instance_ids else (1, m))
     subscribers: dict[bytes, int] = {}
     if spec.wants is None:

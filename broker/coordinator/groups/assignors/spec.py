@@ -1,7 +1,7 @@
-"""Who shall have which partition: what an assignor is given, what it answers, and which ones there are.
+"""The input and the output of the assignors of consumer groups.
 
-An assignor is a generator: it answers by returning, and yields now and then so that a large group can be assigned
-between the turns of the loop. It is given a snapshot, changes nothing, and knows neither clock nor randomness.
+An assignor is a generator. It returns the changed targets, and yields now and then, so that a large group is assigned
+between the turns of the event loop. Its input is a snapshot, which it does not change; it uses no clock or randomness.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ Assignment: TypeAlias = Mapping[bytes, tuple[int, ...]]  # topic id -> partition
 UNASSIGNED: Final[Assignment] = {}
 
 Answer = TypeVar("Answer")
-Changes: TypeAlias = dict[str, Assignment]  # member id -> new target; members whose target stays are left out
+Changes: TypeAlias = dict[str, Assignment]  # member id -> new target; without unchanged ones
 Steps: TypeAlias = Generator[None, None, Changes]
 
 
 class Spec:
-    """A group as an assignor sees it.
+    """What an assignor knows of a group.
 
-    topics      partition count of every topic that somebody wants
-    wants       the topics each member wants; None where all want all of `topics`
-    targets     the target assignments so far: a member keeps of them what it can
+    topics      topic id -> partition count, of all topics that members subscribe to
+    wants       member id -> the topics it subscribes to; None if all members subscribe to all of `topics`
+    targets     member id -> its last target, of which it keeps what it can
     """
 
     __slots__ = ("instance_ids", "members", "targets", "topics", "wants")
@@ -42,12 +42,12 @@ class Spec:
         self.instance_ids = instance_ids or {}  # by member id
 
     def target(self, member_id: str) -> Assignment:
-        """What a member was to have so far."""
+        """The last target of a member."""
         return self.targets.get(member_id, UNASSIGNED)
 
 
 def run(steps: Generator[None, None, Answer]) -> Answer:
-    """The answer of an assignor, waiting for it."""
+    """Run all steps of an assignor at once; what it returns."""
     while True:
         try:
             next(steps)

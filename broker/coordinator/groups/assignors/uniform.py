@@ -1,9 +1,9 @@
-"""The uniform assignor where all members want the same topics: even to within one partition, with few of them moved.
+"""The uniform assignor for members with equal subscriptions: even to within one partition, moving few partitions.
 
-With P partitions and M members each gets P // M, and P mod M of them one more. Members are gone through in order; each
-keeps what it has, up to its share; what is above it, and what is nobody's, is dealt to those below theirs. A member
-that does not need the one partition more leaves it to a later one, unless only as many members are left as have to
-take one. Where members want different topics, assignors/mixed.py does it.
+With P partitions and M members each member gets P // M, and P mod M of the members one more. In order, each member
+keeps what it has, up to its share. What is above a share, and unassigned partitions, go to members below theirs. A
+member that does not need the extra partition leaves it to a later one, unless every member left has to take one.
+Members with different subscriptions: assignors/mixed.py.
 
 Source: KIP-848; Kafka's UniformHomogeneousAssignmentBuilder.
 """
@@ -19,7 +19,7 @@ PAIRS_A_SLICE = 20_000
 
 
 def assign_uniform(spec: Spec) -> Steps:
-    """An even share of all partitions to each member."""
+    """Give each member an even share of all partitions."""
     if spec.wants is not None:
         return (yield from assign_mixed(spec))
     topics = spec.topics
@@ -42,7 +42,7 @@ def assign_uniform(spec: Spec) -> Steps:
         takes_extra = extra > 0
         room = share + takes_extra - size
         if room < 0:
-            changes[member_id] = _keep(changes.get(member_id, old), share + takes_extra, surplus)
+            changes[member_id] = _first(changes.get(member_id, old), share + takes_extra, surplus)
         elif room > 0 and takes_extra and left > extra:
             room -= 1
             takes_extra = False
@@ -52,7 +52,7 @@ def assign_uniform(spec: Spec) -> Steps:
         left -= 1
     yield
     if held < sum(topics.values()):
-        free = yield from _nobodys(spec)
+        free = yield from _unassigned(spec)
         surplus = free + surplus
     at = 0
     for member_id, room in unfilled:
@@ -63,7 +63,7 @@ def assign_uniform(spec: Spec) -> Steps:
     return changes
 
 
-def _keep(assignment: Assignment, count: int, surplus: list[tuple[bytes, int]]) -> Assignment:
+def _first(assignment: Assignment, count: int, surplus: list[tuple[bytes, int]]) -> Assignment:
     """The first `count` partitions; the others are surplus."""
     kept: dict[bytes, tuple[int, ...]] = {}
     for topic_id, partitions in assignment.items():
@@ -84,8 +84,8 @@ def _with(assignment: Assignment, more: list[tuple[bytes, int]]) -> Assignment:
     }
 
 
-def _nobodys(spec: Spec) -> Generator[None, None, list[tuple[bytes, int]]]:
-    """The partitions that are in nobody's target, in order."""
+def _unassigned(spec: Spec) -> Generator[None, None, list[tuple[bytes, int]]]:
+    """The partitions that are in no target, in order."""
     taken: dict[bytes, set[int]] = {topic_id: set() for topic_id in spec.topics}
     done = 0
     for member_id in spec.members:

@@ -1,4 +1,4 @@
-"""Who may commit: the fencing checks as pure predicates over a group and what a request says of itself."""
+"""Which requests a classic group accepts, by generation, member id and instance id: pure functions."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def check_offset_commit(
     *,
     has_offsets: bool = False,
 ) -> ErrorCode:
-    """Whether an OffsetCommit is accepted. `has_offsets`: there are committed offsets (asked for only without a group).
+    """Whether an OffsetCommit is accepted. `has_offsets`: the group has committed offsets; for `group` None only.
 
     | group                    | request                                         | result                           |
     |--------------------------|-------------------------------------------------|----------------------------------|
-    | unknown                  | generation < 0                                  | NONE: a simple group is made     |
+    | unknown                  | generation < 0                                  | NONE: a simple group is created  |
     | unknown, offsets         | generation >= 0                                 | UNKNOWN_MEMBER_ID                |
     | unknown, no offsets      | generation >= 0, from v9 on                     | GROUP_ID_NOT_FOUND               |
     | unknown, no offsets      | generation >= 0, before v9                      | ILLEGAL_GENERATION               |
@@ -92,7 +92,7 @@ def check_txn_offset_commit(
     *,
     has_offsets: bool = False,
 ) -> ErrorCode:
-    """Whether a TxnOffsetCommit is accepted: as OffsetCommit, but a producer that says nothing of the group may pass.
+    """Whether a TxnOffsetCommit is accepted: as OffsetCommit, but a producer may leave out all about the group.
 
     | group                | request                                     | result                                   |
     |----------------------|---------------------------------------------|------------------------------------------|
@@ -123,7 +123,7 @@ def check_txn_offset_commit(
 def on_offset_commit_accepted(
     group: ClassicGroup | None, member_id: str, now_ms: int
 ) -> Sequence[tuple[Hashable, int | None]]:
-    """The timers that an accepted OffsetCommit sets: the committing member is alive."""
+    """The timers that an accepted OffsetCommit sets: the session timeout of the member starts again."""
     if group is None or group.group_type != "classic":
         return ()
     if group.state is not STABLE and group.state is not PREPARING_REBALANCE:

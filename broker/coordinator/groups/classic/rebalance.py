@@ -1,10 +1,10 @@
-"""How a classic group gets from one generation to the next: the volatile half of its state machine.
+"""The rebalance of a classic group, from one generation to the next: the part of its state machine that is not logged.
 
-    Empty --join--> Preparing: the initial delay runs, prolonged by each new member, then everybody parked is in
-    Stable, Completing --join, leave, silence--> Preparing: until all have joined again, or the rebalance time-out
+    Empty --join--> Preparing: the initial delay runs, longer with each new member; then all parked members are in
+    Stable, Completing --join, leave, timeout--> Preparing: until all have joined again, or the rebalance timeout
     Preparing --> Completing: a generation, a leader and a protocol are chosen; the parked JoinGroups are answered
-    Preparing --> Empty: nobody joined and nobody is left; a record says so
-    Completing --> Stable: the leader's SyncGroup brings a record (handlers/classic_group.py)
+    Preparing --> Empty: no member has joined and none is left; replaying a record does it
+    Completing --> Stable: the leader's SyncGroup brings a record; replaying it does it (handlers/classic_group.py)
 
 Source: KIP-134 (initial delay), KIP-345 (static members), KIP-394 (member ids given first); GroupMetadataManager.
 """
@@ -35,12 +35,12 @@ NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000  # as Kafka, where it cannot b
 
 
 def join_refusal(code: ErrorCode, member_id: str = "") -> JoinGroupResponse:
-    """A JoinGroup answer that tells the member nothing but an error."""
+    """A JoinGroup response with an error and nothing else."""
     return JoinGroupResponse(error_code=code, member_id=member_id)
 
 
 def join_answer(group: ClassicGroup, member: Member) -> JoinGroupResponse:
-    """The current generation as a member gets to know it: the leader alone is told who else is in it."""
+    """The JoinGroup response about the current generation; the leader's lists all members."""
     is_leader = group.leader == member.member_id
     return JoinGroupResponse(
         generation_id=group.generation_id,
@@ -53,7 +53,7 @@ def join_answer(group: ClassicGroup, member: Member) -> JoinGroupResponse:
 
 
 def members_for_leader(group: ClassicGroup) -> list[JoinGroupResponseMember]:
-    """All members with what they said of the chosen protocol."""
+    """All members with their metadata of the chosen protocol."""
     return [
         JoinGroupResponseMember(
             member_id=m.member_id,
@@ -81,13 +81,13 @@ def answer_sync(member: Member, response: SyncGroupResponse, out: Outcome) -> No
 
 
 def park_join(group: ClassicGroup, member: Member, token: Token, out: Outcome) -> None:
-    """Park a JoinGroup; one that the member had parked before will never see the answer it waits for."""
+    """Park a JoinGroup; one that the member had parked before is answered with REBALANCE_IN_PROGRESS."""
     answer_join(group, member, join_refusal(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id), out)
     group.park_join(member, token)
 
 
 def refresh_session(member: Member, out: Outcome) -> None:
-    """The member gave a sign of life."""
+    """Start the member's session timeout again."""
     out.set_timer(member.session_timer, member.session_timeout_ms)
 
 
@@ -95,7 +95,7 @@ def refresh_session(member: Member, out: Outcome) -> None:
 
 
 def remove_member(group: ClassicGroup, member: Member, out: Outcome) -> None:
-    """Drop a member; what it has parked is told that it is one no more."""
+    """Remove a member; its parked requests are answered with UNKNOWN_MEMBER_ID."""
     answer_join(group, member, join_refusal(ErrorCode.UNKNOWN_MEMBER_ID), out)
     answer_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID), out)
     group.rebalance_remove(member.member_id)
@@ -103,13 +103,13 @@ def remove_member(group: ClassicGroup, member: Member, out: Outcome) -> None:
 
 
 def remove_pending(group: ClassicGroup, member_id: str, out: Outcome) -> None:
-    """Take back a member id that was given out."""
+    """Remove a member id that was given out and never used."""
     group.rebalance_remove(member_id)
     out.cancel_timer(("session", group.group_id, member_id))
 
 
 def rebalance_or_complete(group: ClassicGroup, out: Outcome) -> None:
-    """A member came, went or changed: start a rebalance, or see whether the running one is done."""
+    """A member joined, left or changed: start a rebalance, or complete the running one if all have joined."""
     if group.state is PREPARING_REBALANCE:
         complete_if_all_joined(group, out)
     else:
@@ -117,7 +117,7 @@ def rebalance_or_complete(group: ClassicGroup, out: Outcome) -> None:
 
 
 def prepare_rebalance(group: ClassicGroup, out: Outcome) -> None:
-    """Ask all members to join again; who waits for an assignment of the old generation will not get it."""
+    """Start a rebalance; parked SyncGroups of the old generation are answered with REBALANCE_IN_PROGRESS."""
     if group.state is COMPLETING_REBALANCE:
         refusal = SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
         group.rebalance_clear_assignments()
@@ -143,13 +143,13 @@ def prepare_rebalance(group: ClassicGroup, out: Outcome) -> None:
 
 
 def complete_if_all_joined(group: ClassicGroup, out: Outcome) -> None:
-    """End the rebalance when nobody is waited for; an initial one ends by its timer alone."""
+    """Complete the rebalance if all members have joined; an initial one ends by its timer only."""
     if group.state is PREPARING_REBALANCE and not group.is_initial_rebalance and group.has_all_joined():
         complete_join(group, out)
 
 
 def complete_join(group: ClassicGroup, out: Outcome) -> None:
-    """Go on with those who joined: dynamic members that did not are out, static ones keep their place."""
+    """Continue with the members that joined: absent dynamic members are removed, static ones stay."""
     out.cancel_timer(group.join_timer)
     absent = [m for m in group.members.values() if m.join_token is None and m.group_instance_id is None]
     for member in absent:
@@ -159,7 +159,7 @@ def complete_join(group: ClassicGroup, out: Outcome) -> None:
         out.records.append(empty_group_record(group, group.generation_id + 1, out.now_ms))
         return
     if not group.rebalance_elect_leader():
-        # Only static members, none of them here: wait until they come or their sessions end.
+        # Only static members, none of which has joined: wait until they do, or their sessions end.
         out.set_timer(group.join_timer, group.rebalance_timeout_ms())
         return
     group.rebalance_next_generation(out.now_ms)

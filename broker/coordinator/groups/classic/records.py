@@ -32,7 +32,7 @@ def group_tombstone(group_id: str) -> Record:
 
 
 def empty_group_record(group: ClassicGroup, generation_id: int, now_ms: int) -> Record:
-    """The group has no members."""
+    """A group without members."""
     return _group_record(
         group.group_id,
         GroupMetadataValue(
@@ -47,7 +47,7 @@ def empty_group_record(group: ClassicGroup, generation_id: int, now_ms: int) -> 
 
 
 def stable_group_record(group: ClassicGroup, assignments: Mapping[str, bytes], now_ms: int) -> Record:
-    """All members of the group's generation with their assignments; who has none in `assignments` gets empty bytes."""
+    """A generation with its members and their assignments; a member without one in `assignments` gets empty bytes."""
     return _group_record(
         group.group_id,
         GroupMetadataValue(

@@ -1,4 +1,4 @@
-"""Reads the topics out of what consumers say when they join: the one thing the broker understands of it."""
+"""Reads the subscribed topics from the metadata of classic consumers; the broker reads nothing else of it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """The topics of all members together; None when one of them cannot be read.
+    """The topics of all subscriptions together; None if one of them cannot be read.
 
-    Shape:   ConsumerProtocolSubscription: i16 version, then [string] topics. What newer versions append is not looked
-             at, and the version itself does not matter: fields are only ever added behind.
+    Shape:   ConsumerProtocolSubscription: i16 version, then [string] topics. New versions only append fields, so the
+             version does not matter.
     Source:  ConsumerProtocolSubscription.json; Kafka's ClassicGroup.computeSubscribedTopics.
     """
     topics: set[str] = set()
@@ -24,7 +24,7 @@ def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
                 if not start <= position <= len(subscription):
                     return None
                 topics.add(subscription[start:position].decode())
-            _int(subscription, position, 4)  # the user data's length: without it the bytes were cut
+            _int(subscription, position, 4)  # the length of the user data; if it is missing, the bytes are truncated
     except (IndexError, UnicodeDecodeError):
         return None
     return frozenset(topics)

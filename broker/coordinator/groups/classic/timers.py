@@ -47,7 +47,7 @@ def on_timer(_machine: object, group: ClassicGroup, name: tuple[Any, ...], out: 
 
 
 def on_join_timer(group: ClassicGroup, out: Outcome) -> None:
-    """The initial delay or the rebalance time-out is over."""
+    """The initial delay or the rebalance timeout is over."""
     if group.state is not PREPARING_REBALANCE:
         return
     if group.is_initial_rebalance and group.member_added and group.initial_remaining_ms:
@@ -61,7 +61,7 @@ def on_join_timer(group: ClassicGroup, out: Outcome) -> None:
 
 
 def on_sync_timer(group: ClassicGroup, out: Outcome) -> None:
-    """Members that joined the generation and never asked for their assignment are out."""
+    """Remove members that joined the generation and did not ask for their assignment."""
     if group.state not in (COMPLETING_REBALANCE, STABLE) or not group.pending_syncs:
         return
     _remove_all([group.members[m] for m in group.members if m in group.pending_syncs], group, out)
@@ -74,7 +74,7 @@ def _remove_all(members: Iterable[Member], group: ClassicGroup, out: Outcome) ->
 
 
 def on_session_timer(group: ClassicGroup, member_id: str, out: Outcome) -> None:
-    """Nothing was heard of a member, or a member id that was given out was not used."""
+    """Remove a member that sent no heartbeat, or a member id that was given out and not used."""
     member = group.members.get(member_id)
     if member_id in group.pending_joins:
         remove_pending(group, member_id, out)
@@ -85,6 +85,6 @@ def on_session_timer(group: ClassicGroup, member_id: str, out: Outcome) -> None:
         if group.state in (STABLE, COMPLETING_REBALANCE):
             prepare_rebalance(group, out)
             return
-    # Also while the initial delay runs: when the last one that was waited for is gone, there is nothing to wait for.
+    # Also during the initial delay: without the last member that had not joined, there is nothing to wait for.
     if group.state is PREPARING_REBALANCE and group.has_all_joined():
         complete_join(group, out)

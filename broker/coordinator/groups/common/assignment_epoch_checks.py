@@ -1,7 +1,7 @@
-"""Who of a consumer or streams group may commit: KAFKA-19779, as pure functions with their truth tables.
+"""Which commits and fetches a consumer or streams group accepts, by member and assignment epochs (KAFKA-19779).
 
-An assignment epoch belongs to a member and a partition: the epoch at which the partition came to the member. What the
-member may commit with an epoch that it has left behind follows from it: the partition was its own then, and still is.
+The assignment epoch of a member's partition is the epoch at which it was assigned to the member. A commit with an older
+member epoch is accepted if the member had the partition at that epoch already, and still has it.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def may_commit(
     | C < E, A <= C  | yes              | yes                    | if R < C         | no     |
     | C < E, A > C   | no               | no                     | if R < C         | no     |
 
-    The first column is what Apache Kafka does since 4.3: at the current epoch it does not look at the partitions. The
-    second is the rule A <= C <= E to the letter, the third an earlier design of it that knows one epoch a member, the
-    fourth what Kafka did before. `assignment_epochs` of None stands for partitions that cannot be looked at here: the
-    answer is then no wherever it would depend on them.
+    The first column is what Apache Kafka does since 4.3: at the current epoch the partitions do not matter. The second
+    is the rule A <= C <= E to the letter, the third an earlier design with one epoch per member, the fourth what Kafka
+    did before. `assignment_epochs` of None stands for partitions that are not known here: the
+    answer is then no where it depends on them.
     """
     if client_epoch > member_epoch:
         return False
@@ -62,7 +62,7 @@ def may_commit(
 
 
 class Committer:
-    """What a group knows of the member that commits."""
+    """The epochs of the member that commits; `assignment_epochs`: those of the committed partitions."""
 
     __slots__ = ("assignment_epochs", "is_classic", "member_epoch", "revocation_epoch")
 
@@ -88,7 +88,7 @@ def check_commit(
     | request                                      | result                                                       |
     |----------------------------------------------|--------------------------------------------------------------|
     | epoch < 0, group without members             | NONE: an administrator, or a client without group management |
-    | unknown member                               | UNKNOWN_MEMBER_ID (the instance id is not looked at)         |
+    | unknown member                               | UNKNOWN_MEMBER_ID (the instance id does not matter)          |
     | below v9, member not of the classic protocol | UNSUPPORTED_VERSION                                          |
     | may_commit                                   | NONE                                                         |
     | else                                         | STALE_MEMBER_EPOCH; ILLEGAL_GENERATION for classic members   |
@@ -115,8 +115,8 @@ def check_txn_commit(
 ) -> ErrorCode:
     """Whether a TxnOffsetCommit is accepted: as check_commit, in any version.
 
-    A producer that says nothing of the group (epoch -1, no member id, no instance id) may pass; who is refused for its
-    epoch is told ILLEGAL_GENERATION.
+    A producer that names no member (epoch -1, no member id, no instance id) is accepted; a wrong epoch is
+    ILLEGAL_GENERATION.
     """
     if client_epoch < 0 and not has_members:
         return NONE

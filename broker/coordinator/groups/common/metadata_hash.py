@@ -1,4 +1,4 @@
-"""One number for the topics a group is about: when it changes, the group is assigned anew."""
+"""A hash of the topics that a group subscribes to; when it changes, the group is assigned again."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def metadata_hash(names: Iterable[str], metadata: ClusterMetadata) -> int:
-    """Id, name, partition count and racks of every topic that exists; 0 for none.
+    """The hash of id, name, partition count and racks of every topic that exists; 0 for none.
 
-    Kafka takes XXH3 here. The number is compared with one made by the same broker only: after a move from one to the
-    other the groups are assigned once more.
+    Kafka uses XXH3. A broker compares the number only with its own: a group moved from one broker to the other is
+    assigned once more.
     """
     topics = metadata.topics
     parts = []

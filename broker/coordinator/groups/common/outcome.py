@@ -14,7 +14,7 @@ _Made = TypeVar("_Made")
 
 
 class Outcome:
-    """Collects what one request or timer comes to; `result` makes a Result of it."""
+    """Collects records, timers and responses; `result` makes a Result of them."""
 
     __slots__ = ("_response", "_token", "config", "now_ms", "records", "timers", "wake")
 
@@ -28,22 +28,22 @@ class Outcome:
         self._response: Any = PARKED
 
     def answer(self, token: Token, response: Any) -> None:
-        """Answer a request: the one being handled, or a parked one."""
+        """Respond to a request: the one being handled, or a parked one."""
         if token == self._token:
             self._response = response
         else:
             self.wake.append((token, response))
 
     def set_timer(self, name: Hashable, delay_ms: int) -> None:
-        """Start a timer, or start it afresh."""
+        """Start a timer, or start it again."""
         self.timers.append((name, self.now_ms + delay_ms))
 
     def cancel_timer(self, name: Hashable) -> None:
-        """Stop a timer if it runs."""
+        """Stop a timer, if it runs."""
         self.timers.append((name, None))
 
     def advance(self, steps: Generator[None, None, _Made], timer: Hashable) -> _Made | None:
-        """One step of what takes long; what it has come to after the last one, else the timer is for the next."""
+        """Run one step of a long computation: what it returns with its last step, else None, and the timer is set."""
         try:
             next(steps)
         except StopIteration as stop:
@@ -53,5 +53,5 @@ class Outcome:
         return None
 
     def result(self) -> Result:
-        """All of it; the request being handled is parked when nothing has answered it."""
+        """The collected Result; a request without a response is parked."""
         return Result(self._response, self.records, self.wake, self.timers)

@@ -17,7 +17,11 @@ from typing import TYPE_CHECKING, Any
 from broker.coordinator.groups.assignors.spec import UNASSIGNED
 from broker.coordinator.groups.classic.member import Protocols, protocols_of
 from broker.coordinator.groups.consumer import migration
-from broker.coordinator.groups.consumer.embedded_protocol import read_subscription, write_assignment
+from broker.coordinator.groups.consumer.embedded_protocol import (
+    EmbeddedSubscription,
+    read_subscription,
+    write_assignment,
+)
 from broker.coordinator.groups.consumer.group import ConsumerGroup
 from broker.coordinator.groups.consumer.heartbeat import Step
 from broker.coordinator.groups.consumer.leave import fence, find_member
@@ -79,31 +83,18 @@ def join(
         step.use_member(find_member(group, member_id, instance_id))
     else:
         step.use_member(group.members.get(member_id) or ConsumerMember(group.group_id, member_id))
-    must_downgrade = migration.must_downgrade_on_replacement(machine, group, before)
-    kept = len(out.records) - (6 if step.replaced_id is not None else 0)
-    timeout_ms = request.rebalance_timeout_ms if ctx.api_version >= 1 else request.session_timeout_ms
-    step.update_member(
-        MemberMetadata(
-            step.member_metadata.instance_id if instance_id is None else instance_id,
-            step.member_metadata.rack_id if subscription.rack_id is None else subscription.rack_id,
-            ctx.client_id,
-            ctx.client_host,
-            subscription.topics,
-            "",
-            step.member_metadata.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
-            step.member_metadata.server_assignor,
-            ClassicMetadata(request.session_timeout_ms, protocols),
-        )
-    )
+    is_downgrade = migration.must_downgrade_on_replacement(machine, group, before)
+    records_before = len(out.records) - (6 if step.replaced_id is not None else 0)
+    step.update_member(_merge(step.member_metadata, ctx, request, subscription, protocols))
     topics = machine.metadata.topics
     owned = {topics[t].topic_id: frozenset(p) for t, p in subscription.owned.items() if t in topics}
-    if must_downgrade:
+    if is_downgrade:
         assert before is not None
         rebalance = group.assignment_epoch < step.group_epoch
         if not rebalance:
             step.assign()
             step.reconcile(owned)
-        del out.records[kept:]  # they are about the consumer group, which ends here
+        del out.records[records_before:]  # they are about the consumer group, which ends here
         joining = ConsumerMember(group.group_id, member_id, step.member_metadata, step.current)
         migration.downgrade(machine, group, [before], joining, out, rebalance=rebalance)
     else:
@@ -119,6 +110,28 @@ def join(
         generation_id=step.current.member_epoch,
         protocol_type=CONSUMER,
         protocol_name=protocols[0][0],
+    )
+
+
+def _merge(
+    old: MemberMetadata,
+    ctx: Context,
+    request: JoinGroupRequest,
+    subscription: EmbeddedSubscription,
+    protocols: Protocols,
+) -> MemberMetadata:
+    """The member's metadata after this request; what the request leaves out stays."""
+    timeout_ms = request.rebalance_timeout_ms if ctx.api_version >= 1 else request.session_timeout_ms
+    return MemberMetadata(
+        old.instance_id if request.group_instance_id is None else request.group_instance_id,
+        old.rack_id if subscription.rack_id is None else subscription.rack_id,
+        ctx.client_id,
+        ctx.client_host,
+        subscription.topics,
+        "",
+        old.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+        old.server_assignor,
+        ClassicMetadata(request.session_timeout_ms, protocols),
     )
 
 

@@ -36,26 +36,32 @@ class _Reader:
         self._at = 0
 
     def take(self, size: int) -> bytes:
+        """The next bytes."""
         start, self._at = self._at, self._at + size
         if size < 0 or self._at > len(self._data):
             raise ValueError(f"{size} bytes at {start} of {len(self._data)}")
         return self._data[start : self._at]
 
     def int16(self) -> int:
+        """An i16."""
         return int(_SHORT.unpack(self.take(2))[0])
 
     def int32(self) -> int:
+        """An i32."""
         return int(_INT.unpack(self.take(4))[0])
 
     def text(self) -> str | None:
+        """A nullable string."""
         size = self.int16()
         return None if size < 0 else self.take(size).decode()
 
     def data(self) -> bytes:
+        """Nullable bytes; empty for null."""
         size = self.int32()
         return b"" if size < 0 else self.take(size)
 
     def partitions(self) -> dict[str, tuple[int, ...]]:
+        """[topic, [i32]]."""
         found: dict[str, tuple[int, ...]] = {}
         for _ in range(self.int32()):
             topic = self.text() or ""

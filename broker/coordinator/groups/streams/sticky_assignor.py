@@ -9,7 +9,7 @@
 
 A member's share is tasks divided by members, rounded up; once a member has its share, the share of the others is
 computed from what is left. Between processes of equal load the one with the least loaded member comes first, then the
-first by name, so that the result depends on the arguments alone. (In Kafka it depends on the order of a heap.)
+one with the first member id: the result depends on the arguments alone. (In Kafka it depends on the order of a heap.)
 Source: KIP-1071; Kafka's StickyTaskAssignor.
 """
 
@@ -24,13 +24,13 @@ from broker.coordinator.groups.streams.member import TasksBySubtopology, TasksTu
 
 Task: TypeAlias = tuple[str, int]  # subtopology, partition
 Targets: TypeAlias = dict[str, TasksTuple]  # by member id
-Steps: TypeAlias = Generator[None, None, Targets]  # answers by returning; between two steps the loop may have its turn
+Steps: TypeAlias = Generator[None, None, Targets]  # returns the targets; the event loop may run between two steps
 
-TASKS_A_SLICE: Final = 1_000  # given before the loop gets its turn: about 5 ms
+TASKS_A_SLICE: Final = 1_000  # assigned in one turn of the event loop: about 5 ms
 
 
 class Subtopology(NamedTuple):
-    """What there is to assign."""
+    """A subtopology to assign."""
 
     subtopology_id: str
     tasks: int
@@ -38,14 +38,14 @@ class Subtopology(NamedTuple):
 
 
 class Previous(NamedTuple):
-    """A member, and the tasks that it was to have before."""
+    """A member, and its last target assignment."""
 
     process_id: str
     tasks: TasksTuple = TasksTuple()
 
 
 class Share:
-    """How many tasks a member may have; it is counted anew as members fill up."""
+    """How many tasks a member may have; computed again each time a member has its share."""
 
     __slots__ = ("limit", "members", "tasks")
 
@@ -55,7 +55,7 @@ class Share:
         self.limit = -(-tasks // members) if members else 0
 
     def note(self, count: int) -> None:
-        """A member has so many tasks now."""
+        """A member now has `count` tasks."""
         if count == self.limit:
             self.members -= 1
             self.tasks -= count
@@ -112,7 +112,7 @@ class Assignor:
         self.loads = [(0.0, 0, p.number, p) for p in self.processes.values()]  # all the same: a heap
 
     def steps(self) -> Steps:
-        """Assign everything."""
+        """Assign all tasks; yields so that the event loop can run."""
         for given, _ in enumerate(self._assign_active(), 1):
             if given % TASKS_A_SLICE == 0:
                 yield
@@ -128,7 +128,7 @@ class Assignor:
     # -- active --------------------------------------------------------------------------------------------------
 
     def _assign_active(self) -> Iterator[None]:
-        # TasksTuple of one number in several subtopologies belong together: joined topics lie on one member.
+        # Tasks of one number in several subtopologies belong together: one member then has the joined partitions.
         rest = []
         for task in sorted(self.active, key=by_partition):
             member_id = self.owner.get(task)
@@ -147,7 +147,7 @@ class Assignor:
             yield
         for task in sorted(homeless):
             process = self._least_loaded_process(task, even_if_there=True)
-            assert process is not None, "there are members"
+            assert process is not None, "there is a process with a member"
             self._give(self._least_loaded_member(process), task, is_active=True)
             yield
 
@@ -167,7 +167,7 @@ class Assignor:
             for _ in range(replicas):
                 process = self._least_loaded_process(task, even_if_there=False)
                 if process is None:
-                    break  # fewer processes than copies asked for
+                    break  # fewer processes than copies
                 self._give(self._least_loaded_member(process), task, is_active=False)
             yield
 
@@ -223,27 +223,27 @@ class Assignor:
 def assign_steps(
     members: Mapping[str, Previous], subtopologies: Sequence[Subtopology], standby_replicas: int = 0
 ) -> Steps:
-    """Who shall have what: each task once as active, and up to so many times as standby."""
+    """Assign each task once as active, and up to `standby_replicas` times as standby."""
     return (yield from Assignor(members, subtopologies, standby_replicas).steps()) if members else {}
 
 
 def assign(members: Mapping[str, Previous], subtopologies: Sequence[Subtopology], standby_replicas: int = 0) -> Targets:
-    """The same at once."""
+    """`assign_steps`, all steps at once."""
     return run(assign_steps(members, subtopologies, standby_replicas))
 
 
 def by_partition(task: Task) -> tuple[int, str]:
-    """TasksTuple of the same number side by side."""
+    """The sort key that puts tasks of the same number side by side."""
     return task[1], task[0]
 
 
 def each_task(tasks: TasksBySubtopology) -> list[Task]:
-    """One by one."""
+    """The tasks one by one."""
     return [(subtopology_id, p) for subtopology_id, partitions in tasks.items() for p in partitions]
 
 
 def by_subtopology(tasks: Sequence[Task]) -> TasksBySubtopology:
-    """Together again."""
+    """The reverse of each_task."""
     found: dict[str, set[int]] = {}
     for subtopology_id, partition in tasks:
         found.setdefault(subtopology_id, set()).add(partition)
