@@ -1,13 +1,12 @@
-"""What it costs to read committed offsets out of segments: `python -m benchmarks.decode [--records N]`.
+"""The speed of reading committed offsets from segments: `python -m benchmarks.decode [--records N]`.
 
 decode   one process, one core, files in the page cache, CRCs checked: records a second of CPU time; best of three
 process  the same as a whole process, start included, beside Apache Kafka's kafka-dump-log --offsets-decoder on the same
-         segments; needs Java, and the jars in --kafka-libs or in KAFKA_LIBS
-spark    the view into a sink that keeps nothing, local[2], best of three after two for warmth: all columns, and those
-         that the job offsets reads; the CPU time is that of the JVM and the Python workers
+         segments; needs Java, and Kafka's jars in --kafka-libs or KAFKA_LIBS
+spark    the view into a sink that discards rows, local[2], best of three after two warm-up runs: all columns, and those
+         that the job `offsets` reads; CPU time of the JVM and the Python workers
 
-The last column is of time on the clock, divided by the cores that were used. Each counts the rows it has seen, and they
-must be all.
+The last column is wall-clock time divided by the number of cores. Each row checks that it has read every record.
 """
 
 from __future__ import annotations

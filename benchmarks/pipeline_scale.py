@@ -1,9 +1,9 @@
 """How a pipeline job grows with its input: `python -m benchmarks.pipeline_scale [--records N ...] [--job NAME ...]`.
 
-For every size a data directory is generated once and each job is run on it as a process of its own. While it runs, the
-resident memory of the driver's JVM, of the executor's and of its Python workers is sampled; what a JVM's heap holds
-after a collection comes from its own log. In local[2] one JVM is both; local-cluster[1,2,MB] has two, and shows what
-the driver alone needs. Rows are counted in what was written.
+For every size a data directory is generated once, and each job runs on it as a process of its own. Meanwhile the
+resident memory of the driver's and the executor's JVM and of the Python workers is sampled; the heap left after a
+garbage collection is read from the JVM's own log. In local[2] one JVM is driver and executor; local-cluster[1,2,MB] has
+two, and shows what the driver alone needs. Rows are counted in the output.
 """
 
 from __future__ import annotations

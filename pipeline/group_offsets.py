@@ -1,6 +1,6 @@
-"""Commits offsets to a broker as a group without members, for what has read the logs another way; asks for ends.
+"""Commits offsets to a broker as a group without members, and asks a broker for log end offsets.
 
-The one file of the pipeline that speaks Kafka's protocol without Spark's connector; it takes the command line's client.
+The one file of the pipeline that speaks Kafka's protocol without Spark's connector; it uses the command line's client.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Positions: TypeAlias = Mapping[tuple[str, int], int]  # (topic, partition) -> th
 
 
 class GroupOffsets:
-    """One group at one broker. What cannot be committed now is said on standard error, and tried again next time."""
+    """One group at one broker. A failed commit is reported on standard error and tried again with the next one."""
 
     def __init__(self, bootstrap: str, group: str, metadata: str = "") -> None:
         self.bootstrap = bootstrap
@@ -25,7 +25,7 @@ class GroupOffsets:
         self._failure = ""
 
     def commit(self, positions: Positions) -> int:
-        """Commit what has moved since the last time; how many partitions that were."""
+        """Commit the positions that changed since the last commit; returns the number of partitions committed."""
         moved = {where: offset for where, offset in positions.items() if self._committed.get(where) != offset}
         if not moved:
             return 0
@@ -37,7 +37,7 @@ class GroupOffsets:
             with OffsetClient(self.bootstrap) as client:
                 refused = client.commit_offsets(self.group, rows)
         except OSError as error:
-            self._say(f"group {self.group} could not commit: {error}")
+            self._say(f"group {self.group} cannot commit: {error}")
             return 0
         for row in refused:
             moved.pop((row["topic"], row["partition"]))
@@ -47,13 +47,13 @@ class GroupOffsets:
 
     def _say(self, *lines: str) -> None:
         text = "\n".join(lines)
-        if text and text != self._failure:  # once, not every second
+        if text and text != self._failure:  # once, not at every attempt
             sys.stderr.write(f"{text}\n")
         self._failure = text
 
 
 def end_offsets(bootstrap: str, topics: Iterable[str]) -> dict[tuple[str, int], int]:
-    """(topic, partition) -> the end of its log now; topics that are gone are left out."""
+    """(topic, partition) -> its log end offset now; deleted topics are left out. Errors: OSError: no connection."""
     with OffsetClient(bootstrap) as client:
         known = {str(topic["name"]) for topic in client.topics()}
         rows = client.describe_topics(sorted(known & set(topics)))

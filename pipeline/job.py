@@ -18,8 +18,12 @@ if __name__ == "__main__":
     # spark-submit puts this file's folder on sys.path; the packages lie one folder above, or came by --py-files.
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
+from pipeline.demo import play
 from pipeline.errors import PipelineError
 from pipeline.jobs.registry import JOBS, parse
+from pipeline.session import session
+from pipeline.spark_setup import jars
+from pipeline.spark_setup.java import java_home
 
 # helper command -> its line in `momus pipeline --help`
 HELPERS: Final = {
@@ -54,8 +58,6 @@ def main(argv: Sequence[str]) -> int:
 def run_helper(name: str, words: Sequence[str]) -> int:
     """Run one of HELPERS; returns the exit code. Errors: PipelineError."""
     if name == "demo":
-        from pipeline.demo import play
-
         return play.main(words)
     parser = argparse.ArgumentParser(prog=f"momus pipeline {name}", description=HELPERS[name])
     if name == "bundle":
@@ -63,9 +65,6 @@ def run_helper(name: str, words: Sequence[str]) -> int:
         bundle(parser.parse_args(words).folder)
         return 0
     parser.parse_args(words)
-    from pipeline.spark_setup import jars
-    from pipeline.spark_setup.java import java_home
-
     print(",".join(map(str, jars.fetch(jars.KAFKA, java_home()))))
     return 0
 
@@ -87,9 +86,7 @@ def run_job(name: str, words: Sequence[str]) -> int:
     if args.input is not None:
         _check_input(args.input)
     conf = dict(pair.split("=", 1) for pair in args.conf)
-    from pipeline.session import session
-
-    spark = session(f"momus {name}", master=args.master, kafka=job.NEEDS_KAFKA, delta=args.format == "delta", conf=conf)
+    spark = session(f"momus {name}", master=args.master, delta=args.format == "delta", conf=conf)
     try:
         return int(job.run(spark, args))
     finally:
@@ -101,6 +98,7 @@ def _check_input(path: str) -> None:
 
     Errors:  PipelineError: there is no such directory.
     """
+    # pyarrow takes 90 ms and is absent without the extra, where --help and the hint to install it must work.
     from pipeline.files import is_directory, open_directory
 
     if not is_directory(path):

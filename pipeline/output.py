@@ -1,4 +1,4 @@
-"""Where a job's rows go: a table at --output, counted again once written, or JSON lines on standard output."""
+"""Writes a job's rows to a table at --output and counts them there, or prints them as JSON lines."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ BATCH: Final = "batch"
 
 
 def emit(spark: SparkSession, rows: DataFrame, output: str | None, kind: str) -> int:
-    """Write rows as Parquet or Delta, or print them; how many there were.
+    """Write rows to a table of format `kind` (parquet, delta), or print them; returns how many there were.
 
-    Errors:  PipelineError: the table does not have as many rows as were written.
+    Errors:  PipelineError: the table does not hold as many rows as were written.
     """
     if output is None:
         count = 0
@@ -31,21 +31,21 @@ def emit(spark: SparkSession, rows: DataFrame, output: str | None, kind: str) ->
 
 
 def write(spark: SparkSession, rows: DataFrame, path: str, kind: str) -> int:
-    """Replace a table; how many rows it has now. Errors: PipelineError: not as many as were given to it."""
+    """Replace a table; returns its number of rows. Errors: PipelineError: it does not hold as many as were written."""
     given = Observation()
     rows.observe(given, F.count(F.lit(1)).alias("rows")).write.format(kind).mode("overwrite").save(path)
     reader = spark.read.format(kind)
     if kind == "parquet":
-        reader = reader.schema(rows.schema)  # a table without rows has no file that would tell
+        reader = reader.schema(rows.schema)  # an empty table has no file to read the schema from
     count = int(given.get["rows"])
     check_rows(path, count, reader.load(path).count())
     return count
 
 
 def write_part(spark: SparkSession, rows: DataFrame, path: str, kind: str, batch: int) -> None:
-    """Replace what a micro-batch has added to a table, which has its number as a column `batch`.
+    """Replace the rows that one micro-batch added to a table; the column `batch` has its number.
 
-    Errors:  PipelineError: the part does not have as many rows as were given to it.
+    Errors:  PipelineError: the part does not hold as many rows as were written.
     """
     if kind == "parquet":
         write(spark, rows, f"{path}/{BATCH}={batch}", kind)
@@ -57,6 +57,6 @@ def write_part(spark: SparkSession, rows: DataFrame, path: str, kind: str, batch
 
 
 def check_rows(path: str, expected: int, found: int) -> None:
-    """Errors: PipelineError: the two differ."""
+    """Check a row count. Errors: PipelineError: the two numbers differ."""
     if expected != found:
-        raise PipelineError(f"{path} has {found} rows where {expected} were written: it is not complete")
+        raise PipelineError(f"{path} has {found} rows, but {expected} were written: it is incomplete")

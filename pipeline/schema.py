@@ -1,6 +1,6 @@
 """The columns of the three views of a log: `raw`, `offsets` and `transactions`, as Arrow schemas and as Spark's.
 
-Importable without Spark: only `spark_schema` needs it.
+It can be imported without Spark, which only `spark_schema` needs.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ TIME: Final = pa.timestamp("us", tz="UTC")
 HEADERS: Final = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 TXN_PARTITIONS: Final = pa.list_(pa.struct([pa.field("topic", pa.string()), pa.field("partition", pa.int32())]))
 
-# Where a record lies, and what its batch says of it: every view begins with these.
+# Every view begins with these: where a record lies, and the fields of its batch.
 _LOCATION: Final = [
-    ("log", pa.string()),  # the directory: TOPIC-PARTITION
+    ("log", pa.string()),  # name of the directory: TOPIC-PARTITION
     ("topic", pa.string()),
     ("partition", pa.int32()),
     ("segment", pa.int64()),  # base offset of the file
@@ -47,7 +47,7 @@ RAW_FIELDS: Final = pa.schema([*_LOCATION, ("key", pa.binary()), ("value", pa.bi
 OFFSETS_FIELDS: Final = pa.schema(
     [
         *_LOCATION,
-        ("kind", pa.string()),  # Kafka's name of the record type; null: a marker
+        ("kind", pa.string()),  # Kafka's name of the record type; null for a marker
         ("key_version", pa.int16()),
         ("value_version", pa.int16()),
         ("tombstone", pa.bool_()),
@@ -60,13 +60,14 @@ OFFSETS_FIELDS: Final = pa.schema(
         ("commit_timestamp", TIME),
         ("expire_timestamp", TIME),
         ("commit_topic_id", pa.string()),
-        ("member_id", pa.string()),  # who made the commit: headers of the batch's first record, on all of its rows
+        # Of the member that committed: headers of the batch's first record, repeated on all of its rows.
+        ("member_id", pa.string()),
         ("instance_id", pa.string()),
         ("generation", pa.int32()),  # generation or member epoch
         ("client_id", pa.string()),
-        ("commit_id", pa.int64()),  # of a commit over several batches, and the records it has
+        ("commit_id", pa.int64()),  # of a commit over several batches, and its number of records
         ("commit_size", pa.int32()),
-        ("key_json", pa.string()),  # all kinds but OffsetCommit
+        ("key_json", pa.string()),  # of all kinds except OffsetCommit
         ("value_json", pa.string()),
     ]
 )
@@ -93,14 +94,14 @@ TRANSACTIONS_FIELDS: Final = pa.schema(
 
 VIEWS: Final = {"raw": RAW_FIELDS, "offsets": OFFSETS_FIELDS, "transactions": TRANSACTIONS_FIELDS}
 LOCATION_COLUMNS: Final = tuple(name for name, _ in _LOCATION)
-# Never null. Spark and Parquet, told so, do not ask for each row.
-_ALWAYS: Final = {*LOCATION_COLUMNS, "tombstone"} - {"timestamp", "control", "coordinator_epoch"}
-# The logs of a view, unless the option `topic` says otherwise.
+# Never null. Spark and Parquet skip the null check of columns declared so.
+_NEVER_NULL: Final = {*LOCATION_COLUMNS, "tombstone"} - {"timestamp", "control", "coordinator_epoch"}
+# The topics of a view where the option `topic` is not given.
 TOPICS: Final = {"raw": "*", "offsets": "__consumer_offsets", "transactions": "__transaction_state"}
 
 
 def view_fields(records: str, columns: Collection[str] | None) -> pa.Schema:
-    """A view's columns, or only these of it, in the view's order.
+    """The fields of a view, or only the named ones, in the view's order.
 
     Errors:  ValueError: the view has no such column.
     """
@@ -113,12 +114,12 @@ def view_fields(records: str, columns: Collection[str] | None) -> pa.Schema:
 
 
 def with_nullability(fields: pa.Schema) -> pa.Schema:
-    """The same columns, and which of them are never null."""
-    return pa.schema([field.with_nullable(field.name not in _ALWAYS) for field in fields])
+    """The same fields, with those that are never null declared so."""
+    return pa.schema([field.with_nullable(field.name not in _NEVER_NULL) for field in fields])
 
 
 def spark_schema(records: str, columns: Collection[str] | None = None) -> StructType:
-    """The same columns as Spark's types."""
-    from pyspark.sql.pandas.types import from_arrow_schema
+    """`view_fields` as a Spark schema. Errors: ValueError: the view has no such column."""
+    from pyspark.sql.pandas.types import from_arrow_schema  # 70 ms that `scan` and the decoders do not need
 
     return from_arrow_schema(with_nullability(view_fields(records, columns)))

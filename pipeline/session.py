@@ -1,8 +1,7 @@
 """Builds the SparkSession of every job and test, in one place.
 
-Two ways lead here. In a process of its own (`momus pipeline`, tests) the JVM is started from here, so that Java, memory
-and jars are ours to choose. Under spark-submit the JVM runs already with what the command line asked for: nothing that
-was given there is touched.
+In `momus pipeline` and in tests this process starts the JVM and chooses Java, memory and jars. Under spark-submit the
+JVM already runs with the settings of its command line, and none of those is changed.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_MASTER = "local[*]"
 DRIVER_MEMORY = "2g"
-# For throughput; and Spark asks a column for nulls and its length before it asks for a value, so Arrow need not again.
+# The parallel collector for throughput. Spark checks a column's nulls and bounds itself, so Arrow need not do it again.
 JVM_OPTIONS = "-XX:+UseParallelGC -Darrow.enable_null_check_for_get=false -Darrow.enable_unsafe_memory_access=true"
 CONNECTOR_CLASS = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 
@@ -40,11 +40,14 @@ def session(
     delta: bool = False,
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """The session of this process, with the data source `momus` registered.
+    """The Spark session of this process, with the data source `momus` registered.
 
-    kafka adds the connector's jars, delta those of Delta Lake; conf beats every setting made here, but for
-    `spark.jars`: those come beside the ones that are needed.
+    kafka adds the connector's jars, delta those of Delta Lake. conf overrides the settings made here, except
+    `spark.jars`, which are added to the jars that are needed.
+
+    Errors:  PipelineError: there is no Java 17, a jar cannot be fetched, or spark-submit was not given the connector.
     """
+    # pyspark takes 70 ms and is absent without the extra, where `momus pipeline --help` must work.
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
@@ -62,7 +65,10 @@ def session(
         spark.sparkContext.setLogLevel("ERROR")
         if kafka:
             _check_connector(spark)
-    _register(spark)
+    # The data source takes 100 ms more, of pyarrow and numpy, and needs the extra as well.
+    from pipeline.source.data_source import register
+
+    register(spark)
     return spark
 
 
@@ -73,39 +79,43 @@ def _override(settings: SparkConf, conf: Mapping[str, str]) -> None:
 
 
 def _check_connector(spark: SparkSession) -> None:
-    """The JVM of spark-submit takes jars on its command line only."""
+    """Check that the JVM of spark-submit has the connector: it takes jars only on its command line.
+
+    Errors:  PipelineError: it does not have it.
+    """
     jvm = spark.sparkContext._jvm
     if jvm is not None and not jvm.org.apache.spark.util.Utils.classIsLoadable(CONNECTOR_CLASS):
-        raise PipelineError('this job needs the Kafka connector: spark-submit --jars "$(momus pipeline jars)" ...')
+        raise PipelineError('this program needs the Kafka connector: spark-submit --jars "$(momus pipeline jars)" ...')
 
 
 def _submitted() -> bool:
-    """Whether spark-submit started this process: its JVM is up already."""
+    """Whether spark-submit started this process, so that its JVM already runs."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _prepare_process() -> None:
-    """What the JVM and the Python workers inherit from this process."""
+    """Set the environment that the JVM and the Python workers inherit."""
     os.environ["JAVA_HOME"] = str(java_home())
-    # Without these, workers run whatever python3 PATH holds, and Spark asks the resolver for its own host name.
+    # Without these, workers run the first python3 on PATH, and Spark resolves its own host name over DNS.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["SPARK_HOME"] = str(_spark_home())
 
 
 def _spark_home() -> Path:
-    """The Spark that pip installed, without its zipped Python.
+    """A SPARK_HOME of links to the installed Spark, without its zipped Python.
 
-    A worker that finds no zip takes pyspark from where it is installed, compiled: to start one costs 0.24 s of CPU
-    and not 0.86, and Spark gives it up after ten seconds, whatever else the machine is busy with.
+    Workers then import the installed, compiled pyspark: starting one takes 0.24 s of CPU instead of 0.86. Spark gives a
+    worker up after ten seconds, which the zip reaches on a busy machine.
     """
-    import pyspark
-
-    installed = Path(pyspark.__file__).resolve().parent
+    spec = find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    installed = Path(spec.origin).resolve().parent
     home = cache_folder("spark") / hashlib.sha256(str(installed).encode()).hexdigest()[:12]
     home.mkdir(exist_ok=True)
     for part in ("bin", "jars", "sbin"):
-        with contextlib.suppress(FileExistsError):  # made before, or by another process just now
+        with contextlib.suppress(FileExistsError):  # made earlier, or by another process meanwhile
             (home / part).symlink_to(installed / part)
     return home
 
@@ -114,15 +124,15 @@ def _defaults(settings: SparkConf, *, kafka: bool, delta: bool) -> dict[str, str
     made = {
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.showConsoleProgress": "false",
-        # By Arrow they need pandas, which the extra does not bring: Spark would warn and do this.
+        # With Arrow they need pandas, which the extra does not install: Spark would warn and fall back to this.
         "spark.sql.execution.pythonUDF.arrow.enabled": "false",
-        # The type that everybody reads; INT96, Spark's own default, costs more and has no statistics.
+        # The standard type. Spark's default, INT96, is larger and has no statistics.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        # A task has the rows of few logs and days, one after the other: no need to sort them to write them apart.
+        # A task has rows of few logs and days: with several open files Spark need not sort them before writing.
         "spark.sql.maxConcurrentOutputFileWriters": "16",
     }
     if settings.get("spark.master", "").startswith("local"):
-        # Workers on this machine import the pipeline from where it lies; a cluster's get it by --py-files.
+        # Workers on this machine import the pipeline from its folder; a cluster's get it by --py-files.
         inherited = os.environ.get("PYTHONPATH")
         path = os.pathsep.join([str(ROOT), *([inherited] if inherited else [])])
         made["spark.executorEnv.PYTHONPATH"] = path
@@ -138,14 +148,8 @@ def _defaults(settings: SparkConf, *, kafka: bool, delta: bool) -> dict[str, str
         if wanted:
             made["spark.jars"] = ",".join(map(str, jars.fetch(wanted, java_home())))
     if delta:
-        # Fifty tasks to read a table's log are for tables of millions of files.
+        # The default, fifty tasks to read a table's log, is for tables of millions of files.
         made["spark.databricks.delta.snapshotPartitions"] = "2"
         made["spark.sql.extensions"] = "io.delta.sql.DeltaSparkSessionExtension"
         made["spark.sql.catalog.spark_catalog"] = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
     return made
-
-
-def _register(spark: SparkSession) -> None:
-    from pipeline.source.data_source import register
-
-    register(spark)

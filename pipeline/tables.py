@@ -1,7 +1,7 @@
-"""The three views of a log as DataFrames, whether they lie in a broker's data directory or in an archive of it.
+"""The three views of the logs as DataFrames, from a data directory or from an archive: jobs see no difference.
 
-An archive has one table a view (`raw`, `offsets`, `transactions`), Parquet or Delta, divided by log and day; a data
-directory has directories TOPIC-PARTITION and is read by the data source `momus`. Jobs ask here and see no difference.
+An archive has one table a view (`raw`, `offsets`, `transactions`), Parquet or Delta, partitioned by log and day. A data
+directory has directories TOPIC-PARTITION and is read by the data source `momus`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DAY: Final = "day"  # of the record's timestamp, UTC
-RANGED: Final = ("log", "topic", "partition", "offset")  # what coverage reads
-ARCHIVE_STARTS: Final = (
-    "_began"  # an archive's folder: where each log of a view stood when its first rows were archived
-)
+OFFSET_COLUMNS: Final = ("log", "topic", "partition", "offset")  # what coverage reads
+ARCHIVE_STARTS: Final = "_began"  # folder in an archive: the end of each log when its first rows were archived
 
 
 def offsets(spark: SparkSession, path: str, columns: Sequence[str] | None = None) -> DataFrame:
@@ -41,16 +39,16 @@ def transactions(spark: SparkSession, path: str, columns: Sequence[str] | None =
 
 
 def raw(spark: SparkSession, path: str, topic: str = "*", columns: Sequence[str] | None = None) -> DataFrame:
-    """The records of the topics that match a glob, as they are.
+    """The records of the topics that match a glob, undecoded.
 
-    An archive has the internal topics decoded: their keys, values and headers are null here, their places are not.
+    An archive holds the internal topics decoded: their rows have null keys, values and headers here.
     """
     found = view(spark, path, "raw", topic, columns)
     if is_archive(path):
         for records in ("offsets", "transactions"):
             if fnmatchcase(TOPICS[records], topic):
-                place = [name for name in found.columns if name in LOCATION_COLUMNS]
-                part = view(spark, path, records, columns=place)
+                location = [name for name in found.columns if name in LOCATION_COLUMNS]
+                part = view(spark, path, records, columns=location)
                 found = found.unionByName(part, allowMissingColumns=True)
     return found
 
@@ -58,42 +56,46 @@ def raw(spark: SparkSession, path: str, topic: str = "*", columns: Sequence[str]
 def view(
     spark: SparkSession, path: str, records: str, topic: str | None = None, columns: Sequence[str] | None = None
 ) -> DataFrame:
-    """One view, with the columns of pipeline/schema.py or only these of them, in its order; without rows where there
-    is nothing of it."""
+    """One view, with the columns of pipeline/schema.py or only the named ones, in that order.
+
+    It is empty if there is nothing of it.
+
+    Errors:  PipelineError: it is a table of Delta Lake and the session has no Delta Lake.
+    """
     if not is_archive(path):
         return spark.read.format("momus").options(**spark_options(path, records, topic, columns)).load()
     return select_view(_table(spark, path, records), records, topic, columns)
 
 
 def select_view(found: DataFrame, records: str, topic: str | None, columns: Sequence[str] | None) -> DataFrame:
-    """Of an archive's table, the topics that match a glob, and the columns of `view`."""
+    """The rows of an archive's table whose topic matches a glob, with the columns that `view` gives."""
     if topic not in (None, "*"):
         found = found.where(F.col("topic").rlike(f"^{translate(str(topic))}"))
     return found.select(*view_fields(records, columns).names)
 
 
 def is_archive(path: str) -> bool:
-    """Whether a path holds an archive's tables; a data directory's logs are all called TOPIC-PARTITION."""
+    """Whether a path holds an archive's tables rather than the TOPIC-PARTITION directories of a data directory."""
     return any(is_directory(join_path(path, records)) for records in VIEWS)
 
 
 def coverage(spark: SparkSession, path: str, *records: str) -> DataFrame:
-    """Which offsets of each log there are, and which are missing and why: for views `offsets` and `transactions`
-    unless others are named.
+    """Which offsets of each log are there, and which are missing and why. Default: views `offsets` and `transactions`.
 
-    log, topic, partition, from_offset, to_offset (exclusive), missing, reason (null for what is there):
+    One row a range: log, topic, partition, from_offset, to_offset (exclusive), missing, and reason, null for a range
+    that is there:
 
-    | reason    | the offsets went                                                               |
-    |-----------|--------------------------------------------------------------------------------|
-    | removed   | by the cleaner, retention or DeleteRecords: a data directory cannot tell when  |
-    | before    | the same, before the archive began with this log                               |
-    | unwaited  | the same, although the archive had begun: the broker did not wait for it       |
+    | reason    | the offsets were removed                                                          |
+    |-----------|-----------------------------------------------------------------------------------|
+    | removed   | by the cleaner, retention or DeleteRecords: a data directory cannot tell when     |
+    | before    | likewise, before the archive began with this log                                  |
+    | unwaited  | likewise, after the archive began: the broker did not wait for it                 |
     """
     found = None
     for name in records or ("offsets", "transactions"):
         beginnings = archive_start_offsets(path, name) if is_archive(path) else None
-        rows = view(spark, path, name, columns=RANGED).withColumn("last_offset", F.col("offset"))
-        part, why = missing_reason(present_and_missing_ranges(rows.select(*RANGED, "last_offset")), beginnings)
+        rows = view(spark, path, name, columns=OFFSET_COLUMNS).withColumn("last_offset", F.col("offset"))
+        part, why = missing_reason(present_and_missing_ranges(rows.select(*OFFSET_COLUMNS, "last_offset")), beginnings)
         part = part.select(
             "log", "topic", "partition", "from_offset", "to_offset", "missing",
             F.when(F.col("missing"), why).alias("reason"),
@@ -111,23 +113,23 @@ def _table(spark: SparkSession, path: str, records: str) -> DataFrame:
     if is_delta(table):
         require_delta(spark, table)
         return spark.read.format("delta").load(table).select(*schema.names)
-    # Without the schema, Spark would take a log named like a date for one.
+    # Without the schema, Spark would infer a date from the name of a log that looks like one.
     read = spark.read.schema(spark_schema(records).add(DAY, DateType()))
     return read.parquet(table).select(*schema.names)
 
 
 def is_delta(table: str) -> bool:
-    """Whether a table is one of Delta Lake."""
+    """Whether a table is a table of Delta Lake."""
     return is_directory(join_path(table, "_delta_log"))
 
 
 def require_delta(spark: SparkSession, table: str) -> None:
-    """Errors: PipelineError: the session has no Delta Lake."""
+    """Check the session. Errors: PipelineError: it has no Delta Lake."""
     if "delta" not in (spark.conf.get("spark.sql.extensions", "") or "").lower():
-        raise PipelineError(f"{table} is a table of Delta Lake: add --format delta")
+        raise PipelineError(f"{table} is a Delta Lake table: add --format delta")
 
 
 def archive_start_offsets(path: str, records: str) -> dict[str, int]:
-    """Log -> the end of it when its first rows were archived."""
+    """Log -> its end offset when its first rows were archived. Offsets removed below it were removed before that."""
     found: dict[str, int] = read_json(join_path(path, f"{ARCHIVE_STARTS}/{records}.json")) or {}
     return found

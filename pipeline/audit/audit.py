@@ -1,4 +1,4 @@
-"""The audit as a whole: the three views of the logs in, findings, doubts, coverage and transactions out."""
+"""The audit as a whole: from the three views of the logs to findings, doubts, coverage, gaps and transactions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipeline.audit import commits as of_groups
+from pipeline.audit import commits as group_commits
 from pipeline.audit import endings, members, sequences
 from pipeline.audit import transactions as txns
 from pipeline.audit.findings import doubt_ambiguous_logs, doubts, proven
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-# What is looked at of each view.
+# The columns that are needed of each view.
 COLUMNS: Final = {
     "raw": BATCH_COLUMNS,
     "offsets": (
@@ -46,12 +46,12 @@ COLUMNS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What came out.
+    """The result.
 
-    findings      one row each, with the log position that proves it; none that something missing could explain
-    doubts        how many places of each kind and log something missing could explain
+    findings      one row each, with the log position that proves it; none that missing records could explain
+    doubts        one row a kind and log: the number of cases that missing records could explain
     coverage      one row a log: what of it was there
-    gaps          one row a range of offsets that was not there, with the reason
+    gaps          one row a range of missing offsets, with the reason
     transactions  one row each, with markers, data and offsets
     """
 
@@ -62,7 +62,7 @@ class Audit:
     transactions: DataFrame
 
     def tables(self) -> dict[str, DataFrame]:
-        """By the name they are written under."""
+        """All of them, by the name of the table to write."""
         return {
             "findings": self.findings,
             "doubts": self.doubts,
@@ -73,16 +73,16 @@ class Audit:
 
 
 class AuditInput(NamedTuple):
-    """What the checks look at.
+    """What the checks read.
 
-    found     batches of all logs
+    batches   of all logs
     offsets   rows of `__consumer_offsets`
     states    rows of `__transaction_state`; all three with lost_before
     known     rows of log_coverage.log_summaries
     twice     rows of log_coverage.recreated_logs
     """
 
-    found: DataFrame
+    batches: DataFrame
     offsets: DataFrame
     states: DataFrame
     known: DataFrame
@@ -90,7 +90,7 @@ class AuditInput(NamedTuple):
 
 
 class CheckResults(NamedTuple):
-    """What the checks say, and what they made on their way."""
+    """The candidates for findings, and the tables that the checks made on the way."""
 
     candidates: DataFrame
     transactions: DataFrame
@@ -101,23 +101,24 @@ class CheckResults(NamedTuple):
 
 
 class ArchiveFacts(NamedTuple):
-    """What is known of the logs of an archive: where each stood when it came to it, and where it is settled."""
+    """What an archive knows about its logs: the end of each when its archive began, and its complete offset."""
 
-    began: Mapping[str, int]
-    settled: Mapping[str, int]
+    starts: Mapping[str, int]
+    complete: Mapping[str, int]
 
 
 def audit(raw: DataFrame, offsets: DataFrame, states: DataFrame, archived: ArchiveFacts | None = None) -> Audit:
-    """raw must hold the batches of all logs, `__consumer_offsets` included; the others are the views of their names.
+    """Audit rows of the three views with COLUMNS. archived: None for a data directory.
 
-    Each input is read once, and what is needed of it kept: batches, not records, of the data.
+    raw must hold all logs, `__consumer_offsets` and `__transaction_state` included. Each input is read once; of raw,
+    batches are kept and not records.
     """
     found, offsets, states = (
         materialized(rows) for rows in (batches(raw), with_lost_before(offsets), with_lost_before(states))
     )
     seen = AuditInput(found, offsets, states, materialized(log_summaries(found)), materialized(recreated_logs(found)))
-    made = run_checks(seen) if archived is None else _as_settled(seen, archived.settled)
-    began = None if archived is None else archived.began
+    made = run_checks(seen) if archived is None else _run_checks_below(seen, archived.complete)
+    began = None if archived is None else archived.starts
     missing = materialized(log_gaps(found, found, began).unionByName(absent_logs(found, made.expected)))
     return Audit(
         findings=proven(made.candidates).orderBy("log", "offset", "kind"),
@@ -130,39 +131,44 @@ def audit(raw: DataFrame, offsets: DataFrame, states: DataFrame, archived: Archi
 
 def run_checks(seen: AuditInput, limits: DataFrame | None = None) -> CheckResults:
     """Run all checks. limits: see `newest`."""
-    found, offsets, states, known, twice = seen
-    data = materialized(txns.with_transaction_end(found))
-    all_commits = of_groups.commits(offsets)
-    told = materialized(txns.transactions(states))
-    expected = txns.expected_markers(told)
-    actual = txns.markers(found)
+    all_batches, offsets, states, known, twice = seen
+    data = materialized(txns.with_transaction_end(all_batches))
+    all_commits = group_commits.commits(offsets)
+    decided = materialized(txns.transactions(states))
+    expected = txns.expected_markers(decided)
+    actual = txns.markers(all_batches)
     pairs = materialized(txns.matched(expected, actual))
-    missing = endings.untold(expected, pairs)
+    missing = endings.unmarked(expected, pairs)
     by_group = members.with_group(offsets)
     topic_ids = all_commits.select(F.col("commit_topic").alias("topic"), F.col("commit_topic_id").alias("topic_id"))
     candidates = reduce(
         lambda one, other: one.unionByName(other),
         [
-            sequences.stale_epochs(found),
-            sequences.sequence_faults(found),
+            sequences.stale_epochs(all_batches),
+            sequences.sequence_faults(all_batches),
             endings.wrong_markers(pairs, known),
-            endings.untold_partitions(missing, data, known),
+            endings.unmarked_partitions(missing, data, known),
             endings.stray_markers(actual, pairs, states),
             endings.foreign_data(data, pairs),
-            endings.hanging(data, told, missing, known, states, newest(actual, offsets, states, limits=limits)),
-            of_groups.regressions(of_groups.effective(all_commits)),
-            of_groups.incomplete(offsets),
+            endings.hanging(data, decided, missing, known, states, newest(actual, offsets, states, limits=limits)),
+            group_commits.regressions(group_commits.effective(all_commits)),
+            group_commits.incomplete(offsets),
             members.stale_generations(by_group),
             members.stale_epochs(by_group, topic_ids.where("topic_id is not null").distinct()),
         ],
     )
-    return CheckResults(materialized(doubt_ambiguous_logs(candidates, twice)), told, expected, pairs, data, all_commits)
+    return CheckResults(
+        materialized(doubt_ambiguous_logs(candidates, twice)), decided, expected, pairs, data, all_commits
+    )
 
 
-def _as_settled(seen: AuditInput, ends: Mapping[str, int]) -> CheckResults:
-    """The checks, with doubts where one view of an archive may be further than another."""
-    places = [(row["log"], ends.get(row["log"], 0)) for row in seen.known.select("log").collect()]
-    limits = seen.known.sparkSession.createDataFrame(places, "at string, end long")
+def _run_checks_below(seen: AuditInput, ends: Mapping[str, int]) -> CheckResults:
+    """Run all checks.
+
+    Candidates beyond the complete offsets become doubts, as one view may be ahead of another there.
+    """
+    rows = [(row["log"], ends.get(row["log"], 0)) for row in seen.known.select("log").collect()]
+    limits = seen.known.sparkSession.createDataFrame(rows, "at string, end long")
     made = run_checks(seen, limits)
     inside = before_ends(before_ends(made.candidates, limits), limits, "proof_log", "proof_offset")
     beyond = made.candidates.exceptAll(inside).withColumn("lost", F.greatest("lost", F.lit(1)))
@@ -170,15 +176,18 @@ def _as_settled(seen: AuditInput, ends: Mapping[str, int]) -> CheckResults:
 
 
 def materialized(rows: DataFrame) -> DataFrame:
-    """The rows, computed, with the plan that made them forgotten.
+    """The rows, computed and cut off from the plan that made them.
 
-    Each of these is asked for several times and joined with itself; Spark would copy and plan all that lies below
-    each time: 22 s of 70 for the tests' logs.
+    Each of these tables is used several times and joined with itself, and Spark would copy and optimise the whole plan
+    below it each time: 22 s of 70 for the tests' logs.
     """
     return rows.localCheckpoint()
 
 
 def newest(*rows: DataFrame, limits: DataFrame | None) -> DataFrame:
-    """The last time that a broker, and not a client, wrote into a log: `newest`, one row."""
+    """One row with `newest`: the last timestamp that a broker, and not a client, wrote into a log below the limits.
+
+    limits: rows of at (a log), end (an offset); None: all rows count.
+    """
     times = [(part if limits is None else before_ends(part, limits)).select("timestamp") for part in rows]
     return reduce(lambda one, other: one.unionByName(other), times).agg(F.max("timestamp").alias("newest"))

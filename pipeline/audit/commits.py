@@ -1,4 +1,4 @@
-"""What groups committed: commits that count, offsets that went back, and commits of which only a part is there."""
+"""Checks of commits: offsets that went back, and commits of which only a part is there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ PARTITION_KEY = ("group", "commit_topic", "commit_partition")
 
 
 def commits(offsets: DataFrame) -> DataFrame:
-    """Commits and their tombstones of the offsets view; transactional ones with `ended_by` and `ended_as`."""
+    """Offset commits and tombstones of the view `offsets`.
+
+    Transactional ones with the columns of with_transaction_end.
+    """
     nothing = F.lit(None)
     plain = offsets.where("not transactional and control is null").select(
         "*",
@@ -29,7 +32,7 @@ def commits(offsets: DataFrame) -> DataFrame:
 
 
 def effective(rows: DataFrame) -> DataFrame:
-    """Those of `commits` that readers ever saw: not aborted, not open, not beaten by a later one before its marker."""
+    """The rows of `commits` that a reader could see: not aborted or open, nor overtaken before their marker."""
     later = (
         Window.partitionBy("log", *PARTITION_KEY)
         .orderBy(F.desc("offset"))
@@ -45,10 +48,11 @@ def effective(rows: DataFrame) -> DataFrame:
 
 
 def regressions(rows: DataFrame) -> DataFrame:
-    """Members that committed less than what stood there. Rows of `effective`, with lost_before.
+    """Commits of members below the committed offset. rows: of `effective`, with lost_before.
 
-    Who names no generation is no member: that is how an operator sets a group back, and it is no finding. A topic with
-    another id is another topic.
+    A commit without a generation is an operator's, who may set a group back. Another topic id means another topic.
+
+    Shape:   candidates (findings.py), one a commit; the proof is the commit before it.
     """
     order = Window.partitionBy("log", *PARTITION_KEY).orderBy("offset")
     before = F.lag(F.struct("commit_offset", "offset", "tombstone", "lost_before", "commit_topic_id")).over(order)
@@ -61,15 +65,17 @@ def regressions(rows: DataFrame) -> DataFrame:
         .withColumn("proof_offset", F.col("before.offset"))
     )
     detail = F.format_string(
-        "%s-%d went from %d back to %d", "commit_topic", "commit_partition", "before.commit_offset", "commit_offset"
+        "%s-%d went back from %d to %d", "commit_topic", "commit_partition", "before.commit_offset", "commit_offset"
     )
     return findings(found, OFFSET_REGRESSION, detail, F.col("lost_before") - F.col("before.lost_before"))
 
 
 def incomplete(offsets: DataFrame) -> DataFrame:
-    """Commits over several batches that are shorter or longer than they say. Rows with lost_before.
+    """Commits over several batches with fewer or more records than their header says. offsets: with lost_before.
 
-    A commit's number is the offset of its first record, so its records have the offsets from there on.
+    A commit's id is the offset of its first record, so its records have consecutive offsets from there on.
+
+    Shape:   candidates (findings.py), one a commit, at its first existing record, without a proof.
     """
     ends = offsets.groupBy("log").agg(F.max("offset").alias("log_last"))
     runs = (
@@ -94,10 +100,10 @@ def incomplete(offsets: DataFrame) -> DataFrame:
         .withColumn("last_offset", F.col("last.offset"))
         .join(next_lost, ["log", "last_offset"], "left")
     )
-    # lost inside of it, behind it, or before it when its first record is not there
+    # Missing within it, behind it, or before it when its first record is missing.
     head = F.col("offset") - F.col("commit_id")
     lost = F.coalesce("next_lost", "last.lost_before") - F.col("lost_before") + head
     is_last = F.col("last_offset") == F.col("log_last")
-    tail = F.when(is_last, ": the log ends here, it may still be written").otherwise("")
+    tail = F.when(is_last, ": the log ends here, so the rest may still be written").otherwise("")
     detail = F.format_string("a commit of %d records has %d%s", "commit_size", "there", tail)
     return findings(rows, INCOMPLETE_COMMIT, detail, lost)

@@ -1,4 +1,4 @@
-"""How transactions ended: markers that are missing, wrong or nobody's, and transactions that nobody will end."""
+"""Checks of how transactions ended: missing, wrong and stray markers, and transactions that nobody will end."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ from pipeline.audit.transactions import COMPLETE, KEY
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-GRACE_S: Final = 10  # a coordinator looks for what has timed out that often
-UNREAD: Final = 2**62  # as many offsets are lost in a log that is not there at all
+GRACE_S: Final = 10  # a coordinator looks for timed-out transactions that often
+UNREAD: Final = 2**62  # the number of missing offsets of a log that is not there at all
 
 
 def wrong_markers(pairs: DataFrame, known: DataFrame) -> DataFrame:
-    """Markers that say the opposite of what the coordinator had decided. `known`: rows of log_coverage.log_summaries.
+    """Markers that say the opposite of the coordinator's decision. known: rows of log_coverage.log_summaries.
 
-    Where an epoch is that of one transaction (v2) the two belong together; else each is the k-th of its kind, if
-    nothing is missing.
+    With transactions v2 (KIP-890) an epoch belongs to one transaction, so marker and transaction match for sure.
+    Before, they are matched by their number, which holds only if no record is missing.
+
+    Shape:   candidates (findings.py), one a marker; the proof is the coordinator's Prepare record.
     """
     lost = known.select("log", "log_lost")
     rows = (
@@ -40,19 +42,23 @@ def wrong_markers(pairs: DataFrame, known: DataFrame) -> DataFrame:
         .withColumn("proof_log", F.col("coordinator_log"))
         .withColumn("proof_offset", F.col("prepared_offset"))
     )
-    detail = F.format_string("the marker says %s, the coordinator decided %s", "control", "decision")
+    detail = F.format_string("the marker says %s, but the coordinator decided %s", "control", "decision")
     is_alone = F.coalesce(F.col("marker_epoch") > F.col("right_epoch"), F.lit(False))
     missing = F.when(is_alone, 0).otherwise(F.col("log_lost") + F.col("coordinator_lost"))
     return findings(rows, MARKER_AGAINST_DECISION, detail, missing)
 
 
-def untold(expected: DataFrame, pairs: DataFrame) -> DataFrame:
-    """Partitions that complete transactions named and that have no marker of theirs."""
+def unmarked(expected: DataFrame, pairs: DataFrame) -> DataFrame:
+    """The partitions of complete transactions that have no marker of them. Rows of expected_markers and `matched`."""
     return expected.where(F.col("state").isin(*COMPLETE)).join(pairs.select(*KEY, "log"), [*KEY, "log"], "left_anti")
 
 
-def untold_partitions(missing: DataFrame, data: DataFrame, known: DataFrame) -> DataFrame:
-    """Rows of `untold`, held against what is known of the logs. `known`: rows of log_coverage.log_summaries."""
+def unmarked_partitions(missing: DataFrame, data: DataFrame, known: DataFrame) -> DataFrame:
+    """Partitions without the marker of a complete transaction. missing: rows of `unmarked`; known: of log_summaries.
+
+    Shape:   candidates (findings.py), one a partition, at the record that completes the transaction; the proof is the
+             transaction's first data in the partition.
+    """
     first = F.min_by(F.struct("offset", "lost_before"), "offset")
     begun = data.groupBy("log", "producer_id", "producer_epoch").agg(first.alias("data"))
     rows = (
@@ -65,32 +71,42 @@ def untold_partitions(missing: DataFrame, data: DataFrame, known: DataFrame) -> 
         .withColumn("offset", F.col("completed_offset"))
         .withColumn("timestamp", F.col("decided"))
     )
-    # a log that began after the decision is that of another topic with the same name
+    # A log that begins after the decision belongs to another topic of the same name.
     younger = F.col("data").isNull() & (F.col("first_timestamp") > F.col("decided"))
     lost = F.when(F.col("end_offset").isNull() | younger, F.lit(UNREAD)).otherwise(
         F.col("log_lost") - F.coalesce("data.lost_before", F.lit(0))
     )
     what = ("transactional_id", "proof_log", "decision")
-    detail = F.format_string("%s is complete, and %s has no %s marker of it", *what)
+    detail = F.format_string("%s is complete, but %s has no %s marker of it", *what)
     return findings(rows, TRANSACTION_WITHOUT_MARKER, detail, lost)
 
 
 def stray_markers(actual: DataFrame, pairs: DataFrame, states: DataFrame) -> DataFrame:
-    """Markers that belong to no transaction of any coordinator."""
+    """Markers that match no transaction of any coordinator.
+
+    actual: rows of transactions.markers; pairs: of `matched`; states: of the view `transactions`, with lost_before.
+
+    Shape:   candidates (findings.py), one a marker, without a proof.
+    """
     rows = (
         actual.join(pairs.select("log", F.col("marker_offset").alias("offset")), ["log", "offset"], "left_anti")
         .join(_homes(states), "producer_id", "left")
         .crossJoin(F.broadcast(_lost_states(states)))
     )
     detail = F.format_string(
-        "a %s marker of producer %d, epoch %d, and no coordinator had such a transaction here",
+        "a %s marker of producer %d, epoch %d, but no coordinator had such a transaction here",
         "control", "producer_id", "producer_epoch",
     )  # fmt: skip
     return findings(rows, MARKER_WITHOUT_TRANSACTION, detail, F.coalesce("home_lost", "all_lost"))
 
 
 def foreign_data(data: DataFrame, pairs: DataFrame) -> DataFrame:
-    """Data of another epoch than the transaction that its marker ended."""
+    """Data with another epoch than the transaction whose marker ended it.
+
+    data: rows of with_transaction_end; pairs: of `matched`.
+
+    Shape:   candidates (findings.py), one a batch; the proof is the coordinator's Prepare record.
+    """
     ends = pairs.select(
         "log",
         F.col("marker_offset").alias("ended_by"),
@@ -102,7 +118,7 @@ def foreign_data(data: DataFrame, pairs: DataFrame) -> DataFrame:
     rows = (
         data.join(ends, ["log", "ended_by"])
         .where("producer_epoch != right_epoch")
-        .where("known_epoch is null or known_epoch <= producer_epoch")  # else sequences.stale_epochs says so
+        .where("known_epoch is null or known_epoch <= producer_epoch")  # else sequences.stale_epochs reports it
     )
     detail = F.format_string(
         "producer %d wrote with epoch %d into a transaction of epoch %d", "producer_id", "producer_epoch", "right_epoch"
@@ -113,7 +129,15 @@ def foreign_data(data: DataFrame, pairs: DataFrame) -> DataFrame:
 def hanging(
     data: DataFrame, found: DataFrame, missing: DataFrame, known: DataFrame, states: DataFrame, newest: DataFrame
 ) -> DataFrame:
-    """Open data whose transaction nobody is going to end. `newest`: the last time any broker wrote down."""
+    """Open data whose transaction nobody will end.
+
+    data: of with_transaction_end; found: of `transactions`; missing: of `unmarked`; known: of log_summaries; newest:
+    one row, the last timestamp that a broker wrote.
+
+    Shape:   candidates (findings.py), one a producer and log, at its first open record; the proof is the coordinator's
+             last record of the transaction, if it has one.
+    Units:   a transaction has timed out after its timeout_ms and GRACE_S seconds, by the brokers' clocks.
+    """
     last = F.max_by(F.struct("state", "producer_id", "producer_epoch", "started", "timeout_ms", "decided"), "number")
     now = found.groupBy("coordinator_log", "transactional_id").agg(
         last.alias("txn"), F.max_by("partitions", "number").alias("partitions"), F.max("last_offset").alias("at")
@@ -133,9 +157,9 @@ def hanging(
             "log", "producer_id", "first.*"
         )
     )  # fmt: skip
-    told = missing.select("log", "producer_id").distinct()
+    reported = missing.select("log", "producer_id").distinct()
     rows = (
-        opened.join(told, ["log", "producer_id"], "left_anti")
+        opened.join(reported, ["log", "producer_id"], "left_anti")
         .join(named, ["log", "producer_id"], "left")
         .join(_homes(states), "producer_id", "left")
         .crossJoin(F.broadcast(_lost_states(states)))
@@ -152,23 +176,23 @@ def hanging(
 
 
 def _open_state() -> Column:
-    """Why open data will stay open; null: its transaction is on its way."""
+    """Why open data will stay open; null: its transaction is in progress."""
     txn = F.col("txn")
     late = F.expr(f"newest > txn.started + make_dt_interval(0, 0, 0, txn.timeout_ms / 1000 + {GRACE_S})")
     slow = F.expr(f"newest > txn.decided + make_dt_interval(0, 0, 0, {GRACE_S})")
     return (
-        F.when(txn.isNull(), F.lit("no coordinator knows of a transaction"))
+        F.when(txn.isNull(), F.lit("no coordinator has such a transaction"))
         .when(
             (txn["state"] == "Ongoing") & (txn["producer_epoch"] == F.col("producer_epoch")),
-            F.when(late, F.lit("it has timed out and was not aborted")),
+            F.when(late, F.lit("it has timed out but was not aborted")),
         )
-        .when(txn["state"].isin("PrepareCommit", "PrepareAbort"), F.when(slow, F.lit("it was decided and not ended")))
-        .otherwise(F.lit("its coordinator has nothing open"))
+        .when(txn["state"].isin("PrepareCommit", "PrepareAbort"), F.when(slow, F.lit("it was decided but not ended")))
+        .otherwise(F.lit("its coordinator has no open transaction"))
     )
 
 
 def _homes(states: DataFrame) -> DataFrame:
-    """Producer id -> offsets lost in the log of its coordinator."""
+    """producer_id, home_lost: the number of missing offsets in the log of its coordinator."""
     lost = states.groupBy("log").agg(F.max("lost_before").alias("home_lost"))
     return (
         states.where("txn_producer_id is not null")
@@ -181,6 +205,6 @@ def _homes(states: DataFrame) -> DataFrame:
 
 
 def _lost_states(states: DataFrame) -> DataFrame:
-    """Offsets lost in all coordinators' logs; a number beyond all bounds when there is none."""
+    """One row, all_lost: the number of missing offsets in all coordinators' logs; UNREAD when there are no logs."""
     lost = states.groupBy("log").agg(F.max("lost_before").alias("lost"))
     return lost.agg(F.coalesce(F.sum("lost"), F.lit(UNREAD)).alias("all_lost"))

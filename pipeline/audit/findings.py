@@ -1,4 +1,8 @@
-"""What a finding is: its kind, the place in a log that proves it, and what that place contradicts."""
+"""Findings: their kinds, their columns, and how candidates become findings or doubts.
+
+A candidate has the log position that proves it, the position that it contradicts, and `lost`, the number of missing
+offsets that could explain it. Without any it is a finding, else a doubt.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +26,20 @@ MARKER_WITHOUT_TRANSACTION: Final = "marker-without-transaction"
 MARKER_AGAINST_DECISION: Final = "marker-against-decision"
 INCOMPLETE_COMMIT: Final = "incomplete-commit"
 
-# kind -> what it means for whoever reads the records
+# kind -> what it means
 KINDS: Final = {
-    STALE_PRODUCER_EPOCH: "a producer that had been replaced still wrote",
+    STALE_PRODUCER_EPOCH: "a producer still wrote after it was replaced",
     STALE_GENERATION: "a member of an older generation still committed",
-    STALE_MEMBER_EPOCH: "a member committed for a partition that was not its own at that epoch",
-    OFFSET_REGRESSION: "a group went back: what lies between was read again",
+    STALE_MEMBER_EPOCH: "a member committed for a partition that it did not own at that epoch",
+    OFFSET_REGRESSION: "a group went back: the records between were read again",
     DUPLICATE_SEQUENCE: "the same records were appended twice",
-    MISSING_SEQUENCE: "records that the producer counted are not in the log",
+    MISSING_SEQUENCE: "records that the producer numbered are not in the log",
     REORDERED_SEQUENCE: "records were appended in another order than they were sent",
-    HANGING_TRANSACTION: "nobody will end this transaction: readers of committed records stop here",
-    TRANSACTION_WITHOUT_MARKER: "the transaction is complete, but this partition was never told",
-    MARKER_WITHOUT_TRANSACTION: "a marker ends a transaction that nobody coordinated",
-    MARKER_AGAINST_DECISION: "the marker says the opposite of what was decided",
-    INCOMPLETE_COMMIT: "a part of a commit is there, and the rest is not",
+    HANGING_TRANSACTION: "nobody will end this transaction: read_committed consumers stop here",
+    TRANSACTION_WITHOUT_MARKER: "the transaction is complete, but this partition has no marker of it",
+    MARKER_WITHOUT_TRANSACTION: "a marker ends a transaction that no coordinator has",
+    MARKER_AGAINST_DECISION: "the marker says the opposite of the coordinator's decision",
+    INCOMPLETE_COMMIT: "only a part of a commit is there",
 }
 
 _COLUMNS: Final = {
@@ -55,9 +59,9 @@ _COLUMNS: Final = {
 
 
 def findings(rows: DataFrame, kind: str, detail: Column, lost: Column | None = None) -> DataFrame:
-    """Rows of a check as findings; columns that the check does not have are null.
+    """Rows of a check as candidates of a kind; columns that the check does not have are null.
 
-    lost: offsets that are missing where they could explain it. 0 makes a finding, more makes a doubt.
+    lost: the number of missing offsets that could explain it, by default 0.
     """
     named = rows.withColumn("detail", detail).withColumn("lost", F.lit(0) if lost is None else lost)
     made = [
@@ -68,26 +72,28 @@ def findings(rows: DataFrame, kind: str, detail: Column, lost: Column | None = N
 
 
 def no_findings(spark: SparkSession) -> DataFrame:
-    """No candidates."""
+    """An empty table of candidates."""
     columns = ", ".join(f"`{name}` {kind}" for name, kind in _COLUMNS.items())
     return spark.createDataFrame([], f"kind string, {columns}")
 
 
 def doubt_ambiguous_logs(candidates: DataFrame, ambiguous: DataFrame) -> DataFrame:
-    """Candidates that rest on one of these logs, in doubt."""
+    """The candidates; those that rest on one of these logs (column `log`) become doubts."""
     logs = F.broadcast(ambiguous.select(F.col("log").alias("ambiguous")))
-    rests = (F.col("log") == F.col("ambiguous")) | (F.col("proof_log") == F.col("ambiguous"))
-    sound = candidates.join(logs, rests, "left_anti")
-    return sound.unionByName(candidates.join(logs, rests, "left_semi").withColumn("lost", F.greatest("lost", F.lit(1))))
+    rests_on = (F.col("log") == F.col("ambiguous")) | (F.col("proof_log") == F.col("ambiguous"))
+    sound = candidates.join(logs, rests_on, "left_anti")
+    return sound.unionByName(
+        candidates.join(logs, rests_on, "left_semi").withColumn("lost", F.greatest("lost", F.lit(1)))
+    )
 
 
 def proven(candidates: DataFrame) -> DataFrame:
-    """Those that nothing missing could explain."""
+    """The findings among candidates: those that no missing offset could explain."""
     return candidates.where("lost = 0").drop("lost")
 
 
 def doubts(candidates: DataFrame) -> DataFrame:
-    """How many of each kind could not be decided in each log, and the first of them."""
+    """The other candidates counted, one row a kind and log, with the offset of the first."""
     return (
         candidates.where("lost > 0")
         .groupBy("kind", "log")

@@ -1,12 +1,12 @@
-"""What an audit that goes on keeps of all it has read: new rows on top of it are the same to the checks as all rows.
+"""The audit of new rows on top of the state that earlier ones left, as if all rows were audited at once.
 
-State, as tables; it grows with the batches of producers and with commits, and not with what is in records:
+The state consists of tables. It grows with the batches of producers and with commits, not with every record:
 
-    found, offsets, states    what the checks look at; no batches without a producer, no records of groups but those
-                              that say who may commit
-    covered                   view, log, covered, reach: offsets that rows have covered, and where they end
-    known, twice, holes       rows of log_coverage.log_summaries, renewed and lacking
-    told                      findings that were made
+    found, offsets, states    the input of the checks, without batches that have no producer id and without records of
+                              groups that do not say who may commit
+    covered                   view, log, covered, reach: the number of offsets that rows covered, and their end
+    known, twice, holes       rows of log_coverage.log_summaries, recreated_logs and log_gaps
+    told                      the findings that were reported
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
     Tables = dict[str, DataFrame]
 
-_PLACE: Final = ("kind", "log", "offset", "proof_log", "proof_offset")
+_IDENTITY: Final = ("kind", "log", "offset", "proof_log", "proof_offset")  # of a finding
 
 
 class Step(NamedTuple):
-    """What a step comes to: state, rows that are new in tables, and tables as they are now."""
+    """The result of a step: the new state, rows to add to tables, and tables to replace."""
 
     state: Tables
     added: Tables
@@ -49,25 +49,25 @@ class Step(NamedTuple):
 
 
 def step(rows: Tables, state: Tables, ends: Mapping[str, int] | None) -> Step:
-    """New rows of the three views (raw, offsets, transactions) on top of what is kept of those before.
+    """Audit new rows of the three views (raw, offsets, transactions) on top of the state of earlier ones.
 
-    ends: log -> an offset; what lies below is all there, in each log, and there is all that had been written by then
-    in every other. Nothing is found beyond. None: no such ends are known, nothing is found yet.
+    ends: the complete offset of each log (pipeline/source/complete_offsets.py). Only findings whose positions lie below
+    are reported; the others are found again in a later step. None: nothing is complete, nothing is reported.
     """
-    seen, kept, holes = _onto(rows, state)
-    told = state.get("told")
-    found = no_findings(seen.found.sparkSession) if ends is None else _within(seen, ends)
-    news = materialized(proven(found) if told is None else _but(proven(found), told))
-    added = {"findings": news, "gaps": holes}
-    replaced = {"coverage": coverage(seen.known, kept["holes"], seen.twice)}
+    seen, new_state, gaps = _merge_new_rows(rows, state)
+    reported = state.get("told")
+    found = no_findings(seen.batches.sparkSession) if ends is None else _candidates_below(seen, ends)
+    new = materialized(proven(found) if reported is None else _without(proven(found), reported))
+    added = {"findings": new, "gaps": gaps}
+    replaced = {"coverage": coverage(seen.known, new_state["holes"], seen.twice)}
     if ends is not None:
         replaced["doubts"] = doubts(found)
-    now = news.select(*_PLACE)
-    return Step(kept | {"told": now if told is None else told.unionByName(now)}, added, replaced)
+    now = new.select(*_IDENTITY)
+    return Step(new_state | {"told": now if reported is None else reported.unionByName(now)}, added, replaced)
 
 
-def _onto(rows: Tables, state: Tables) -> tuple[AuditInput, Tables, DataFrame]:
-    """All that the checks look at, the state it makes, and the gaps that are new."""
+def _merge_new_rows(rows: Tables, state: Tables) -> tuple[AuditInput, Tables, DataFrame]:
+    """(the input of the checks, the new state without `told`, the gaps in the new rows)."""
     before = state.get("covered")
     found = materialized(batches(rows["raw"], _covered(before, "raw")))
     offsets = materialized(with_lost_before(rows["offsets"], before=_covered(before, "offsets")))
@@ -78,31 +78,29 @@ def _onto(rows: Tables, state: Tables) -> tuple[AuditInput, Tables, DataFrame]:
     counts += [
         _counted(part, name, one, F.col("offset")) for name, part in (("offsets", offsets), ("transactions", states))
     ]
-    covered = _both(*counts)
-    places = ("log", "topic", "partition", "offset", "last_offset", "read_records", "batch_records")
-    spans, known, twice = found.select(*places), log_summaries(found), recreated_logs(found)
+    covered = _union(*counts)
+    span_columns = ("log", "topic", "partition", "offset", "last_offset", "read_records", "batch_records")
+    spans, known, twice = found.select(*span_columns), log_summaries(found), recreated_logs(found)
     if before is not None:
         spans = spans.unionByName(_as_spans(before), allowMissingColumns=True)
-        known, twice = (
-            merge_summaries(state["known"], known),
-            recreated_logs(spans).unionByName(state["twice"]).distinct(),
-        )
+        known = merge_summaries(state["known"], known)
+        twice = recreated_logs(spans).unionByName(state["twice"]).distinct()
         covered = (
-            _both(before, covered)
+            _union(before, covered)
             .groupBy("view", "log")
             .agg(F.sum("covered").alias("covered"), F.max("reach").alias("reach"))
         )
-    holes = materialized(log_gaps(found, spans, None))
-    kept = {
+    gaps = materialized(log_gaps(found, spans, None))
+    new = {
         "found": found.where("producer_id >= 0"),
-        "offsets": _of_use(offsets),
+        "offsets": _needed_later(offsets),
         "states": states,
-        "holes": holes,
+        "holes": gaps,
     }
-    kept = {name: materialized(part if not state else _both(state[name], part)) for name, part in kept.items()}
-    kept |= {"covered": materialized(covered), "known": materialized(known), "twice": materialized(twice)}
-    seen = AuditInput(kept["found"], kept["offsets"], kept["states"], kept["known"], kept["twice"])
-    return seen, kept, holes
+    made = {name: materialized(part if not state else _union(state[name], part)) for name, part in new.items()}
+    made |= {"covered": materialized(covered), "known": materialized(known), "twice": materialized(twice)}
+    seen = AuditInput(made["found"], made["offsets"], made["states"], made["known"], made["twice"])
+    return seen, made, gaps
 
 
 def _covered(before: DataFrame | None, view: str) -> DataFrame | None:
@@ -118,7 +116,7 @@ def _counted(rows: DataFrame, view: str, span: Column, last: Column) -> DataFram
 
 
 def _as_spans(before: DataFrame) -> DataFrame:
-    """All that was there of each log as one span."""
+    """All earlier rows of each log as one span from offset 0 on."""
     topic = F.regexp_extract("log", "^(.*)-[0-9]+$", 1)
     return before.where("view = 'raw'").select(
         "log",
@@ -129,8 +127,8 @@ def _as_spans(before: DataFrame) -> DataFrame:
     )
 
 
-def _of_use(offsets: DataFrame) -> DataFrame:
-    """Without the records that no check looks at: most of what groups write about themselves."""
+def _needed_later(offsets: DataFrame) -> DataFrame:
+    """Only the records that a check uses, and the last one of each log: most records of groups are not used."""
     last = offsets.groupBy("log").agg(F.max("offset").alias("offset"))
     is_used = F.col("kind").isNull() | F.col("kind").isin("OffsetCommit", *GROUPS, *MEMBERS)
     used = is_used | F.col("commit_size").isNotNull()
@@ -139,17 +137,18 @@ def _of_use(offsets: DataFrame) -> DataFrame:
     )
 
 
-def _within(seen: AuditInput, ends: Mapping[str, int]) -> DataFrame:
-    """Candidates whose place, and that of what they contradict, lie before the ends."""
-    limits = seen.found.sparkSession.createDataFrame(list(ends.items()), "at string, end long")
+def _candidates_below(seen: AuditInput, ends: Mapping[str, int]) -> DataFrame:
+    """The candidates whose position, and that of their proof, lie below the ends."""
+    limits = seen.batches.sparkSession.createDataFrame(list(ends.items()), "at string, end long")
     found = run_checks(seen, limits).candidates
     return materialized(before_ends(before_ends(found, limits), limits, "proof_log", "proof_offset"))
 
 
-def _but(found: DataFrame, told: DataFrame) -> DataFrame:
-    same = reduce(lambda one, other: one & other, (found[name].eqNullSafe(told[name]) for name in _PLACE))
-    return found.join(told, same, "left_anti")
+def _without(found: DataFrame, reported: DataFrame) -> DataFrame:
+    """The findings that were not reported yet."""
+    same = reduce(lambda one, other: one & other, (found[name].eqNullSafe(reported[name]) for name in _IDENTITY))
+    return found.join(reported, same, "left_anti")
 
 
-def _both(*parts: DataFrame) -> DataFrame:
+def _union(*parts: DataFrame) -> DataFrame:
     return reduce(lambda one, other: one.unionByName(other), parts)

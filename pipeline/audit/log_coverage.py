@@ -1,7 +1,7 @@
-"""Where things lie in the logs, and what is missing there: batches, gaps, and how much of a log was read at all.
+"""What of the logs is there to be audited: batches, gaps, and how many offsets are missing before each row.
 
-A finding is made only if nothing that is missing could explain it. So every row carries `lost_before`: how many offsets
-of its log, below its own, no row covers. Between two rows of a log nothing is missing when the two numbers are equal.
+A finding is reported only if no missing record could explain it. So every row has `lost_before`: the number of offsets
+of its log, below its own, that no row covers. Between two rows of a log nothing is missing if both numbers are equal.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-SEQUENCES: Final = 2**31  # they wrap to 0
-# What `batches` looks at of the view `raw`.
+SEQUENCES: Final = 2**31  # sequences wrap to 0 here
+# The columns that `batches` needs of the view `raw`.
 BATCH_COLUMNS: Final = (
     "log", "topic", "partition", "segment", "batch_base_offset", "batch_last_offset", "batch_records", "offset",
     "timestamp", "producer_id", "producer_epoch", "sequence", "transactional", "control",
@@ -27,7 +27,10 @@ BATCH_COLUMNS: Final = (
 
 
 def batches(raw: DataFrame, before: DataFrame | None = None) -> DataFrame:
-    """One row a record batch, however many of its records are left. `before`: see with_lost_before."""
+    """One row a record batch of which any record is left, with lost_before. before: see with_lost_before.
+
+    read_records is the number of records that are left, batch_records that in the batch's header.
+    """
     into = F.col("offset") - F.col("batch_base_offset")
     base = F.when(F.col("sequence") >= 0, F.pmod(F.col("sequence") - into, F.lit(SEQUENCES)))
     same = ("topic", "partition", "batch_records", "producer_id", "producer_epoch", "transactional", "control")
@@ -45,10 +48,10 @@ def batches(raw: DataFrame, before: DataFrame | None = None) -> DataFrame:
 
 
 def with_lost_before(rows: DataFrame, span: Column | None = None, before: DataFrame | None = None) -> DataFrame:
-    """Rows of logs with `lost_before`; a row covers `span` offsets, from `offset` on.
+    """Rows with `lost_before`; a row covers `span` offsets from its `offset` on, by default one.
 
-    before: log, covered: how many offsets rows have covered that came before all of these.
-    Summed up by runs of offsets, then over these: no task ever has to hold a whole log.
+    before: rows of log, covered: the number of offsets that earlier rows, which come before all of these, have covered.
+    Summed block by block, then over the blocks, so that no task holds a whole log.
     """
     one = F.lit(1).cast("bigint") if span is None else span
     in_block = Window.partitionBy("log", "block").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
@@ -73,7 +76,7 @@ def with_lost_before(rows: DataFrame, span: Column | None = None, before: DataFr
 
 
 def log_summaries(found: DataFrame) -> DataFrame:
-    """One row a log of `batches`: where it begins and ends, its first time, and how many offsets no batch covers."""
+    """One row a log, from rows of `batches`: its first and end offset, first timestamp, missing offsets (log_lost)."""
     last = F.max(F.struct("offset", "last_offset", "lost_before"))
     return found.groupBy("log").agg(
         F.first("topic").alias("topic"),
@@ -87,7 +90,7 @@ def log_summaries(found: DataFrame) -> DataFrame:
 
 
 def merge_summaries(one: DataFrame, other: DataFrame) -> DataFrame:
-    """Rows of `logs` of two parts of the same logs as those of the whole."""
+    """The log_summaries of logs from those of an earlier and a later part of them."""
     return (
         one.unionByName(other)
         .groupBy("log")
@@ -104,19 +107,19 @@ def merge_summaries(one: DataFrame, other: DataFrame) -> DataFrame:
 
 
 def recreated_logs(found: DataFrame) -> DataFrame:
-    """Logs of which offsets are there twice: `log`.
+    """The logs (column `log`) that have offsets twice.
 
-    An archive has them when a topic was deleted and made again; which rows belong together, nothing in them tells.
+    An archive has such logs when a topic was deleted and created again; the rows do not tell the two topics apart.
     """
     twice = with_expected(found).where("offset < expected").select("log")
     return twice.unionByName(found.where("read_records > batch_records").select("log")).distinct()
 
 
 def log_gaps(found: DataFrame, spans: DataFrame, began: Mapping[str, int] | None) -> DataFrame:
-    """Ranges of offsets that were not there to be audited: log, from_offset, to_offset (exclusive), missing, reason.
+    """The ranges of missing offsets: log, from_offset, to_offset (exclusive), missing (their number), reason.
 
-    Of a range from the first to the last offset of a batch some records are there. `spans`: what is there between
-    ranges, `found` or more than it.
+    A range from the first to the last offset of a batch has `missing` of its records missing. found: rows of `batches`;
+    spans: rows that cover offset to last_offset, `found` or more. began: see missing_reason.
     """
     span = F.col("last_offset") + 1 - F.col("offset")
     between = missing_ranges(spans).withColumn("missing", F.col("to_offset") - F.col("from_offset"))
@@ -131,7 +134,7 @@ def log_gaps(found: DataFrame, spans: DataFrame, began: Mapping[str, int] | None
 
 
 def absent_logs(found: DataFrame, expected: DataFrame) -> DataFrame:
-    """The same for logs that transactions name (rows of `expected` with log) and of which there is nothing."""
+    """log_gaps for logs that rows of `expected` name in `log` but that are not there at all."""
     nothing = F.lit(None).cast("bigint")
     none_of_it = expected.select("log").distinct().join(found.select("log").distinct(), "log", "left_anti")
     ranges = [nothing.alias(name) for name in ("from_offset", "to_offset", "missing")]
@@ -139,7 +142,10 @@ def absent_logs(found: DataFrame, expected: DataFrame) -> DataFrame:
 
 
 def coverage(known: DataFrame, missing: DataFrame, twice: DataFrame) -> DataFrame:
-    """What of each log was there to be audited. Rows of `logs`, `lacking` and `renewed`."""
+    """The output table `coverage`: one row a log.
+
+    known: rows of log_summaries; missing: of log_gaps; twice: of recreated_logs.
+    """
     since = F.col("from_offset") >= F.col("start_offset")
     counted = (
         missing.join(known.select("log", "start_offset"), "log")
@@ -165,6 +171,6 @@ def coverage(known: DataFrame, missing: DataFrame, twice: DataFrame) -> DataFram
 
 
 def before_ends(rows: DataFrame, limits: DataFrame, log: str = "log", offset: str = "offset") -> DataFrame:
-    """Rows whose place lies before the end of its log in `limits` (at, end); a log without one has no more to come."""
+    """Rows whose position lies before the end of its log in limits (rows of at, end), or whose log has no row there."""
     is_beyond = (F.col(log) == F.col("at")) & (F.col(offset) >= F.col("end"))
     return rows.join(F.broadcast(limits), is_beyond, "left_anti")

@@ -1,7 +1,7 @@
-"""Whether members were entitled to commit: the generation of classic groups, the epochs of the newer protocols.
+"""Checks whether members were entitled to commit: by generation in classic groups, by epoch in the newer protocols.
 
-The rule for the newer ones is KAFKA-19779's: a commit counts when assignment epoch <= its epoch <= member epoch. A
-group's records lie in the log of its offsets, so what held when a commit was written is what stands before it.
+The rule for the newer protocols is KAFKA-19779's: assignment epoch <= epoch of the commit <= member epoch. A group's
+records lie in the same log as its offsets, so the state at a commit is the last record of its group and member before.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ _MEMBER: Final = f"memberEpoch int, assignedPartitions {_PARTS}, partitionsPendi
 
 
 def with_group(offsets: DataFrame) -> DataFrame:
-    """Commits of members, each with the last record of group and member before it (rows with lost_before)."""
+    """Commits of members with `group_then` and `member_then`, the last records of group and member before each.
+
+    offsets: rows of the view with lost_before.
+    """
     by_group = Window.partitionBy("log", "group").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
     by_member = Window.partitionBy("log", "group", "member").orderBy("offset").rowsBetween(
         Window.unboundedPreceding, -1
@@ -46,7 +49,10 @@ def _of(kinds: tuple[str, ...], state: Column) -> Column:
 
 
 def stale_generations(rows: DataFrame) -> DataFrame:
-    """Commits in classic groups below the generation the group had reached."""
+    """Commits in classic groups with a generation below the group's. rows: of with_group.
+
+    Shape:   candidates (findings.py), one a commit; the proof is the group's GroupMetadata record.
+    """
     found = (
         rows.where("group_then.kind = 'GroupMetadata' and not group_then.tombstone")
         .where("generation < group_then.generation_then")
@@ -54,17 +60,20 @@ def stale_generations(rows: DataFrame) -> DataFrame:
         .withColumn("proof_offset", F.col("group_then.offset"))
     )
     detail = F.format_string(
-        "%s committed in generation %d, the group was in %d",
+        "%s committed in generation %d, but the group was in %d",
         F.coalesce("member_id", F.lit("a member")), "generation", "group_then.generation_then",
     )  # fmt: skip
     return findings(found, STALE_GENERATION, detail, F.col("lost_before") - F.col("group_then.lost_before"))
 
 
 def stale_epochs(rows: DataFrame, topic_ids: DataFrame) -> DataFrame:
-    """Commits of members with an epoch they did not have, or for a partition that was not theirs at that epoch.
+    """Commits with an epoch that the member did not have, or for a partition that it did not own at that epoch.
 
-    topic_ids: topic, topic_id. What streams groups own are tasks, which only their topology maps to partitions: of
-    those only an epoch above the member's is told.
+    rows: of with_group; topic_ids: topic, topic_id. Members of streams groups own tasks, which only the topology maps
+    to partitions: for those, only an epoch above the member's is reported.
+
+    Shape:   candidates (findings.py), one a commit; the proof is the member's record.
+    Source:  KIP-848, KAFKA-19779.
     """
     ids = topic_ids.groupBy("topic").agg(F.collect_set("topic_id").alias("ids"))
     member = F.from_json("member_then.value_json", _MEMBER)
@@ -88,7 +97,7 @@ def stale_epochs(rows: DataFrame, topic_ids: DataFrame) -> DataFrame:
 
 
 def _assignment_epoch() -> Column:
-    """The epoch at which the member got the partition of the commit; null: it is not its own; -1: of unknown epoch."""
+    """The epoch at which the member got the commit's partition; null: it does not own it; -1: the epoch is unknown."""
     mine = F.concat(
         F.coalesce("then.assignedPartitions", F.array()), F.coalesce("then.partitionsPendingRevocation", F.array())
     )
@@ -118,8 +127,8 @@ def _why() -> Column:
     mine, epoch = F.col("then.memberEpoch"), F.col("generation")
     unnamed = F.col("commit_topic_id").isNull() & F.col("ids").isNull()
     return (
-        F.when(epoch > mine, F.format_string("the member had epoch %d", mine))
+        F.when(epoch > mine, F.format_string("but had epoch %d", mine))
         .when((epoch == mine) | F.col("streams") | unnamed, F.lit(None))
-        .when(F.col("owned_at").isNull(), F.lit("the partition was not its own"))
-        .when(epoch < F.col("owned_at"), F.format_string("the partition became its own at epoch %d", "owned_at"))
+        .when(F.col("owned_at").isNull(), F.lit("but did not own the partition"))
+        .when(epoch < F.col("owned_at"), F.format_string("but owned the partition from epoch %d on", "owned_at"))
     )

@@ -1,7 +1,7 @@
-"""What producers counted: epochs that go back, sequences that come twice, not at all, or late.
+"""Checks of producers' epochs and sequences: epochs that go back, sequences that come twice, not at all, or late.
 
-Sequences are numbers modulo 2**31. They are unrolled by adding up the signed distances between neighbours, so that a
-batch can be held against the highest sequence before it, and one that comes late does not make all that follow wrong.
+Sequences count modulo 2**31. They are unrolled by adding up the signed distances between neighbours, so that a batch
+can be compared with the highest sequence before it, and a late batch does not make all following ones wrong.
 """
 
 from __future__ import annotations
@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
 
 def stale_epochs(found: DataFrame) -> DataFrame:
-    """Batches and markers whose producer had a higher epoch in the same log before."""
+    """Batches and markers whose producer had a higher epoch earlier in the same log. found: rows of `batches`.
+
+    Shape:   candidates (findings.py), one a batch; the proof is the first batch with the highest epoch before.
+    Source:  KIP-98: a producer is fenced by a higher epoch.
+    """
     before = Window.partitionBy("log", "producer_id").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
     rows = (
         found.where("producer_id >= 0")
@@ -42,7 +46,12 @@ def stale_epochs(found: DataFrame) -> DataFrame:
 
 
 def sequence_faults(found: DataFrame) -> DataFrame:
-    """Ranges of sequences that are missing, appended twice, or appended late."""
+    """Ranges of sequences that are missing, appended twice, or appended late. found: rows of `batches`.
+
+    Shape:   candidates (findings.py), one a batch; the proof is the batch that it repeats, or the highest one before.
+    Units:   a sequence counts records of a producer epoch in a log, modulo 2**31.
+    Source:  KIP-98.
+    """
     rows = _unrolled(found)
     late = rows.where("first <= highest")
     earlier = rows.select(
@@ -65,14 +74,14 @@ def sequence_faults(found: DataFrame) -> DataFrame:
     reordered = late.where("proof_offset is null").withColumn("proof_offset", F.col("highest_offset"))
     filled = reordered.select(*same, F.col("first").alias("late_first"), F.col("last").alias("late_last"))
     return (
-        findings(twice, DUPLICATE_SEQUENCE, _text("%s were appended before, at offset %d", "proof_offset"))
+        findings(twice, DUPLICATE_SEQUENCE, _text("%s were already appended at offset %d", "proof_offset"))
         .unionByName(findings(reordered, REORDERED_SEQUENCE, _text("%s came after higher ones", None)))
         .unionByName(_missing(rows, filled))
     )
 
 
 def _unrolled(found: DataFrame) -> DataFrame:
-    """Batches of data with first and last sequence unrolled, and the highest one before in the same epoch."""
+    """Batches of data with unrolled first and last sequence, and the highest sequence before in the same epoch."""
     same = Window.partitionBy("log", "producer_id", "producer_epoch").orderBy("offset")
     before = same.rowsBetween(Window.unboundedPreceding, -1)
     base, previous = F.col("base_sequence"), F.lag("base_sequence").over(same)
@@ -82,7 +91,7 @@ def _unrolled(found: DataFrame) -> DataFrame:
     return (
         found.where("producer_id >= 0")
         .withColumn("before_in_log", F.lag("lost_before", 1, 0).over(producer))
-        .withColumn("before_epoch", F.first("before_in_log").over(same))  # its markers may be there, and not its data
+        .withColumn("before_epoch", F.first("before_in_log").over(same))  # an epoch may begin with markers
         .where("base_sequence is not null")
         .withColumn("step", F.coalesce(step, base))
         .withColumn("first", F.sum("step").over(same.rowsBetween(Window.unboundedPreceding, 0)))
@@ -95,7 +104,7 @@ def _unrolled(found: DataFrame) -> DataFrame:
 
 
 def _missing(rows: DataFrame, filled: DataFrame) -> DataFrame:
-    """Jumps ahead, except those that were filled later, and those that fit into what is missing of the log."""
+    """Jumps ahead, less the sequences that came later. `lost` is set where missing offsets could hold the records."""
     same = ["log", "producer_id", "producer_epoch"]
     jumps = (
         rows.where("first > highest + 1")
@@ -121,7 +130,7 @@ def _missing(rows: DataFrame, filled: DataFrame) -> DataFrame:
         "sequences %d to %d of producer %d, epoch %d, are not in the log before this one: %d records",
         first, last, "producer_id", "producer_epoch", "count",
     )  # fmt: skip
-    # a record takes an offset: fewer lost offsets than missing records cannot explain them
+    # Every record takes an offset: fewer missing offsets than missing records cannot explain them.
     lost = F.when(F.col("lost_since") >= F.col("count"), F.col("lost_since")).otherwise(F.lit(0))
     return findings(jumps, MISSING_SEQUENCE, detail, lost)
 

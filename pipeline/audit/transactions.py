@@ -1,8 +1,8 @@
-"""Every transaction that `__transaction_state` tells of, with the markers, data and offsets that other logs have of it.
+"""Every transaction in `__transaction_state`, with its markers, data and offsets in other logs.
 
-A transaction's marker is found by producer id, epoch and partition. Under transactions v2 these three are unique.
-Before, a producer keeps its epoch, and the k-th marker belongs to the k-th transaction; where the numbers differ, the
-time tells: a marker belongs to the last transaction that was decided before it was written.
+A transaction's marker is found by producer id, epoch and partition. With transactions v2 these three are unique.
+Before, a producer keeps its epoch, and the k-th marker belongs to the k-th transaction; where their numbers differ, a
+marker belongs to the last transaction that was decided before the marker's timestamp.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 PREPARED: Final = ("PrepareCommit", "PrepareAbort")
 COMPLETE: Final = ("CompleteCommit", "CompleteAbort")
-KEY: Final = ("coordinator_log", "transactional_id", "number")  # of a transaction
+KEY: Final = ("coordinator_log", "transactional_id", "number")  # identify a transaction
 
 
 def transactions(states: DataFrame) -> DataFrame:
-    """One row a transaction, from the records of its coordinator (with lost_before).
+    """One row a transaction, from rows of the view `transactions`.
 
-    producer_epoch is null where its beginning is not in the log: then nothing is known of who was allowed to write.
+    producer_epoch is null where the transaction's beginning is not in the log: then its writer's epoch is unknown.
     """
     order = Window.partitionBy("log", "transactional_id").orderBy("offset")
     state, before = F.col("txn_state"), F.lag("txn_state").over(order)
@@ -69,7 +69,7 @@ def transactions(states: DataFrame) -> DataFrame:
 
 
 def expected_markers(found: DataFrame) -> DataFrame:
-    """One row a partition that was to be told how a decided transaction ended."""
+    """One row a partition of a decided transaction: the marker that it should have."""
     return found.where("marker_epoch is not null").select(
         *KEY,
         F.explode("partitions").alias("place"),
@@ -87,7 +87,7 @@ def expected_markers(found: DataFrame) -> DataFrame:
 
 
 def markers(found: DataFrame) -> DataFrame:
-    """The markers among batches."""
+    """The transaction markers among rows of `batches`."""
     return found.where(F.col("control").isin(*MARKERS)).select(
         "log",
         "segment",
@@ -101,7 +101,7 @@ def markers(found: DataFrame) -> DataFrame:
 
 
 def matched(expected: DataFrame, actual: DataFrame) -> DataFrame:
-    """Pairs of an expected marker (KEY, log) and an actual one (log, offset); each actual one at most once."""
+    """Pairs of rows of expected_markers and `markers` that belong together; each actual marker at most once."""
     same = ["log", "producer_id", "marker_epoch"]
     wanted = Window.partitionBy(*same)
     rows = expected.withColumn("rank", F.row_number().over(wanted.orderBy("decided", "prepared_offset"))).withColumn(
@@ -125,7 +125,7 @@ def matched(expected: DataFrame, actual: DataFrame) -> DataFrame:
 
 
 def with_transaction_end(data: DataFrame) -> DataFrame:
-    """Transactional rows of logs with `ended_by`: the offset of the marker that ended theirs; null: it is open.
+    """Transactional rows with `ended_by` and `ended_as`: offset and kind of the marker that ended them; null: open.
 
     The window runs from the end of the log: a frame that shrinks would be computed again for every row.
     `known_epoch` is the highest epoch of the producer before the row, markers included.
@@ -149,7 +149,7 @@ def with_transaction_end(data: DataFrame) -> DataFrame:
 
 
 def details(found: DataFrame, pairs: DataFrame, data: DataFrame, commits: DataFrame) -> DataFrame:
-    """Transactions with all that other logs have of them: `markers`, `data`, `offsets`, each an array in order.
+    """The output table `transactions`: rows of `transactions` with sorted arrays `markers`, `data` and `offsets`.
 
     data: rows of `with_transaction_end`; commits: rows of `pipeline.audit.commits.commits`.
     """

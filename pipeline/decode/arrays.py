@@ -1,7 +1,7 @@
-"""Arrow arrays made of numpy's, and strings that Python does not copy.
+"""Makes Arrow arrays from numpy arrays of positions and numbers, without copying bytes in Python.
 
-An Arrow array is laid over the whole buffer, whose values are, in turn, a field and what lies between it and the next
-one; Arrow takes every second value of it.
+For byte strings, an Arrow array is laid over the whole buffer, whose values are in turn a field and the bytes between
+it and the next field; Arrow then takes every second value.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ from pipeline.schema import TIME
 
 _TIME_LIMIT_MS: Final = (1 << 63) // 1000
 _MAX_BYTES: Final = (1 << 31) - 64  # Arrow's offsets are i32
-Makers = dict[str, Callable[[Any], pa.Array]]  # column -> what makes it
+Makers = dict[str, Callable[[Any], pa.Array]]  # column -> the function that makes it
 
 
 def binaries(data: Bytes, start: Ints, size: Ints) -> pa.Array:
-    """Byte strings that lie in the buffer one behind the other; size -1 is null."""
+    """Byte strings at rising positions of the buffer; size -1 is null.
+
+    Errors:  IrregularError: the buffer is too large for one Arrow array.
+    """
     count = len(start)
     if not count:
         return pa.array([], pa.binary())
@@ -41,12 +44,12 @@ def binaries(data: Bytes, start: Ints, size: Ints) -> pa.Array:
 
 
 def texts(data: Bytes, start: Ints, size: Ints) -> pa.Array:
-    """The same as strings; raises ArrowInvalid for what is not UTF-8."""
+    """Strings at rising positions of the buffer; size -1 is null. Errors: ArrowInvalid: not UTF-8; see binaries."""
     return binaries(data, start, size).cast(pa.string())
 
 
 def times(milliseconds: Ints, missing: Mask | None = None) -> pa.Array:
-    """Timestamps; what is before 1970 or cannot be said in microseconds is null."""
+    """Timestamps; null where missing, before 1970, or too late for microseconds in 64 bits."""
     outside = (milliseconds < 0) | (milliseconds >= _TIME_LIMIT_MS)
     if missing is not None:
         outside |= missing
@@ -56,12 +59,12 @@ def times(milliseconds: Ints, missing: Mask | None = None) -> pa.Array:
 
 
 def numbers(values: Ints, kind: pa.DataType, missing: Mask | None = None) -> pa.Array:
-    """Integers of a width; `missing` ones are null."""
+    """Integers of an Arrow type; null where missing."""
     return pa.array(values.astype(kind.to_pandas_dtype()), mask=missing)
 
 
 def named(index: NDArray[Any], names: Sequence[str | None]) -> pa.Array:
-    """One of a few strings for each row; -1 is null."""
+    """For each row the string names[index]; index -1 is null."""
     if len(index) and index.min() == index.max() >= 0:
         return pa.repeat(pa.scalar(names[int(index[0])], pa.string()), len(index))
     missing = index < 0

@@ -1,7 +1,7 @@
-"""Walks the record batches of a segment: chunks of whole batches, every CRC checked, bounded by log offsets.
+"""Walks the record batches of a segment: chunks of whole batches, with every CRC checked, within bounds of offsets.
 
-The bounds are offsets and not byte positions, because the cleaner rewrites files. A batch is within `first <= end`
-by its last offset, which cleaning does not change; so every batch falls into exactly one of neighbouring ranges.
+The bounds are offsets and not byte positions, because the cleaner rewrites files. A batch is within bounds by its last
+offset, which cleaning does not change; so every batch belongs to exactly one of adjacent ranges.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ Ints = NDArray[np.int64]
 
 
 def read_at(data: bytes, letters: str, positions: Ints) -> Ints:
-    """Big-endian numbers at these positions, aligned or not."""
+    """Big-endian numbers at these positions, which need not be aligned. letters: a numpy type such as ">i4"."""
     dtype = np.dtype(letters)
     window: NDArray[Any] = np.ndarray((len(data) - dtype.itemsize + 1,), dtype, data, strides=(1,))
     return window[positions].astype(np.int64)
 
 
 class CorruptSegmentError(ValueError):
-    """Bytes in the middle of a log that are no record batch."""
+    """Bytes in the middle of a log that are not a valid record batch."""
 
 
 class File(Protocol):
-    """What is needed of pyarrow's file."""
+    """The methods of pyarrow's NativeFile that are used."""
 
     def read_at(self, nbytes: int, offset: int) -> bytes: ...
 
@@ -44,14 +44,14 @@ class File(Protocol):
 
 
 def partition_of(log: str) -> tuple[str, int]:
-    """Topic and partition, from the name of a log's directory: TOPIC-PARTITION."""
+    """Topic and partition from the name of a log's directory, TOPIC-PARTITION."""
     topic, _, partition = log.rpartition("-")
     return topic, int(partition)
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Which file it is: the first columns of every row."""
+    """A segment file's log and base offset: the first columns of every row."""
 
     log: str
     segment: int
@@ -67,7 +67,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some bytes of a file, and where in them the batches begin that are wanted."""
+    """A part of a file, with the positions of the wanted batches in it."""
 
     source: Source
     position: int  # of data[0] in the file
@@ -77,35 +77,35 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What to read of a segment: batches whose last offset is in [first, end)."""
+    """What to read of a segment: the batches whose last offset is in [first, end)."""
 
     first: int = 0
     end: int = EVERYTHING
-    position: int = 0  # where a batch at or below `first` may begin; checked before it is believed
-    is_tail: bool = True  # the log ends in this file: bytes behind the last whole batch are a write in flight
+    position: int = 0  # a hint: where a batch at or below `first` may begin; it is checked
+    is_tail: bool = True  # the log ends in this file: bytes behind the last whole batch are an unfinished write
 
 
 @dataclass(slots=True)
 class _Walk:
-    """Where the walk of one buffer got to."""
+    """The result of walking one buffer."""
 
-    at: int = 0  # behind the last batch that was whole
-    next_offset: int = -1  # behind it as well
-    needs: int = 0  # bytes that the next batch has, if the buffer ends within it
+    at: int = 0  # position behind the last whole batch
+    next_offset: int = -1  # offset behind it
+    needs: int = 0  # size of the next batch, if the buffer ends within it
     is_past_end: bool = False
     damage: str = ""
     starts: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # of the batches in bounds
 
 
 def chunks(file: File, source: Source, bounds: Bounds, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Chunk]:
-    """The wanted batches in file order; raises CorruptSegmentError where the file is damaged in the middle."""
+    """The wanted batches in file order. Errors: CorruptSegmentError: the file is damaged in the middle of its log."""
     for data, position, walk in _walked(file, source, bounds, chunk_bytes):
         if walk.starts.size:
             yield Chunk(source, position, data, walk.starts)
 
 
 def ends(file: File, source: Source, bounds: Bounds, chunk_bytes: int = CHUNK_BYTES) -> Iterator[tuple[int, int]]:
-    """(position, offset) behind each chunk's last whole batch: where a tail ends, and where it may be cut."""
+    """(position, offset) behind each chunk's last whole batch. Errors: see chunks."""
     for _, position, walk in _walked(file, source, bounds, chunk_bytes):
         if walk.next_offset >= 0:
             yield position + walk.at, walk.next_offset
@@ -131,7 +131,7 @@ def _walked(file: File, source: Source, bounds: Bounds, chunk_bytes: int) -> Ite
         if not rest or (walk.needs or HEADER_BYTES) > rest:
             if rest and not bounds.is_tail:
                 raise CorruptSegmentError(
-                    f"{source.log}, segment {source.segment}: a batch is cut short at position {position + walk.at}"
+                    f"{source.log}, segment {source.segment}: a truncated batch at position {position + walk.at}"
                 )
             return
         position += walk.at
@@ -139,18 +139,18 @@ def _walked(file: File, source: Source, bounds: Bounds, chunk_bytes: int) -> Ite
 
 
 def _walk(data: bytes, bounds: Bounds) -> _Walk:
-    """The whole batches of one buffer, and of them those in bounds."""
+    """Find the whole batches of one buffer, and those of them within bounds."""
     walk = _Walk()
     unpack, total = _FRONT.unpack_from, len(data)
     limit = total - HEADER_BYTES
     found: list[int] = []
-    add = found.append  # this loop is a third of the time that small batches take
+    add = found.append  # this loop takes a third of the time of small batches
     at = 0
     while at <= limit:
         length, magic, crc = unpack(data, at)
         after = at + length + LOG_OVERHEAD_BYTES
         if magic != MAGIC or length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
-            walk.damage = "no record batch of version 2"
+            walk.damage = "not a record batch of version 2"
             break
         if after > total:
             walk.needs = after - at
@@ -181,7 +181,10 @@ def _bound(walk: _Walk, bounds: Bounds, data: bytes, starts: Ints, at: int) -> N
 
 
 def _begins_batch(file: File, size: int, bounds: Bounds, position: int | None = None) -> bool:
-    """Whether a whole batch begins there; for `bounds.position`: one that is not behind the first offset wanted."""
+    """Whether a whole batch begins at a position.
+
+    At the default, bounds.position, the batch must also not begin behind bounds.first.
+    """
     at = bounds.position if position is None else position
     if at + HEADER_BYTES > size:
         return position is None and at == size

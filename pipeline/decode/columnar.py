@@ -1,6 +1,6 @@
-"""The columnar decoder: a chunk of batches to Arrow record batches of one view, without a Python object a record.
+"""The columnar decoder: turns a chunk of batches into Arrow record batches of a view, without a Python object a record.
 
-What is out of the ordinary goes to the reference decoder (plain.py) as a whole chunk.
+A chunk with anything irregular is decoded by the reference decoder (plain.py) instead.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ _TIME_TYPES: Final = ("CreateTime", "LogAppendTime")
 
 
 def decode_columns(chunk: Chunk, records: str, columns: Collection[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """One view of the chunk's records, or only some columns of it: nothing is computed for the others."""
+    """The rows of a view, with all columns or only the named ones; the others are not computed.
+
+    Errors:  ValueError: the view has no such column.
+    """
     fields = view_fields(records, columns)
     makers = {**_LOCATION, **_VIEWS[records][1]}
     try:
@@ -41,11 +44,11 @@ def decode_columns(chunk: Chunk, records: str, columns: Collection[str] | None =
     yield from (each for each in made if each.num_rows)
 
 
-# ---------------------------------------------------------------- of every view
+# ---------------------------------------------------------------- columns of every view
 
 
 class Location:
-    """Where the records of a frame lie and what their batches say: what several columns need, computed once."""
+    """Location and batch fields of a frame's records; what several columns need is computed once."""
 
     def __init__(self, frame: Frame, source: Source) -> None:
         self.frame, self.source = frame, source
@@ -87,7 +90,7 @@ class Location:
 
     @cached_property
     def control(self) -> tuple[pa.Array, pa.Array]:
-        """Kind of marker, and the epoch of the coordinator that wrote it."""
+        """The columns `control` and `coordinator_epoch` of markers."""
         frame, rows = self.frame, np.flatnonzero(self.attributes & CONTROL)
         if not rows.size:
             return pa.nulls(len(frame), pa.string()), pa.nulls(len(frame), pa.int32())
@@ -149,7 +152,7 @@ _RAW: Final[Makers] = {
     "value": lambda frame: binaries(frame.bytes, frame.value, frame.value_size),
     "headers": _header_lists,
 }
-# What of a frame the columns behind the location are made of, and how.
+# For each view: the object its own columns are made of, and the functions that make them.
 _VIEWS: Final[dict[str, tuple[Callable[[Frame], Any], Makers]]] = {
     "raw": (lambda frame: frame, _RAW),
     "offsets": (coordinators.Offsets, coordinators.OFFSETS),

@@ -1,4 +1,4 @@
-"""The columns of `__consumer_offsets` and `__transaction_state`: commits of offsets at once, all else one by one."""
+"""The columns of `__consumer_offsets` and `__transaction_state`: offset commits by numpy, other records one by one."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ TRANSACTIONS: Final[Makers] = {
 
 
 class _Keys(NamedTuple):
-    """OffsetCommitKey of the records that set or delete an offset, in the order of `rows`."""
+    """Fields of OffsetCommitKey, of the records that set or delete an offset."""
 
     rows: Ints
     group: Ints
@@ -61,7 +61,7 @@ class _Keys(NamedTuple):
 
 
 class _Values(NamedTuple):
-    """OffsetCommitValue of those that set one."""
+    """Fields of OffsetCommitValue, of the records that set an offset."""
 
     rows: Ints
     offset: Ints
@@ -74,7 +74,7 @@ class _Values(NamedTuple):
 
 
 class _Rare(NamedTuple):
-    """Records of other kinds."""
+    """Columns of records of other kinds."""
 
     keys: pa.Array  # as JSON, null in the rows of commits and markers
     values: pa.Array
@@ -83,14 +83,14 @@ class _Rare(NamedTuple):
 
 
 class Offsets:
-    """The records of `__consumer_offsets`: what several columns need, computed once."""
+    """The records of `__consumer_offsets`; what several columns need is computed once."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.markers = frame, frame.is_control()
 
     @cached_property
     def key_type(self) -> Ints:
-        """-1: none, as in a marker."""
+        """The record type of each key; -1 for a marker."""
         frame = self.frame
         key_type = np.where(frame.key_size >= 2, frame.bytes.i16(frame.key), -1)
         if (~self.markers & (frame.key_size < 2)).any() or (~self.markers & (key_type == LEGACY_COMMIT)).any():
@@ -187,7 +187,7 @@ def _some(mask: Mask) -> Mask | None:
 
 
 class _Spread:
-    """Puts columns of some rows into columns of all."""
+    """Expands columns of some rows to columns of all rows."""
 
     def __init__(self, rows: Ints, count: int) -> None:
         self.rows, self.count = rows, count
@@ -210,7 +210,7 @@ class _Spread:
         return times(self._full(values), self.missing)
 
     def strings(self, elsewhere: Ints, start: Ints, size: Ints) -> tuple[Ints, Ints]:
-        """`elsewhere`: positions for the rows that have none, so that all of them rise."""
+        """Positions and sizes for all rows; `elsewhere` has positions for the others, so that positions rise."""
         return self._full(start, elsewhere), self._full(size, -1)
 
 
@@ -223,7 +223,7 @@ def _keys(frame: Frame, rows: Ints) -> _Keys:
     topic, topic_size = at + 2, data.i16(at)
     at = np.clip(topic + topic_size, 0, limit)
     if ((group_size < 0) | (topic_size < 0) | (at + 4 != end)).any():
-        raise IrregularError("a key of a committed offset that is not as its schema says")
+        raise IrregularError("an OffsetCommitKey that does not match its schema")
     return _Keys(rows, group, group_size, topic, topic_size, data.i32(at))
 
 
@@ -233,14 +233,14 @@ def _values(frame: Frame, rows: Ints) -> _Values:
     end = start + frame.value_size[rows]
     version = data.i16(start)
     if ((frame.value_size[rows] < 2) | (version < 0) | (version > 4)).any():
-        raise IrregularError("a committed offset of a version not known")
+        raise IrregularError("an OffsetCommitValue of an unknown version")
     offset = data.i64(np.minimum(start + 2, limit))
     at = start + 10
     has_epoch = version >= 3
     leader_epoch = np.where(has_epoch, data.i32(np.minimum(at, limit)), -1)
     at = np.minimum(at + 4 * has_epoch, limit)
     is_flexible = version >= 4
-    # the length of the metadata: i16, or a varint that is one more
+    # The length of the metadata: an i16, or in flexible versions a varint of the length + 1.
     short = data.byte(at).astype(np.int64)
     if (is_flexible & (short >= 0x80)).any():
         raise IrregularError("long metadata")
@@ -252,7 +252,7 @@ def _values(frame: Frame, rows: Ints) -> _Values:
     has_expiry = version == 1
     expiry = np.where(has_expiry, data.i64(at), -1)
     at = np.minimum(at + 8 * has_expiry, limit)
-    # tagged fields: none, or tag 0 with the 16 bytes of the topic id
+    # Tagged fields: none, or tag 0 with the 16 bytes of the topic id.
     tags = np.where(is_flexible, data.byte(at), 0)
     has_id = tags == 1
     head = data.u64(at) >> np.uint64(40)
@@ -261,12 +261,12 @@ def _values(frame: Frame, rows: Ints) -> _Values:
         topic_id[~has_id] = np.void(_ZERO_ID)
     regular = (size >= 0) & ((tags == 0) | (has_id & (head == 0x010010))) & (at + is_flexible + 18 * has_id == end)
     if not regular.all():
-        raise IrregularError("a committed offset that is not as its schema says")
+        raise IrregularError("an OffsetCommitValue that does not match its schema")
     return _Values(rows, offset, leader_epoch, metadata, size, time, expiry, topic_id)
 
 
 def _topic_ids(values: _Values, spread: _Spread) -> pa.Array:
-    """Ids as text: few different ones, each written once."""
+    """Topic ids as text; each distinct id is converted once."""
     ids = np.ascontiguousarray(values.topic_id)
     found = pa.Array.from_buffers(pa.binary(16), len(ids), [None, pa.py_buffer(ids)]).dictionary_encode()
     names = [None if each == _ZERO_ID else uuid_text(each) for each in found.dictionary.to_pylist()]
@@ -275,7 +275,7 @@ def _topic_ids(values: _Values, spread: _Spread) -> pa.Array:
 
 
 def _one_by_one(frame: Frame, rows: Ints) -> _Rare:
-    """Key and value as JSON; where a key names a group, it does so first."""
+    """Key and value as JSON; the group is the first field of every key that has one."""
     if not rows.size:
         none = pa.nulls(len(frame), pa.string())
         return _Rare(none, none, rows, rows)

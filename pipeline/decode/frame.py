@@ -1,7 +1,7 @@
-"""Finds every field of every record of a chunk at once: columns of positions and numbers, in numpy.
+"""Finds every field of every record of a chunk with numpy, as columns of positions and numbers.
 
-A chunk's batches are walked side by side: the k-th record of all of them in one step. What the walk does not expect
-raises IrregularError, and the reference decoder has the last word on it.
+The batches of a chunk are walked side by side: one step handles the k-th record of all of them. Anything unexpected
+raises IrregularError, and the reference decoder decides what it is.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from protocol.record_batch import CONTROL, HEADER_BYTES, MAX_INFLATED_BYTES, Bat
 
 Mask = NDArray[np.bool_]
 
-# Fewer batches than this are walked one after the other: a step of numpy over them would cost more.
+# Fewer batches than this are walked one after another: a step of numpy over them would take longer.
 _SIDE_BY_SIDE: Final = 200
 _INFLATED_BYTES: Final = 16 << 20
-_PADDING: Final = bytes(32)  # a read of some bytes at the last position stays within the buffer
+_PADDING: Final = bytes(32)  # so that a read at the last position stays within the buffer
 _HEADER: Final = np.dtype(
     {
         "names": [
@@ -46,7 +46,7 @@ _HEADER: Final = np.dtype(
 
 
 class IrregularError(ValueError):
-    """Not what the columns can hold; the records have to be looked at one by one."""
+    """The columnar decoder cannot decode this chunk; the reference decoder must."""
 
 
 class Bytes:
@@ -81,7 +81,7 @@ class Bytes:
         return self._at(f"V{size}", positions)
 
     def varints(self, positions: Ints) -> tuple[Ints, Ints]:
-        """Zigzag varints, and the positions behind them."""
+        """Zigzag varints at these positions, and the positions behind them."""
         pair = self._at("<u2", positions)
         if not (pair & 0x80).any():
             number = (pair & 0x7F).astype(np.int64)
@@ -96,7 +96,7 @@ class Bytes:
         return number, behind
 
     def _long_varints(self, positions: Ints) -> tuple[Ints, Ints]:
-        """Those of three bytes and more."""
+        """Varints of three bytes or more. Errors: IrregularError: longer than 10 bytes."""
         number = np.zeros(len(positions), np.uint64)
         at = positions.copy()
         going = np.arange(len(positions))
@@ -115,14 +115,14 @@ class Bytes:
 
 @dataclass
 class Frame:
-    """The records of some batches. What is said of a batch is an array of batches, else of records."""
+    """The records of some batches, as arrays with a value a record, or a value a batch where noted."""
 
     bytes: Bytes
     header: NDArray[Any]  # by batch
     position: Ints  # of the batch in the file, by batch
-    first: Ints  # number of its first record, by batch
+    first: Ints  # index of its first record, by batch
     is_single: bool  # every batch has one record
-    batch: Ints  # number of its batch, by record
+    batch: Ints  # index of its batch, by record
     start: Ints
     size: Ints
     time_delta: Ints
@@ -131,11 +131,11 @@ class Frame:
     key_size: Ints  # -1: null
     value: Ints
     value_size: Ints
-    behind: Ints  # the value: where the headers begin
+    behind: Ints  # position behind the value, where the headers begin
 
     @cached_property
     def headers(self) -> Headers:
-        """Found when a column is made of them."""
+        """All headers; found only when a column needs them."""
         return _headers(self.bytes, self.behind, self.start + self.size)
 
     def __len__(self) -> int:
@@ -166,7 +166,7 @@ class Headers:
 
 
 def frames(chunk: Chunk) -> Iterator[Frame]:
-    """The chunk as one frame, or several where compressed batches inflate to more than one should hold."""
+    """The chunk as one frame, or as several if its batches decompress to more than _INFLATED_BYTES."""
     data, starts = Bytes(chunk.data + _PADDING), chunk.starts
     header = data.raw(starts, HEADER_BYTES).view(_HEADER)
     if not (header["attributes"] & 7).any():
@@ -197,7 +197,7 @@ def _joined(header: NDArray[Any], position: Ints, sections: list[bytes | memoryv
 def _frame(data: Bytes, header: NDArray[Any], position: Ints, section: Ints, section_size: Ints) -> Frame:
     counts = header["count"].astype(np.int64)
     if (counts < 0).any() or (counts > section_size).any():
-        raise IrregularError("a batch has fewer bytes than records")
+        raise IrregularError("a batch with fewer bytes than records")
     first = np.cumsum(counts) - counts
     start = _record_starts(data, counts, first, section)
     batch = np.repeat(np.arange(len(counts)), counts)
@@ -233,11 +233,11 @@ def _frame(data: Bytes, header: NDArray[Any], position: Ints, section: Ints, sec
 
 def _must(is_so: bool) -> None:
     if not is_so:
-        raise IrregularError("a record's fields do not fill its length")
+        raise IrregularError("a record whose fields do not fill its length")
 
 
 def _record_starts(data: Bytes, counts: Ints, first: Ints, section: Ints) -> Ints:
-    """Where each record begins: each length leads to the next."""
+    """The position of each record: each length leads to the next one."""
     starts = np.empty(int(counts.sum()), np.int64)
     going = np.flatnonzero(counts)
     at, step = section[going], 0
@@ -272,19 +272,19 @@ def _starts_one_by_one(data: bytes, at: int, count: int) -> list[int]:
                 shift += 7
             at += 1 + (length >> 1)
     except IndexError:
-        raise IrregularError("the records end too early") from None
+        raise IrregularError("records that end too early") from None
     return starts
 
 
 def _headers(data: Bytes, at: Ints, end: Ints) -> Headers:
-    """The last part of every record; with it each must be at its end."""
+    """The headers of every record, which must end at the record's end."""
     count, at = data.varints(at)
     _must(bool(((count >= 0) & (count <= end - at)).all()))
     going = np.flatnonzero(count)
     total = int(count.sum())
     found = Headers(count, np.repeat(np.arange(len(count)), count), *(np.empty(total, np.int64) for _ in range(4)))
     first, steps, place = np.cumsum(count) - count, int(count.max(initial=0)), at[going]
-    is_even = total == len(going) * steps  # the same number of headers wherever there are any
+    is_even = total == len(going) * steps  # every record with headers has the same number of them
     for step in range(steps):
         number = slice(step, None, steps) if is_even else first[going] + step
         found.name_size[number], found.name[number], place = _field(data, place, 0)
@@ -300,7 +300,7 @@ def _headers(data: Bytes, at: Ints, end: Ints) -> Headers:
 
 
 def _field(data: Bytes, at: Ints, least: int) -> tuple[Ints, Ints, Ints]:
-    """Sizes of fields, where they begin, and the positions behind them."""
+    """Fields with a varint size of at least `least`: sizes, positions, and the positions behind."""
     size, start = data.varints(at)
     smallest = int(size.min(initial=0))
     behind = start + (size if smallest >= 0 else np.maximum(size, 0))

@@ -1,4 +1,4 @@
-"""What the headers of `__consumer_offsets` say: who made a commit, and of which commit over several batches it is."""
+"""Columns from headers in `__consumer_offsets`: who made a commit, and which multi-batch commit a record belongs to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeline.decode.frame import Frame, Mask
 
 
 class Names:
-    """Which headers have which name: the first eight bytes of all names are compared as numbers."""
+    """Finds headers by name: the first eight bytes of all names are compared as numbers."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.headers, self.bytes = frame, frame.headers, frame.bytes
@@ -34,13 +34,13 @@ class Names:
 
     @cached_property
     def of_first(self) -> Mask:
-        """Which are of the first record of their batch."""
+        """Which headers belong to the first record of their batch and have a value."""
         found: Mask = (self.frame.first[self.batch] == self.headers.record) & (self.headers.value_size >= 0)
         return found
 
 
 def made_by(frame: Frame, names: Names, name: bytes) -> pa.Array:
-    """A header of the first record of each batch, for all of its records."""
+    """The column of a header of each batch's first record, repeated for all of its records."""
     headers, is_number = frame.headers, name == b"generation"
     found = names.find(name, names.of_first & (headers.value_size == 4) if is_number else names.of_first)
     if not found.size:
@@ -57,7 +57,7 @@ def made_by(frame: Frame, names: Names, name: bytes) -> pa.Array:
 
 
 def spans(frame: Frame, names: Names) -> tuple[pa.Array, pa.Array]:
-    """Id and size of a commit over several batches; both or none."""
+    """The columns commit_id and commit_size: both null unless both headers are there."""
     headers, count = frame.headers, len(frame)
     ids = names.find(b"txid", headers.value_size == 8)
     sizes = names.find(b"txsize", headers.value_size == 4)

@@ -1,4 +1,4 @@
-"""The reference decoder: one record after the other, in plain Python. The columnar decoder must equal it."""
+"""The reference decoder: decodes record by record in plain Python. The columnar decoder must give equal rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Row = dict[str, Any]
 
 
 def decode_plain(chunk: Chunk, records: str) -> pa.RecordBatch:
-    """One view of the chunk's records."""
+    """The rows of a view, with all columns."""
     rows = []
     for start in chunk.starts.tolist():
         header = BatchHeader.from_buffer(chunk.data, start)
@@ -55,7 +55,7 @@ def decode_plain(chunk: Chunk, records: str) -> pa.RecordBatch:
 
 
 def _records(data: bytes, header: BatchHeader) -> Iterator[tuple[Record, int]]:
-    """Each record, and its size with the length field."""
+    """Each record, and its size in bytes with the length field."""
     append_time = header.max_timestamp if header.is_log_append_time else None
     position = 0
     for record in decode_records(data, header.record_count, header.base_offset, header.base_timestamp, append_time):
@@ -114,7 +114,7 @@ def _text(raw: bytes) -> str:
 
 
 def _made_by(record: Record) -> Row:
-    """The headers of a batch's first record: who made the commit."""
+    """The columns from headers of a batch's first record: who made the commit."""
     row: Row = {}
     for name, value in _named(record):
         if value is None:
@@ -127,7 +127,7 @@ def _made_by(record: Record) -> Row:
 
 
 def _span(record: Record) -> Row:
-    """Which commit over several batches the record is of."""
+    """The columns from headers of a multi-batch commit."""
     row: Row = {}
     for name, value in _named(record):
         if name == b"txid" and value is not None and len(value) == 8:
@@ -169,7 +169,7 @@ def _offset_columns(record: Record, header: BatchHeader) -> Row:
 
 
 def transaction_columns(raw_key: bytes | None, raw_value: bytes | None, *, is_control: bool) -> Row:
-    """What a record of `__transaction_state` says."""
+    """The columns of a record of `__transaction_state` behind the location columns."""
     if is_control:
         return {"tombstone": False}
     row = _kind_columns(raw_key, raw_value)

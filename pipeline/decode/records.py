@@ -1,6 +1,6 @@
-"""Keys and values of the coordinators' logs that are decoded one by one: everything but committed offsets, as JSON.
+"""Decodes keys and values of the coordinators' logs one by one, and converts them to JSON.
 
-Names are Kafka's own, bytes base64, ids as Kafka prints them.
+Fields have Kafka's names; bytes are base64, and ids are as Kafka prints them.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _TRANSACTION_TYPES: Final[dict[int, tuple[type[Message], type[Message]]]] = {
     TRANSACTION: (TransactionLogKey, TransactionLogValue),
     OWN_RECORDS: (TransactionGroupKey, TransactionGroupValue),
 }
-MARKERS: Final = 2  # the first two kinds end transactions
+MARKERS: Final = 2  # the first two of CONTROL_NAMES end transactions
 
 
 class Decoded(NamedTuple):
-    """What a key and its value are; a message is None where nobody knows how to read it."""
+    """A decoded key and value; None for a message that cannot be decoded."""
 
     kind: str
     key: Message | None
@@ -69,17 +69,18 @@ def uuid_text(raw: bytes) -> str:
 
 
 def i16(data: bytes | None) -> int | None:
-    """The type or version that a key or value begins with."""
+    """The record type or version in the first two bytes of a key or value; None: it is shorter."""
     return int.from_bytes(data[:2], "big", signed=True) if data is not None and len(data) >= 2 else None
 
 
 def control_name(kind: int) -> str:
+    """Kafka's name of a kind of control record; else UNKNOWN-N."""
     return CONTROL_NAMES[kind] if 0 <= kind < len(CONTROL_NAMES) else f"UNKNOWN-{kind}"
 
 
 @cache
 def classes_of(view: str, record_type: int) -> tuple[type[Message], type[Message]] | None:
-    """Key and value of a record type; None: nobody knows them."""
+    """The key and value classes of a record type; None: the type is unknown."""
     if view == "transactions":
         return _TRANSACTION_TYPES.get(record_type)
     try:
@@ -90,13 +91,13 @@ def classes_of(view: str, record_type: int) -> tuple[type[Message], type[Message
 
 @cache
 def kind_name(view: str, record_type: int) -> str:
-    """Kafka's name of a record type: that of its key's schema, without the word."""
+    """Kafka's name of a record type: the name of its key's schema without `Key`; else unknown-N."""
     classes = classes_of(view, record_type)
     return classes[0].__name__.removesuffix("Key") if classes else f"unknown-{record_type}"
 
 
 def decode(view: str, key: bytes, value: bytes | None) -> Decoded:
-    """Key and value of one record; what is not as its schema says is None."""
+    """Decode one record; a key or value that does not match its schema is None."""
     record_type = i16(key)
     if record_type is None:
         return Decoded("unknown", None, None)
@@ -121,7 +122,7 @@ def _message(cls: type[Message], version: int, data: bytes) -> Message | None:
 
 
 def as_json(message: Message | None) -> str | None:
-    """A message with Kafka's field names."""
+    """A message as JSON with Kafka's field names."""
     if message is None:
         return None
     made = _plain(message)
@@ -133,7 +134,10 @@ def as_json(message: Message | None) -> str | None:
 
 
 def _open_up(plain: dict[str, Any], name: str, cls: type[Message], data: bytes) -> None:
-    """What consumers told each other, where it can be read; a newer version reads as the newest that is known."""
+    """Replace the bytes of a consumer's subscription or assignment by its fields, if it can be decoded.
+
+    A newer version than the newest known one is decoded as that one.
+    """
     version = i16(data)
     if version is not None and version >= 0:
         found = _message(cls, min(version, cls.MAX_VERSION), data)

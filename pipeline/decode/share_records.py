@@ -1,4 +1,4 @@
-"""What Kafka's share groups (KIP-932) write to `__consumer_offsets`: momus has none, but a directory of Kafka's may."""
+"""The records of Kafka's share groups (KIP-932) in `__consumer_offsets`: momus writes none, but Apache Kafka does."""
 
 from __future__ import annotations
 

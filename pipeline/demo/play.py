@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from pipeline.errors import PipelineError
 from pipeline.jobs.registry import parse
+from pipeline.session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,9 +58,8 @@ def main(words: Sequence[str]) -> int:
 
 def play(folder: Path, seconds: float, spark: SparkSession | None = None) -> int:
     """Run the clients, then the jobs, all in one Spark session: the given one, or a new one. Returns 0."""
-    from momus import Broker
-    from pipeline.demo.traffic import Traffic
-    from pipeline.session import session
+    from momus import Broker  # 9 ms; the bundle for spark-submit, whose job.py imports this module, has no momus
+    from pipeline.demo.traffic import Traffic  # 140 ms for the clients, which only the extra `demo` installs
 
     began = time.monotonic()
     used = spark or session("momus demo", kafka=True)

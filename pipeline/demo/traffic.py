@@ -1,9 +1,9 @@
-"""Traffic for the demo, made by real clients: groups that rebalance, transactions that commit and abort, zombies.
+"""Traffic for the demo by real clients: groups that rebalance, transactions that commit and abort, fenced producers.
 
-Five parties at once over one topic of orders. Its producer is librdkafka. `billing` is a classic group of kafka-python
-members who come and go; `analytics` one aiokafka member that is too slow; `shipping` a consumer group (KIP-848) of
-librdkafka members, each of which turns orders into shipments in transactions and gives every fifth one up. Now and then
-a producer takes over another's transactional id, whose next commit is refused.
+Five kinds of clients share a topic of orders. A librdkafka producer writes it. `billing` is a classic group of
+kafka-python members that join and leave; `analytics` is one aiokafka member that is too slow; `shipping` is a consumer
+group (KIP-848) of librdkafka members that turn orders into shipments in transactions and abort every fifth one. Once a
+second a producer takes over another's transactional id, and the other's commit is refused.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import asyncio
 import json
 import logging
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -30,12 +29,12 @@ ORDERS_A_SECOND = 300
 LIMIT_S = 30.0
 QUIET = {"log_level": 0}
 Headers = list[tuple[str, str | bytes | None]]
-# librdkafka prints that a producer was fenced, which here is part of the play.
+# librdkafka would log that a producer was fenced, which happens here on purpose.
 SILENT = logging.Logger("librdkafka", logging.CRITICAL + 1)
 
 
 class Traffic:
-    """All parties of the demo; what they did is counted in `done`."""
+    """All clients of the demo; `done` counts what they did."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         self.servers = bootstrap_servers
@@ -44,7 +43,7 @@ class Traffic:
         self._closing = threading.Event()
 
     def run(self, seconds: float) -> Counter[str]:
-        """Go on for so long, and once more when asked again; raises what went wrong in any party."""
+        """Run all clients for so long; may be called again. Raises the first failure of any client."""
         admin = AdminClient({"bootstrap.servers": self.servers, **QUIET})
         there = admin.list_topics(timeout=LIMIT_S).topics
         absent = [NewTopic(topic, PARTITIONS, 1) for topic in (ORDERS, SHIPMENTS) if topic not in there]
@@ -52,31 +51,33 @@ class Traffic:
             for made in admin.create_topics(absent).values():
                 made.result(LIMIT_S)
         shares = [
-            # party, when it comes and when it goes, as shares of the whole
-            (self._sell, 0.0, 0.9),
+            # client, its start and its end as fractions of the time
+            (self._order, 0.0, 0.9),
             (self._bill, 0.05, 0.6),
             (self._bill, 0.25, 1.0),
             (self._bill, 0.4, 1.0),
             (self._analyse, 0.1, 1.0),
             (lambda leave: self._ship(leave, 1), 0.05, 1.0),
             (lambda leave: self._ship(leave, 2), 0.35, 0.8),
-            (self._haunt, 0.2, 0.9),
+            (self._fence, 0.2, 0.9),
         ]
-        parties = [_Party(party, begin * seconds, end * seconds, self._closing) for party, begin, end in shares]
-        for party in parties:
-            party.start()
-        for party in parties:
-            party.join(seconds + 2 * LIMIT_S)
-        for party in parties:
-            if party.failure is not None:
-                raise party.failure
+        threads = [
+            _ClientThread(client, begin * seconds, end * seconds, self._closing) for client, begin, end in shares
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(seconds + 2 * LIMIT_S)
+        for thread in threads:
+            if thread.failure is not None:
+                raise thread.failure
         return self.done
 
     def _count(self, what: str, number: int = 1) -> None:
         with self._counting:
             self.done[what] += number
 
-    def _sell(self, leave: threading.Event) -> None:
+    def _order(self, leave: threading.Event) -> None:
         producer = Producer({"bootstrap.servers": self.servers, "enable.idempotence": True, **QUIET})
         number = 0
         while not leave.wait(0.1):
@@ -105,7 +106,9 @@ class Traffic:
                     consumer.commit()
                     self._count("commits of billing")
                 except KafkaPythonError:
-                    self._count("commits of billing refused")  # a rebalance came in between: these are read again
+                    self._count(
+                        "commits of billing refused"
+                    )  # a rebalance happened meanwhile: these records are read again
         consumer.close()
 
     def _analyse(self, leave: threading.Event) -> None:
@@ -125,7 +128,7 @@ class Traffic:
             if await consumer.getmany(timeout_ms=200):
                 await consumer.commit()
                 self._count("commits of analytics")
-                await asyncio.sleep(0.2)  # a hundred a second where three times as many come in
+                await asyncio.sleep(0.2)  # reads a hundred a second; three times as many are written
         await consumer.stop()
 
     def _ship(self, leave: threading.Event, worker: int) -> None:
@@ -151,7 +154,7 @@ class Traffic:
         consumer.close()
 
     def _ship_some(self, consumer: Consumer, producer: Producer, messages: list[Message], *, give_up: bool) -> None:
-        """One transaction: shipments and the offsets of their orders, or neither."""
+        """One transaction: shipments and the offsets of their orders, or neither. give_up: abort it."""
         producer.begin_transaction()
         try:
             for message in messages:
@@ -164,23 +167,23 @@ class Traffic:
                 return
         except KafkaException as failure:
             if not failure.args[0].txn_requires_abort():
-                raise  # what else can go wrong here is not part of the play
+                raise  # any other failure is not expected here
         producer.abort_transaction(LIMIT_S)
         self._count("transactions aborted")
         for partition in consumer.committed(consumer.assignment(), LIMIT_S):
             partition.offset = max(partition.offset, 0)
             consumer.seek(partition)
 
-    def _haunt(self, leave: threading.Event) -> None:
+    def _fence(self, leave: threading.Event) -> None:
         while not leave.wait(1.0):
-            zombie = self._transactional("night-shift")
-            zombie.begin_transaction()
-            zombie.produce(SHIPMENTS, b"of the zombie")
-            zombie.flush(LIMIT_S)
+            fenced = self._transactional("night-shift")
+            fenced.begin_transaction()
+            fenced.produce(SHIPMENTS, b"of the zombie")
+            fenced.flush(LIMIT_S)
             successor = self._transactional("night-shift")
             try:
-                zombie.commit_transaction(LIMIT_S)
-                raise AssertionError("a zombie committed")
+                fenced.commit_transaction(LIMIT_S)
+                raise AssertionError("a fenced producer committed")
             except KafkaException as refused:
                 if refused.args[0].code() != KafkaError._FENCED:
                     raise
@@ -197,8 +200,8 @@ class Traffic:
         return producer
 
 
-class _Party(threading.Thread):
-    """One party in a thread: comes and goes at its times; a failure ends the play for all."""
+class _ClientThread(threading.Thread):
+    """A thread that runs one client between its start and its end; a failure ends all clients."""
 
     def __init__(
         self, play: Callable[[threading.Event], None], begin_s: float, end_s: float, closing: threading.Event
@@ -222,12 +225,3 @@ class _Party(threading.Thread):
     def _watch(self, leave: threading.Event) -> None:
         self._closing.wait(self._end_s - self._begin_s)
         leave.set()
-
-
-if __name__ == "__main__":
-    import sys
-
-    began = time.monotonic()
-    for what, number in sorted(Traffic(sys.argv[1]).run(float(sys.argv[2])).items()):
-        print(f"{what}: {number}")
-    print(f"{time.monotonic() - began:.1f} s")

@@ -1,10 +1,10 @@
-"""The job `audit --follow`: reads what is new in the logs, and adds what it finds to OUTPUT/findings and OUTPUT/gaps.
+"""The job `audit --follow`: audits new records, and adds what it finds to OUTPUT/findings and OUTPUT/gaps.
 
     OUTPUT/findings, OUTPUT/gaps        each row once
-    OUTPUT/doubts, OUTPUT/coverage      as they are now
+    OUTPUT/doubts, OUTPUT/coverage      the current state
 
-The three views of the logs are read side by side, and one may be further than another. So a finding is made when all
-three have been read as far as the logs went at some time after its place was written; until then it waits.
+The three views of the logs are read side by side, and one may be ahead of another. So a finding is reported only when
+all three have been read as far as the logs went at some time after its record was written.
 """
 
 from __future__ import annotations
@@ -31,21 +31,24 @@ if TYPE_CHECKING:
 VIEWS: Final = {view: View(view, columns) for view, columns in COLUMNS.items()}
 
 
-def run(spark: SparkSession, args: argparse.Namespace, say: Callable[[Row], None]) -> int:
-    """Find what is new, once or until stopped; 1 when something was found."""
+def run(spark: SparkSession, args: argparse.Namespace, report: Callable[[Row], None]) -> int:
+    """Audit what is new, once or until stopped, calling `report` with each finding; returns 1 if there was one, else 0.
+
+    Errors:  PipelineError: --input is an archive; or see follow.
+    """
     if tables.is_archive(args.input):
-        raise PipelineError("--follow audits a data directory as it grows: audit the archive without it")
-    offsets_read = CompleteOffsets(args.input, {view: partial(fnmatchcase, pat=TOPICS[view]) for view in VIEWS})
+        raise PipelineError("--follow audits a growing data directory: audit the archive without --follow")
+    complete_offsets = CompleteOffsets(args.input, {view: partial(fnmatchcase, pat=TOPICS[view]) for view in VIEWS})
     found = 0
 
     def fold(rows: dict[str, DataFrame], state: dict[str, DataFrame], batch: int) -> Folded:
         nonlocal found
         positions = planned_position(f"{args.output}/{CHECKPOINT}", batch)
         read = {view: position or {} for view, position in zip(VIEWS, positions, strict=True)}
-        made = incremental.step(rows, state, offsets_read.complete(read))
+        made = incremental.step(rows, state, complete_offsets.complete(read))
         for row in made.added["findings"].collect():
             found += 1
-            say(row)
+            report(row)
         return Folded(*made)
 
     follow(spark, args, VIEWS, fold)

@@ -1,19 +1,19 @@
-"""The job `compaction --follow`: figures kept current, decoding only segments that have changed since the last time.
+"""The job `compaction --follow`: keeps the figures current, decoding only segments that have changed.
 
-    OUTPUT/segments/                 one row a segment, replaced whenever one of them has changed
-    OUTPUT/_state/round=N/NAME/      what is known of the segments: pipeline.transforms.compaction.summary of each
-    OUTPUT/_state/ledger.json        the last round that was finished, and the segments it knows
+    OUTPUT/segments/                 one row a segment, replaced whenever a segment has changed
+    OUTPUT/_state/round=N/NAME/      the state: pipeline.transforms.compaction.summary of each segment
+    OUTPUT/_state/ledger.json        the last finished round, and the segments it knows
 
-Of a data directory, the files say what has changed (pipeline/segment_plan.py); segments that the cleaner has rewritten
-are read anew, and those that are gone leave the table. A round that was killed is done again: it counts once the ledger
-names it. The tables of an archive only grow: it is followed as a stream, and tells of all that it has, cleaned or not.
+Which segments of a data directory have changed is seen from the files (pipeline/source/changed_segments.py). Segments
+that the cleaner has rewritten are read again, and deleted ones leave the table. A round counts once the ledger names
+it; one that was killed before is repeated. An archive's tables only grow: an archive is followed as a stream, and the
+result is about all records in it, cleaned since or not.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping
-from functools import reduce
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pyarrow import fs
@@ -34,7 +34,7 @@ from pipeline.source.changed_segments import (
     state_after_read,
 )
 from pipeline.source.read_options import ReadOptions, spark_options
-from pipeline.streaming.follow import STATE, Folded, View, follow
+from pipeline.streaming.follow import STATE, Folded, View, follow, required_output
 from pipeline.streaming.stop_signal import stop_on_signals
 from pipeline.streaming.transient_errors import RetryBudget
 from pipeline.transforms import compaction
@@ -43,32 +43,31 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from pipeline.streaming.stop_signal import StopSignal
+    from pipeline.transforms.compaction import WithKey
 
 Tables: TypeAlias = "dict[str, DataFrame]"
-Keyed: TypeAlias = "Callable[..., DataFrame]"  # pipeline.transforms.compaction.with_record_key, for a view
 RESULT: Final = "segments"
-MISSES: Final = 20  # of rounds that the cleaner has overtaken, until the job gives up
+MAX_MISSES: Final = 20  # rounds in one run during which the cleaner changed a segment
 _FACTS: Final = ("position", "batch_last_offset")
 _SUMMARY: Final = ("records", "parts", "totals", "markers")
 
 
-def run(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, Keyed]) -> int:
-    """Bring OUTPUT/segments up to date, once or until stopped. `views`: what is looked at, and how.
+def run(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, WithKey]) -> int:
+    """Bring OUTPUT/segments up to date, once or until stopped; returns 0. views: compaction.keyed_views.
 
-    Errors: PipelineError: there is no place for it.
+    Errors: PipelineError: --output is missing, or segments change faster than they are read.
     """
-    if not args.output:
-        raise PipelineError("--follow adds to tables: it needs --output")
+    required_output(args)
     if tables.is_archive(args.input):
         return _follow_archive(spark, args, views)
     rounds = Rounds(spark, args, views)
-    patience, reached = RetryBudget(), rounds.number
+    budget, reached = RetryBudget(), rounds.number
     with stop_on_signals() as stop:
         while not stop.is_set:
             try:
                 rounds.run(stop)
             except Exception as error:
-                if not patience.allows_retry(error, has_progressed=rounds.number > reached):
+                if not budget.allows_retry(error, has_progressed=rounds.number > reached):
                     raise
                 reached = rounds.number
             else:
@@ -77,7 +76,7 @@ def run(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, Keyed
     return 0
 
 
-def _follow_archive(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, Keyed]) -> int:
+def _follow_archive(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, WithKey]) -> int:
     def fold(rows: Tables, state: Tables, _: int) -> Folded:
         if "raw" in rows:  # an archive has the internal topics in tables of their own
             rows = {"raw": rows["raw"].where(~F.col("topic").isin(list(TOPICS.values())))}
@@ -87,35 +86,35 @@ def _follow_archive(spark: SparkSession, args: argparse.Namespace, views: Mappin
     return follow(spark, args, {name: View(name, compaction.COLUMNS[name], args.topics) for name in views}, fold)
 
 
-def _keyed(views: Mapping[str, Keyed], rows: Tables, *others: str) -> DataFrame:
-    return reduce(lambda one, other: one.unionByName(other), (views[name](rows[name], *others) for name in rows))
+def _keyed(views: Mapping[str, WithKey], rows: Tables, *others: str) -> DataFrame:
+    return compaction.union(views[name](rows[name], *others) for name in rows)
 
 
 class Rounds:
-    """The state in OUTPUT, and how it is brought up to date."""
+    """The state in OUTPUT, and the rounds that bring it up to date."""
 
-    def __init__(self, spark: SparkSession, args: argparse.Namespace, views: Mapping[str, Keyed]) -> None:
+    def __init__(self, spark: SparkSession, args: argparse.Namespace, views: Mapping[str, WithKey]) -> None:
         self._spark, self._output, self._kind, self._max_bytes = spark, args.output, args.format, args.max_bytes
         self._views = views
-        self._settings = [
+        self._options = [
             ReadOptions(spark_options(args.input, name, args.topics, (*compaction.COLUMNS[name], *_FACTS)))
             for name in views
         ]
         self._ledger = f"{self._output}/{STATE}/ledger.json"
-        self.number, self._known = self._load()  # of the last round that counts
-        self._is_told = False  # the table may be that of a round before
+        self.number, self._known = self._load()  # of the last finished round
+        self._is_written = False  # OUTPUT/segments may be that of an earlier round
 
     def run(self, stop: StopSignal) -> None:
-        """Read what has changed, and replace the table if anything has; between two rounds it can be stopped.
+        """Read what has changed, and replace the table if anything has. A stop takes effect between two rounds.
 
         Errors:  PipelineError: segments change faster than they are read.
         """
         misses = 0
-        while misses < MISSES:
-            plan = plan_reads(self._there().values(), self._known, self._max_bytes)
+        while misses < MAX_MISSES:
+            plan = plan_reads(self._listed().values(), self._known, self._max_bytes)
             if not plan.read and len(plan.kept) == len(self._known) and self.number >= 0:
                 break
-            self._is_told = False
+            self._is_written = False
             missed = self._step(plan)
             misses += missed
             if plan.is_last and not missed:
@@ -123,41 +122,41 @@ class Rounds:
             if stop.is_set:
                 return
         else:
-            raise PipelineError(f"segments have changed {MISSES} times while they were read")
-        if not self._is_told:
+            raise PipelineError(f"segments have changed {MAX_MISSES} times while they were read")
+        if not self._is_written:
             write(self._spark, compaction.report(self._state()), f"{self._output}/{RESULT}", self._kind)
-            self._is_told = True
+            self._is_written = True
 
-    def _there(self) -> dict[SegmentKey, SegmentState]:
-        return {each.key: each for settings in self._settings for each in segment_states(settings.segments())}
+    def _listed(self) -> dict[SegmentKey, SegmentState]:
+        return {each.key: each for options in self._options for each in segment_states(options.segments())}
 
     def _step(self, plan: ReadPlan) -> bool:
-        """One round; True: some of what was read had changed by then, and is not known."""
+        """Run one round; returns whether a segment changed during its read, so that it must be read again."""
         known = {each.key: each for each in plan.kept}
         rows = self._read(plan).persist()
         try:
             facts = {(row["log"], row["segment"]): row.asDict() for row in _facts(rows).collect()}
-            there = self._there()  # after the rows: they are of the files that are there still
+            listed = self._listed()  # after the read: segments that are unchanged now were unchanged during it
             grown = []
-            for piece, wanted in plan.read:
-                found = state_after_read(piece, wanted, facts.get(wanted.key), there.get(wanted.key))
+            for part, wanted in plan.read:
+                found = state_after_read(part, wanted, facts.get(wanted.key), listed.get(wanted.key))
                 if found is not None:
                     known[found.key] = found
-                    grown += [found.key] if piece.position else []
-            news = known.keys() - {each.key for each in plan.kept}
-            self._write(self._of(rows.drop(*_FACTS), news), [each.key for each in plan.kept], grown)
+                    grown += [found.key] if part.position else []
+            new = known.keys() - {each.key for each in plan.kept}
+            self._write(self._of(rows.drop(*_FACTS), new), [each.key for each in plan.kept], grown)
         finally:
             rows.unpersist()
         self._save(known)
         return len(known) < len(plan.kept) + len(plan.read)
 
     def _read(self, plan: ReadPlan) -> DataFrame:
-        wanted = [piece for piece, _ in plan.read]
-        rows = {each.records: segment_source.read_parts(self._spark, each, wanted) for each in self._settings}
+        wanted = [part for part, _ in plan.read]
+        rows = {each.records: segment_source.read_parts(self._spark, each, wanted) for each in self._options}
         return _keyed(self._views, rows, *_FACTS)
 
     def _write(self, rows: DataFrame, kept: Iterable[SegmentKey], grown: Iterable[SegmentKey]) -> None:
-        """The summaries of the next round: of rows, on top of what was known of segments that have grown."""
+        """Write the next round's state: the kept summaries, and those of rows on top of the ones that have grown."""
         if self.number < 0:
             made = compaction.summary(rows, None, "log", "segment")
         else:
@@ -171,11 +170,12 @@ class Rounds:
         folder = f"{self._output}/{STATE}/round={self.number}"
         return {name: self._spark.read.format(self._kind).load(f"{folder}/{name}") for name in _SUMMARY}
 
-    def _part(self, state: Tables, places: Iterable[SegmentKey]) -> Tables:
-        return {name: self._of(table, places) for name, table in state.items()}
+    def _part(self, state: Tables, keys: Iterable[SegmentKey]) -> Tables:
+        return {name: self._of(table, keys) for name, table in state.items()}
 
-    def _of(self, rows: DataFrame, places: Iterable[SegmentKey]) -> DataFrame:
-        wanted = self._spark.createDataFrame(list(places), "log string, segment long")
+    def _of(self, rows: DataFrame, keys: Iterable[SegmentKey]) -> DataFrame:
+        """The rows of these segments."""
+        wanted = self._spark.createDataFrame(list(keys), "log string, segment long")
         return rows.join(F.broadcast(wanted), ["log", "segment"], "left_semi").select(*rows.columns)
 
     def _load(self) -> tuple[int, dict[SegmentKey, SegmentState]]:
@@ -188,13 +188,13 @@ class Rounds:
         write_json(self._ledger, {"round": self.number + 1, "segments": list(known.values())})
         self.number, self._known = self.number + 1, known
         files, folder = open_directory(f"{self._output}/{STATE}")
-        for each in files.get_file_info(fs.FileSelector(folder)):  # one that was killed may have left its own too
+        for each in files.get_file_info(fs.FileSelector(folder)):  # also those that a killed run left
             if each.type == fs.FileType.Directory and each.base_name != f"round={self.number}":
                 files.delete_dir(each.path)
 
 
 def _facts(rows: DataFrame) -> DataFrame:
-    """Of each segment, which bytes of the file and which offsets were read: see state_after_read."""
+    """Of each segment, the file positions and the last offset of the rows that were read: see state_after_read."""
     return rows.groupBy("log", "segment").agg(
         F.min("position").alias("start"),
         F.max(F.col("position") + F.col("batch_size")).alias("reached"),

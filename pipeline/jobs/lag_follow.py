@@ -1,9 +1,10 @@
-"""The job `lag --follow`: reads what is new in the logs, and tells the moments that nothing can change any more.
+"""The job `lag --follow`: reads new records, and reports the lag at moments that no record can change any more.
 
-A moment is told once every log has been read as far as it went when a record of more than GRACE later was there. Until
-then micro-batches may have read one log further than another, so all moments wait; records that come later still, with
-times of told moments (a producer's clock may say anything), count from the next one on. `momus pipeline lag` says the
-same of the same moments and the same logs. An archive has no ends to compare with: each look at it reads all there is.
+A moment is reported once every log has been read as far as it went when a record more than GRACE later existed. Before
+that, micro-batches may have read one log further than another. A record that comes later still, with the time of a
+reported moment (a producer's clock may show anything), counts from the next moment on. `momus pipeline lag` gives the
+same results for the same moments and logs. An archive's tables have no end to compare with: each micro-batch reads all
+that is there.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pipeline.errors import PipelineError
 from pipeline.source.read_options import ReadOptions
 from pipeline.source.stream_planner import StreamPlanner
 from pipeline.streaming.checkpoint import committed_position, planned_position
-from pipeline.streaming.follow import CHECKPOINT, STATE, Folded, View, follow
+from pipeline.streaming.follow import CHECKPOINT, STATE, Folded, View, follow, required_output
 from pipeline.transforms import lag as lags
 from pipeline.transforms.lag_increments import EPOCH, MICRO, Moments, merge_new_rows, next_state, reportable_slots
 
@@ -29,35 +30,38 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     Tables = dict[str, DataFrame]
-    OverTime = Callable[[DataFrame, DataFrame, lags.Slots], DataFrame]
 
-GRACE: Final = timedelta(seconds=5)  # between the clocks of broker, producers and this machine, and to send a batch
+GRACE: Final = timedelta(seconds=5)  # for clocks of broker, producers and this machine that differ, and sending a batch
 STEP_S: Final = 60.0
-_MOMENTS: Final = "step long, told long, newest long"
+_MOMENTS: Final = "step long, told long, newest long"  # the state's table `moments`: Unix microseconds
 
 
-def run(spark: SparkSession, args: argparse.Namespace, over_time: OverTime) -> int:
-    """Add the moments that can be told to OUTPUT/lag, once or until stopped."""
+def run(spark: SparkSession, args: argparse.Namespace) -> int:
+    """Add the moments that can be reported to OUTPUT/lag, once or until stopped; returns 0.
+
+    Errors:  PipelineError: see follow; or OUTPUT was begun with another --step.
+    """
     if args.until or args.bootstrap_server:
-        raise PipelineError("--follow tells every moment once it is over: it goes without --until, --bootstrap-server")
+        raise PipelineError("--follow reports every moment once it is over: use it without --until, --bootstrap-server")
     step = timedelta(seconds=args.step or STEP_S)
-    _check_step(spark, args, step)
+    checkpoint = f"{required_output(args)}/{CHECKPOINT}"
+    _check_step(spark, args, checkpoint, step)
     ends = args.ends or args.input
-    progress = ReadProgress([args.input, ends], f"{args.output}/{CHECKPOINT}")
+    progress = ReadProgress([args.input, ends], checkpoint)
     views = {
         "offsets": View("offsets", lags.COMMITS),
         "raw": View("raw", lags.RECORDS, path=ends),
     }
-    steps = LagSteps(step, args.since, progress.complete_until, over_time, sums=args.sum)
+    steps = LagSteps(step, args.since, progress.complete_until, sums=args.sum)
     try:
         return follow(spark, args, views, steps.fold)
     finally:
-        steps.keep()
+        steps.persist()
 
 
-def _check_step(spark: SparkSession, args: argparse.Namespace, step: timedelta) -> None:
-    """Errors: PipelineError: what is there was told in other steps."""
-    done = committed_position(f"{args.output}/{CHECKPOINT}") if args.output else None
+def _check_step(spark: SparkSession, args: argparse.Namespace, checkpoint: str, step: timedelta) -> None:
+    """Errors: PipelineError: OUTPUT was begun with another --step."""
+    done = committed_position(checkpoint)
     if done is not None:
         [row] = spark.read.format(args.format).load(f"{args.output}/{STATE}/batch={done[0]}/moments").collect()
         if row["step"] != step // MICRO:
@@ -67,16 +71,17 @@ def _check_step(spark: SparkSession, args: argparse.Namespace, step: timedelta) 
 
 
 class EndsSnapshot(NamedTuple):
-    """Where the logs of each path ended at a time; None: nobody knows."""
+    """Where the logs of each path ended at a time; None for an archive."""
 
     time: datetime
     ends: list[dict[str, int] | None]
 
 
 class ReadProgress:
-    """How far logs have been read, held against where they ended."""
+    """Compares how far the logs have been read with where they ended at earlier times."""
 
     def __init__(self, paths: list[str], checkpoint: str) -> None:
+        """paths: of the view `offsets` and of the view `raw`."""
         self._planners: list[StreamPlanner | None] = []
         for path, records in zip(paths, ("offsets", "raw"), strict=True):
             is_archive = tables.is_archive(path)
@@ -84,71 +89,70 @@ class ReadProgress:
                 None if is_archive else StreamPlanner(ReadOptions({"path": path, "records": records}))
             )
         self._checkpoint = checkpoint
-        self._waiting = self._mark()
+        self._pending = self._snapshot()
 
     def complete_until(self, batch: int) -> datetime | None:
-        """A time by which the logs had no more than has been read with this micro-batch; None: it is not over yet."""
+        """A time at which the logs held no more than is read with this micro-batch; None: they held more."""
         position = planned_position(self._checkpoint, batch)
         # The first source is the view `offsets` and the last is `raw`; an archive may have more in between.
         reached = [position[0], position[-1]]
-        now = self._mark()
-        for mark in (now, self._waiting):
-            if all(_behind(*each) for each in zip(reached, mark.ends, now.ends, strict=True)):
-                self._waiting = now
-                return mark.time
+        now = self._snapshot()
+        for snapshot in (now, self._pending):
+            if all(_is_read(*each) for each in zip(reached, snapshot.ends, now.ends, strict=True)):
+                self._pending = now
+                return snapshot.time
         return None
 
-    def _mark(self) -> EndsSnapshot:
+    def _snapshot(self) -> EndsSnapshot:
         time = datetime.now(UTC)
         return EndsSnapshot(time, [None if planner is None else planner.log_ends() for planner in self._planners])
 
 
-def _behind(reached: dict[str, int] | None, ends: dict[str, int] | None, now: dict[str, int] | None) -> bool:
-    """Whether a position is at or behind the ends of the logs that are still there."""
+def _is_read(reached: dict[str, int] | None, ends: dict[str, int] | None, now: dict[str, int] | None) -> bool:
+    """Whether a position is at or behind the ends of the logs that still exist."""
     if ends is None or now is None:
         return True
     return all((reached or {}).get(log, 0) >= min(end, now[log]) for log, end in ends.items() if log in now)
 
 
 class LagSteps:
-    """Folds micro-batches. `complete_until`: see ReadProgress."""
+    """Folds micro-batches into the table `lag`. `complete_until`: see ReadProgress."""
 
     def __init__(
         self,
         step: timedelta,
         since: datetime | None,
         complete_until: Callable[[int], datetime | None],
-        over_time: OverTime,
         *,
         sums: bool = False,
     ) -> None:
         self._step, self._since, self._complete_until = step, since, complete_until
-        self._over_time, self._sums = over_time, sums
-        self._kept: list[DataFrame] = []
+        self._sums = sums
+        self._persisted: list[DataFrame] = []
 
     def fold(self, rows: Tables, state: Tables, batch: int) -> Folded:
-        """New rows on top of what earlier ones have left: table `lag` and the state of pipeline/lag_steps.py."""
+        """The new rows of the table `lag`, and the state of pipeline/transforms/lag_increments.py."""
         moments = self._moments(state)
         moments = moments._replace(newest=_newest(rows, moments.newest))
         found = merge_new_rows(rows, state)
-        self.keep(found["changes"], found["records"])  # several tables are made of each
+        self.persist(found["changes"], found["records"])  # several tables are made of each
         until = self._until(moments, self._complete_until(batch))
         wanted = reportable_slots(moments, until, found["changes"])
-        # A micro-batch that is done again must replace what it said, so it says something, if only nothing.
-        one = lags.Slots(EPOCH, EPOCH, moments.step)
-        told = self._over_time(found["changes"], found["records"], wanted or one)
-        told = told if wanted else told.where(F.lit(False))
+        # A micro-batch that runs again must replace what it wrote before, so it writes a table, if an empty one.
+        any_slot = lags.Slots(EPOCH, EPOCH, moments.step)
+        lag = lags.lag_over_time(found["changes"], found["records"], wanted or any_slot)
+        lag = lag if wanted else lag.where(F.lit(False))
         after = moments if until is None else moments._replace(reported=until)
         return Folded(
             next_state(found, after) | {"moments": _row(rows["offsets"].sparkSession, after)},
-            {"lag": lags.sums(told) if self._sums else told},
+            {"lag": lags.sums(lag) if self._sums else lag},
         )
 
-    def keep(self, *frames: DataFrame) -> None:
-        """Hold these, and no others any more."""
-        for frame in self._kept:
+    def persist(self, *frames: DataFrame) -> None:
+        """Keep these DataFrames in Spark's cache, and drop those of the last call."""
+        for frame in self._persisted:
             frame.unpersist()
-        self._kept = [frame.persist() for frame in frames]
+        self._persisted = [frame.persist() for frame in frames]
 
     def _moments(self, state: Tables) -> Moments:
         made = Moments(self._step)
@@ -157,16 +161,16 @@ class LagSteps:
         [row] = state["moments"].collect()
         return made._replace(reported=_time(row["told"]), newest=_time(row["newest"]))
 
-    def _until(self, moments: Moments, complete_until: datetime | None) -> datetime | None:
-        """The last moment that can be told, if there is one that was not."""
-        if complete_until is None or moments.newest is None:
+    def _until(self, moments: Moments, complete: datetime | None) -> datetime | None:
+        """The last moment that can be reported and was not; None: there is none."""
+        if complete is None or moments.newest is None:
             return None
-        until = moments.before(min(complete_until, moments.newest) - GRACE)
+        until = moments.before(min(complete, moments.newest) - GRACE)
         return until if moments.reported is None or until > moments.reported else None
 
 
 def _newest(rows: Tables, before: datetime | None) -> datetime | None:
-    """The time of the newest record there has been."""
+    """The time of the newest record so far."""
     both = rows["offsets"].select("timestamp").unionByName(rows["raw"].select("timestamp"))
     [row] = both.select(F.unix_micros(F.max("timestamp"))).collect()
     found = [each for each in (_time(row[0]), before) if each is not None]

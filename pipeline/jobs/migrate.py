@@ -1,8 +1,8 @@
-"""The job `migrate`: topics and group positions into a Kafka cluster, verified record by record, with a proof file.
+"""The job `migrate`: copies topics and group offsets into a Kafka cluster, and compares the copy record by record.
 
     momus pipeline migrate --input ./data --bootstrap-server kafka:9092 --output proof.json
 
-May be run again after whatever stopped it: it goes on from what the target holds.
+After any interruption it can be run again: it resumes behind the records that the target holds.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import json
 import sys
 from collections import defaultdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
 from pipeline import tables
 from pipeline.audit.log_coverage import BATCH_COLUMNS
 from pipeline.errors import PipelineError
-from pipeline.files import open_directory
+from pipeline.files import write_bytes
 from pipeline.migrate import plan
 from pipeline.migrate.groups import Groups
 from pipeline.migrate.target import Target
@@ -32,21 +32,23 @@ if TYPE_CHECKING:
 
     from pipeline.migrate.plan import Topic
 
-NEEDS_KAFKA: Final = False
 Sizes = dict[str, dict[str, Any]]  # by log: plan.counts
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What only this job knows."""
+    """Add the options of this job."""
     parser.add_argument("-b", "--bootstrap-server", required=True, metavar="HOST:PORT", help="the target cluster")
     parser.add_argument("-t", "--topic", action="append", metavar="GLOB", help="only these topics; may be repeated")
     parser.add_argument("-X", action="append", default=[], metavar="KEY=VALUE", dest="client", help="client setting")
     parser.add_argument("--replication-factor", type=int, default=-1, metavar="N", help="of new topics")
-    parser.add_argument("--no-groups", action="store_true", help="leave the groups' offsets alone")
+    parser.add_argument("--no-groups", action="store_true", help="do not copy the groups' offsets")
 
 
 def run(spark: SparkSession, args: argparse.Namespace) -> int:
-    """Copy, verify, set the groups' offsets, verify those, and write the proof."""
+    """Run the migration and write the proof to --output, or print it; returns 1 if the copy is not equal, else 0.
+
+    Errors:  PipelineError: see migrate.
+    """
     client = dict(pair.split("=", 1) for pair in args.client) | {"bootstrap.servers": args.bootstrap_server}
     proof = migrate(
         spark,
@@ -58,9 +60,7 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
     )
     text = json.dumps(proof, indent=2)
     if args.output:
-        files, path = open_directory(args.output)
-        with files.open_output_stream(path) as stream:
-            stream.write(text.encode())
+        write_bytes(args.output, text.encode())
     else:
         sys.stdout.write(f"{text}\n")
     return 0 if proof["equal"] else 1
@@ -75,11 +75,17 @@ def migrate(
     replication_factor: int = -1,
     groups: bool = True,
 ) -> dict[str, Any]:
-    """The proof of a migration, as JSON has it. Errors: PipelineError: it was refused."""
+    """Copy topics, verify the copy, then set and verify the groups' offsets; returns the proof, ready for JSON.
+
+    client: settings of confluent-kafka. patterns: globs of topics.
+
+    Errors:  PipelineError: there is nothing to copy, a record has no timestamp, the target holds something else, or it
+             does not answer.
+    """
     metadata = tables.raw(spark, path, plan.METADATA, plan.METADATA_RECORDS)
     described = plan.topics_of(plan.metadata_values(metadata, path))
     if not described and tables.is_archive(path):
-        raise PipelineError(f"{path} lacks the log of the metadata: archive --topics '*' copies it with all others")
+        raise PipelineError(f"{path} lacks the metadata log: archive --topics '*' copies it with all others")
     topics = plan.matching_topics(described, patterns)
     if not topics:
         raise PipelineError(f"{path} has no topic {' '.join(patterns)}")
@@ -89,8 +95,8 @@ def migrate(
         return found.where(F.col("topic").isin(list(topics)))
 
     uncommitted = plan.uncommitted(raw(BATCH_COLUMNS)).persist()
-    places, records = (plan.marked(raw(columns), uncommitted) for columns in (plan.LOCATION_COLUMNS, plan.RECORDS))
-    sizes = {row["log"]: row.asDict() for row in plan.counts(places).collect()}
+    locations, records = (plan.marked(raw(columns), uncommitted) for columns in (plan.LOCATION_COLUMNS, plan.RECORDS))
+    sizes = {row["log"]: row.asDict() for row in plan.counts(locations).collect()}
     _check_times(sizes)
     target = Target(client)
     target.open_topics(topics.values(), replication_factor)
@@ -108,7 +114,7 @@ def migrate(
     }
     if groups and proof["equal"]:
         offsets = tables.offsets(spark, path, plan.COMMITS)
-        proof["groups"] = _move_groups(plan.positions(offsets, places, topics), client)
+        proof["groups"] = _move_groups(plan.positions(offsets, locations, topics), client)
         proof["equal"] = all(each["equal"] for each in proof["groups"])
     if proof["equal"]:
         for topic in topics.values():
@@ -120,8 +126,8 @@ def _check_times(sizes: Sizes) -> None:
     for log, row in sizes.items():
         if row["oldest"] is not None and row["oldest"]["timestamp_ms"] <= 0:
             raise PipelineError(
-                f"{log} has a record without a time at offset {row['oldest']['offset']}: the producer would stamp it "
-                "with the present, and the copy would not be equal"
+                f"{log} has a record without a timestamp at offset {row['oldest']['offset']}: a producer would set the "
+                "current time, and the copy would not be equal"
             )
 
 
@@ -130,16 +136,17 @@ def _copy(records: DataFrame, client: dict[str, Any], sizes: Sizes) -> None:
     errors = [each.error for each in done if each.error]
     if errors:
         raise PipelineError(errors[0])
-    there = {each.log: each.already + each.written for each in done}
+    copied = {each.log: each.already + each.written for each in done}
     for log, row in sizes.items():
-        if there.get(log, 0) != row["kept"]:
-            raise PipelineError(f"{log} has {row['kept']} records to copy, and {there.get(log, 0)} were: run it again")
+        if copied.get(log, 0) != row["kept"]:
+            have = copied.get(log, 0)
+            raise PipelineError(f"{log} has {row['kept']} records to copy, but the target has {have}: run it again")
 
 
 def _verify(
     records: DataFrame, client: dict[str, Any], sizes: Sizes, topics: dict[str, Topic], target: Target
 ) -> list[dict[str, Any]]:
-    """One entry a partition of the proof, those without records included."""
+    """The proof's entries of partitions, those without records included."""
     compared = {each.log: each for each in plan.in_order(records, len(sizes)).mapPartitions(comparer(client)).collect()}
     found = []
     for log, end in target.ends(topics.values()).items():
@@ -165,7 +172,7 @@ def _verify(
 
 
 def _move_groups(positions: DataFrame, client: dict[str, Any]) -> list[dict[str, Any]]:
-    """Set every group's offsets, and read them back: one entry a group and partition."""
+    """Set every group's offsets and read them back; returns the proof's entries, one a group and partition."""
     by_group: dict[str, list[Any]] = defaultdict(list)
     for row in positions.collect():
         by_group[row["group"]].append(row)
@@ -174,18 +181,18 @@ def _move_groups(positions: DataFrame, client: dict[str, Any]) -> list[dict[str,
     for group, rows in by_group.items():
         wanted = {(row["topic"], row["partition"]): (row["target_offset"], row["metadata"] or "") for row in rows}
         target.set(group, wanted)
-        there = target.get(group)
+        read_back = target.get(group)
         for row in rows:
-            place = row["topic"], row["partition"]
+            partition = row["topic"], row["partition"]
             found.append(
                 {
                     "group": group,
                     "log": row["log"],
                     "source_offset": row["commit_offset"],
                     "target_offset": row["target_offset"],
-                    "read_back": there.get(place, (None, ""))[0],
-                    "metadata": wanted[place][1],
-                    "equal": there.get(place) == wanted[place],
+                    "read_back": read_back.get(partition, (None, ""))[0],
+                    "metadata": wanted[partition][1],
+                    "equal": read_back.get(partition) == wanted[partition],
                 }
             )
     target.close()

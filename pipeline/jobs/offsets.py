@@ -1,17 +1,17 @@
-"""The job `offsets`: what groups have committed, now or at any time, what changed in between, and who did it.
+"""The job `offsets`: what groups have committed, now or at a time, what changed between two times, and by whom.
 
 momus pipeline offsets --input ./data
 momus pipeline offsets --input ./archive --as-of 2026-01-31T12:00:00
 momus pipeline offsets --input ./archive --diff 2026-01-31T12:00:00 2026-01-31T13:00:00+01:00
 momus pipeline offsets --input ./archive --history --group bar --output ./history
-momus pipeline offsets --input ./archive --follow --output ./commits      # history, kept current
+momus pipeline offsets --input ./archive --follow --output ./commits      # adds to the history
 """
 
 from __future__ import annotations
 
 import argparse
 from fnmatch import translate
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
@@ -25,16 +25,16 @@ from pipeline.transforms import commits
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-NEEDS_KAFKA: Final = False
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What only this job knows."""
+    """Add the options of this job."""
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--as-of", type=time_argument, metavar="TIME", help="what was committed then (ISO 8601, UTC)")
+    what.add_argument(
+        "--as-of", type=time_argument, metavar="TIME", help="the offsets committed at that time (ISO 8601, UTC)"
+    )
     what.add_argument("--history", action="store_true", help="every change, by log and offset")
     what.add_argument(
-        "--diff", type=time_argument, nargs=2, metavar=("TIME", "TIME"), help="what the second time has otherwise"
+        "--diff", type=time_argument, nargs=2, metavar=("TIME", "TIME"), help="what differs at the second time"
     )
     parser.add_argument("--group", metavar="GLOB", help="only these groups")
     parser.add_argument("--topic", metavar="GLOB", help="only offsets of these topics")
@@ -42,10 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(spark: SparkSession, args: argparse.Namespace) -> int:
-    """Print or write what was asked for."""
+    """Print or write rows of the functions of transforms.commits; returns 0. Errors: PipelineError."""
     if args.follow:
         if args.as_of or args.diff or args.history or args.group or args.topic:
-            raise PipelineError("--follow keeps the history of all groups: it goes with no other choice")
+            raise PipelineError(
+                "--follow writes the history of all groups: use it without --as-of, --diff, --history, --group, --topic"
+            )
         return follow(spark, args, {"offsets": View("offsets", commits.COLUMNS)}, _step)
     independent = commits.all_independent(tables.offsets(spark, args.input, commits.DEPENDENCY_COLUMNS))
     changes, keys = (
@@ -57,7 +59,7 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
 
 
 def choose(changes: DataFrame, args: argparse.Namespace, keys: DataFrame | None = None) -> DataFrame:
-    """The rows that the command line asks for. `keys`: as in `commits.last_changes`."""
+    """The rows that the command line selects. `keys`: see commits.last_changes."""
     for column in ("group", "topic"):
         if pattern := getattr(args, column):
             wanted = F.col(column).rlike(f"^{translate(pattern)}")
@@ -76,10 +78,10 @@ def _step(rows: dict[str, DataFrame], state: dict[str, DataFrame], _: int) -> Fo
 
 
 def fold(rows: DataFrame, state: dict[str, DataFrame]) -> tuple[dict[str, DataFrame], dict[str, DataFrame]]:
-    """New rows on top of what earlier ones have left: (rows to add to tables, the new state).
+    """New rows on top of the state of earlier ones: (tables of rows to add, the new state).
 
-    State: `latest`, the last change of every key, and `open`, the records that no marker has decided yet or whose
-    commit is not whole yet.
+    State: `latest`, the last change of every key, and `open`, the records of transactions without a marker yet and of
+    incomplete commits.
     """
     known = rows.unionByName(state["open"]) if "open" in state else rows
     changes = commits.effective(known)

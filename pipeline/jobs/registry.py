@@ -4,7 +4,6 @@ A job is a module of pipeline.jobs with
 
     add_arguments(parser)            its own options
     run(spark, args) -> exit code    0: good, 1: failed, or a check found something
-    NEEDS_KAFKA = True               it needs the Kafka connector's jars
     NEEDS_INPUT = False              --input is optional; without this line it is required
 
 A new job is such a module and a line in JOBS.

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 
 def time_argument(text: str) -> datetime:
-    """A type for argparse. Errors: ArgumentTypeError: not ISO 8601."""
+    """A type for argparse. Errors: ArgumentTypeError: the text is not ISO 8601."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:

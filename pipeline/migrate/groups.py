@@ -1,20 +1,34 @@
-"""Groups' offsets in the target, set and read back through its admin API.
+"""Sets groups' offsets in the target and reads them back, with the admin client of kafka-python.
 
-By kafka-python: librdkafka's Python client appends a null byte to the metadata of every offset it commits, so positions
-that it set would not be equal.
+Not with confluent-kafka: it appends a null byte to the metadata of every offset that it commits, so the copy would not
+be equal.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from pipeline.errors import PipelineError
 
+
+@contextmanager
+def _deprecations_ignored() -> Iterator[None]:
+    """kafka-python reads its message schemas, at import and later, through functions that Python calls deprecated."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        yield
+
+
+with _deprecations_ignored():
+    from kafka import KafkaAdminClient, TopicPartition
+    from kafka.structs import OffsetAndMetadata
+
 Positions = dict[tuple[str, int], tuple[int, str]]  # (topic, partition) -> offset, metadata
 
-# What both clients know, by librdkafka's names.
+# librdkafka's names of settings -> kafka-python's names.
 _SETTINGS: Final = {
     "bootstrap.servers": "bootstrap_servers",
     "client.id": "client_id",
@@ -31,39 +45,33 @@ _SETTINGS: Final = {
 
 
 class Groups:
-    """The coordinators of the target. Errors: PipelineError."""
+    """The groups of the target cluster."""
 
     def __init__(self, client: Mapping[str, Any]) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in a deprecated way
-            from kafka import KafkaAdminClient
-
+        with _deprecations_ignored():
             self._admin = KafkaAdminClient(**{_SETTINGS[k]: v for k, v in client.items() if k in _SETTINGS})
 
     def set(self, group: str, positions: Positions) -> None:
-        """Commit the offsets of a group that nobody is a member of."""
-        from kafka import TopicPartition
-        from kafka.structs import OffsetAndMetadata
-
+        """Commit the offsets of a group. Errors: PipelineError: the group has members, or the target refuses."""
         wanted = {
-            TopicPartition(*place): OffsetAndMetadata(offset, text, -1) for place, (offset, text) in positions.items()
+            TopicPartition(*key): OffsetAndMetadata(offset, text, -1) for key, (offset, text) in positions.items()
         }
-        for place, error in self._admin.alter_group_offsets(group, wanted).items():
+        for partition, error in self._admin.alter_group_offsets(group, wanted).items():
             if error.errno:
                 raise PipelineError(
-                    f"group {group} cannot be set on {place.topic}-{place.partition}: {error.__name__}; "
+                    f"group {group} cannot be set on {partition.topic}-{partition.partition}: {error.__name__}; "
                     "a group must have no members in the target"
                 )
 
     def get(self, group: str) -> Positions:
-        """What a group has committed."""
+        """The committed offsets of a group."""
         found = self._admin.list_group_offsets({group: None})[group]
         return {
-            (place.topic, place.partition): (each.offset, each.metadata or "")
-            for place, each in found.items()
+            (partition.topic, partition.partition): (each.offset, each.metadata or "")
+            for partition, each in found.items()
             if each.offset >= 0
         }
 
     def close(self) -> None:
-        """Take leave of the target."""
+        """Close the connections."""
         self._admin.close()

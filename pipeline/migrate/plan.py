@@ -1,7 +1,7 @@
-"""What is to be copied: topics as the metadata log describes them, records that count, and where offsets map to.
+"""What to copy: topics as the metadata log describes them, the records to keep, and the target's offsets.
 
-The target's partitions are written by one producer each and hold nothing else, so they are numbered from 0 without a
-gap: a record's offset there is the number of records before it that were kept.
+One producer writes each partition of the target, which holds nothing else. So its offsets start at 0 and have no gaps:
+a record's offset there is the number of kept records before it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
+from pyarrow import fs
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
@@ -32,21 +33,21 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
 METADATA: Final = "__cluster_metadata"
-# Columns that are looked at: of the metadata log, of the view `offsets`, and of a record's place and itself.
+# The columns that are needed: of the metadata log, of the view `offsets`, to decide on a record, and to copy it.
 METADATA_RECORDS: Final = ("offset", "control", "value")
 COMMITS: Final = (*commits.DECIDING, "commit_offset", "commit_metadata")
 LOCATION_COLUMNS: Final = (
     "log", "topic", "partition", "batch_base_offset", "batch_last_offset", "offset", "timestamp", "control",
 )  # fmt: skip
 RECORDS: Final = (*LOCATION_COLUMNS, "key", "value", "headers")
-_TOPIC_CONFIG: Final = 2  # the type of a config resource
-# ReadOptions that name brokers of the source.
+_TOPIC_CONFIG: Final = 2  # type of a config resource
+# Settings that refer to brokers of the source.
 _LOCAL: Final = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 
 
 @dataclass(slots=True)
 class Topic:
-    """A topic of the source; configs holds only what was set for it."""
+    """A topic of the source; configs holds only those that were set on it."""
 
     name: str
     partitions: int = 0
@@ -54,7 +55,7 @@ class Topic:
 
 
 def topics_of(values: Iterable[bytes]) -> dict[str, Topic]:
-    """The topics that metadata records leave standing, by name."""
+    """The existing topics by name, after applying metadata records in order."""
     found: dict[str, Topic] = {}
     names: dict[bytes, str] = {}
     for value in values:
@@ -79,9 +80,9 @@ def topics_of(values: Iterable[bytes]) -> dict[str, Topic]:
 
 
 def metadata_values(raw: DataFrame, path: str) -> Iterator[bytes]:
-    """The records of the metadata log in order, from its newest image on; raw: that log's."""
+    """The values of the metadata log in order, from its newest snapshot on. raw: rows of that log; path: --input."""
     start = -1
-    for begin, value in _image(path):
+    for begin, value in _snapshot(path):
         start = begin
         yield value
     rows = raw.where(F.col("control").isNull() & (F.col("offset") >= start)).orderBy("offset").select("value")
@@ -90,17 +91,15 @@ def metadata_values(raw: DataFrame, path: str) -> Iterator[bytes]:
             yield bytes(row["value"])
 
 
-def _image(path: str) -> Iterator[tuple[int, bytes]]:
-    """What KRaft's newest image of the metadata holds: (the offset it reaches to, record)."""
-    from pyarrow import fs
-
+def _snapshot(path: str) -> Iterator[tuple[int, bytes]]:
+    """The records of KRaft's newest metadata snapshot: (the end offset of the snapshot, value)."""
     files, root = open_directory(path)
     where = fs.FileSelector(f"{root}/{METADATA}-0", allow_not_found=True)
-    images = sorted(info.path for info in files.get_file_info(where) if info.path.endswith(".checkpoint"))
-    if not images:
+    snapshots = sorted(info.path for info in files.get_file_info(where) if info.path.endswith(".checkpoint"))
+    if not snapshots:
         return
-    begin = int(images[-1].rpartition("/")[2].split("-")[0])
-    with files.open_input_stream(images[-1]) as stream:
+    begin = int(snapshots[-1].rpartition("/")[2].split("-")[0])
+    with files.open_input_stream(snapshots[-1]) as stream:
         content = stream.read()
     for position, header in iter_batches(content):
         if not header.attributes & CONTROL:
@@ -110,7 +109,7 @@ def _image(path: str) -> Iterator[tuple[int, bytes]]:
 
 
 def matching_topics(topics: dict[str, Topic], patterns: Iterable[str]) -> dict[str, Topic]:
-    """The topics that a glob names; internal ones never."""
+    """The topics that match one of the globs, without internal topics, by name."""
     wanted = tuple(patterns)
     return {
         name: topic
@@ -120,7 +119,7 @@ def matching_topics(topics: dict[str, Topic], patterns: Iterable[str]) -> dict[s
 
 
 def uncommitted(raw: DataFrame) -> DataFrame:
-    """The batches of transactions that were aborted or are still open."""
+    """The batches of aborted and open transactions: log, batch_base_offset, uncommitted (true)."""
     return (
         with_transaction_end(batches(raw.where("transactional")))
         .where("ended_as is null or ended_as != 'COMMIT'")
@@ -131,7 +130,7 @@ def uncommitted(raw: DataFrame) -> DataFrame:
 def marked(raw: DataFrame, left_out: DataFrame) -> DataFrame:
     """Records with `kept`: whether a read_committed consumer sees them at the end. raw: LOCATION_COLUMNS or RECORDS.
 
-    Not kept: markers, and the records of batches to be left out, those of `uncommitted`.
+    Not kept: markers and the records of left_out, rows of `uncommitted`.
     """
     return raw.join(left_out, ["log", "batch_base_offset"], "left").select(
         "log",
@@ -147,7 +146,7 @@ def marked(raw: DataFrame, left_out: DataFrame) -> DataFrame:
 
 
 def counts(records: DataFrame) -> DataFrame:
-    """One row a log of `marked`: its records, why some are not kept, and the least time among those that are."""
+    """One row a log, from rows of `marked`: numbers of records kept and left out, and the oldest kept timestamp."""
     return records.groupBy("log").agg(
         F.min("offset").alias("first_offset"),
         (F.max("batch_last_offset") + 1).alias("end_offset"),
@@ -159,9 +158,12 @@ def counts(records: DataFrame) -> DataFrame:
 
 
 def positions(offsets: DataFrame, records: DataFrame, topics: Iterable[str]) -> DataFrame:
-    """Where every group stands (rows of the view `offsets`), and where that is in the target."""
+    """The committed offset of every group, and the target_offset it maps to.
+
+    offsets: rows of the view; records: rows of `marked`; topics: names.
+    """
     named = list(topics)
-    stand = commits.latest(commits.effective(offsets)).where(F.col("topic").isin(named)).select(
+    current = commits.latest(commits.effective(offsets)).where(F.col("topic").isin(named)).select(
         "group",
         F.concat("topic", F.lit("-"), "partition").alias("log"),
         "topic",
@@ -169,8 +171,8 @@ def positions(offsets: DataFrame, records: DataFrame, topics: Iterable[str]) -> 
         "commit_offset",
         "metadata",
     )  # fmt: skip
-    here = stand.select("log").distinct()
-    marks = stand.select("log", F.col("commit_offset").alias("offset"), F.lit(0).alias("one")).distinct()
+    here = current.select("log").distinct()
+    marks = current.select("log", F.col("commit_offset").alias("offset"), F.lit(0).alias("one")).distinct()
     ones = (
         records.where("kept").join(F.broadcast(here), "log", "left_semi").select("log", "offset", F.lit(1).alias("one"))
     )
@@ -181,12 +183,12 @@ def positions(offsets: DataFrame, records: DataFrame, topics: Iterable[str]) -> 
         .where("one = 0")
         .select("log", F.col("offset").alias("commit_offset"), "target_offset")
     )
-    found: DataFrame = stand.join(numbered, ["log", "commit_offset"]).orderBy("group", "topic", "partition")
+    found: DataFrame = current.join(numbered, ["log", "commit_offset"]).orderBy("group", "topic", "partition")
     return found
 
 
 def in_order(records: DataFrame, logs: int) -> RDD[Row]:
-    """What is kept, as an RDD: a log is never divided, and its records come in the order of their offsets."""
+    """The kept records as an RDD: each log whole in one partition, in the order of offsets. logs: their number."""
     columns = ("log", "topic", "partition", "offset", "timestamp_ms", "key", "value", "headers")
     rows = records.where("kept").select(*columns)
     return rows.repartition(max(1, logs), "log").sortWithinPartitions("log", "offset").rdd

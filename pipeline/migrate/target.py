@@ -1,4 +1,4 @@
-"""The cluster that is migrated to: its topics, made, and held open while records arrive."""
+"""The topics of the target cluster: created, and configured so that records of any age can be written."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined] # it re-exports without saying so
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init__ re-exports names without __all__
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
@@ -20,7 +20,7 @@ from pipeline.errors import PipelineError
 from pipeline.migrate.plan import Topic
 
 WAIT_S: Final = 60.0
-# While records arrive nothing may be removed for its age, merged, stamped anew or refused for its time.
+# During the copy, no record may be removed, compacted, given another timestamp or refused for its timestamp.
 OPEN: Final = {
     "cleanup.policy": "delete",
     "retention.ms": "-1",
@@ -32,7 +32,7 @@ OPEN: Final = {
 
 
 class Target:
-    """The admin's side of it. Errors: PipelineError."""
+    """The admin client of the target. Errors, of every method: PipelineError: the target refuses or does not answer."""
 
     def __init__(self, client: Mapping[str, Any]) -> None:
         self.admin = AdminClient(dict(client))
@@ -42,7 +42,7 @@ class Target:
             raise PipelineError(f"the target at {client['bootstrap.servers']} does not answer: {error}") from error
 
     def open_topics(self, topics: Iterable[Topic], replication_factor: int) -> None:
-        """Make the topics that are not there, with as many partitions, open for records of any age."""
+        """Create the absent topics with as many partitions, and open all for records of any age."""
         absent: list[NewTopic] = []
         for topic in topics:
             known = self._known.get(topic.name)
@@ -51,7 +51,7 @@ class Target:
                 absent.append(NewTopic(topic.name, topic.partitions, replication_factor, config=configs))
             elif len(known.partitions) != topic.partitions:
                 raise PipelineError(
-                    f"topic {topic.name} has {topic.partitions} partitions, and {len(known.partitions)} in the target: "
+                    f"topic {topic.name} has {topic.partitions} partitions, but {len(known.partitions)} in the target: "
                     "delete it there, or migrate to another cluster"
                 )
             else:
@@ -61,19 +61,19 @@ class Target:
                 _done(made, f"topic {name} cannot be made")
 
     def close_topic(self, topic: Topic) -> None:
-        """Give a topic the settings it has in the source."""
+        """Set a topic's configuration to that in the source."""
         self._set(topic.name, {**dict.fromkeys(OPEN), **topic.configs})
 
     def ends(self, topics: Iterable[Topic]) -> dict[str, int]:
-        """Where every partition ends, by log."""
-        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call] # of an untyped client
-        places = {TopicPartition(t.name, p): latest for t in topics for p in range(t.partitions)}
-        if not places:
+        """Log -> log end offset."""
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the client has no types
+        wanted = {TopicPartition(t.name, p): latest for t in topics for p in range(t.partitions)}
+        if not wanted:
             return {}
-        found = self.admin.list_offsets(places, request_timeout=WAIT_S)
+        found = self.admin.list_offsets(wanted, request_timeout=WAIT_S)
         return {
-            f"{place.topic}-{place.partition}": _done(end, f"{place.topic} has no end").offset
-            for place, end in found.items()
+            f"{key.topic}-{key.partition}": _done(end, f"{key.topic}-{key.partition} has no log end offset").offset
+            for key, end in found.items()
         }
 
     def _set(self, topic: str, configs: Mapping[str, str | None]) -> None:

@@ -1,8 +1,8 @@
-"""What a task does for each source partition: copy it by one idempotent producer, or hold it against the target.
+"""What a Spark task does with a source partition: copy it by one idempotent producer, or compare it with the target.
 
-A task that was killed leaves the beginning of its partition behind. The next one skips as many records as the target
-has, after it has seen that the last of those are the source's: so nothing is written twice, and nothing of somebody
-else's is taken for ours.
+A killed task leaves the beginning of its partition in the target. The next one skips as many records as the target has,
+after checking that the last of those are the source's. So no record is written twice, and a target that holds other
+records is refused.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-TAIL: Final = 1000  # records before the point of resumption that must be the source's
-SETTLED_S: Final = 1.0  # what a killed task had sent is in the log by then
+TAIL: Final = 1000  # number of records before the point of resumption that are checked
+SETTLED_S: Final = 1.0  # by then the log has what a killed task had sent
 WAIT_S: Final = 60.0
 _I64: Final = Struct(">q")
 _I32: Final = Struct(">i")
@@ -30,7 +30,7 @@ Row = Any  # log, topic, partition, offset, timestamp_ms, key, value, headers
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What became of one partition; error: why it was refused, in a sentence."""
+    """The result of copying one partition; error: why it was refused, in a sentence."""
 
     log: str
     already: int = 0
@@ -40,7 +40,7 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One partition held against the target's, record by record. The digests are over the digests of all records."""
+    """The result of comparing one partition with the target's; each SHA-256 is over the digests of all records."""
 
     log: str
     records: int
@@ -51,11 +51,11 @@ class Compared:
 
 
 class RefusedError(Exception):
-    """The target holds something else."""
+    """The target partition holds other records than the source's."""
 
 
 def digest(timestamp_ms: int, key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, Any]]) -> bytes:
-    """SHA-256 over everything of a record that a consumer can see, but for its offset."""
+    """SHA-256 over everything of a record that a consumer can see except its offset."""
     parts = [_I64.pack(timestamp_ms), *_field(key), *_field(value)]
     for name, content in headers:
         parts += _field(name.encode())
@@ -73,7 +73,7 @@ def of_row(row: Row) -> bytes:
 
 
 def of_message(message: Any) -> bytes:
-    """The digest of a record that was read from the target."""
+    """The digest of a record read from the target."""
     return digest(message.timestamp()[1], message.key(), message.value(), message.headers() or ())
 
 
@@ -86,7 +86,10 @@ def _bytes(content: bytearray | None) -> bytes | None:
 
 
 def copier(client: Mapping[str, Any]) -> Callable[[Iterable[Row]], Iterator[Copied]]:
-    """For mapPartitions: copies every log of a task; client: settings of confluent-kafka."""
+    """A function for mapPartitions that copies every log of a task. client: settings of confluent-kafka.
+
+    Errors, in the task: RuntimeError: the target does not answer or refuses a record.
+    """
 
     def copy(rows: Iterable[Row]) -> Iterator[Copied]:
         for log, records in groupby(rows, key=lambda row: str(row.log)):
@@ -100,8 +103,8 @@ def copier(client: Mapping[str, Any]) -> Callable[[Iterable[Row]], Iterator[Copi
 
 def _copy(client: dict[str, Any], log: str, records: Iterator[Row]) -> Copied:
     first = next(records)
-    place = first.topic, first.partition
-    already = _skip(client, place, first, records)
+    partition = first.topic, first.partition
+    already = _skip(client, partition, first, records)
     failed: list[str] = []
 
     def delivered(error: Any, _: Any) -> None:
@@ -146,24 +149,24 @@ class _Rest:
     rest: Iterator[Row]
 
 
-def _skip(client: dict[str, Any], place: tuple[str, int], first: Row, records: Iterator[Row]) -> _Rest:
-    """Pass over the records that the target has; refuse when those are others."""
-    consumer = _consumer(client)
+def _skip(client: dict[str, Any], partition: tuple[str, int], first: Row, records: Iterator[Row]) -> _Rest:
+    """Skip the records that the target has. Errors: RefusedError: those are not the source's."""
+    consumer, name = _consumer(client), f"{partition[0]}-{partition[1]}"
     try:
-        count = _count(consumer, place)
+        count = _count(consumer, partition)
         tail: deque[tuple[int, bytes]] = deque(maxlen=TAIL)
         rows = _chain(first, records)
         for passed in range(count):
             row = next(rows, None)
             if row is None:
-                raise RefusedError(f"{place[0]}-{place[1]} of the target has {count} records, the source only {passed}")
+                raise RefusedError(f"{name} of the target has {count} records, the source only {passed}")
             tail.append((row.offset, of_row(row)))
-        there = _read(consumer, place, count - len(tail), count)
+        there = _read(consumer, partition, count - len(tail), count)
         for number, ((offset, wanted), message) in enumerate(zip(tail, there, strict=True), count - len(tail)):
             if of_message(message) != wanted:
                 raise RefusedError(
-                    f"{place[0]}-{place[1]} of the target holds something else: its record {number} is not the "
-                    f"source's at offset {offset}"
+                    f"{name} of the target holds something else: its record {number} is not the source's at offset "
+                    f"{offset}"
                 )
         return _Rest(count, rows)
     finally:
@@ -175,18 +178,18 @@ def _chain(first: Row, rest: Iterator[Row]) -> Iterator[Row]:
     yield from rest
 
 
-def _count(consumer: Consumer, place: tuple[str, int]) -> int:
-    """Records in a target partition, once it holds still."""
-    partition = TopicPartition(*place)
-    low, high = consumer.get_watermark_offsets(partition, timeout=WAIT_S)
+def _count(consumer: Consumer, partition: tuple[str, int]) -> int:
+    """The number of records in a target partition, once it stops changing."""
+    target, name = TopicPartition(*partition), f"{partition[0]}-{partition[1]}"
+    low, high = consumer.get_watermark_offsets(target, timeout=WAIT_S)
     while high:
         time.sleep(SETTLED_S)
         before = high
-        low, high = consumer.get_watermark_offsets(partition, timeout=WAIT_S)
+        low, high = consumer.get_watermark_offsets(target, timeout=WAIT_S)
         if high == before:
             break
     if low:
-        raise RefusedError(f"{place[0]}-{place[1]} of the target begins at offset {low}: it has had other records")
+        raise RefusedError(f"{name} of the target starts at offset {low}: it has held other records")
     return int(high)
 
 
@@ -201,17 +204,17 @@ def _consumer(client: Mapping[str, Any]) -> Consumer:
     })  # fmt: skip
 
 
-def _read(consumer: Consumer, place: tuple[str, int], begin: int, end: int | None) -> Iterator[Any]:
-    """Messages from an offset on, to another or to the partition's end."""
+def _read(consumer: Consumer, partition: tuple[str, int], begin: int, end: int | None) -> Iterator[Any]:
+    """The messages from offset begin to offset end, or to the partition's end."""
     if end is not None and begin >= end:
         return
     last = None if end is None else end - 1
-    consumer.assign([TopicPartition(*place, begin)])
+    consumer.assign([TopicPartition(*partition, begin)])
     while True:
         first = consumer.poll(WAIT_S)
         if first is None:
-            raise RuntimeError(f"{place[0]}-{place[1]}: the target does not answer")
-        # What is there already: with a timeout, consume would wait it out for the last of a thousand messages.
+            raise RuntimeError(f"{partition[0]}-{partition[1]}: the target does not answer")
+        # Without a timeout: consume returns what has arrived, and would wait out a timeout for a thousandth message.
         for message in [first, *consumer.consume(999, timeout=0)]:
             error = message.error()
             if error is not None:
@@ -224,7 +227,7 @@ def _read(consumer: Consumer, place: tuple[str, int], begin: int, end: int | Non
 
 
 def comparer(client: Mapping[str, Any]) -> Callable[[Iterable[Row]], Iterator[Compared]]:
-    """For mapPartitions: holds every log of a task against the target's."""
+    """A function for mapPartitions that compares every log of a task with the target's. client: see copier."""
 
     def compare(rows: Iterable[Row]) -> Iterator[Compared]:
         for log, records in groupby(rows, key=lambda row: str(row.log)):
@@ -247,7 +250,7 @@ def _compare(client: dict[str, Any], log: str, records: Iterator[Row]) -> Compar
             count += 1
             message = next(messages, None)
             if message is None:
-                difference = difference or f"the source's record at offset {row.offset} is not there"
+                difference = difference or f"the source's record at offset {row.offset} is missing"
                 continue
             found = of_message(message)
             theirs.update(found)

@@ -1,12 +1,12 @@
-"""The report's charts: figures in, SVG out, in the colours of the page it will stand in.
+"""The report's charts: from figures to static SVG, drawn by Matplotlib.
 
-By Matplotlib, as static SVG. Weighed against it for a page that is one file, opens anywhere and offline: plotly carries
-4.7 MB of script in every report, Bokeh and Vega about 1 MB, and each draws nothing where scripts are blocked, as in the
-artifact viewers of CI systems and in mail. A page of these charts has 100 to 300 kB and no script that could
-fail, prints, and follows the reader from light to dark by CSS alone: what is drawn here in place-holder colours becomes
-variables. What is lost is zooming; the figures stand beside each chart, and whole in the page.
+The report is one file that opens anywhere and offline. Alternatives: plotly puts 4.7 MB of script into every report,
+Bokeh and Vega about 1 MB, and each draws nothing where scripts are blocked, as in the artifact viewers of CI systems
+and in mail. A page of these charts has 100 to 300 kB and no script. It prints, and switches between light and dark by
+CSS alone: the placeholder colours used here become CSS variables. It cannot zoom; a table beside each chart has its
+figures.
 
-Each chart is drawn twice, for a wide screen and for a phone, so that letters keep their size.
+Each chart is drawn twice, for a wide screen and for a phone, so that its text keeps its size.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from pipeline.report.figures import Point
 
-Axes = Any  # Matplotlib's, which declares neither times as coordinates nor what makes their axes
+Axes = Any  # Matplotlib's types allow neither datetimes as coordinates nor its functions for time axes
 mdates: Any = dates
 
 WIDE: Final = (720, 250)  # px
 PHONE: Final = (340, 230)
 MOST_SERIES: Final = 6
 
-# place-holder -> CSS variable; no chart uses these colours for anything else
+# placeholder -> CSS variable; no chart uses these colours for anything else
 INK, FAINT, GRID, PAPER = "#010101", "#010102", "#010103", "#010104"
 SERIES: Final = tuple(f"#0102{n:02x}" for n in range(1, MOST_SERIES + 1))
 GOOD, BAD, WAITING = "#010301", "#010302", "#010303"
@@ -41,7 +41,7 @@ VARIABLES: Final = {
 OUTCOME_COLOURS: Final = {"committed": GOOD, "aborted": WAITING, "open": BAD}
 
 _STYLE: Final[dict[Any, Any]] = {
-    "svg.fonttype": "none",  # letters stay letters: they can be found, copied and read aloud
+    "svg.fonttype": "none",  # text stays text: it can be searched, copied and read aloud
     "font.size": 12,
     "text.color": INK,
     "axes.edgecolor": GRID,
@@ -65,7 +65,7 @@ _STYLE: Final[dict[Any, Any]] = {
 
 
 def lines(name: str, data: Mapping[str, Sequence[Point]], colours: Mapping[str, str]) -> str:
-    """One line a group that has a colour, on a common time axis."""
+    """A line chart: one line a group that has a colour, on a common time axis."""
 
     def draw(axes: Axes, phone: bool) -> None:
         for group, colour in colours.items():
@@ -81,7 +81,7 @@ def lines(name: str, data: Mapping[str, Sequence[Point]], colours: Mapping[str, 
 
 
 def timeline(name: str, changes: Sequence[tuple[int, str, str, int, int | None]], groups: Sequence[str]) -> str:
-    """A row a group, a tick wherever it got another generation or epoch."""
+    """A timeline: one row a group, with a tick at each new generation or epoch."""
 
     def draw(axes: Axes, phone: bool) -> None:
         for row, group in enumerate(groups):
@@ -98,7 +98,7 @@ def timeline(name: str, changes: Sequence[tuple[int, str, str, int, int | None]]
 
 
 def columns(name: str, ended: Sequence[tuple[int, str]], slots: int = 48) -> str:
-    """Transactions by when they ended, stacked by how."""
+    """A column chart: transactions by the time of their end, stacked by outcome."""
 
     def draw(axes: Axes, phone: bool) -> None:
         count = slots // 2 if phone else slots
@@ -121,7 +121,7 @@ def columns(name: str, ended: Sequence[tuple[int, str]], slots: int = 48) -> str
 
 
 def bars(name: str, rows: Sequence[tuple[str, int, int]]) -> str:
-    """A bar a log: its live bytes, then its dead ones."""
+    """A bar chart: one bar a log, its live bytes and then its dead bytes."""
 
     def draw(axes: Axes, phone: bool) -> None:
         places = range(len(rows))
@@ -139,7 +139,7 @@ def bars(name: str, rows: Sequence[tuple[str, int, int]]) -> str:
 
 
 def size(count: float) -> str:
-    """Bytes as people say them."""
+    """A number of bytes with a unit: 1.5 MB."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if count >= 10 or count == int(count) else f"{count:.1f} {unit}"
@@ -148,7 +148,7 @@ def size(count: float) -> str:
 
 
 def _both(name: str, draw: Any, rows: int = 0) -> str:
-    """The chart for a wide screen and the one for a phone."""
+    """Both SVG elements of a chart: for a wide screen and for a phone."""
     made = []
     for kind, (width, height) in (("wide", WIDE), ("phone", PHONE)):
         tall = max(90, 46 + 26 * rows) if rows else height
@@ -163,7 +163,7 @@ def _both(name: str, draw: Any, rows: int = 0) -> str:
 
 
 def _as_part(text: str, css: str) -> str:
-    """An SVG document as an element of the page, in the page's colours and letters."""
+    """An SVG document as an element of the page, with the page's colours and font."""
     text = text[text.index("<svg ") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     head, body = text.split(">", 1)
@@ -172,7 +172,7 @@ def _as_part(text: str, css: str) -> str:
     for colour, variable in VARIABLES.items():
         body = body.replace(colour, f"var({variable})")
     body = re.sub(r" font-family: [^;\"]+;", "", body)
-    body = re.sub(r'<g id="[^"]+"', "<g", body)  # the same in every chart, and nothing refers to them
+    body = re.sub(r'<g id="[^"]+"', "<g", body)  # the same ids in every chart, and nothing refers to them
     body = re.sub(r"(\d+\.\d)\d+", r"\1", body)
     body = re.sub(r"\s*\n\s*", " ", body)
     return f'<svg class="{css}" viewBox="{box[1]}" aria-hidden="true" focusable="false">{body}'
@@ -195,6 +195,6 @@ def _time(millis: int) -> datetime:
 
 
 def _short(text: str, most: int) -> str:
-    """Without its middle, where it is long: names differ at their ends."""
+    """A text without its middle if it is long: names differ at their ends."""
     half = most // 2
     return text if len(text) <= most else f"{text[:half]}…{text[-half:]}"

@@ -1,7 +1,6 @@
-"""The figures of the report: what the jobs' functions say, small enough to be drawn, as plain values.
+"""The figures of the report, as plain values: results of transforms/ and audit/, small enough to be drawn.
 
-Every chart is drawn from these, every table shows these, and the page carries them as JSON: there is no other number
-on it.
+The page shows no other numbers: its charts and tables are made of these, and it carries them as JSON.
 """
 
 from __future__ import annotations
@@ -15,10 +14,8 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from pipeline import tables
-from pipeline.jobs.audit import audit_of
-from pipeline.jobs.compaction import report as compaction
-from pipeline.jobs.lag import over_time, slots_of
-from pipeline.transforms import commits
+from pipeline.audit.directory import audit_of
+from pipeline.transforms import commits, compaction
 from pipeline.transforms import lag as lags
 
 if TYPE_CHECKING:
@@ -40,11 +37,11 @@ Point = tuple[int, float]  # Unix milliseconds, value
 
 @dataclass(slots=True)
 class Figures:
-    """All of them; times are Unix milliseconds."""
+    """All figures of one page; times are Unix milliseconds."""
 
     source: str
     made: int
-    begin: int | None = None  # of the moments that lag and commits are told at
+    begin: int | None = None  # of the times at which lag and commits are reported
     end: int | None = None
     step_s: float = 0.0
     lag: dict[str, list[Point]] = field(default_factory=dict)  # group -> records behind, all topics
@@ -63,45 +60,47 @@ class Figures:
     bytes: list[tuple[str, int, int]] = field(default_factory=list)  # log, live, dead; the most dead first
 
     def as_json(self) -> dict[str, Any]:
-        """As the page carries them."""
+        """For the JSON in the page."""
         return asdict(self)
 
 
 def figures(spark: SparkSession, path: str) -> Figures:
-    """The figures of a data directory or an archive."""
+    """The figures of a data directory or an archive. Errors: PipelineError: see audit_of."""
     made = Figures(path, _millis(datetime.now(UTC)))
     changes = commits.effective(tables.offsets(spark, path, lags.COMMITS)).persist()
-    slots = slots_of(changes, None, None, None)
+    slots = lags.slots_of(changes, None, None, None)
     if slots is not None:
         made.begin = _millis(slots.first)
         made.end = _millis(slots.first + slots.count * slots.step)
         made.step_s = slots.step / timedelta(seconds=1)
-        made.lag = series(lag_by_group(over_time(changes, tables.raw(spark, path, columns=lags.RECORDS), slots)))
+        records = tables.raw(spark, path, columns=lags.RECORDS)
+        made.lag = series(lag_by_group(lags.lag_over_time(changes, records, slots)))
         made.commits = series(commits_by_group(changes, slots))
         counted = changes.where("not removed").groupBy("group").count().orderBy("group")
         made.committed = {row["group"]: row["count"] for row in counted.collect()}
     made.rebalances = [tuple(row) for row in rebalances(tables.offsets(spark, path, GROUP_RECORDS)).collect()]
     _audit(made, spark, path)
-    made.bytes = [tuple(row) for row in bytes_by_log(compaction(spark, path)).collect()]
+    segments = compaction.segments_of(lambda view: tables.view(spark, path, view, columns=compaction.COLUMNS[view]))
+    made.bytes = [tuple(row) for row in bytes_by_log(segments).collect()]
     return made
 
 
 def bytes_by_log(segments: DataFrame) -> DataFrame:
-    """log, live, dead: the bytes of all its segments, the log with the most dead ones first."""
+    """One row a log: log, live, dead, in bytes of all its segments; the log with the most dead bytes first."""
     dead = F.sum("dead_bytes")
     rows = segments.groupBy("log").agg((F.sum("bytes") - dead).alias("live"), dead.alias("dead"))
     return rows.orderBy(F.desc("dead"), "log")
 
 
 def lag_by_group(lag: DataFrame) -> DataFrame:
-    """time_ms, group, value: records behind in all topics whose ends are known."""
+    """time_ms, group, value: the lag in records, over all topics whose log ends are known."""
     return lag.groupBy(F.unix_millis("time").alias("time_ms"), F.col("consumergroup").alias("group")).agg(
         F.sum(lags.LAG).alias("value")
     )
 
 
 def commits_by_group(changes: DataFrame, slots: lags.Slots) -> DataFrame:
-    """time_ms, group, value: commits a second up to each moment since the one before."""
+    """time_ms, group, value: commits a second in each slot."""
     step_s = slots.step / timedelta(seconds=1)
     return (
         changes.where("not removed")
@@ -111,7 +110,7 @@ def commits_by_group(changes: DataFrame, slots: lags.Slots) -> DataFrame:
 
 
 def series(rows: DataFrame) -> dict[str, list[Point]]:
-    """Rows of time_ms, group, value as lines, by group."""
+    """Rows of time_ms, group, value as one line of points a group."""
     found: dict[str, list[Point]] = {}
     for row in rows.where("value is not null").orderBy("group", "time_ms").collect():
         found.setdefault(row["group"], []).append((row["time_ms"], round(float(row["value"]), 3)))
@@ -119,7 +118,10 @@ def series(rows: DataFrame) -> dict[str, list[Point]]:
 
 
 def rebalances(offsets: DataFrame) -> DataFrame:
-    """time_ms, group, protocol, epoch, members: every record of a group that gives it another generation or epoch."""
+    """time_ms, group, protocol, epoch, members.
+
+    One row a new generation or epoch of a group, the newest MOST_CHANGES.
+    """
     kind, value = F.col("kind"), F.col("value_json")
     protocol = F.create_map(*(F.lit(text) for name, (text, _) in GROUP_KINDS.items() for text in (name, text)))
     epoch = F.coalesce(F.get_json_object(value, "$.generation"), F.get_json_object(value, "$.epoch")).cast("int")

@@ -1,7 +1,7 @@
-"""The report's page: one file of HTML with its style, its charts and its figures, and nothing from anywhere else.
+"""The report's page: one HTML file with its style, charts and figures, and no external resources.
 
-Read top down: did exactly-once hold, then what groups and transactions did, then what lies on disk. Each chart has its
-figures beside it, as a table that also is its legend, and all figures are in the page as JSON.
+From top to bottom: did exactly-once hold, what groups and transactions did, what is on disk. The table beside each
+chart is also its legend, and all figures are in the page as JSON.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Cell = str | int | float | None
 
 
 def page(figures: Figures) -> str:
-    """The whole document."""
+    """The HTML document."""
     data = json.dumps(figures.as_json(), separators=(",", ":")).replace("<", "\\u003c")
     sections = (
         _verdict(figures), _lag(figures), _commits(figures), _rebalances(figures), _outcomes(figures), _bytes(figures)
@@ -43,7 +43,7 @@ def page(figures: Figures) -> str:
 </head>
 <body>
 <header>
-<h1>What the logs say</h1>
+<h1>momus report</h1>
 <p><code>{escape(figures.source)}</code> · {escape(_span(figures))}</p>
 </header>
 <main>
@@ -59,11 +59,11 @@ def _verdict(figures: Figures) -> str:
     found = sum(figures.findings_by_kind.values())
     undecided = sum(row["undecided"] for row in figures.undecided)
     if found:
-        said, css = f"{_count(found, 'finding')}: exactly-once did not hold", "bad"
+        text, css = f"{_count(found, 'finding')}: exactly-once did not hold", "bad"
     elif undecided:
-        said, css = f"No finding, and {_count(undecided, 'place')} that what is missing leaves undecided", "unsure"
+        text, css = f"No finding, but {_count(undecided, 'case')} undecided, because records are missing", "unsure"
     else:
-        said, css = "Exactly-once held: no finding", "good"
+        text, css = "Exactly-once held: no finding", "good"
     tiles = "".join(
         f"<div><dt>{name}</dt><dd>{value}</dd></div>"
         for name, value in (
@@ -75,25 +75,25 @@ def _verdict(figures: Figures) -> str:
             ("findings", f"{found:,}"),
         )
     )
-    parts = [f'<p class="verdict {css}">{said}</p><dl class="tiles">{tiles}</dl>']
+    parts = [f'<p class="verdict {css}">{text}</p><dl class="tiles">{tiles}</dl>']
     if found:
         rows: list[tuple[Cell, ...]] = [(kind, count, KINDS[kind]) for kind, count in figures.findings_by_kind.items()]
         parts.append(_table("findings-by-kind", ("kind", "findings", "what it means"), rows))
         proofs = [(row["kind"], f"{row['log']} @ {row['offset']}", row["detail"]) for row in figures.findings]
         shown = "" if len(proofs) == found else f" (the first {len(proofs)})"
         parts.append(
-            _folded(f"Each with its place{shown}", _table("findings", ("kind", "log @ offset", "proof"), proofs))
+            _folded(f"Each with its log position{shown}", _table("findings", ("kind", "log @ offset", "proof"), proofs))
         )
     if undecided:
         rows = [(row["kind"], row["log"], row["undecided"], row["first_offset"]) for row in figures.undecided]
-        table = _table("undecided", ("kind", "log", "places", "first offset"), rows)
-        parts.append(_folded("What could not be decided, because something is missing", table))
+        table = _table("undecided", ("kind", "log", "cases", "first offset"), rows)
+        parts.append(_folded("What could not be decided, because records are missing", table))
     if figures.incomplete_logs:
         rows = [
             (row["log"], row["start_offset"], row["missing_inside"], row["gaps"]) for row in figures.incomplete_logs
         ]
         table = _table("coverage", ("log", "begins at offset", "records missing since", "gaps"), rows)
-        parts.append(_folded(f"{_count(len(rows), 'log')} of {figures.logs} not there from the first record on", table))
+        parts.append(_folded(f"{_count(len(rows), 'log')} of {figures.logs} with missing records", table))
     return _section("audit", "Audit", "", "".join(parts))
 
 
@@ -112,7 +112,7 @@ def _lag(figures: Figures) -> str:
     ]
     table = _table("lag", ("group", "most", "at", "last"), rows, colours)
     chart = charts.lines("lag", figures.lag, colours) if peaks else ""
-    return _drawn("lag", "Lag", "Records behind the ends of the logs, all topics of a group.", chart, table, len(order))
+    return _drawn("lag", "Lag", "Records behind the log ends, over all topics of a group.", chart, table, len(order))
 
 
 def _commits(figures: Figures) -> str:
@@ -125,8 +125,8 @@ def _commits(figures: Figures) -> str:
     ]
     table = _table("commits", ("group", "commits", "most a second"), rows, colours)
     chart = charts.lines("commits", figures.commits, colours) if rows else ""
-    said = f"Commits a second, one a partition, told every {figures.step_s:g} s."
-    return _drawn("commits", "Commits", said, chart, table, len(order))
+    caption = f"Commits a second, counted a partition, every {figures.step_s:g} s."
+    return _drawn("commits", "Commits", caption, chart, table, len(order))
 
 
 def _rebalances(figures: Figures) -> str:
@@ -141,8 +141,8 @@ def _rebalances(figures: Figures) -> str:
     rows = [(group, last[group][2], counts[group], last[group][3]) for group in order]
     table = _table("rebalances", ("group", "protocol", "changes", "last epoch"), rows, colours)
     chart = charts.timeline("rebalances", figures.rebalances, shown) if order else ""
-    said = "Each tick gives a group another generation or epoch."
-    return _drawn("rebalances", "Rebalances and epochs", said, chart, table, len(order), MOST_ROWS)
+    caption = "Each tick is a new generation or epoch of a group."
+    return _drawn("rebalances", "Rebalances and epochs", caption, chart, table, len(order), MOST_ROWS)
 
 
 def _outcomes(figures: Figures) -> str:
@@ -158,31 +158,31 @@ def _bytes(figures: Figures) -> str:
     ]
     table = _table("bytes", ("log", "live", "dead", "share"), rows)
     chart = charts.bars("bytes", figures.bytes[:MOST_ROWS]) if rows else ""
-    said = "Bytes that a reader of the latest values needs, and, in grey, those a cleaning may take."
-    return _drawn("bytes", "Live and dead bytes", said, chart, table, len(rows), MOST_ROWS)
+    caption = "Live bytes, and in grey the dead bytes that a cleaning may free."
+    return _drawn("bytes", "Live and dead bytes", caption, chart, table, len(rows), MOST_ROWS)
 
 
-# -- pieces
+# -- elements
 
 
-def _section(name: str, title: str, said: str, content: str) -> str:
-    said = f"<p>{said}</p>" if said else ""
-    return f'<section id="{name}"><h2>{title}</h2>{said}{content}</section>\n'
+def _section(name: str, title: str, caption: str, content: str) -> str:
+    caption = f"<p>{caption}</p>" if caption else ""
+    return f'<section id="{name}"><h2>{title}</h2>{caption}{content}</section>\n'
 
 
-def _drawn(name: str, title: str, said: str, chart: str, table: str, count: int, most: int = MOST_SERIES) -> str:
+def _drawn(name: str, title: str, caption: str, chart: str, table: str, count: int, most: int = MOST_SERIES) -> str:
     if not chart:
-        return _section(name, title, "", '<p class="none">The logs tell of none.</p>')
+        return _section(name, title, "", '<p class="none">The logs have none.</p>')
     if count > most:
-        said += f" The {most} of {count} with the most are drawn."
-    content = f'<figure><div class="drawing" role="img" aria-label="{escape(said)}">{chart}</div>{table}</figure>'
-    return _section(name, title, said, content)
+        caption += f" The chart shows the top {most} of {count}."
+    content = f'<figure><div class="drawing" role="img" aria-label="{escape(caption)}">{chart}</div>{table}</figure>'
+    return _section(name, title, caption, content)
 
 
 def _table(
     name: str, heads: Sequence[str], rows: Iterable[Sequence[Cell]], colours: Mapping[str, str] | None = None
 ) -> str:
-    """A table; colours: of the dot before the first cell, which makes it the legend of a chart."""
+    """A table; colours: of a dot before the first cell, which makes the table the legend of a chart."""
     rows = list(rows)
     numeric = [bool(rows) and all(_is_number(row[n]) for row in rows) for n in range(len(heads))]
     head = "".join(f"<th{_css(numeric[n])}>{escape(text)}</th>" for n, text in enumerate(heads))

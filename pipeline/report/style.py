@@ -1,4 +1,4 @@
-"""The page's style: its measures, and the colours of light and dark that charts refer to as variables."""
+"""The page's CSS: layout, and the light and dark colours that charts refer to as variables."""
 
 from __future__ import annotations
 

@@ -69,9 +69,14 @@ class MomusReader(DataSourceReader):
         self.options = options
 
     def partitions(self) -> list[InputPartition]:
+        """The tasks that read all segments; one without ranges when there are none, as Spark needs a task.
+
+        Errors:  FileNotFoundError: the path is not a directory.
+        """
         return list(tasks_of(whole_segments(self.options.segments()))) or [Task(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one task, in the order of offsets. Errors: CorruptSegmentError: see read_range."""
         return _read(self.options, partition)
 
 
@@ -83,22 +88,31 @@ class MomusStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planner = StreamPlanner(options)
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802  # Spark names this method
+        """The position before the first record of every log."""
         return {}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  # Spark names this method
+        """The option maxBytesPerTrigger, in bytes over all logs; without it, no limit."""
         most = self.options.max_bytes_per_trigger
         return ReadMaxBytes(most) if most else ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802  # Spark's name
+        """The position at the end of the next micro-batch: log -> offset behind its last batch.
+
+        Errors:  CorruptSegmentError: a segment is damaged in the middle of its log.
+        """
         return self._planner.next_position(start, limit.max_bytes if isinstance(limit, ReadMaxBytes) else None)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # Spark names this method
+        """Ignore records that are added from now on, so that the query comes to an end."""
         self._planner.freeze_ends()
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        """The tasks that read what lies between two positions."""
         return list(tasks_of(self._planner.ranges_between(start, end)))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one task. Errors: CorruptSegmentError: see read_range."""
         return _read(self.options, partition)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -121,16 +135,20 @@ class MomusSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
+        """The name of the format."""
         return "momus"
 
     def schema(self) -> StructType:
+        """The columns of the view, or those of the option `columns`."""
         options = ReadOptions(self.options)
         return spark_schema(options.records, options.columns)
 
     def reader(self, schema: StructType) -> MomusReader:
+        """For spark.read."""
         return MomusReader(ReadOptions(self.options))
 
     def streamReader(self, schema: StructType) -> MomusStreamReader:  # noqa: N802  # Spark names this method
+        """For spark.readStream."""
         return MomusStreamReader(ReadOptions(self.options))
 
 

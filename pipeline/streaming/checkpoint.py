@@ -1,7 +1,7 @@
-"""How far a streaming query has got for good, read from its checkpoint: what was committed, not what is under way.
+"""Reads a streaming query's position from its checkpoint, whether the query runs or was killed.
 
-Spark writes `offsets/N` before it runs micro-batch N and `commits/N` once its rows are where they belong; so the end
-of N counts when both are there, and a query that was killed knows it as well as one that runs.
+Spark writes `offsets/N` before it runs micro-batch N and `commits/N` after its rows are written. So the position behind
+N is committed when both files exist.
 """
 
 from __future__ import annotations
@@ -15,22 +15,21 @@ from pipeline.files import open_directory
 
 
 def committed_position(path: str) -> tuple[int, list[Any]] | None:
-    """(micro-batch, the offset of each source behind it) of the last one that is done; None: none yet."""
+    """(number, position of each source behind it) of the last finished micro-batch; None: there is none yet."""
     files, root = open_directory(path)
-    done, planned = _batches(files, f"{root}/commits"), _batches(files, f"{root}/offsets")
-    both = done & planned
-    if not both:
+    finished = _batches(files, f"{root}/commits") & _batches(files, f"{root}/offsets")
+    if not finished:
         return None
-    batch = max(both)
+    batch = max(finished)
     return batch, planned_position(path, batch)
 
 
 def planned_position(path: str, batch: int) -> list[Any]:
-    """The offset of each source behind a micro-batch that has begun; None: the source has nothing yet."""
+    """The position of each source behind a micro-batch that has begun; None for a source without data."""
     files, root = open_directory(path)
     with files.open_input_stream(f"{root}/offsets/{batch}") as stream:
         lines = bytes(stream.read()).decode().splitlines()
-    # version, metadata, then one line a source: a dash for one that has nothing yet
+    # version, metadata, then one line a source: a dash for a source without data
     return [None if line == "-" else json.loads(line) for line in lines[2:]]
 
 

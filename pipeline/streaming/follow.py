@@ -1,12 +1,12 @@
-"""Runs a job on new rows only: each micro-batch and what earlier ones left make rows of tables and a new remainder.
+"""Runs a job on new rows only: micro-batches with state, whose results and state are ordinary tables.
 
-    OUTPUT/TABLE/batch=N/            the rows that micro-batch N has added: of one table, `batch` its last column
+    OUTPUT/TABLE/batch=N/            the rows that micro-batch N has added; in Delta one table with a column `batch`
     OUTPUT/TABLE/                    or all rows of a table that each micro-batch replaces
-    OUTPUT/_state/batch=N/NAME/      what the next one needs of all before
+    OUTPUT/_state/batch=N/NAME/      the state that micro-batch N leaves to the next one
     OUTPUT/_checkpoint/              Spark's: one position for all views together
 
-A micro-batch that was killed is done again from the same rows and the same state, and replaces what it had written:
-no row is lost or there twice.
+A micro-batch that was killed runs again on the same rows and the same state, and replaces what it had written. So no
+row is lost or written twice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pipeline.output import write, write_part
 from pipeline.schema import LOCATION_COLUMNS, TOPICS, VIEWS, spark_schema
 from pipeline.streaming.checkpoint import committed_position
 from pipeline.streaming.transient_errors import TRANSIENT_ERRORS
-from pipeline.streaming.view_streams import add_stream_arguments, run_queries, trigger, view_stream
+from pipeline.streaming.view_streams import add_stream_arguments, run_queries, view_stream, with_trigger
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,74 +39,80 @@ CHECKPOINT: Final = "_checkpoint"
 
 
 class View(NamedTuple):
-    """Rows to follow: a view of the logs, only the columns that are looked at, of the topics that match a glob."""
+    """Rows to follow: a view of the logs, with the columns that the job needs, of the topics that match a glob."""
 
     records: str
     columns: tuple[str, ...]
-    topic: str | None = None  # None: the view's own
+    topic: str | None = None  # None: the view's default
     path: str | None = None  # None: --input
 
 
 class Folded(NamedTuple):
-    """What a micro-batch comes to."""
+    """The result of a micro-batch."""
 
-    state: Tables  # for the next one
-    added: Tables  # table -> rows that are new in it
+    state: Tables  # for the next micro-batch
+    added: Tables  # table -> its new rows
     replaced: Tables | None = None  # table -> all of its rows
 
 
-# The new rows of each view, the state that the last micro-batch has left (none: {}), and the micro-batch's number.
+# The new rows of each view, the state that the last micro-batch left (none: {}), and the micro-batch's number.
 Fold: TypeAlias = Callable[[Tables, Tables, int], Folded]
 
 
 def add_follow_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of a job that can go on where it stopped."""
-    parser.add_argument("--follow", action="store_true", help="only what is new since the last time, added to --output")
+    """Add the options of a job that can resume where it stopped."""
+    parser.add_argument("--follow", action="store_true", help="only what is new since the last run, added to --output")
     add_stream_arguments(parser)
 
 
 def follow(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, View], fold: Fold) -> int:
-    """Fold the rows of views that are new, once or until stopped.
+    """Fold the new rows of the views into the tables of --output, once or until stopped; returns 0.
 
-    Errors: PipelineError: there is no place for them, they are others than before, or the stream has failed.
+    Errors:  PipelineError: --output is missing or was begun with other tables, --input has no rows yet, or the stream
+             has failed.
     """
-    if not args.output:
-        raise PipelineError("--follow adds to tables: it needs --output")
-    output = args.output
+    output = required_output(args)
     streams = {name: found for name, view in views.items() if (found := _streams(spark, args, view))}
     if not streams:
-        raise PipelineError(f"{args.input} has nothing to follow yet: its tables come with its first rows")
+        raise PipelineError(f"{args.input} has nothing to follow yet: an archive's tables appear with its first rows")
     begun = committed_position(f"{output}/{CHECKPOINT}")
     if begun is not None and len(begun[1]) != sum(map(len, streams.values())):
-        raise PipelineError(f"{args.input} has other tables than when {output} was begun: it needs another --output")
+        raise PipelineError(f"{args.input} now has other tables than when {output} was begun: use another --output")
 
     failed: list[Exception] = []
 
     def step(rows: DataFrame, batch: int) -> None:
         try:
-            _fold(args, rows, batch, fold, lambda: _parts(rows.sparkSession, rows, views, list(streams)))
+            _run_batch(args, rows, batch, fold, lambda: _split(rows.sparkSession, rows, views, list(streams)))
         except Exception as error:
             failed.append(error)
-            # Spark searches the text of what it gets by an expression that overflows its stack on a whole Java trace.
-            raise PipelineError(_brief(error)) from None
+            # Spark matches a regular expression against this text, and a whole Java trace overflows its stack.
+            raise PipelineError(_summary_line(error)) from None
 
     writer = _union(streams).writeStream.foreachBatch(step).option("checkpointLocation", f"{output}/{CHECKPOINT}")
 
     def start() -> StreamingQuery:
-        failed.clear()  # what has passed is not what the next one fails for
-        return trigger(writer, args.every).start()
+        failed.clear()  # the failure of an earlier start, which was transient
+        return with_trigger(writer, args.every).start()
 
     try:
         run_queries([start])
     except PipelineError:
         if failed:
-            raise PipelineError(f"the stream has ended: {_brief(failed[-1])}") from failed[-1]
+            raise PipelineError(f"the stream has failed: {_summary_line(failed[-1])}") from failed[-1]
         raise
     return 0
 
 
-def _fold(args: argparse.Namespace, rows: DataFrame, batch: int, fold: Fold, parts: Callable[[], Tables]) -> None:
-    """One micro-batch, from its rows to what it leaves."""
+def required_output(args: argparse.Namespace) -> str:
+    """--output. Errors: PipelineError: it is missing."""
+    if not args.output:
+        raise PipelineError("--follow adds to tables: it needs --output")
+    return str(args.output)
+
+
+def _run_batch(args: argparse.Namespace, rows: DataFrame, batch: int, fold: Fold, split: Callable[[], Tables]) -> None:
+    """Read the state, fold one micro-batch's rows into it, and write the tables and the new state."""
     session, output, kind = rows.sparkSession, args.output, args.format
     before: Tables = {}
     if batch > 0:
@@ -114,7 +120,7 @@ def _fold(args: argparse.Namespace, rows: DataFrame, batch: int, fold: Fold, par
         before = {name: session.read.format(kind).load(f"{folder}/{name}") for name in _names(folder)}
     rows.persist()
     try:
-        found = fold(parts(), before, batch)
+        found = fold(split(), before, batch)
         for name, table in found.added.items():
             write_part(session, table, f"{output}/{name}", kind, batch)
         for name, table in (found.replaced or {}).items():
@@ -123,19 +129,19 @@ def _fold(args: argparse.Namespace, rows: DataFrame, batch: int, fold: Fold, par
             write(session, table, f"{output}/{STATE}/batch={batch}/{name}", kind)
     finally:
         rows.unpersist()
-    _remove(f"{output}/{STATE}/batch={batch - 2}")  # the one before may be needed again
+    _remove(f"{output}/{STATE}/batch={batch - 2}")  # the one after it is still needed if this one runs again
 
 
-def _brief(error: Exception) -> str:
-    """One line that names what passes, if it is that; of a Java trace, the two that say what is wrong."""
+def _summary_line(error: Exception) -> str:
+    """The name of a transient error if it is one; else the first two lines, which say what is wrong in a Java trace."""
     text = str(error) or type(error).__name__
     return next((each for each in TRANSIENT_ERRORS if each in text), " ".join(text.splitlines()[:2]))
 
 
 def _streams(spark: SparkSession, args: argparse.Namespace, view: View) -> list[DataFrame]:
-    """The streams that make a view, one a table where it comes from an archive; none: there is no table yet.
+    """The streams that make up a view, one a table of an archive; an empty list if there is no table yet.
 
-    An archive has the internal topics decoded: of the view `raw`, only their places are there.
+    An archive holds the internal topics decoded: the view `raw` has only their location columns.
     """
     path = view.path or args.input
     if not tables.is_archive(path):
@@ -144,13 +150,13 @@ def _streams(spark: SparkSession, args: argparse.Namespace, view: View) -> list[
     for records in VIEWS if view.records == "raw" else [view.records]:
         topic = view.topic or "*"
         if is_directory(f"{path}/{records}") and (records == "raw" or fnmatchcase(TOPICS[records], topic)):
-            there = [name for name in view.columns if records == view.records or name in LOCATION_COLUMNS]
-            found.append(view_stream(spark, path, records, view.topic, columns=there))
+            columns = [name for name in view.columns if records == view.records or name in LOCATION_COLUMNS]
+            found.append(view_stream(spark, path, records, view.topic, columns=columns))
     return found
 
 
 def _union(streams: Mapping[str, list[DataFrame]]) -> DataFrame:
-    """All views as one stream, so that they have one position: each row is in the column of its view."""
+    """All views as one stream with one position: each row is a struct in the column of its view."""
     joined = {name: reduce(_both, found) for name, found in streams.items()}
     if len(joined) == 1:
         return next(iter(joined.values()))
@@ -161,8 +167,8 @@ def _both(one: DataFrame, other: DataFrame) -> DataFrame:
     return one.unionByName(other, allowMissingColumns=True)
 
 
-def _parts(session: SparkSession, rows: DataFrame, views: Mapping[str, View], streamed: list[str]) -> Tables:
-    """The rows of each view; of one that has no stream, none."""
+def _split(session: SparkSession, rows: DataFrame, views: Mapping[str, View], streamed: list[str]) -> Tables:
+    """The rows of each view, the inverse of _union; an empty table for a view without a stream."""
     found: Tables = {}
     for name, view in views.items():
         if name not in streamed:

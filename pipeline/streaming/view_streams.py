@@ -1,4 +1,4 @@
-"""The views of a log as streams, and how long a streaming query runs: once over what is there, or until stopped."""
+"""The views of the logs as streams, and running streaming queries: once over what is there, or until stopped."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-POLL_S: Final = 1  # between two looks at a query's progress
+POLL_S: Final = 1  # between two checks of the queries
 
 
 def add_stream_arguments(parser: argparse.ArgumentParser) -> None:
-    """How a streaming job runs."""
+    """Add the options of a streaming job."""
     parser.add_argument(
-        "--every", type=float, metavar="SECONDS", help="stay, and poll for news that often; without it, once and done"
+        "--every", type=float, metavar="SECONDS", help="keep running, with a micro-batch that often; without it, once"
     )
     parser.add_argument(
-        "--max-bytes", type=int, default=1 << 28, metavar="N", help="of the logs a micro-batch [268435456]"
+        "--max-bytes", type=int, default=1 << 28, metavar="N", help="of the logs in a micro-batch [268435456]"
     )
 
 
@@ -44,7 +44,12 @@ def view_stream(
     max_bytes: int | None = None,
     columns: Sequence[str] | None = None,
 ) -> DataFrame:
-    """One view, new rows as they come, with the columns of pipeline/schema.py or only these of them, in its order."""
+    """One view as a stream, with the columns of pipeline/schema.py or only the named ones, in that order.
+
+    max_bytes: of the logs in a micro-batch; an archive's table ignores it.
+
+    Errors:  PipelineError: it is a table of Delta Lake and the session has no Delta Lake.
+    """
     if tables.is_archive(path):
         table = f"{path}/{records}"
         if tables.is_delta(table):
@@ -57,18 +62,19 @@ def view_stream(
     return spark.readStream.format("momus").options(**options).load()
 
 
-def trigger(writer: DataStreamWriter, every_s: float | None) -> DataStreamWriter:
-    """Once over all that is there, in as many micro-batches as the limit makes of it; or again and again."""
+def with_trigger(writer: DataStreamWriter, every_s: float | None) -> DataStreamWriter:
+    """Process all that is there, in as many micro-batches as the size limit needs, then end; or again every every_s."""
     if every_s is None:
         return writer.trigger(availableNow=True)
     return writer.trigger(processingTime=f"{int(every_s * 1000)} milliseconds")
 
 
 def run_queries(starts: Sequence[Callable[[], StreamingQuery]], poll: Callable[[], None] = lambda: None) -> None:
-    """Start the queries and wait for all, calling `poll` now and then and once more at the end; SIGTERM and SIGINT end
-    them well.
+    """Start the queries and wait until all end or SIGTERM or SIGINT stops them.
 
-    Errors:  PipelineError: one has failed; the others are stopped.
+    `poll` is called about every POLL_S and once at the end. A query that fails transiently is started again.
+
+    Errors:  PipelineError: a query has failed; the others are stopped.
     """
     queries: list[StreamingQuery] = []
     with stop_on_signals() as stop:
@@ -76,7 +82,7 @@ def run_queries(starts: Sequence[Callable[[], StreamingQuery]], poll: Callable[[
             queries += [start() for start in starts]
             running = {at: RetryBudget() for at in range(len(starts))}
             while running and not stop.is_set:
-                with suppress(StreamingQueryException):  # looked at below
+                with suppress(StreamingQueryException):  # reported below, by query.exception()
                     queries[next(iter(running))].awaitTermination(POLL_S)
                 poll()
                 for at in [at for at in running if not queries[at].isActive]:
@@ -86,7 +92,7 @@ def run_queries(starts: Sequence[Callable[[], StreamingQuery]], poll: Callable[[
                     elif running[at].allows_retry(error, has_progressed=queries[at].lastProgress is not None):
                         queries[at] = starts[at]()
                     else:
-                        raise PipelineError(f"the stream has ended: {str(error).splitlines()[0]}") from error
+                        raise PipelineError(f"the stream has failed: {str(error).splitlines()[0]}") from error
             for query in queries:
                 query.stop()
             poll()

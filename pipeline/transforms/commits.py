@@ -1,10 +1,10 @@
 """Which commits of `__consumer_offsets` took effect, when, and what was committed at any time: DataFrame to DataFrame.
 
-A commit outside of a transaction counts from its own record, one within a transaction from the COMMIT marker that
-ends it, and never if there is none. A pending offset becomes the committed one only if nothing later in the log was
-committed before its marker came. A tombstone counts from its record, in a transaction or not, and takes with it what is
-pending below it. A commit over several batches counts when all of it is there. So at any time the committed offset is
-that of the last record, by (log, offset), among those that count by then.
+A commit outside a transaction counts from its own record. A commit in a transaction counts from the COMMIT marker that
+ends it, and never without one. Its pending offset becomes the committed one only if no later record of the log took
+effect before the marker. A tombstone counts from its record, in a transaction or not, and removes the pending offsets
+below it. A commit over several batches counts when all its records are there. So the committed offset at a time is that
+of the last record, by log and offset, among those that count by then.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 KEY: Final = ("log", "group", "topic", "partition")
-# What `all_independent` looks at; what decides which commit counts, and when; and all that is told of it.
+# Columns of the view `offsets`: what `all_independent` needs, what decides which commits count and when, and all that
+# is reported of a commit.
 DEPENDENCY_COLUMNS: Final = ("producer_id", "commit_id")
 DECIDING: Final = (
     "log", "offset", "timestamp", "control", "kind", "tombstone", "group", "commit_topic", "commit_partition",
@@ -47,9 +48,11 @@ MARKERS: Final = ("COMMIT", "ABORT")  # those that end a transaction
 
 
 def with_ending_marker(rows: DataFrame, *within: str) -> DataFrame:
-    """Each record with `end`, `end_offset`, `end_timestamp` of the first marker of its producer behind it; null:
-    none. Rows that differ in `within` are nothing to each other."""
-    # From the end: then what is behind a record is seen once, and not again for each record.
+    """Each record with `end` (COMMIT, ABORT), `end_offset` and `end_timestamp` of its producer's next marker, or nulls.
+
+    Only rows that agree in the columns `within` are considered together.
+    """
+    # Ordered from the end, so that the window only grows: a shrinking one is computed again for every row.
     behind = Window.partitionBy("log", "producer_id", *within).orderBy(F.desc("offset"))
     is_marker = F.col("control").isin(*MARKERS)
 
@@ -65,7 +68,7 @@ def with_ending_marker(rows: DataFrame, *within: str) -> DataFrame:
 
 
 def all_independent(rows: DataFrame) -> bool:
-    """Whether every record counts from itself: no transaction has one, no commit is in several batches."""
+    """Whether every commit counts from its own record: none is in a transaction or spans several batches."""
     [found] = rows.agg(F.bool_or(_depends_on_others())).collect()
     return not found[0]
 
@@ -79,11 +82,11 @@ def _is_commit() -> Column:
 
 
 def effective(rows: DataFrame, *, independent: bool = False) -> DataFrame:
-    """One row a commit or removal that counts, from the view `offsets`, whose rows are read once more for those that
-    others decide on; not if they are `plain`.
+    """The changes: one row a commit or tombstone that counts, from rows of the view `offsets`.
 
-    effective_offset and effective_at: where in the log and when it began to count. What `rows` do not say, of COLUMNS,
-    the changes do not say either.
+    effective_offset and effective_at: the log offset and time from which it counts. Columns of COLUMNS that `rows` lack
+    are absent from the changes too. The rows are read twice, the second time for commits that depend on other records;
+    `independent` (see all_independent) saves that.
     """
     alone = rows.where(_is_commit() & ~_depends_on_others())
     counted = alone.withColumns({
@@ -106,10 +109,10 @@ def effective(rows: DataFrame, *, independent: bool = False) -> DataFrame:
 
 
 def _decided(rows: DataFrame) -> DataFrame:
-    """The commits that count for what others say: of a transaction, or in several batches."""
+    """The commits that count because of other records: in committed transactions, or complete over several batches."""
     sent = F.col("producer_id") >= 0
     some = rows.where(_depends_on_others() & (_is_commit() | (sent & F.col("control").isNotNull())))
-    # Marks on a transaction's records are not those of a commit in several batches.
+    # Records of transactions may carry the headers of a multi-batch commit too: only the marker decides for them.
     spans = {"_span": F.when(~sent, F.col("commit_id")), "_size": F.when(~sent, F.col("commit_size"))}
     every = Window.partitionBy("log", "producer_id", *spans).orderBy(F.desc("offset"))
     parts = F.count(F.lit(1)).over(every.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing))
@@ -120,7 +123,7 @@ def _decided(rows: DataFrame) -> DataFrame:
 
 
 def undecided(rows: DataFrame) -> DataFrame:
-    """The records that later ones may still make count: of open transactions, and of commits not whole yet."""
+    """The records that later ones may still make count: those of open transactions and of incomplete commits."""
     commits = F.col("kind").isin("OffsetCommit", "LegacyOffsetCommit") & ~F.col("tombstone")
     sent = rows.where((F.col("producer_id") >= 0) & (commits | F.col("control").isNotNull()))
     pending = with_ending_marker(sent).where(commits & F.col("end").isNull()).drop("end", "end_offset", "end_timestamp")
@@ -137,18 +140,18 @@ def undecided(rows: DataFrame) -> DataFrame:
 
 
 def history(changes: DataFrame) -> DataFrame:
-    """The changes that could be seen: without pending offsets that something later in the log had overtaken."""
+    """The changes that a reader could see: without pending offsets that a later record of the log had overtaken."""
     by_effect = Window.partitionBy(*KEY).orderBy("effective_offset", "log_offset")
     ahead = F.max("log_offset").over(by_effect.rowsBetween(Window.unboundedPreceding, -1))
-    at_once = F.lead("effective_offset").over(by_effect)  # of one transaction, the last counts
-    marked = changes.withColumn("_ahead", ahead).withColumn("_next", at_once)
+    next_effect = F.lead("effective_offset").over(by_effect)  # of several in one transaction, the last counts
+    marked = changes.withColumn("_ahead", ahead).withColumn("_next", next_effect)
     overtaken = F.col("_ahead") > F.col("log_offset")
     seen = F.coalesce(~overtaken, F.lit(True)) & ~F.col("_next").eqNullSafe(F.col("effective_offset"))
     return marked.where(seen).drop("_ahead", "_next")
 
 
 def latest(changes: DataFrame, as_of: datetime | None = None, keys: DataFrame | None = None) -> DataFrame:
-    """What is committed, now or at a time: one row a group, topic and partition. `keys`: as in `last_changes`."""
+    """The committed offsets, now or at a time: one row a group, topic and partition. `keys`: see last_changes."""
     if as_of is not None:
         changes = changes.where(F.col("effective_at") <= F.lit(as_of))
         keys = None if keys is None else keys.where(F.col("effective_at") <= F.lit(as_of))
@@ -156,15 +159,15 @@ def latest(changes: DataFrame, as_of: datetime | None = None, keys: DataFrame | 
 
 
 def last_changes(changes: DataFrame, keys: DataFrame | None = None) -> DataFrame:
-    """The last change of every group, topic and partition, removals too.
+    """The last change of every group, topic and partition, tombstones included.
 
-    `keys`: the same changes, made of the columns DECIDING. They are read first, and of `changes` only those are
-    sorted that are the last by then, or later ones. Memory holds every key, and not a task's rows.
+    `keys`: the same changes made of the columns DECIDING alone. They are read first, to find the last change of every
+    key; of `changes` only those and later ones are grouped. So memory holds one row a key and not a task's rows.
     """
     if keys is not None:
         named = [F.col(name).alias(f"_{name}") for name in KEY]
         found = keys.groupBy(*named).agg(F.max("log_offset").alias("_newest"))
-        # Not a semi join: between the two reads a cleaner may remove what was the last, and a key may come.
+        # Not a semi join: between the two reads the cleaner may remove the last change of a key, or a key may be added.
         same = [F.col(name) == F.col(f"_{name}") for name in KEY]
         joined = changes.join(F.broadcast(found), same, "left")
         is_last = F.col("_newest").isNull() | (F.col("log_offset") >= F.col("_newest"))
@@ -178,7 +181,10 @@ def last_changes(changes: DataFrame, keys: DataFrame | None = None) -> DataFrame
 def diff(
     changes: DataFrame, since: datetime, until: datetime | None = None, keys: DataFrame | None = None
 ) -> DataFrame:
-    """What differs between two times: one row a group, topic and partition whose committed offset is another one."""
+    """What differs between two times: one row a group, topic and partition whose committed offset differs.
+
+    `until`: None means now. `keys`: see last_changes.
+    """
     shown = ("commit_offset", "effective_at", "member_id", "instance_id", "generation", "client_id")
     names = ("log", "`group`", "topic", "partition")
     before = latest(changes, since, keys).select(*names, F.struct(*shown).alias("before"))

@@ -1,8 +1,8 @@
-"""Lag of new rows on top of what earlier ones have left: DataFrame to DataFrame, moment by moment.
+"""Lag of new rows on top of the state that earlier ones left: DataFrame to DataFrame.
 
-What is left is small: for each group, topic and partition the last change of every moment that is not told yet and the
-one that stands behind all that are, for each log its end at the same moments, and the commits that no later record has
-decided. Moments lie `step` apart, counted from 1970, so that every run has the same ones.
+Lag is reported for moments, which lie `step` apart, counted from 1970, so that every run has the same ones. The state
+is small: for each group, topic and partition the last change of every moment not yet reported and the one in force at
+the last reported moment; for each log its end at the same moments; and the commits that no later record has decided.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MICRO: Final = timedelta(microseconds=1)
-COMMITTED: Final = ("group", "topic", "partition", "commit_offset", "removed", "effective_at", "log_offset")
+CHANGE_COLUMNS: Final = ("group", "topic", "partition", "commit_offset", "removed", "effective_at", "log_offset")
 
 
 class Moments(NamedTuple):
-    """Which moments there are, and how far they have been told: the last of them, and the newest record's time."""
+    """The moments to report: their distance, the last one reported, and the time of the newest record."""
 
     step: timedelta
     reported: datetime | None = None
@@ -37,7 +37,10 @@ class Moments(NamedTuple):
         return EPOCH + -((EPOCH - time) // self.step + 1) * self.step
 
     def after(self, time: Column) -> Column:
-        """The first moment that knows of what happened then and that has not been told: what is late counts there."""
+        """The moment at which something that happened then counts: the next one, or for late records the last reported.
+
+        So a late record first shows in the moment behind the last reported one.
+        """
         micros = F.unix_micros(time)
         first = micros + F.pmod(-micros, F.lit(self.step // MICRO))
         if self.reported is not None:
@@ -46,26 +49,27 @@ class Moments(NamedTuple):
 
 
 def merge_new_rows(rows: Tables, state: Tables) -> Tables:
-    """All that counts, of new rows and of what is left: `open` commits, `changes` and `records`.
+    """New rows of the views `offsets` and `raw` together with the state: tables `open`, `changes` and `records`.
 
-    A log whose offsets come again is another one of the same name: what was known of the old one goes.
+    A log whose offsets start again was deleted and created again: the state of the old one is dropped.
     """
     read = rows["offsets"]
     committed = read.unionByName(state["open"]) if state else read
-    changes = commits.effective(committed).select(*COMMITTED)
+    changes = commits.effective(committed).select(*CHANGE_COLUMNS)
     records = rows["raw"].select(*lags.RECORDS)
     if state:
         changes = changes.unionByName(state["changes"])
         key = ["topic", "partition"]
         begun = records.groupBy(*key).agg(F.min("offset").alias("_first"))
         known_ends = state["records"].groupBy(*key).agg(F.max("offset").alias("_last"))
-        anew = begun.join(known_ends, key).where(F.col("_first") <= F.col("_last")).select(*key)
-        records = records.unionByName(state["records"].join(F.broadcast(anew), key, "left_anti").select(*lags.RECORDS))
+        recreated = begun.join(known_ends, key).where(F.col("_first") <= F.col("_last")).select(*key)
+        old = state["records"].join(F.broadcast(recreated), key, "left_anti")
+        records = records.unionByName(old.select(*lags.RECORDS))
     return {"open": commits.undecided(committed), "changes": changes, "records": records}
 
 
 def reportable_slots(moments: Moments, until: datetime | None, changes: DataFrame) -> lags.Slots | None:
-    """The moments to tell now, up to `until`; None: none."""
+    """The moments to report now, up to `until`; None: there are none."""
     first = None if moments.reported is None else moments.reported + moments.step
     if until is not None and first is None:
         [least] = changes.select(F.unix_micros(F.min(moments.after(F.col("effective_at"))))).collect()
@@ -76,14 +80,14 @@ def reportable_slots(moments: Moments, until: datetime | None, changes: DataFram
 
 
 def next_state(found: Tables, moments: Moments) -> Tables:
-    """What the next rows need of what is known: of each moment, the last."""
+    """The state for the next rows, from rows of merge_new_rows: of each moment the last change and the log end."""
     newest = F.max_by(F.struct("commit_offset", "removed", "log_offset"), "log_offset").alias("_last")
     changes = (
         found["changes"]
         .groupBy("`group`", "topic", "partition", moments.after(F.col("effective_at")).alias("effective_at"))
         .agg(newest)
         .select("group", "topic", "partition", "effective_at", "_last.*")
-        .select(*COMMITTED)
+        .select(*CHANGE_COLUMNS)
     )
     records = (
         found["records"]

@@ -1,4 +1,4 @@
-"""Which offsets of logs are missing, as ranges, and why: what the archive and the audit know of it alike."""
+"""Which offsets of logs are missing, as ranges, and why. The archive's coverage and the audit share these functions."""
 
 from __future__ import annotations
 
@@ -12,24 +12,27 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-# Offsets that are put in order together: no task holds a whole log. Not by segment: an archive has rows of the same
-# segment from before and after it was merged with others.
+# Offsets are ordered block by block, so that no task holds a whole log. Segments would not do as blocks: an archive has
+# rows of the same segment from before and after it was merged with others.
 BLOCK_OFFSETS: Final = 1 << 20
 REMOVED, BEFORE, UNWAITED, ABSENT = "removed", "before", "unwaited", "absent"
 
 
 def block_of(offset: str = "offset") -> Column:
-    """Number of the run that an offset lies in."""
+    """The number of the block that an offset lies in."""
     return F.expr(f"{offset} div {BLOCK_OFFSETS}")
 
 
 def with_expected(spans: DataFrame) -> DataFrame:
-    """Rows that cover `offset` to `last_offset` of a log, with `expected`: the end of all that lies before, or 0."""
+    """Spans with `expected`, the end of all spans before it in the log, or 0.
+
+    spans: rows with log, offset, last_offset (inclusive). offset > expected means that offsets are missing between.
+    """
     before = Window.partitionBy("log", "block").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
     blocks_before = Window.partitionBy("log").orderBy("block").rowsBetween(Window.unboundedPreceding, -1)
     reach = F.max(F.col("last_offset") + 1)
     rows = spans.withColumn("block", block_of())
-    runs = (
+    blocks = (
         rows.groupBy("log", "block")
         .agg(reach.alias("reach"))
         .withColumn("reached", F.coalesce(F.max("reach").over(blocks_before), F.lit(0)))
@@ -37,14 +40,14 @@ def with_expected(spans: DataFrame) -> DataFrame:
     )
     return (
         rows.withColumn("inside", reach.over(before))
-        .join(F.broadcast(runs), ["log", "block"])
+        .join(F.broadcast(blocks), ["log", "block"])
         .withColumn("expected", F.greatest("inside", "reached"))
         .drop("block", "inside", "reached")
     )
 
 
 def missing_ranges(spans: DataFrame) -> DataFrame:
-    """log, topic, partition, from_offset, to_offset (exclusive) of what is missing before and between the spans."""
+    """The missing ranges before and between the spans: log, topic, partition, from_offset, to_offset (exclusive)."""
     return (
         with_expected(spans)
         .where("offset > expected")
@@ -53,26 +56,26 @@ def missing_ranges(spans: DataFrame) -> DataFrame:
 
 
 def present_and_missing_ranges(spans: DataFrame) -> DataFrame:
-    """The same with what is there: `missing` tells which."""
-    holes = missing_ranges(spans)
+    """All ranges up to the last span, missing and present ones, with a column `missing`; else as missing_ranges."""
+    missing = missing_ranges(spans)
     place = ("log", "topic", "partition")
     ends = spans.groupBy(*place).agg((F.max("last_offset") + 1).alias("end"))
     zero = F.lit(0).cast("bigint")
-    borders = holes.unionByName(ends.select(*place, zero.alias("from_offset"), zero.alias("to_offset")))
+    borders = missing.unionByName(ends.select(*place, zero.alias("from_offset"), zero.alias("to_offset")))
     following = F.lead("from_offset").over(Window.partitionBy("log").orderBy("to_offset", "from_offset"))
-    runs = (
+    present = (
         borders.withColumn("following", following)
         .join(ends, list(place))
         .select(*place, F.col("to_offset").alias("from_offset"), F.coalesce("following", "end").alias("to_offset"))
         .where("from_offset < to_offset")
     )
-    return holes.withColumn("missing", F.lit(True)).unionByName(runs.withColumn("missing", F.lit(False)))
+    return missing.withColumn("missing", F.lit(True)).unionByName(present.withColumn("missing", F.lit(False)))
 
 
 def missing_reason(rows: DataFrame, began: Mapping[str, int] | None) -> tuple[DataFrame, Column]:
-    """Rows with log and from_offset, made ready for the column that says why these offsets are missing.
+    """(rows, a column over them that says why the offsets from `from_offset` on are missing).
 
-    began: of an archive, where each log stood when its first rows came; None: the rows are those of a data directory.
+    rows: with log and from_offset. began: tables.archive_start_offsets of an archive; None: it is a data directory.
     """
     if began is None:
         return rows, F.lit(REMOVED)

@@ -91,6 +91,18 @@ def test_rooms_of_the_broker_import_from_their_floor_and_those_below():
     assert not wrong
 
 
+def test_rooms_of_the_pipeline_import_in_the_order_that_its_docstring_lists():
+    about = ast.get_docstring(tree_of(REPOSITORY / "pipeline" / "__init__.py")) or ""
+    order = re.findall(r"\w+", about.rpartition(":")[2])
+    wrong = [
+        f"{module} imports {target}"
+        for module, targets in graph("pipeline").items()
+        for target in targets
+        if "pipeline" not in (module, target) and order.index(target.split(".")[1]) > order.index(module.split(".")[1])
+    ]
+    assert not wrong
+
+
 def test_only_the_shell_imports_the_composition_root():
     users = {module for module, targets in graph("broker").items() if "broker.broker" in targets}
     assert {module for module in users if not module.startswith("broker.shell")} == set()
@@ -137,7 +149,7 @@ def test_protocols_are_small_and_serve_few_rooms():
 def test_imports_inside_functions_say_what_they_save():
     """Their milliseconds (or that some systems lack the module), in a comment on the line or the one above."""
     wrong = []
-    for _, path in modules("protocol", "storage", "broker").items():
+    for _, path in modules("protocol", "storage", "broker", "pipeline").items():
         lines = text_of(path).splitlines()
         at_the_top = set(imports(path, in_functions=False))
         for name, line in imports(path):

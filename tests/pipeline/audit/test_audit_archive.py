@@ -11,8 +11,9 @@ from made_logs import Logs
 from test_audit_faults import CASES, CO
 
 from momus import Broker
+from pipeline.audit.directory import audit_of
 from pipeline.demo.traffic import Traffic
-from pipeline.jobs.audit import audit_of, summary
+from pipeline.jobs.audit import summary
 
 pytestmark = pytest.mark.timeout(900)
 CONFIG = {
@@ -92,7 +93,7 @@ def test_audit_of_an_archive_without_topics_finds_only_what_it_has(made):
     assert doubts["transaction-without-marker"] >= len(named) > len(unseen)
     absent = {row["log"] for row in made.internal["gaps"] if row["reason"] == "absent"}
     assert {f"{topic}-{partition}" for _, topic, partition in named} <= absent
-    assert any(line.startswith("coverage: nomarker-0 is named by transactions and not here") for line in made.told)
+    assert any(line.startswith("coverage: nomarker-0 is named by transactions but is not there") for line in made.told)
 
 
 def test_audit_of_an_archive_with_a_topic_made_again_decides_nothing_about_it(spark, tmp_path):
@@ -110,7 +111,7 @@ def test_audit_of_an_archive_with_a_topic_made_again_decides_nothing_about_it(sp
     assert [(row["log"], row["kind"]) for row in found.findings.collect()] == [("other-0", "missing-sequence")]
     assert {row["log"] for row in found.doubts.collect()} == {"again-0"}
     assert {row["log"]: row["renewed"] for row in found.coverage.collect()} == {"again-0": True, "other-0": False}
-    assert any(line.startswith("coverage: again-0 is there twice") for line in summary(found, 1))
+    assert any(line.startswith("coverage: again-0 is archived twice") for line in summary(found, 1))
 
 
 def test_audit_of_an_archive_in_the_making_waits_for_the_view_that_is_behind(spark, tmp_path):

@@ -15,8 +15,9 @@ from test_audit_faults import CO
 from momus import Broker
 from pipeline import tables
 from pipeline.audit.audit import Audit
+from pipeline.audit.directory import audit_of
 from pipeline.demo.traffic import ORDERS, SHIPMENTS, Traffic
-from pipeline.jobs.audit import audit_of, summary
+from pipeline.jobs.audit import summary
 
 pytestmark = pytest.mark.timeout(900)
 STATES = "__transaction_state"

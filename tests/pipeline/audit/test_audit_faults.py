@@ -54,7 +54,7 @@ def wrapped_duplicate(logs: Logs) -> Fault:
     logs.data(log, 4, pid=3, epoch=0, sequence=2**31 - 1)
     place = logs.data(log, 4, pid=3, epoch=0, sequence=2**31 - 1)
     logs.data(log, 2, pid=3, epoch=0, sequence=3)
-    return Fault("duplicate-sequence", log, place, "2147483647 to 2 of producer 3, epoch 0, were appended before")
+    return Fault("duplicate-sequence", log, place, "2147483647 to 2 of producer 3, epoch 0, were already appended")
 
 
 def duplicate(logs: Logs) -> Fault:
@@ -63,7 +63,7 @@ def duplicate(logs: Logs) -> Fault:
         logs.data(log, 5, pid=4, epoch=0, sequence=sequence)
     place = logs.data(log, 5, pid=4, epoch=0, sequence=5)
     logs.data(log, 5, pid=4, epoch=0, sequence=15)
-    return Fault("duplicate-sequence", log, place, "sequences 5 to 9 of producer 4, epoch 0, were appended before, at")
+    return Fault("duplicate-sequence", log, place, "sequences 5 to 9 of producer 4, epoch 0, were already appended at")
 
 
 def missing(logs: Logs) -> Fault:
@@ -106,13 +106,13 @@ def hanging(logs: Logs) -> Fault:
     log = "hang-0"
     logs.transaction("hang", 9, 0, log)
     place = logs.data(log, 1, pid=9, epoch=0, sequence=2, txn=True)
-    return Fault("hanging-transaction", log, place, "its coordinator has nothing open")
+    return Fault("hanging-transaction", log, place, "its coordinator has no open transaction")
 
 
 def hanging_unknown(logs: Logs) -> Fault:
     log = "hangunknown-0"
     place = logs.data(log, 1, pid=10, epoch=0, sequence=0, txn=True)
-    return Fault("hanging-transaction", log, place, "no coordinator knows of a transaction")
+    return Fault("hanging-transaction", log, place, "no coordinator has such a transaction")
 
 
 def overdue(logs: Logs) -> Fault:
@@ -120,7 +120,7 @@ def overdue(logs: Logs) -> Fault:
     logs.state(f"{STATES}-0", "overdue", State.ONGOING, 11, 0, {"overdue": [0]})
     place = logs.data(log, 1, pid=11, epoch=0, sequence=0, txn=True)
     logs.tick(75_000)
-    return Fault("hanging-transaction", log, place, "it has timed out and was not aborted")
+    return Fault("hanging-transaction", log, place, "it has timed out but was not aborted")
 
 
 def without_marker(logs: Logs) -> Fault:
@@ -155,7 +155,7 @@ def resent_marker(logs: Logs) -> Fault:
 def against_decision(logs: Logs) -> Fault:
     log = "against-0"
     logs.transaction("against", 16, 0, log, markers=[(0, ABORT)])
-    return Fault("marker-against-decision", log, 2, "the marker says ABORT, the coordinator decided COMMIT")
+    return Fault("marker-against-decision", log, 2, "the marker says ABORT, but the coordinator decided COMMIT")
 
 
 def regression(logs: Logs) -> Fault:
@@ -163,7 +163,7 @@ def regression(logs: Logs) -> Fault:
     logs.classic_group(log, "back", 1)
     logs.commit(log, "back", {0: 50, 1: 9}, member="m", generation=1)
     place = logs.commit(log, "back", {0: 40, 1: 10}, member="m", generation=1)
-    return Fault("offset-regression", log, place, "t-0 went from 50 back to 40")
+    return Fault("offset-regression", log, place, "t-0 went back from 50 to 40")
 
 
 def set_back(logs: Logs) -> Fault:
@@ -194,7 +194,7 @@ def stale_generation(logs: Logs) -> Fault:
     logs.classic_group(log, "old", None)
     logs.classic_group(log, "old", 1)
     logs.commit(log, "old", {0: 3}, member="m2", generation=1)
-    return Fault("stale-generation", log, place, "m1 committed in generation 1, the group was in 2")
+    return Fault("stale-generation", log, place, "m1 committed in generation 1, but the group was in 2")
 
 
 def stale_member(logs: Logs) -> Fault:
@@ -207,7 +207,7 @@ def stale_member(logs: Logs) -> Fault:
     logs.commit(log, "new", {0: 2}, generation=5, **said)
     logs.commit(log, "new", {1: 2}, generation=8, **said)
     place = logs.commit(log, "new", {1: 3}, generation=6, **said)
-    return Fault("stale-member-epoch", log, place, "t-1 with epoch 6, the partition became its own at epoch 7")
+    return Fault("stale-member-epoch", log, place, "t-1 with epoch 6, but owned the partition from epoch 7 on")
 
 
 def not_its_own(logs: Logs) -> Fault:
@@ -215,7 +215,7 @@ def not_its_own(logs: Logs) -> Fault:
     logs.consumer_group(log, "foreign", 9)
     logs.member(log, "foreign", "m", 9, {0: 5}, TOPIC_ID)
     place = logs.commit(log, "foreign", {3: 1}, generation=8, member="m", topic_id=TOPIC_ID)
-    return Fault("stale-member-epoch", log, place, "t-3 with epoch 8, the partition was not its own")
+    return Fault("stale-member-epoch", log, place, "t-3 with epoch 8, but did not own the partition")
 
 
 def epoch_of_nobody(logs: Logs) -> Fault:
@@ -223,7 +223,7 @@ def epoch_of_nobody(logs: Logs) -> Fault:
     logs.consumer_group(log, "ahead", 9)
     logs.member(log, "ahead", "m", 9, {0: 5}, TOPIC_ID)
     place = logs.commit(log, "ahead", {0: 1}, generation=10, member="m", topic_id=TOPIC_ID)
-    return Fault("stale-member-epoch", log, place, "t-0 with epoch 10, the member had epoch 9")
+    return Fault("stale-member-epoch", log, place, "t-0 with epoch 10, but had epoch 9")
 
 
 def whole_commit(logs: Logs) -> Fault:
@@ -245,7 +245,7 @@ def incomplete_commit(logs: Logs) -> Fault:
 def unfinished_commit(logs: Logs) -> Fault:
     log = f"{CO}-9"
     first = logs.commit(log, "ending", {0: 1, 1: 1}, size=3)
-    return Fault("incomplete-commit", log, first, "the log ends here, it may still be written")
+    return Fault("incomplete-commit", log, first, "the log ends here, so the rest may still be written")
 
 
 CASES: list[Callable[[Logs], Fault]] = [

@@ -15,10 +15,10 @@ from random_logs import RandomLogs
 
 from momus import Broker
 from pipeline import tables
+from pipeline.audit.directory import audit_of
 from pipeline.demo.traffic import Traffic
 from pipeline.errors import PipelineError
 from pipeline.jobs import audit
-from pipeline.jobs.audit import audit_of
 
 pytestmark = pytest.mark.timeout(900)
 CONFIG = {"group.initial.rebalance.delay.ms": 0, "offsets.topic.num.partitions": 2}
@@ -89,5 +89,5 @@ def test_nothing_is_found_in_logs_that_are_being_written(spark, tmp_path):
 
 def test_an_archive_is_not_followed(spark, tmp_path):
     (tmp_path / "archive" / "offsets").mkdir(parents=True)
-    with pytest.raises(PipelineError, match="audit the archive without it"):
+    with pytest.raises(PipelineError, match="audit the archive without --follow"):
         run(audit, spark, tmp_path / "archive", tmp_path / "audit", "--follow")

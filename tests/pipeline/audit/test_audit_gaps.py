@@ -106,7 +106,7 @@ def test_audit_gaps_are_told_with_their_reason(outcome):
     assert wanted <= rows
     told = summary(made, 1)
     assert (
-        "coverage: missing-0 lacks 2 offsets from 5 to 6: the cleaner, retention or DeleteRecords took them"
+        "coverage: missing-0 lacks 2 offsets from 5 to 6: removed by the cleaner, retention or DeleteRecords"
         in "".join(told)
     )
-    assert any(line.startswith("coverage: gone-0 is named by transactions and not here: ") for line in told)
+    assert any(line.startswith("coverage: gone-0 is named by transactions but is not there: ") for line in told)

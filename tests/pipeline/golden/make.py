@@ -16,22 +16,22 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parents[2]), str(HERE.parent / "source")]
 
-import made_batches as made  # noqa: E402  # the paths come first
+import made_batches as made  # noqa: E402  # needs the paths set above
 
-from broker.coordinator.offsets.provenance import provenance  # noqa: E402
-from broker.coordinator.offsets.spans import span_batches  # noqa: E402
-from pipeline.decode.records import classes_of  # noqa: E402
-from pipeline.source.segment_ranges import scan  # noqa: E402
-from protocol import wire  # noqa: E402
-from protocol.codegen import codec  # noqa: E402
-from protocol.declare import Message  # noqa: E402
-from protocol.messages import coordinator_records as records  # noqa: E402
-from protocol.messages.consumer_protocol import (  # noqa: E402
+from broker.coordinator.offsets.provenance import provenance  # noqa: E402  # needs the paths set above
+from broker.coordinator.offsets.spans import span_batches  # noqa: E402  # needs the paths set above
+from pipeline.decode.records import classes_of  # noqa: E402  # needs the paths set above
+from pipeline.source.segment_ranges import scan  # noqa: E402  # needs the paths set above
+from protocol import wire  # noqa: E402  # needs the paths set above
+from protocol.codegen import codec  # noqa: E402  # needs the paths set above
+from protocol.declare import Message  # noqa: E402  # needs the paths set above
+from protocol.messages import coordinator_records as records  # noqa: E402  # needs the paths set above
+from protocol.messages.consumer_protocol import (  # noqa: E402  # needs the paths set above
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
 )
-from protocol.messages.own_records import TransactionGroupKey, TransactionGroupValue  # noqa: E402
-from protocol.record_batch import (  # noqa: E402
+from protocol.messages.own_records import TransactionGroupKey, TransactionGroupValue  # noqa: E402  # needs the paths set above
+from protocol.record_batch import (  # noqa: E402  # needs the paths set above
     DELETE_HORIZON,
     LOG_APPEND_TIME,
     TRANSACTIONAL,

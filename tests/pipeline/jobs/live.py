@@ -166,7 +166,7 @@ class History:
     def _transact(self, live: Live, name: str, group: str, topic: str, offsets: dict[int, int]) -> None:
         producer = self._open.get(name)
         if producer is None:
-            producer = self._open[name] = Producer(live, name, v2=self.rng.random() < 0.5)  # type: ignore[arg-type]
+            producer = self._open[name] = Producer(live, name, v2=self.rng.random() < 0.5)
             assert not producer.init()
         elif self.rng.random() < 0.5:
             assert not producer.end(commit=self.rng.random() < 0.7)

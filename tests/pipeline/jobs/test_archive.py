@@ -150,7 +150,7 @@ def test_files_of_a_micro_batch_that_was_killed_are_removed(spark, logs, tmp_pat
 
 def test_archive_of_an_archive_is_refused(spark, tmp_path):
     (tmp_path / "archive" / "offsets").mkdir(parents=True)
-    with pytest.raises(PipelineError, match="is an archive already"):
+    with pytest.raises(PipelineError, match="is an archive: --input must be"):
         run(spark, tmp_path / "archive", tmp_path / "other")
 
 
@@ -180,10 +180,10 @@ class Group:
 )
 def test_position_is_told_when_more_has_moved_than_the_telling_of_it(step, told):
     group = Group()
-    position = PositionCommitter(group)  # type: ignore[arg-type]
-    position.move({"__consumer_offsets-0": 10, "__consumer_offsets-1": 5})
+    position = PositionCommitter(group)
+    position.update({"__consumer_offsets-0": 10, "__consumer_offsets-1": 5})
     assert group.told == [{("__consumer_offsets", 0): 10, ("__consumer_offsets", 1): 5}]
-    position.move(step)
+    position.update(step)
     assert len(group.told) == 1 + told
 
 
@@ -194,8 +194,8 @@ def test_position_that_could_not_be_told_is_told_again():
             return 0 if len(self.told) == 1 else len(positions)
 
     group = Deaf()
-    position = PositionCommitter(group)  # type: ignore[arg-type]
+    position = PositionCommitter(group)
 
     for _ in range(3):
-        position.move({"t-0": 4})
+        position.update({"t-0": 4})
     assert len(group.told) == 2

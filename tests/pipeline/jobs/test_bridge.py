@@ -29,7 +29,7 @@ class Recorder(ProgressBridge):
         super().__init__(*arguments)
         self.seen: list[int] = []
 
-    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802  # Spark names this method
         super().onQueryProgress(event)
         self.seen.append(event.progress.batchId)
 

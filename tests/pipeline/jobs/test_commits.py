@@ -60,14 +60,14 @@ def test_latest_by_keys_that_were_read_before_is_the_same(spark, changes, models
     assert sorted(map(repr, commits.latest(found, as_of, earlier).collect())) == expected
 
 
-def test_logs_without_transactions_and_spans_are_plain_and_are_read_once(spark):
+def test_logs_without_transactions_and_spans_are_independent_and_are_read_once(spark):
     model = Model("__consumer_offsets-0")
     model.commit(KEY, 1)
     model.commit(KEY, 2)
-    plain = frame(spark, [model])
-    assert commits.all_independent(plain)
-    assert commits.all_independent(plain.limit(0))
-    assert by_log(commits.latest(commits.effective(plain, plain=True))) == {model.log: {KEY: 2}}
+    rows = frame(spark, [model])
+    assert commits.all_independent(rows)
+    assert commits.all_independent(rows.limit(0))
+    assert by_log(commits.latest(commits.effective(rows, independent=True))) == {model.log: {KEY: 2}}
     model.commit(KEY, 3, producer_id=7)
     assert not commits.all_independent(frame(spark, [model]))
 

@@ -25,8 +25,8 @@ from txn_kit import Producer
 
 from momus import Broker
 from pipeline import tables
+from pipeline.audit.directory import audit_of
 from pipeline.jobs import audit, compaction, lag, offsets
-from pipeline.jobs.audit import audit_of
 from pipeline.jobs.lag_follow import GRACE
 from pipeline.transforms import commits
 from pipeline.transforms import lag as lags
@@ -67,7 +67,7 @@ class Clients:
         live.configure(CLEANED, cleanup_policy="compact", min_compaction_lag_ms="0")
         self._history.step(live)
         live.configure(OFFSETS, internal_segment_bytes="8000")
-        self._seller = Producer(live, "seller")  # type: ignore[arg-type]
+        self._seller = Producer(live, "seller")
         assert not self._seller.init()
 
     def step(self) -> None:
@@ -149,7 +149,7 @@ def test_lag_of_a_job_that_was_killed_has_every_moment_once(spark, played):
     moments = Moments(STEP)
     first, newest = time_of(changes, F.min("effective_at")), time_of(records, F.max("timestamp"))
     slots = lags.Slots(moments.before(first) + STEP, moments.before(newest - GRACE), STEP)
-    whole = lag.over_time(changes, records, slots)
+    whole = lags.lag_over_time(changes, records, slots)
     found = rows_of(spark.read.parquet(f"{output}/lag").select(*whole.columns))
     assert found == rows_of(whole)
     assert len(found) > 200

@@ -55,7 +55,7 @@ def test_micro_batches_that_a_busy_machine_has_stopped_are_done_again(spark, tmp
 def test_micro_batch_that_never_gets_done_ends_the_job_and_says_why(spark, tmp_path, data, monkeypatch):
     monkeypatch.setattr(transient_errors, "MAX_RETRIES", 2)
     monkeypatch.setattr(follow, "write", failing := Failing(99))
-    with pytest.raises(PipelineError, match=f"the stream has ended: {TRANSIENT_ERRORS[0]}$"):
+    with pytest.raises(PipelineError, match=f"the stream has failed: {TRANSIENT_ERRORS[0]}$"):
         run(offsets, spark, data, tmp_path / "commits", *WORDS)
     assert failing.names.count("batch=0/latest") == 3
 
@@ -69,6 +69,6 @@ def test_job_that_ends_says_what_it_failed_for_last(spark, tmp_path, data, monke
         raise PipelineError(TRANSIENT_ERRORS[0])
 
     monkeypatch.setattr(follow, "write", spoilt)
-    with pytest.raises(PipelineError, match="the stream has ended") as said:
+    with pytest.raises(PipelineError, match="the stream has failed") as said:
         run(offsets, spark, data, tmp_path / "commits", *WORDS)
     assert TRANSIENT_ERRORS[0] not in str(said.value)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from momus import Broker
-from pipeline.jobs.lag import now, over_time, slots_of
+from pipeline.jobs.lag import now
 from pipeline.transforms import lag as lags
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -31,8 +31,12 @@ def at(seconds: float) -> datetime:
 
 def lag_rows(spark: SparkSession, changes, records, **times):
     frame = spark.createDataFrame(changes, CHANGES)
-    slots = slots_of(frame, times.get("since"), times.get("until"), STEP.total_seconds())
-    rows = over_time(frame, spark.createDataFrame(records, RECORDS), slots).orderBy("time", *lags.LABELS).collect()
+    slots = lags.slots_of(frame, times.get("since"), times.get("until"), STEP.total_seconds())
+    rows = (
+        lags.lag_over_time(frame, spark.createDataFrame(records, RECORDS), slots)
+        .orderBy("time", *lags.LABELS)
+        .collect()
+    )
     return [
         (
             round((row["time"].astimezone(UTC) - START).total_seconds()),
@@ -76,7 +80,7 @@ def test_lag_is_never_negative_and_sums_over_partitions(spark):
     changes = [("g", "t", p, 10, False, at(0), p) for p in range(3)]
     records = [("t", 0, 14, at(0)), ("t", 1, 19, at(0)), ("t", 2, 3, at(0))]
     slots = lags.Slots(START, START, STEP)
-    frame = over_time(spark.createDataFrame(changes, CHANGES), spark.createDataFrame(records, RECORDS), slots)
+    frame = lags.lag_over_time(spark.createDataFrame(changes, CHANGES), spark.createDataFrame(records, RECORDS), slots)
     [row] = lags.sums(frame).collect()
     assert (row["consumergroup"], row["topic"]) == ("g", "t")
     assert (row["kafka_consumergroup_current_offset_sum"], row["kafka_consumergroup_lag_sum"]) == (30, 5 + 10 + 0)

@@ -46,7 +46,7 @@ def whole(spark: SparkSession, data: Path, found: DataFrame) -> DataFrame:
     first, last = (datetime.fromtimestamp(0, UTC) + timedelta(microseconds=at) for at in span)
     changes = commits.effective(tables.offsets(spark, str(data)))
     slots = lags.Slots(first, last, timedelta(seconds=STEP_S))
-    return job.over_time(changes, tables.raw(spark, str(data)), slots)
+    return lags.lag_over_time(changes, tables.raw(spark, str(data)), slots)
 
 
 def same(one: DataFrame, other: DataFrame) -> bool:
@@ -96,7 +96,7 @@ def test_lag_that_is_stopped_before_its_position_is_kept_has_every_moment_once(s
 
     replace_write(monkeypatch, stopped)
     for _ in range(2):
-        with pytest.raises(PipelineError, match="the stream has ended: no space left"):
+        with pytest.raises(PipelineError, match="the stream has failed: no space left"):
             follow(spark, data, output, "--max-bytes", "12000")
     follow(spark, data, output, "--max-bytes", "12000")
     assert written.count("lag/batch=1") == 3
@@ -134,7 +134,7 @@ def test_lag_of_an_archive_that_grows_is_that_of_the_whole_archive(spark, tmp_pa
     found = told(spark, output)
     assert same(found, whole(spark, source, found))
     shutil.rmtree(source / "raw")
-    with pytest.raises(PipelineError, match=r"has other tables than when .* was begun: it needs another --output"):
+    with pytest.raises(PipelineError, match=r"now has other tables than when .* was begun: use another --output"):
         follow(spark, source, output)
 
 
@@ -171,7 +171,7 @@ class Fed:
     def __init__(self, spark: SparkSession) -> None:
         self._spark, self._state = spark, {}
         self._sure: datetime | None = None
-        self._steps = LagSteps(timedelta(seconds=10), None, lambda _: self._sure, job.over_time)
+        self._steps = LagSteps(timedelta(seconds=10), None, lambda _: self._sure)
 
     def feed(self, commits: list[Any], records: list[Any], sure: datetime | None) -> list[tuple[Any, ...]]:
         """Rows, and until when nothing is missing of them: second, committed, end, as they are told."""

@@ -115,7 +115,7 @@ def test_migrate_from_an_archive_without_its_topics_is_refused(spark, source, ta
     archived = tmp_path / "archive"
     assert archive.run(spark, parsed(archive, source.directory, archived, "--topics", "orders")) == 0
 
-    with pytest.raises(PipelineError, match=r"lacks the log of the metadata: archive --topics '\*'"):
+    with pytest.raises(PipelineError, match=r"lacks the metadata log: archive --topics '\*'"):
         migrated(spark, archived, target, tmp_path / "proof.json")
 
 
@@ -133,7 +133,9 @@ def test_migrate_task_killed_in_the_middle_is_resumed_without_a_double(spark, so
             yield row
 
     path, client = str(source.directory), {"bootstrap.servers": target, "log_level": "0"}
-    topics = plan.chosen(plan.topics_of(plan.metadata_values(tables.raw(spark, path, plan.METADATA), path)), ["orders"])
+    topics = plan.matching_topics(
+        plan.topics_of(plan.metadata_values(tables.raw(spark, path, plan.METADATA), path)), ["orders"]
+    )
     job.Target(client).open_topics(topics.values(), 1)
     raw = tables.raw(spark, path, "orders")
     records = plan.marked(raw, plan.uncommitted(raw))
@@ -168,7 +170,7 @@ def test_migrate_target_with_another_partition_count_is_refused(spark, source, t
     producer.produce("orders", b"made by itself")
     producer.flush(20)
 
-    with pytest.raises(PipelineError, match="topic orders has 3 partitions, and 1 in the target"):
+    with pytest.raises(PipelineError, match="topic orders has 3 partitions, but 1 in the target"):
         migrated(spark, source.directory, target, tmp_path / "proof.json", "--topic", "orders")
 
 

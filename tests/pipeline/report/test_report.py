@@ -139,7 +139,7 @@ def made(**changes: Any) -> Figures:
 
 def test_report_of_nothing_says_so_in_every_section():
     text = page(made())
-    assert text.count("The logs tell of none.") == 5
+    assert text.count("The logs have none.") == 5
     assert "Exactly-once held: no finding" in text
 
 
@@ -156,7 +156,7 @@ def test_report_with_gaps_does_not_say_that_all_held():
     doubt = {"kind": "missing-sequence", "log": "t-0", "undecided": 3, "first_offset": 9}
     text = page(made(undecided=[doubt]))
     assert "Exactly-once held" not in text
-    assert "3 places that what is missing leaves undecided" in text
+    assert "3 cases undecided, because records are missing" in text
 
 
 def test_report_made_twice_is_the_same_page():

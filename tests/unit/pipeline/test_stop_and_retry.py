@@ -1,4 +1,4 @@
-"""A job that stays: signals that end it well, and how many failures that pass it bears."""
+"""Signals that stop a running job, and how many transient failures it retries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipeline.streaming.transient_errors import TRANSIENT_ERRORS, RetryBudget
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_signal_is_told_and_ends_a_rest_of_an_hour(number):
+def test_signal_sets_the_flag_and_ends_a_wait_of_an_hour(number):
     before = signal.getsignal(number)
     with stop_on_signals() as stop:
         os.kill(os.getpid(), number)
@@ -25,7 +25,7 @@ def test_signal_is_told_and_ends_a_rest_of_an_hour(number):
     assert signal.getsignal(number) is before
 
 
-def test_signal_in_the_middle_of_a_rest_ends_it():
+def test_signal_during_a_wait_ends_it():
     with stop_on_signals() as stop:
         sender = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGTERM))
         sender.start()
@@ -33,7 +33,7 @@ def test_signal_in_the_middle_of_a_rest_ends_it():
         sender.join()
 
 
-def test_rest_without_a_signal_is_over_in_time():
+def test_wait_without_a_signal_ends_in_time():
     assert not StopSignal().wait(0.001)
 
 
@@ -45,16 +45,16 @@ def test_handlers_come_back_when_the_job_fails():
 
 
 @pytest.mark.parametrize("failure", TRANSIENT_ERRORS)
-def test_failures_that_pass_are_borne_until_nothing_is_done_between_too_many(failure, monkeypatch):
+def test_transient_failures_are_retried_until_too_many_come_without_progress(failure, monkeypatch):
     monkeypatch.setattr(transient_errors, "MAX_RETRIES", 2)
-    patience, error = RetryBudget(), RuntimeError(f"Job aborted: {failure}.\n\tat java")
-    assert [patience.allows_retry(error, has_progressed=False) for _ in range(3)] == [True, True, False]
-    assert [patience.allows_retry(error, has_progressed=has_progressed) for has_progressed in (True, False, False)] == [
+    budget, error = RetryBudget(), RuntimeError(f"Job aborted: {failure}.\n\tat java")
+    assert [budget.allows_retry(error, has_progressed=False) for _ in range(3)] == [True, True, False]
+    assert [budget.allows_retry(error, has_progressed=has_progressed) for has_progressed in (True, False, False)] == [
         True,
         True,
         False,
     ]
 
 
-def test_failures_that_stay_are_not_borne():
+def test_other_failures_are_not_retried():
     assert not RetryBudget().allows_retry(OSError("no space left"), has_progressed=True)
