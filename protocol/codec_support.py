@@ -103,7 +103,9 @@ class Complaints:
     def short(self, error: BaseException, size: int) -> MalformedError:
         """The buffer ended inside a fixed-size field."""
         trace = error.__traceback__
-        field = self.paths.get(trace.tb_lineno, "") if trace else ""
+        field = ""
+        if trace is not None:
+            field = self.paths.get(trace.tb_lineno - trace.tb_frame.f_code.co_firstlineno + 1, "")
         return MalformedError(f"{self.label}: the {size} bytes end inside {field or 'a field'}")
 
     def cut(self, field: str, need: int, left: int) -> MalformedError:

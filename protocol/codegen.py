@@ -11,11 +11,14 @@ codec, and each function is compiled with its first use, about 1 ms.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Generic, TypeVar, cast
 
 from protocol.declare import Message
 
 M = TypeVar("M", bound=Message)
+
+KEPT = frozenset(["cluster", "metadata_records"])  # the modules of messages some of whose functions are kept
 
 
 class Codec(Generic[M]):
@@ -35,20 +38,34 @@ class Codec(Generic[M]):
         """Compile a function; called only while its slot is empty."""
         if name not in ("decode", "encode", "encode_parts"):
             raise AttributeError(name)
-        source, names = _source(self.cls, self.version, name)
-        file_name = f"<{self.cls.__name__} v{self.version} {name}>"
-        exec(compile(source, file_name, "exec"), names)
-        setattr(self, name, names[name])
-        return names[name]
+        made = _kept(self.cls, self.version, name) or _generated(self.cls, self.version, name)
+        setattr(self, name, made)
+        return made
 
     def source(self) -> str:
         """The generated Python, for people."""
-        return "\n\n".join(_source(self.cls, self.version, name)[0] for name in ("decode", "encode"))
+        return "\n\n".join(make_source(self.cls, self.version, name)[0] for name in ("decode", "encode"))
 
 
-def _source(cls: type[Message], version: int, name: str) -> tuple[str, dict[str, Any]]:
+def _kept(cls: type[Message], version: int, name: str) -> Any:
+    """The function from protocol/generated; None if it is not kept there."""
+    family = cls.__module__.rpartition(".")[2]
+    if family not in KEPT:
+        return None
+    factory = import_module(f"protocol.generated.{family}").FUNCTIONS.get((cls.__name__, version, name))
+    return None if factory is None else factory()
+
+
+def _generated(cls: type[Message], version: int, name: str) -> Any:
+    source, names = make_source(cls, version, name)
+    exec(compile(source, f"<{cls.__name__} v{version} {name}>", "exec"), names)
+    return names[name]
+
+
+def make_source(cls: type[Message], version: int, name: str) -> tuple[str, dict[str, Any]]:
+    """The text of a function, and the names that it needs."""
     if name == "decode":
-        from protocol.emit_decode import decoder
+        from protocol.emit_decode import decoder  # 1 ms, and so is the other: a start does without them
 
         return decoder(cls, version)
     from protocol.emit_encode import encoder
