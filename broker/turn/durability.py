@@ -12,7 +12,7 @@ from storage.errors import StorageError
 if TYPE_CHECKING:
     from storage.log import Log
 
-log = logging.getLogger("momus.state")
+log = logging.getLogger("momus.durability")
 
 
 class Client(Protocol):

@@ -1,0 +1,325 @@
+"""All shortcuts at once, held against the general handlers over histories in which other features interfere.
+
+Two brokers see the same bytes. One has the table of shortcuts, the other has none. Replies, logs and states must be the
+same, whatever happens between two requests: transactions that commit, abort and time out, producers that are fenced,
+topics and groups that are deleted and made again, leaders that move, writes that fail, unsynced writes, restarts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from core_broker import Client, World, frame
+from core_requests import commit_request, fetch_request, produce_request
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+from txn_kit import Producer
+
+from broker.cluster.virtual_nodes import VirtualNodes
+from protocol.api import ApiKey
+from protocol.messages.group_admin import DeleteGroupsRequest
+from protocol.messages.offsets import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from protocol.messages.topics import (
+    CreatableTopic,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DeleteTopicState,
+)
+from protocol.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    EndTxnRequest,
+    InitProducerIdRequest,
+)
+from storage.env import Rng
+
+TOPICS = {"a": 2, "b": 1}
+GROUPS = ("g", "h")
+NAMES = ("tx", "ty")  # transactional ids
+ALL = {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.ADD_PARTITIONS_TO_TXN}
+ALL |= {ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT}
+
+
+class Side:
+    """One broker and the client of it."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.nodes = VirtualNodes(world.broker.nodes, world.broker.metadata_shard, world.broker.turn)
+        self.client = Client(world)
+        self.read = 0
+
+    def received(self) -> bytes:
+        """What has come since the last call; a connection that was closed is replaced."""
+        self.world.run()
+        data = bytes(self.client.transport.received[self.read :])
+        self.read += len(data)
+        if self.client.closed:
+            self.client, self.read = Client(self.world), 0
+            data += b"(closed)"
+        return data
+
+
+class History:
+    """The same requests to both brokers, one after the other; replies are compared at `check`."""
+
+    def __init__(self, flush: str, brokers: int) -> None:
+        self.flush = flush
+        worlds = [World(flush, brokers=brokers), World(flush, brokers=brokers, shortcuts=False)]
+        self.sides = [Side(world) for world in worlds]
+        self.taken: Counter[int] = Counter()
+        self.producers = {name: Producer(self.sides[0].client, name) for name in NAMES}
+        self.ids: dict[str, bytes] = {}
+        self._begin()
+        for name in TOPICS:
+            self.make_topic(name)
+        for name in NAMES:
+            self.init(name)
+        self.check()
+
+    def _begin(self) -> None:
+        """After a start: the shortcuts count themselves, and chance is the same on both sides."""
+        for side in self.sides:
+            side.world.env.rng = Rng(11)
+        fast, general = (side.world.broker for side in self.sides)
+        assert not general.clients.shortcuts
+        _ = fast.transactions, general.transactions  # made by the first request for one; then there are more shortcuts
+        general.clients.shortcuts = {}
+        for api_key, shortcut in fast.clients.shortcuts.items():
+            fast.clients.shortcuts[api_key] = self._counted(api_key, shortcut)
+
+    def _counted(self, api_key: int, shortcut: Callable[..., bytes | None]) -> Callable[..., bytes | None]:
+        def counted(*args: Any) -> bytes | None:
+            reply = shortcut(*args)
+            self.taken[api_key] += reply is not None
+            return reply
+
+        return counted
+
+    def each(self, do: Callable[[Side], object]) -> None:
+        for side in self.sides:
+            do(side)
+
+    def send(self, request: Any, version: int) -> None:
+        data = frame(request, version)
+        self.each(lambda side: side.client.send_bytes(data))
+
+    def call(self, request: Any, version: int) -> Any:
+        """The reply, which is the same on both sides."""
+        self.check()
+        before = len(self.sides[0].client.transport.received)
+        asked = self.sides[0].client.asked
+        asked.clear()
+        asked.append((request.API_KEY, version))
+        self.send(request, version)
+        self.each(lambda side: side.world.run())
+        client = self.sides[0].client
+        client._decoded = before
+        replies = client.replies() if len(client.transport.received) > before else []
+        self.check()
+        return replies[-1] if replies else None
+
+    def check(self) -> None:
+        fast, general = (side.received() for side in self.sides)
+        assert fast == general
+
+    # -- what may happen
+
+    def make_topic(self, name: str) -> None:
+        topic = CreatableTopic(name=name, num_partitions=TOPICS[name], replication_factor=1)
+        answer = self.call(CreateTopicsRequest(topics=[topic], timeout_ms=1), 7)
+        if answer is not None and not answer.topics[0].error_code:
+            self.ids[name] = answer.topics[0].topic_id
+
+    def init(self, name: str) -> None:
+        answer = self.call(InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=60_000), 5)
+        if answer is not None and not answer.error_code:
+            producer = self.producers[name]
+            producer._is_now(answer.producer_id, answer.producer_epoch)
+
+    def end(self, name: str, version: int, commit: bool) -> None:
+        producer = self.producers[name]
+        request = EndTxnRequest(
+            transactional_id=name, producer_id=producer.id, producer_epoch=producer.epoch, committed=commit
+        )
+        answer = self.call(request, version)
+        if version >= 5 and answer is not None and not answer.error_code:
+            producer._is_now(answer.producer_id, answer.producer_epoch)
+
+    def restart(self) -> None:
+        """kill -9 of both brokers, and a start on what they left."""
+        self.check()
+        self.sides = [Side(side.world.crash()) for side in self.sides]
+        self.sides[1].world.broker.clients.shortcuts = {}
+        self._begin()
+
+    def check_logs(self) -> None:
+        self.check()
+        fast, general = (side.world for side in self.sides)
+        assert fast.fingerprints() == general.fingerprints()
+        assert logs(fast) == logs(general)
+        again = fast.crash()
+        for name, facts in again.fingerprints().items():
+            if "offsets" in facts:
+                assert facts["offsets"] == fast.fingerprints()[name]["offsets"]
+
+
+def logs(world: World) -> dict[str, bytes]:
+    """The bytes of every log that is open."""
+    return {
+        f"{topic}-{index}": b"".join(bytes(batch) for _, batch in log.batches(log.log_start_offset))
+        for (topic, index), log in world.broker.directory.logs.items()
+        if not log.broken
+    }
+
+
+def requests(history: History, data: Any) -> tuple[Any, int]:
+    """One request of a client that does what it did before, most of the time."""
+    kind = data.draw(st.sampled_from(["commit", "commit", "offsets", "produce", "fetch", "add", "txn produce", "txn"]))
+    topic = data.draw(st.sampled_from(["a", "a", "b"]))
+    index = data.draw(st.integers(0, TOPICS[topic] - 1))
+    group = data.draw(st.sampled_from(GROUPS))
+    if kind == "commit":
+        version = data.draw(st.sampled_from([8, 8, 10]))
+        partitions = data.draw(st.sampled_from([[0], [0, 1]] if topic == "a" else [[0]]))
+        offset = data.draw(st.integers(0, 3))
+        request: Any = commit_request(group, dict.fromkeys(partitions, offset), topic)
+        if version >= 10:
+            request.topics[0].topic_id = history.ids[topic]
+        return request, version
+    if kind == "offsets":
+        topics = data.draw(
+            st.sampled_from([None, [OffsetFetchRequestTopics(name=topic, partition_indexes=[0, index])]])
+        )
+        stable = data.draw(st.booleans())
+        groups = [OffsetFetchRequestGroup(group_id=group, topics=topics)]
+        return OffsetFetchRequest(groups=groups, require_stable=stable), 8
+    if kind == "produce":
+        version = data.draw(st.sampled_from([9, 12, 13]))
+        request = produce_request(topic, index, b"value")
+        if version >= 13:
+            request.topic_data[0].name, request.topic_data[0].topic_id = "", history.ids[topic]
+        return request, version
+    if kind == "fetch":
+        request = fetch_request(topic, index, 0, isolation_level=data.draw(st.integers(0, 1)))
+        return request, 11
+    producer = history.producers[data.draw(st.sampled_from(NAMES))]
+    if kind == "add":
+        return adding(producer, topic, index, group, offsets=data.draw(st.booleans())), 3
+    if kind == "txn produce":
+        return producer.produce_request(b"in a transaction", topic=topic, index=index), data.draw(
+            st.sampled_from([11, 12])
+        )
+    offsets = producer.offsets_request({0: data.draw(st.integers(0, 3))}, group, topic)
+    return offsets, data.draw(st.sampled_from([3, 5]))
+
+
+def adding(producer: Producer, topic: str, index: int, group: str, *, offsets: bool) -> Any:
+    """AddOffsetsToTxn or AddPartitionsToTxn."""
+    if offsets:
+        return AddOffsetsToTxnRequest(
+            transactional_id=producer.name, producer_id=producer.id, producer_epoch=producer.epoch, group_id=group
+        )
+    return AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=producer.name,
+        v3_and_below_producer_id=producer.id,
+        v3_and_below_producer_epoch=producer.epoch,
+        v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=[index])],
+    )
+
+
+STEPS = st.sampled_from(
+    ["request"] * 24
+    + ["end"] * 4
+    + ["check"] * 3
+    + ["init", "delete topic", "make topic", "grow", "delete group", "delete offsets", "advance", "fail", "restart"]
+    + ["move"] * 2
+)
+
+
+def step(history: History, data: Any, brokers: int) -> None:
+    what = data.draw(STEPS)
+    note(what)
+    if what == "request":
+        history.send(*requests(history, data))
+    elif what == "end":
+        history.end(data.draw(st.sampled_from(NAMES)), data.draw(st.sampled_from([3, 5])), data.draw(st.booleans()))
+    elif what == "init":
+        history.init(data.draw(st.sampled_from(NAMES)))
+    elif what == "delete topic":
+        topic = DeleteTopicState(name=data.draw(st.sampled_from(list(TOPICS))), topic_id=bytes(16))
+        history.send(DeleteTopicsRequest(topics=[topic], timeout_ms=1), 6)
+    elif what == "make topic":
+        history.make_topic(data.draw(st.sampled_from(list(TOPICS))))
+    elif what == "grow":
+        history.send(CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="b", count=3)], timeout_ms=1), 3)
+    elif what == "delete group":
+        history.send(DeleteGroupsRequest(groups_names=[data.draw(st.sampled_from(GROUPS))]), 2)
+    elif what == "delete offsets":
+        topics = [OffsetDeleteRequestTopic(name="a", partitions=[OffsetDeleteRequestPartition(partition_index=0)])]
+        history.send(OffsetDeleteRequest(group_id=data.draw(st.sampled_from(GROUPS)), topics=topics), 0)
+    elif what == "advance":
+        history.check()
+        ms = data.draw(st.sampled_from([1, 1_000, 70_000]))
+        history.each(lambda side: side.world.advance(ms))
+    elif what == "fail":
+        history.check()
+        history.each(lambda side: side.world.files.inject(1, forever=True))
+        history.send(*requests(history, data))
+        history.check()
+        history.each(lambda side: side.world.files.heal())
+    elif what == "restart":
+        history.restart()
+    elif what == "move" and brokers > 1:
+        history.check()
+        is_up = len(history.sides[0].world.broker.nodes) > 1
+        history.each(
+            lambda side: (side.nodes.stop if is_up else side.nodes.start)(side.nodes.all[1], lambda done: None)
+        )
+    history.check() if what != "request" else None
+
+
+@pytest.mark.parametrize(("flush", "brokers"), [("os", 1), ("fsync", 1), ("os", 2)])
+def test_shortcuts_and_general_handlers_agree_over_any_history(flush, brokers):
+    @settings(max_examples=40)
+    @given(st.data())
+    def check(data: Any) -> None:
+        history = History(flush, brokers)
+        for _ in range(data.draw(st.integers(5, 40))):
+            step(history, data, brokers)
+        history.check_logs()
+
+    check()
+
+
+def test_every_shortcut_is_taken():
+    """Or the comparison above compares nothing."""
+    history = History("os", 1)
+    assert set(history.sides[0].world.broker.clients.shortcuts) == ALL
+    producer = history.producers["tx"]
+    for _ in range(3):
+        history.call(commit_request("g", {0: 1, 1: 2}, "a"), 8)
+        for _ in range(2):
+            history.call(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)]), 8)
+        history.call(produce_request("a", 0, b"value"), 9)
+        history.call(fetch_request("a", 0, 0), 11)
+        for offsets in (False, True):
+            history.call(adding(producer, "a", 0, "g", offsets=offsets), 3)
+        history.call(producer.produce_request(b"x", topic="a"), 11)
+        history.call(producer.offsets_request({0: 1}, "g", "a"), 3)
+        history.end("tx", 3, True)
+    history.check_logs()
+    assert {api_key for api_key, n in history.taken.items() if n >= 2} == ALL
