@@ -300,8 +300,10 @@ def _fetch_group(broker: View, ctx: Context, asked: Any, request: OffsetFetchReq
             ]
         else:
             row.partitions = [_nothing(index) for index in partitions]
-    if len(request.groups) == 1 and not by_id and asked.member_id is None:
-        ctx.sources = (shard, sources)
+    if len(request.groups) == 1:
+        ctx.shard = shard  # the reply has seen no other: it waits for no other
+        if not by_id and asked.member_id is None:
+            ctx.sources = (shard, sources)
     return answer
 
 

@@ -178,53 +178,73 @@ class History:
 
 
 def logs(world: World) -> dict[str, bytes]:
-    """The bytes of every log that is open."""
-    return {
+    """The bytes of every log that has some."""
+    found = {
         f"{topic}-{index}": b"".join(bytes(batch) for _, batch in log.batches(log.log_start_offset))
         for (topic, index), log in world.broker.directory.logs.items()
         if not log.broken
     }
+    return {name: data for name, data in found.items() if data}
 
 
-def requests(history: History, data: Any) -> tuple[Any, int]:
-    """One request of a client that does what it did before, most of the time."""
-    kind = data.draw(st.sampled_from(["commit", "commit", "offsets", "produce", "fetch", "add", "txn produce", "txn"]))
-    topic = data.draw(st.sampled_from(["a", "a", "b"]))
-    index = data.draw(st.integers(0, TOPICS[topic] - 1))
-    group = data.draw(st.sampled_from(GROUPS))
-    if kind == "commit":
-        version = data.draw(st.sampled_from([8, 8, 10]))
-        partitions = data.draw(st.sampled_from([[0], [0, 1]] if topic == "a" else [[0]]))
-        offset = data.draw(st.integers(0, 3))
-        request: Any = commit_request(group, dict.fromkeys(partitions, offset), topic)
-        if version >= 10:
-            request.topics[0].topic_id = history.ids[topic]
-        return request, version
-    if kind == "offsets":
-        topics = data.draw(
-            st.sampled_from([None, [OffsetFetchRequestTopics(name=topic, partition_indexes=[0, index])]])
-        )
-        stable = data.draw(st.booleans())
-        groups = [OffsetFetchRequestGroup(group_id=group, topics=topics)]
-        return OffsetFetchRequest(groups=groups, require_stable=stable), 8
-    if kind == "produce":
-        version = data.draw(st.sampled_from([9, 12, 13]))
-        request = produce_request(topic, index, b"value")
-        if version >= 13:
-            request.topic_data[0].name, request.topic_data[0].topic_id = "", history.ids[topic]
-        return request, version
-    if kind == "fetch":
-        request = fetch_request(topic, index, 0, isolation_level=data.draw(st.integers(0, 1)))
-        return request, 11
-    producer = history.producers[data.draw(st.sampled_from(NAMES))]
-    if kind == "add":
-        return adding(producer, topic, index, group, offsets=data.draw(st.booleans())), 3
-    if kind == "txn produce":
-        return producer.produce_request(b"in a transaction", topic=topic, index=index), data.draw(
-            st.sampled_from([11, 12])
-        )
-    offsets = producer.offsets_request({0: data.draw(st.integers(0, 3))}, group, topic)
-    return offsets, data.draw(st.sampled_from([3, 5]))
+KINDS = {
+    "commit": [8, 8, 10],
+    "offsets": [8],
+    "produce": [9, 12, 13],
+    "fetch": [11],
+    "add": [3],
+    "txn produce": [11, 12],
+    "txn offsets": [3, 5],
+}
+
+
+class Habit:
+    """What a client asks again and again: the same request, but for offsets, sequences and epochs."""
+
+    def __init__(self, data: Any) -> None:
+        self.kind = data.draw(st.sampled_from(list(KINDS)))
+        self.topic = data.draw(st.sampled_from(["a", "a", "b"]))
+        self.index = data.draw(st.integers(0, TOPICS[self.topic] - 1))
+        self.group = data.draw(st.sampled_from(GROUPS))
+        self.name = data.draw(st.sampled_from(NAMES))
+        self.version = data.draw(st.sampled_from(KINDS[self.kind]))
+        self.generation = data.draw(st.sampled_from([-1, -1, -1, 1]))
+        self.flag = data.draw(st.booleans())
+        self.asked = 0
+
+    def __repr__(self) -> str:
+        place = f"{self.topic}-{self.index} {self.group} {self.name}"
+        return f"({self.kind} v{self.version} {place} {self.generation} {self.flag})"
+
+    def request(self, history: History) -> Any:
+        """The next one."""
+        self.asked += 1
+        topic, index, group, flag = self.topic, self.index, self.group, self.flag
+        if self.kind == "commit":
+            partitions = [0, 1] if flag and topic == "a" else [index]
+            request: Any = commit_request(group, dict.fromkeys(partitions, self.asked), topic)
+            request.generation_id_or_member_epoch = self.generation
+            if self.version >= 10:
+                request.topics[0].topic_id = history.ids[topic]
+            return request
+        if self.kind == "offsets":
+            topics = [OffsetFetchRequestTopics(name=topic, partition_indexes=[0, index])] if flag else None
+            groups = [OffsetFetchRequestGroup(group_id=group, topics=topics)]
+            return OffsetFetchRequest(groups=groups, require_stable=self.generation > 0)
+        if self.kind == "produce":
+            request = produce_request(topic, index, b"value")
+            if self.version >= 13:
+                request.topic_data[0].name, request.topic_data[0].topic_id = "", history.ids[topic]
+            return request
+        if self.kind == "fetch":
+            return fetch_request(topic, index, 0, isolation_level=int(flag))
+        producer = history.producers[self.name]
+        if self.kind == "add":
+            return adding(producer, topic, index, group, offsets=flag)
+        if self.kind == "txn produce":
+            return producer.produce_request(b"in a transaction", topic=topic, index=index)
+        member = {"generation_id": self.generation, "member_id": "" if self.generation < 0 else "nobody"}
+        return producer.offsets_request({0: self.asked}, group, topic, **member)
 
 
 def adding(producer: Producer, topic: str, index: int, group: str, *, offsets: bool) -> Any:
@@ -241,21 +261,18 @@ def adding(producer: Producer, topic: str, index: int, group: str, *, offsets: b
     )
 
 
-STEPS = st.sampled_from(
-    ["request"] * 24
-    + ["end"] * 4
-    + ["check"] * 3
+EVENTS = (
+    ["end"] * 4
     + ["init", "delete topic", "make topic", "grow", "delete group", "delete offsets", "advance", "fail", "restart"]
-    + ["move"] * 2
+    + ["move", "hold syncs"] * 2
 )
 
 
-def step(history: History, data: Any, brokers: int) -> None:
-    what = data.draw(STEPS)
+def event(history: History, data: Any, habits: list[Habit]) -> None:
+    """Something that a shortcut may rely on changes."""
+    what = data.draw(st.sampled_from(EVENTS))
     note(what)
-    if what == "request":
-        history.send(*requests(history, data))
-    elif what == "end":
+    if what == "end":
         history.end(data.draw(st.sampled_from(NAMES)), data.draw(st.sampled_from([3, 5])), data.draw(st.booleans()))
     elif what == "init":
         history.init(data.draw(st.sampled_from(NAMES)))
@@ -272,34 +289,49 @@ def step(history: History, data: Any, brokers: int) -> None:
         topics = [OffsetDeleteRequestTopic(name="a", partitions=[OffsetDeleteRequestPartition(partition_index=0)])]
         history.send(OffsetDeleteRequest(group_id=data.draw(st.sampled_from(GROUPS)), topics=topics), 0)
     elif what == "advance":
-        history.check()
         ms = data.draw(st.sampled_from([1, 1_000, 70_000]))
         history.each(lambda side: side.world.advance(ms))
     elif what == "fail":
-        history.check()
         history.each(lambda side: side.world.files.inject(1, forever=True))
-        history.send(*requests(history, data))
-        history.check()
+        ask(history, habits)
         history.each(lambda side: side.world.files.heal())
     elif what == "restart":
         history.restart()
-    elif what == "move" and brokers > 1:
-        history.check()
+    elif what == "hold syncs":
+        history.each(lambda side: setattr(side.world, "auto_sync", False))
+        ask(history, habits)
+        history.each(lambda side: setattr(side.world, "auto_sync", True))
+    elif len(history.sides[0].nodes.all) > 1:
         is_up = len(history.sides[0].world.broker.nodes) > 1
-        history.each(
-            lambda side: (side.nodes.stop if is_up else side.nodes.start)(side.nodes.all[1], lambda done: None)
-        )
-    history.check() if what != "request" else None
+        history.each(lambda side: _change(side.nodes, is_up))
+    history.check()
+
+
+def _change(nodes: VirtualNodes, is_up: bool) -> None:
+    """Stop the second broker, or start it again."""
+    (nodes.stop if is_up else nodes.start)(nodes.all[1], lambda done: None)
+
+
+def ask(history: History, habits: list[Habit]) -> None:
+    """Each habit twice: what the first request teaches the second one uses."""
+    for habit in habits:
+        for _ in range(2):
+            history.send(habit.request(history), habit.version)
+    history.check()
 
 
 @pytest.mark.parametrize(("flush", "brokers"), [("os", 1), ("fsync", 1), ("os", 2)])
 def test_shortcuts_and_general_handlers_agree_over_any_history(flush, brokers):
-    @settings(max_examples=40)
+    @settings(max_examples=60)
     @given(st.data())
     def check(data: Any) -> None:
+        habits = [Habit(data) for _ in range(data.draw(st.integers(2, 5)))]
+        note(repr(habits))
         history = History(flush, brokers)
-        for _ in range(data.draw(st.integers(5, 40))):
-            step(history, data, brokers)
+        ask(history, habits)
+        for _ in range(data.draw(st.integers(1, 8))):
+            event(history, data, habits)
+            ask(history, habits)
         history.check_logs()
 
     check()
