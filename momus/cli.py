@@ -111,10 +111,8 @@ def serve(
         settings.update(parse_assignments(assignments))
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--set") from None
-    if codec is not None:
-        settings["codec"] = codec
-    if retain_for is not None:
-        settings["archive.retain.group"] = retain_for
+    named = {"codec": codec, "archive.retain.group": retain_for}
+    settings.update({key: value for key, value in named.items() if value is not None})
     if listen is None and "listeners" not in settings:
         listen = DEFAULT_LISTEN
     for option, address in (("--listen", listen), ("--statsd", statsd), ("--control", control)):

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 NONE = -1
 TAG = 10000
 OFFSET_COMMIT, VERSION = 8, 8
-INVALID_REQUEST, NOT_ATTEMPTED = 42, 55
+INVALID_REQUEST = 42
 RETRIABLE = (14, 15, 16)  # the coordinator is loading, not there, or elsewhere
 RETRY_PAUSE_S = 0.05
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from protocol.api import ApiKey, response_class
 from protocol.codegen import codec
+from protocol.header import encode_request_header, response_header_version
 
 CLIENT_ID = "momus-cli"
 LARGEST_REPLY_BYTES = 256 << 20
@@ -41,10 +42,9 @@ class Connection:
         version = min(newest, request.MAX_VERSION, newest if version_limit is None else version_limit)
         if version < max(oldest, request.MIN_VERSION):
             raise OSError(f"{self.address} does not offer {api_key.name} in a version known here")
-        flexible = request.FLEXIBLE_SINCE is not None and version >= request.FLEXIBLE_SINCE
         self._correlation_id += 1
-        header = struct.pack(">hhih", api_key, version, self._correlation_id, len(CLIENT_ID)) + CLIENT_ID.encode()
-        body = header + (b"\0" if flexible else b"") + codec(type(request), version).encode(request)
+        body = encode_request_header(api_key, version, self._correlation_id, CLIENT_ID)
+        body += codec(type(request), version).encode(request)
         try:
             self._socket.sendall(len(body).to_bytes(4, "big") + body)
             size, correlation_id = struct.unpack(">ii", self._read(8))
@@ -53,10 +53,8 @@ class Connection:
             answer = self._read(size - 4)
         except OSError as error:
             raise OSError(f"{self.address}: {error}") from None
-        # A flexible response header ends with tagged fields, ApiVersions' alone never: its reader cannot know
-        # the version yet.
-        position = 1 if flexible and api_key != ApiKey.API_VERSIONS else 0
-        decoded, _ = codec(response_class(api_key), version).decode(answer, position)
+        tags_bytes = response_header_version(api_key, version)  # behind the correlation id; no broker sends tags there
+        decoded, _ = codec(response_class(api_key), version).decode(answer, tags_bytes)
         return decoded
 
     def _read(self, size: int) -> bytes:

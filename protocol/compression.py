@@ -6,6 +6,7 @@ Every decoder writes into a buffer that is at most the limit long, so a bomb cos
 
 from __future__ import annotations
 
+import zlib
 from typing import Final
 
 from protocol.errors import ErrorCode, KafkaError
@@ -37,11 +38,9 @@ def compress(codec: int, data: Buffer) -> bytes:
     if codec == NONE:
         return bytes(data)
     if codec == GZIP:
-        import zlib
-
         deflate = zlib.compressobj(wbits=31)
         return deflate.compress(data) + deflate.flush()
-    import cramjam
+    import cramjam  # 0.9 ms, and most brokers never see compressed records
 
     if codec == SNAPPY:
         view = memoryview(data)
@@ -76,7 +75,7 @@ def decompress(codec: int, data: Buffer, max_inflated_bytes: int) -> bytes | mem
 
 def _lz4_frame(data: Buffer) -> bytes:
     """Independent blocks of 64 KiB: Kafka's Java clients refuse the linked ones that lz4 libraries make."""
-    import cramjam
+    import cramjam  # 0.9 ms, and most brokers never see compressed records
 
     view = memoryview(data)
     parts = [_LZ4_HEADER]
@@ -92,8 +91,6 @@ def _lz4_frame(data: Buffer) -> bytes:
 
 
 def _gunzip(data: Buffer, limit: int) -> bytes:
-    import zlib
-
     parts: list[bytes] = []
     left = limit + 1
     rest: Buffer = data
@@ -135,7 +132,7 @@ def _unsnappy(data: Buffer, limit: int) -> bytes:
 
 
 def _unsnappy_block(block: memoryview, limit: int) -> bytes:
-    import cramjam
+    import cramjam  # 0.9 ms, and most brokers never see compressed records
 
     try:
         if cramjam.snappy.decompress_raw_len(block) > limit:
@@ -146,7 +143,7 @@ def _unsnappy_block(block: memoryview, limit: int) -> bytes:
 
 
 def _inflate_frames(codec: int, data: Buffer, limit: int) -> memoryview:
-    import cramjam
+    import cramjam  # 0.9 ms, and most brokers never see compressed records
 
     decompress_into = (cramjam.lz4 if codec == LZ4 else cramjam.zstd).decompress_into
     size = min(limit, max(_FIRST_GUESS_BYTES, 4 * len(data)))

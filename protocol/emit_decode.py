@@ -87,7 +87,7 @@ class _Decoder(Emitter):
                 continue
             if each.is_new_message:
                 self.names[each.wire.__name__] = each.wire  # type: ignore[union-attr]  # a class
-                self.line(f"{var}.{each.name} = {each.wire.__name__}()")  # type: ignore[union-attr]
+                self.line(f"{var}.{each.name} = {each.wire.__name__}()")  # type: ignore[union-attr]  # a class
             elif each.is_new_list:
                 self.line(f"{var}.{each.name} = []")
             else:

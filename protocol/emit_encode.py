@@ -147,7 +147,7 @@ class _Encoder(Emitter):
             return
         var = self.fresh("o")
         is_run = isinstance(kind, type) and self.is_run(kind)
-        if is_run and not self.flexible and not any(each.wire is String for each in self.present(kind)):  # type: ignore[arg-type]
+        if is_run and not self.flexible and not any(each.wire is String for each in self.present(kind)):  # type: ignore[arg-type]  # is_run: a class
             values = [(each.wire.letter, f"{var}.{each.name}") for each in self.present(kind)]  # type: ignore[union-attr,arg-type]
             if values:
                 self.line(f'{self.w}(b"".join([{self.packed(values)} for {var} in {items}]))')
@@ -155,7 +155,7 @@ class _Encoder(Emitter):
         with self.block(f"for {var} in {items}:"):
             lines = len(self.lines)
             if is_run:
-                self.fixed_stride(kind, var)  # type: ignore[arg-type]
+                self.fixed_stride(kind, var)  # type: ignore[arg-type]  # a class
             elif isinstance(kind, type):
                 self.message(kind, var)
                 self.flush()

@@ -13,7 +13,6 @@ from typing import Final
 from storage.env import Files
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
-REPLICATION_OFFSETS: Final = "replication-offset-checkpoint"
 LOG_START_OFFSETS: Final = "log-start-offset-checkpoint"
 CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
 META_PROPERTIES: Final = "meta.properties"

@@ -296,9 +296,9 @@ class FileLock:
 
 def _lock(fd: int) -> None:
     try:
-        import fcntl
+        import fcntl  # not on every system
     except ImportError:
-        import msvcrt
+        import msvcrt  # not on every system
 
         locking: Any = vars(msvcrt)["locking"]
         locking(fd, vars(msvcrt)["LK_NBLCK"], 1)
