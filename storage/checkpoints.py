@@ -34,6 +34,10 @@ def read_lines(files: Files, path: str) -> list[str]:
 
 
 def write_lines(files: Files, path: str, entries: Sequence[str], *, sync: bool = True) -> None:
+    """Write Kafka's checkpoint format: version 0, a count, a line an entry.
+
+    Durable: with sync, when this returns.
+    """
     files.write_file_atomic(path, "\n".join(("0", str(len(entries)), *entries, "")).encode(), sync)
 
 
@@ -49,6 +53,7 @@ def read_offsets(files: Files, path: str) -> dict[tuple[str, int], int]:
 
 
 def write_offsets(files: Files, path: str, offsets: Mapping[tuple[str, int], int]) -> None:
+    """Write (topic, partition) -> offset. Durable: when this returns."""
     write_lines(files, path, [f"{topic} {index} {offset}" for (topic, index), offset in offsets.items()])
 
 
@@ -67,6 +72,7 @@ def read_properties(files: Files, path: str) -> dict[str, str] | None:
 
 
 def write_properties(files: Files, path: str, properties: Mapping[str, str]) -> None:
+    """Write a Java properties file. Durable: when this returns."""
     files.write_file_atomic(path, "".join(f"{key}={value}\n" for key, value in properties.items()).encode(), True)
 
 
@@ -76,6 +82,7 @@ def uuid_text(raw: bytes) -> str:
 
 
 def uuid_from_text(text: str) -> bytes:
+    """The 16 bytes of Kafka's text form. Errors: ValueError."""
     raw = urlsafe_b64decode(text + "==")
     if len(raw) != 16:
         raise ValueError(f"{text!r} is not a Kafka UUID")
@@ -83,6 +90,7 @@ def uuid_from_text(text: str) -> bytes:
 
 
 def write_partition_metadata(files: Files, directory: str, topic_id: bytes, *, sync: bool = False) -> None:
+    """Say in a partition's directory whose it is. Durable: with sync, when this returns."""
     data = f"version: 0\ntopic_id: {uuid_text(topic_id)}\n".encode()
     files.write_file_atomic(f"{directory}/{PARTITION_METADATA}", data, sync)
 

@@ -44,6 +44,7 @@ def uncleanable_offset(log: LogWriter, now_ms: int | None, last_stable_offset: i
 
 
 def dirty_ratio(log: LogWriter, now_ms: int | None, last_stable_offset: int | None) -> float:
+    """Bytes not yet cleaned as a part, 0 to 1, of all below the first offset that may not be cleaned."""
     limit = uncleanable_offset(log, now_ms, last_stable_offset)
     clean_bytes = dirty_bytes = 0
     for segment in log.segments:

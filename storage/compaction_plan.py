@@ -60,6 +60,7 @@ class Plan:
         self.partial: set[int] = set()
 
     def is_aborted(self, header: BatchHeader) -> bool:
+        """Whether a batch of records belongs to an aborted transaction."""
         if not header.attributes & TRANSACTIONAL or header.is_control:
             return False
         spans = self.aborted.get(header.producer_id)

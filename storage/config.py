@@ -25,8 +25,10 @@ class LogConfig(NamedTuple):
 
     @property
     def compacts(self) -> bool:
+        """Whether cleanup.policy has compact."""
         return "compact" in self.cleanup_policy
 
     @property
     def deletes(self) -> bool:
+        """Whether cleanup.policy has delete."""
         return "delete" in self.cleanup_policy

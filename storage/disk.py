@@ -28,7 +28,8 @@ _OPEN_FLAGS: Final = os.O_RDWR | os.O_APPEND | _O_BINARY | _O_CLOEXEC
 class Syncable(Protocol):
     """A file or a directory that can be made durable."""
 
-    def sync(self) -> object: ...
+    def sync(self) -> object:
+        """Durable: survives loss of power when this returns."""
 
 
 class Platform:
@@ -55,6 +56,7 @@ class Handle:
         self._lock = None if platform.pread else threading.Lock()
 
     def pread(self, n: int, pos: int) -> bytes:
+        """Up to n bytes from byte pos."""
         if self._lock is None:
             data: bytes = self._platform.pread(self.fd, n, pos)
             return data
@@ -67,7 +69,7 @@ class Handle:
 
 
 class SystemFiles:
-    """Files on the real disk."""
+    """Files on the real disk. What the methods of env.Files do is said there."""
 
     def __init__(self, max_open_files: int = MAX_OPEN_FILES, platform: Platform | None = None) -> None:
         self.max_open_files = max(1, max_open_files)
@@ -78,11 +80,13 @@ class SystemFiles:
 
     @property
     def open_handles(self) -> int:
+        """How many descriptors the pool has open."""
         return len(self._pool)
 
     # -- the pool
 
     def handle(self, file: SystemFile) -> Handle:
+        """The open descriptor of a file; the one used longest ago makes room. Errors: OSError."""
         with self._lock:
             handle = self._pool.get(file)
             if handle is not None:
@@ -112,6 +116,7 @@ class SystemFiles:
         file._handle = None
 
     def forget(self, file: SystemFile) -> None:
+        """Take a file's descriptor out of the pool; it closes when nobody reads from it any more."""
         with self._lock:
             self._pool.pop(file, None)
             file._handle = None
@@ -212,7 +217,7 @@ class SystemFiles:
 
 
 class SystemFile:
-    """A file by name; its descriptor is borrowed from the pool for each use."""
+    """env.File on the real disk: a name; its descriptor is borrowed from the pool for each use."""
 
     __slots__ = ("_files", "_handle", "path", "size")
 

@@ -30,17 +30,22 @@ __all__ = [
 
 
 class Clock(Protocol):
-    def now_ms(self) -> int: ...
-    def monotonic_ms(self) -> int: ...
+    def now_ms(self) -> int:
+        """Unix milliseconds."""
+
+    def monotonic_ms(self) -> int:
+        """Milliseconds since some moment; never goes back."""
 
 
 class SystemClock:
     """The machine's clock."""
 
     def now_ms(self) -> int:
+        """Unix milliseconds."""
         return time.time_ns() // 1_000_000
 
     def monotonic_ms(self) -> int:
+        """Milliseconds since some moment; never goes back."""
         return time.monotonic_ns() // 1_000_000
 
 
@@ -67,38 +72,90 @@ class File(Protocol):
     size: int
 
     @property
-    def path(self) -> str: ...
-    def append(self, buffers: Sequence[Buffer]) -> None: ...
-    def pread(self, n: int, pos: int) -> bytes: ...
-    def retire(self) -> None: ...
-    def sync(self) -> None: ...
-    def truncate(self, n: int) -> None: ...
-    def close(self) -> None: ...
+    def path(self) -> str:
+        """Where it is."""
+
+    def append(self, buffers: Sequence[Buffer]) -> None:
+        """Write all buffers at the end.
+
+        Durable: survives kill -9 when this returns.
+        Errors:  OSError: `size` is as before; the file may hold a part, which the caller cuts back.
+        """
+
+    def pread(self, n: int, pos: int) -> bytes:
+        """Up to n bytes from byte pos; fewer only at the end of the file."""
+
+    def retire(self) -> None:
+        """Let the name go. Who reads this object reads on; the descriptor closes after the last reader."""
+
+    def sync(self) -> None:
+        """Durable: what was appended survives loss of power. Errors: OSError: nobody knows what the disk holds."""
+
+    def truncate(self, n: int) -> None:
+        """Cut the file to n bytes."""
+
+    def close(self) -> None:
+        """Give the descriptor back; the next use opens the file again."""
 
 
 class Lock(Protocol):
-    def release(self) -> None: ...
+    def release(self) -> None:
+        """Let others have it."""
 
 
 class Files(Protocol):
     """The only door to the disk."""
 
-    def open_append(self, path: str) -> File: ...
-    def listdir(self, path: str) -> list[str]: ...
-    def makedirs(self, path: str) -> None: ...
-    def exists(self, path: str) -> bool: ...
-    def file_size(self, path: str) -> int: ...
-    def modified_ms(self, path: str) -> int: ...
-    def read_file(self, path: str) -> bytes: ...
-    def write_file_atomic(self, path: str, data: Buffer, sync: bool = True) -> None: ...
-    def rename(self, old: str, new: str) -> None: ...
-    def remove(self, path: str) -> None: ...
-    def remove_tree(self, path: str) -> None: ...
-    def sync_dir(self, path: str) -> None: ...
-    def start_sync(self, file: Syncable) -> Callable[[], bool]: ...
-    def lock(self, path: str) -> Lock: ...
-    def free_bytes(self, path: str) -> tuple[int, int]: ...
-    def close(self) -> None: ...
+    def open_append(self, path: str) -> File:
+        """The file of a path, whether it exists or not."""
+
+    def listdir(self, path: str) -> list[str]:
+        """Sorted names; empty when there is no such directory."""
+
+    def makedirs(self, path: str) -> None:
+        """Make a directory and those above it, unless it exists."""
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or directory has this name."""
+
+    def file_size(self, path: str) -> int:
+        """Bytes. Errors: FileNotFoundError."""
+
+    def modified_ms(self, path: str) -> int:
+        """When the file was last written, in Unix milliseconds. Errors: FileNotFoundError."""
+
+    def read_file(self, path: str) -> bytes:
+        """All of a file. Errors: FileNotFoundError."""
+
+    def write_file_atomic(self, path: str, data: Buffer, sync: bool = True) -> None:
+        """Replace a file: readers and a crash find the old content or the new, never a mix.
+
+        Durable: with sync, when this returns.
+        """
+
+    def rename(self, old: str, new: str) -> None:
+        """Rename, replacing what has the new name. Durable: after sync_dir."""
+
+    def remove(self, path: str) -> None:
+        """Delete a file. Durable: after sync_dir. Errors: FileNotFoundError."""
+
+    def remove_tree(self, path: str) -> None:
+        """Delete a directory and all in it, as far as that goes."""
+
+    def sync_dir(self, path: str) -> None:
+        """Durable: the names in a directory survive loss of power."""
+
+    def start_sync(self, file: Syncable) -> Callable[[], bool]:
+        """Sync beside the caller. The function returned tells whether that is done, and raises what the sync raised."""
+
+    def lock(self, path: str) -> Lock:
+        """Take a lock that the system drops when the process dies. Errors: LockedError: another process has it."""
+
+    def free_bytes(self, path: str) -> tuple[int, int]:
+        """(total, usable) bytes of the volume."""
+
+    def close(self) -> None:
+        """Give all descriptors back."""
 
 
 class Env:
@@ -113,4 +170,5 @@ class Env:
 
 
 def system_env(max_open_files: int = MAX_OPEN_FILES) -> Env:
+    """The machine's clock, randomness and disk."""
     return Env(SystemClock(), SystemRng(), SystemFiles(max_open_files))

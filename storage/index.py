@@ -30,6 +30,7 @@ class SparseIndex:
         self.time_offsets = array("i")
 
     def add(self, relative_offset: int, position: int) -> None:
+        """Add an entry; offset and position rise from entry to entry."""
         self.offsets.append(relative_offset)
         self.positions.append(position)
 
@@ -62,12 +63,14 @@ class SparseIndex:
         del self.time_offsets[at:], self.timestamps[at:]
 
     def encode_offsets(self) -> bytes:
+        """The bytes of Kafka's .index: (relative offset, position), 4 bytes each."""
         words = array("i", bytes(OFFSET_ENTRY_BYTES * len(self.offsets)))
         words[0::2] = self.offsets
         words[1::2] = self.positions
         return _big_endian(words).tobytes()
 
     def encode_times(self) -> bytes:
+        """The bytes of Kafka's .timeindex: 8 bytes of timestamp, 4 of relative offset."""
         halves = array("i", self.timestamps.tobytes())
         words = array("i", bytes(TIME_ENTRY_BYTES * len(self.timestamps)))
         words[0::3] = halves[_HIGH::2]

@@ -24,6 +24,7 @@ class LeaderEpochs:
 
     @property
     def latest(self) -> int:
+        """The largest epoch; -1 when there is none."""
         return self.epochs[-1] if self.epochs else UNDEFINED
 
     def assign(self, epoch: int, start_offset: int) -> None:
@@ -69,16 +70,19 @@ class LeaderEpochs:
         return (self.epochs[after - 1] if after else epoch), self.start_offsets[after]
 
     def epoch_of(self, offset: int) -> int:
+        """The epoch that wrote an offset; -1 when it is not known."""
         at = bisect_right(self.start_offsets, offset) - 1
         return self.epochs[at] if at >= 0 else UNDEFINED
 
     def save(self, files: Files, directory: str) -> None:
+        """Write the checkpoint of a log's directory. Durable: no; recovery reads the epochs from the batches."""
         lines = [f"{epoch} {start}" for epoch, start in zip(self.epochs, self.start_offsets, strict=True)]
         # the epochs are in the batches too: recovery finds what a crash loses here, so no sync
         write_lines(files, f"{directory}/{FILE_NAME}", lines, sync=False)
         self.dirty = False
 
     def load(self, files: Files, directory: str) -> None:
+        """Add what the checkpoint of a log's directory holds."""
         for line in read_lines(files, f"{directory}/{FILE_NAME}"):
             epoch, _, start = line.partition(" ")
             self.assign(int(epoch), int(start))

@@ -48,22 +48,27 @@ class LogWriter:
 
     @property
     def dirty(self) -> bool:
+        """Whether batches are promised that are not written."""
         return bool(self._pending)
 
     @property
     def broken(self) -> str | None:
+        """Why the log is out of use; None when it is not."""
         return self._broken
 
     @property
     def leader_epoch(self) -> int:
+        """The epoch that writes now; -1 when none was set."""
         return self.epochs.latest
 
     @property
     def size_bytes(self) -> int:
+        """Bytes of all batches, promised ones included."""
         return sum(segment.size for segment in self.segments)
 
     @property
     def config(self) -> LogConfig:
+        """The settings; new ones hold from the next append on."""
         return self._config
 
     @config.setter

@@ -17,9 +17,11 @@ class MovableClock:
         self.stands_at_ms: int | None = None
 
     def now_ms(self) -> int:
+        """Unix milliseconds, as moved."""
         return self._clock.now_ms() + self._ahead_ms if self.stands_at_ms is None else self.stands_at_ms
 
     def monotonic_ms(self) -> int:
+        """Milliseconds since some moment; not moved."""
         return self._clock.monotonic_ms()
 
     def advance(self, ms: int) -> None:

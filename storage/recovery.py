@@ -90,6 +90,7 @@ def recover(
 
 
 def damage(segment: Segment, position: int, why: str) -> StorageError:
+    """The error that says where a segment is damaged, and what can be done."""
     return StorageError(
         f"{segment.file.path} is damaged at position {position}: {why}. Nothing was changed. Restore the file"
         f" from a copy, or give up what it holds from there on: cut it to {position} bytes, delete its"

@@ -57,6 +57,7 @@ class FileSlice:
         return data
 
     def read(self) -> bytes:
+        """All of it. Errors: StorageError, OSError."""
         return self.pread(self._size, 0)
 
 
@@ -111,6 +112,7 @@ class Segment:
 
     @property
     def index(self) -> SparseIndex:
+        """The sparse index, loaded with its first use."""
         if self._index is None:
             self.load_index()
         assert self._index is not None
@@ -126,6 +128,7 @@ class Segment:
     # -- writing
 
     def add_index_entry(self, last_offset: int, position: int) -> None:
+        """Note the batch at a position in the index, with the largest timestamp so far."""
         index = self.index
         index.add(last_offset - self.base_offset, position)
         index.add_time(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
@@ -216,6 +219,7 @@ class Segment:
         self.max_timestamp, self.max_timestamp_offset = -1, self.base_offset
 
     def rebuild_index(self, interval_bytes: int = 4096) -> None:
+        """Make the index anew from the batches."""
         self.start_index()
         for position, header in self.headers(0):
             self.note(position, header, interval_bytes)

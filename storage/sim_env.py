@@ -30,17 +30,21 @@ class ManualClock:
         self._monotonic_ms = 0
 
     def now_ms(self) -> int:
+        """Unix milliseconds."""
         return self._now_ms
 
     def monotonic_ms(self) -> int:
+        """Milliseconds since the clock was made."""
         return self._monotonic_ms
 
     def advance(self, ms: int) -> None:
+        """Let time pass."""
         self._now_ms += ms
         self._monotonic_ms += ms
 
 
 def sim_env(seed: int = 0, now_ms: int = 1_700_000_000_000, files: MemoryFiles | None = None) -> Env:
+    """A clock that stands, seeded randomness and files in memory."""
     clock = ManualClock(now_ms)
     disk = files or MemoryFiles()
     disk.clock = clock
@@ -109,6 +113,7 @@ class MemoryFiles:
         self._faults.append(Fault(nth, kinds, death, short_bytes, True))
 
     def heal(self) -> None:
+        """Let injected errors end."""
         self._faults.clear()
 
     def crash(self, *, lose_unsynced: bool = False) -> MemoryFiles:
