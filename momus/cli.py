@@ -1,7 +1,8 @@
 """The command line: `momus serve`, `momus repair`, and the commands of momus.commands.
 
 Exit codes: 0 good, 1 refused or failed, 2 bad usage. `serve` imports click and nothing else before the broker; the
-commands that ask a broker import the codec when they run.
+commands that ask a broker import the codec when they run, because `protocol`, `storage` and `broker` can only be
+imported after `launch.use_packages()`.
 """
 
 from __future__ import annotations

@@ -201,7 +201,7 @@ def _names(arguments: tuple[str, ...], options: tuple[str, ...], what: str = "to
 
 
 def _print_json(value: object) -> None:
-    import json
+    import json  # 1 ms
 
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 import click
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from momus.control import Control
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -49,8 +48,6 @@ def _do(work: Callable[[], object]) -> None:
 
 def _duration(text: str) -> timedelta:
     """90s, 8d, 1h30m, 250ms."""
-    from datetime import timedelta
-
     found = re.findall(r"(\d+)(ms|s|m|h|d)", text)
     if not found or "".join(number + unit for number, unit in found) != text:
         raise click.BadParameter(f"{text!r} is not a duration such as 90s, 8d, 1h30m or 250ms", param_hint="DURATION")
@@ -88,8 +85,6 @@ def clock_advance(duration: str, address: str) -> None:
 @_endpoint
 def clock_set(moment: str, address: str) -> None:
     """Go to a moment, 2030-01-01T00:00Z say, and stand there."""
-    from datetime import datetime
-
     try:
         at = datetime.fromisoformat(moment)
     except ValueError:
@@ -120,7 +115,7 @@ def broker_list(as_json: bool, address: str) -> None:
     """List the virtual brokers."""
     found = _connect(address).brokers()
     if as_json:
-        import json
+        import json  # 1 ms
 
         click.echo(json.dumps(found, indent=2))
         return

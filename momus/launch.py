@@ -53,7 +53,7 @@ def watch_parent(parent_pid: int) -> None:
     parent as well, where the system tells.
     """
     if os.name == "posix":
-        import select
+        import select  # not on every system
 
         while os.getppid() == parent_pid:
             readable, _, _ = select.select([0], [], [], PARENT_CHECK_S)
@@ -67,7 +67,7 @@ def watch_parent(parent_pid: int) -> None:
 
 def main() -> None:
     """Serve until told to stop; clean up after a parent that no longer can."""
-    import json
+    import json  # 1 ms
 
     options = json.loads(sys.argv[1])
     # Isolated mode ran site before us, so what is here already keeps its place.
@@ -81,7 +81,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it may come twice, and we are on our way
     if os.getppid() != parent_pid:
         # The process that made this folder was killed and cannot remove it.
-        import shutil
+        import shutil  # 2 ms
 
         shutil.rmtree(temporary, ignore_errors=True)
     raise SystemExit(code)

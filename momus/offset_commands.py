@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import TypeVar
 
 import click
@@ -65,7 +66,7 @@ def show(data_dir: str | None, groups: tuple[str, ...], bootstrap: str, timeout_
 @_source
 def export(data_dir: str | None, groups: tuple[str, ...], bootstrap: str, timeout_s: float) -> None:
     """Print what is committed as JSON lines, for `momus offsets import`."""
-    import json
+    import json  # 1 ms
 
     for row in _committed(data_dir, groups, bootstrap, timeout_s):
         click.echo(json.dumps({key: row[key] for key in EXPORTED}, ensure_ascii=False))
@@ -79,7 +80,7 @@ def import_(file: IO[str], bootstrap: str, timeout_s: float) -> None:
 
     The group must not have members: stop its consumers first.
     """
-    import json
+    import json  # 1 ms
 
     by_group: dict[str, list[Row]] = {}
     for number, line in enumerate(file, 1):
@@ -125,8 +126,7 @@ def history(
     as_json: bool,
 ) -> None:
     """Tell who set which offset when, as far back as the log goes; the newest last."""
-    import json
-    from datetime import UTC, datetime
+    import json  # 1 ms
 
     rows = []
     for index, batches in _logs(data_dir, bootstrap, timeout_s):

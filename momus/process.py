@@ -193,14 +193,14 @@ class Broker:
         self.close()
 
     async def __aenter__(self) -> Self:
-        import asyncio
+        import asyncio  # 25 ms
 
         return await asyncio.to_thread(self.__enter__)
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
-        import asyncio
+        import asyncio  # 25 ms
 
         await asyncio.to_thread(self.close)
 
@@ -288,7 +288,7 @@ class Broker:
 
     def _read_control(self) -> Control:
         """The second line, which was written together with the first."""
-        from momus.control import Control
+        from momus.control import Control  # 1 ms
 
         assert self._process is not None
         assert self._process.stdout is not None
