@@ -119,11 +119,8 @@ def serve(
     for option, address in (("--listen", listen), ("--statsd", statsd), ("--control", control)):
         if address is not None:
             _check_address(option, address)
-    if control is not None and not control_anyone and not re.fullmatch(LOOPBACK, control.rpartition(":")[0]):
-        raise click.BadParameter(
-            f"{control!r} is not loopback, and whoever reaches it may stop brokers: add --control-anyone",
-            param_hint="--control",
-        )
+    if control is not None and not control_anyone:
+        _check_loopback(control)
     if data_dir is None:
         data_dir = settings.get("log.dirs", settings.get("log.dir", DEFAULT_DATA_DIR)).split(",")[0]
 
@@ -142,6 +139,14 @@ def serve(
             control=control,
         )
     )
+
+
+def _check_loopback(control: str) -> None:
+    if not re.fullmatch(LOOPBACK, control.rpartition(":")[0]):
+        raise click.BadParameter(
+            f"{control!r} is not loopback, and whoever reaches it may stop brokers: add --control-anyone",
+            param_hint="--control",
+        )
 
 
 def _check_address(option: str, addresses: str) -> None:

@@ -218,15 +218,7 @@ def describe_topic_partitions(broker: View, ctx: Context, request: DescribeTopic
             break
         first = cursor.partition_index if cursor and cursor.topic_name == name else 0
         if topic is None:
-            error = ErrorCode.INVALID_TOPIC_EXCEPTION if name_fault(name) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            response.topics.append(
-                DescribeTopicPartitionsResponseTopic(
-                    error_code=error,
-                    name=name,
-                    is_internal=name in INTERNAL_TOPICS,
-                    topic_authorized_operations=TOPIC_OPERATIONS,
-                )
-            )
+            response.topics.append(_unknown_topic(name))
             continue
         page = topic.partitions[first : first + left]
         response.topics.append(
@@ -256,6 +248,15 @@ def describe_topic_partitions(broker: View, ctx: Context, request: DescribeTopic
             )
             break
     return after_metadata(broker, response)
+
+
+def _unknown_topic(name: str) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=ErrorCode.INVALID_TOPIC_EXCEPTION if name_fault(name) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        name=name,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
 
 
 def find_coordinator(broker: View, ctx: Context, request: FindCoordinatorRequest) -> Result:

@@ -13,7 +13,7 @@ Source: Kafka's ReplicationControlManager and ControllerApis.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from broker.cluster.metadata import ClusterMetadata, Topic
@@ -204,7 +204,6 @@ def delete_topics(broker: View, ctx: Context, request: DeleteTopicsRequest) -> R
         if ctx.api_version < 3:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "This version does not support topic deletion.")
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
-    metadata = broker.metadata
     results: list[DeletableTopicResult] = []
     named: list[str] = list(request.topic_names)
     ids: list[bytes] = []
@@ -217,63 +216,52 @@ def delete_topics(broker: View, ctx: Context, request: DeleteTopicsRequest) -> R
             named.append(state.name)
         else:
             ids.append(state.topic_id)
-    doomed: dict[bytes, Topic] = {}
-    ids_twice, names_twice, all_ids = repeated(ids), repeated(named), set(ids)
-    for topic_id in dict.fromkeys(ids):
-        topic = metadata.topics_by_id.get(topic_id)
-        if topic_id in ids_twice:
-            results.append(_refused(None, topic_id, "Duplicate topic id."))
-        elif topic is None:
-            results.append(
-                DeletableTopicResult(
-                    name=None,
-                    topic_id=topic_id,
-                    error_code=ErrorCode.UNKNOWN_TOPIC_ID,
-                    error_message="This server does not host this topic ID.",
-                )
-            )
-        else:
-            doomed[topic_id] = topic
-    for name in dict.fromkeys(named):
-        topic = metadata.topics.get(name)
-        if name in names_twice:
-            results.append(_refused(name, NO_ID, "Duplicate topic name."))
-        elif topic is None:
-            results.append(
-                DeletableTopicResult(
-                    name=name,
-                    error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                    error_message="This server does not host this topic-partition.",
-                )
-            )
-        elif topic.topic_id in all_ids:
-            doomed.pop(topic.topic_id, None)
-            results.append(
-                _refused(name, topic.topic_id, "The provided topic name maps to an ID that was already supplied.")
-            )
-        else:
-            doomed[topic.topic_id] = topic
     records: list[bytes] = []
-    for topic in doomed.values():
+    for topic in _to_delete(broker.metadata, named, ids, results):
         if topic.internal:
-            results.append(
-                DeletableTopicResult(
-                    name=topic.name,
-                    topic_id=topic.topic_id,
-                    error_code=ErrorCode.INVALID_TOPIC_EXCEPTION,
-                    error_message=f"Deletion of internal topic {topic.name} is prohibited.",
-                )
-            )
+            message = f"Deletion of internal topic {topic.name} is prohibited."
+            results.append(_refused(topic.name, topic.topic_id, message, ErrorCode.INVALID_TOPIC_EXCEPTION))
             continue
         records += delete_topic(topic)
         results.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_message=None))
     return after_metadata(broker, DeleteTopicsResponse(responses=results), records)
 
 
-def _refused(name: str | None, topic_id: bytes, message: str) -> DeletableTopicResult:
-    return DeletableTopicResult(
-        name=name, topic_id=topic_id, error_code=ErrorCode.INVALID_REQUEST, error_message=message
-    )
+def _to_delete(
+    metadata: ClusterMetadata, names: list[str], ids: list[bytes], results: list[DeletableTopicResult]
+) -> Iterable[Topic]:
+    """The topics that are there and named once; `results` gets a refusal for each of the others."""
+    found: dict[bytes, Topic] = {}
+    ids_twice, names_twice, all_ids = repeated(ids), repeated(names), set(ids)
+    for topic_id in dict.fromkeys(ids):
+        topic = metadata.topics_by_id.get(topic_id)
+        if topic_id in ids_twice:
+            results.append(_refused(None, topic_id, "Duplicate topic id."))
+        elif topic is None:
+            message = "This server does not host this topic ID."
+            results.append(_refused(None, topic_id, message, ErrorCode.UNKNOWN_TOPIC_ID))
+        else:
+            found[topic_id] = topic
+    for name in dict.fromkeys(names):
+        topic = metadata.topics.get(name)
+        if name in names_twice:
+            results.append(_refused(name, NO_ID, "Duplicate topic name."))
+        elif topic is None:
+            message = "This server does not host this topic-partition."
+            results.append(_refused(name, NO_ID, message, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        elif topic.topic_id in all_ids:
+            found.pop(topic.topic_id, None)
+            message = "The provided topic name maps to an ID that was already supplied."
+            results.append(_refused(name, topic.topic_id, message))
+        else:
+            found[topic.topic_id] = topic
+    return found.values()
+
+
+def _refused(
+    name: str | None, topic_id: bytes, message: str, code: ErrorCode = ErrorCode.INVALID_REQUEST
+) -> DeletableTopicResult:
+    return DeletableTopicResult(name=name, topic_id=topic_id, error_code=code, error_message=message)
 
 
 def create_partitions(broker: View, ctx: Context, request: CreatePartitionsRequest) -> Result:

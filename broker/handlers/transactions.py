@@ -224,6 +224,8 @@ def _add(
         return codes
     try:
         shard, transaction = _find(broker, ctx, transactional_id)
+        if ctx.api_version < BATCHES_SINCE:
+            ctx.shard = shard  # the reply has seen no other: it waits for no other
         if verify_only:
             missing = verify_partitions(transaction, producer_id, producer_epoch, wanted)
             return dict.fromkeys(missing, ErrorCode.TRANSACTION_ABORTABLE)
@@ -264,6 +266,7 @@ def _find(broker: View, ctx: Context, transactional_id: str) -> tuple[Shard, Tra
 def add_offsets_to_txn(broker: View, ctx: Context, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
     """Make a group's offsets a part of the transaction. Errors: as AddPartitionsToTxn."""
     shard, transaction = _find(broker, ctx, request.transactional_id)
+    ctx.shard = shard
     place: Partitions = {OFFSETS_TOPIC: (broker.groups.index_of(request.group_id),)}
     made = add_partitions(transaction, request.producer_id, request.producer_epoch, place, ctx.now_ms, 0)
     if made is not None:

@@ -71,12 +71,8 @@ def stamp(
     view = memoryview(batch)
     if crc32c(view[21:]) != crc:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"The batch's CRC is not the stored {crc:#010x}")
-    if count != last_delta + 1 or count <= 0:
-        raise invalid_record(f"The batch spans {last_delta + 1} offsets and declares {count} records")
-    if attributes & CONTROL:
-        raise invalid_record("Clients are not allowed to write control records")
-    if producer_id >= 0 and base_sequence < 0:
-        raise invalid_record(f"Sequence {base_sequence} is invalid with producer id {producer_id}")
+    if count != last_delta + 1 or count <= 0 or attributes & CONTROL or (producer_id >= 0 and base_sequence < 0):
+        raise _wrong_header(header)
 
     records = view[HEADER_BYTES:]
     if codec:
@@ -85,15 +81,8 @@ def stamp(
     if scan.without_key:
         raise keys_refused(scan.without_key)
     append_time = NO_TIMESTAMP
-    if rules.log_append_time:
-        if attributes & LOG_APPEND_TIME:
-            raise timestamps_refused([(i, "Producers may not set LogAppendTime") for i in range(count)])
-        largest = append_time = now_ms
-        stored = attributes | LOG_APPEND_TIME
-    elif attributes & LOG_APPEND_TIME:  # then the batch's time is that of every record; stored as CreateTime
-        check_timestamps(rules, records, count, max_timestamp, Scan(0, 0, []), now_ms)
-        largest = max_timestamp
-        stored = attributes & ~LOG_APPEND_TIME
+    if rules.log_append_time or attributes & LOG_APPEND_TIME:
+        stored, largest, append_time = _stamped_time(rules, records, header, now_ms)
     else:
         check_timestamps(rules, records, count, base_timestamp, scan, now_ms)
         largest = min(max(base_timestamp + scan.max_timestamp_delta, NO_TIMESTAMP), _MAX_INT64)
@@ -102,19 +91,7 @@ def stamp(
     buffers: tuple[Buffer, ...]
     if rules.codec is not None and rules.codec != codec:
         stored = stored & ~CODEC_MASK | rules.codec
-        whole = assemble_batch(
-            bytes(records),
-            base_offset=offset,
-            leader_epoch=leader_epoch,
-            attributes=stored,
-            last_offset_delta=last_delta,
-            base_timestamp=base_timestamp,
-            max_timestamp=largest,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            base_sequence=base_sequence,
-            record_count=count,
-        )
+        whole = _recompressed(records, header, offset, leader_epoch, stored, largest)
         buffers = (whole,)
         size = len(whole)
         if size > rules.max_message_bytes:
@@ -127,11 +104,58 @@ def stamp(
     else:
         buffers = (_PLACE.pack(offset, length, leader_epoch), view[16:])
     if size > rules.segment_bytes:
-        raise KafkaError(
-            ErrorCode.RECORD_LIST_TOO_LARGE,
-            f"The batch has {size} bytes, a segment of {place} holds {rules.segment_bytes}",
-        )
+        raise _larger_than_a_segment(size, rules, place)
     return buffers, size, stored, last_delta, largest, append_time, producer_id, producer_epoch, base_sequence
+
+
+def _wrong_header(header: tuple[int, ...]) -> KafkaError:
+    """What is wrong with the counts, attributes or sequence of a header."""
+    attributes, last_delta, producer_id, base_sequence, count = header[5], header[6], header[9], header[11], header[12]
+    if count != last_delta + 1 or count <= 0:
+        return invalid_record(f"The batch spans {last_delta + 1} offsets and declares {count} records")
+    if attributes & CONTROL:
+        return invalid_record("Clients are not allowed to write control records")
+    return invalid_record(f"Sequence {base_sequence} is invalid with producer id {producer_id}")
+
+
+def _stamped_time(
+    rules: TopicRules, records: bytes | memoryview, header: tuple[int, ...], now_ms: int
+) -> tuple[int, int, int]:
+    """Attributes to store, largest timestamp, log append time: where the topic or the batch asks for LogAppendTime."""
+    attributes, max_timestamp, count = header[5], header[8], header[12]
+    if rules.log_append_time:
+        if attributes & LOG_APPEND_TIME:
+            raise timestamps_refused([(i, "Producers may not set LogAppendTime") for i in range(count)])
+        return attributes | LOG_APPEND_TIME, now_ms, now_ms
+    # the batch's time is that of every record; stored as CreateTime
+    check_timestamps(rules, records, count, max_timestamp, Scan(0, 0, []), now_ms)
+    return attributes & ~LOG_APPEND_TIME, max_timestamp, NO_TIMESTAMP
+
+
+def _recompressed(
+    records: Buffer, header: tuple[int, ...], offset: int, leader_epoch: int, attributes: int, largest: int
+) -> bytes:
+    """The batch with the topic's compression."""
+    return assemble_batch(
+        bytes(records),
+        base_offset=offset,
+        leader_epoch=leader_epoch,
+        attributes=attributes,
+        last_offset_delta=header[6],
+        base_timestamp=header[7],
+        max_timestamp=largest,
+        producer_id=header[9],
+        producer_epoch=header[10],
+        base_sequence=header[11],
+        record_count=header[12],
+    )
+
+
+def _larger_than_a_segment(size: int, rules: TopicRules, place: object) -> KafkaError:
+    return KafkaError(
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        f"The batch has {size} bytes, a segment of {place} holds {rules.segment_bytes}",
+    )
 
 
 def _too_large(size: int, rules: TopicRules, place: object) -> KafkaError:

@@ -7,6 +7,7 @@ a run is proven column by column (a strided slice is one C call), which costs a 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from protocol.errors import ErrorCode, KafkaError
@@ -45,7 +46,6 @@ def scan_records(
 
 
 def _scan(data: bytes | memoryview, count: int, keys_wanted: bool, each_timestamp: list[int] | None) -> Scan:
-    """Varints of one and two bytes are read in place: a call for each would double the time."""
     end = len(data)
     without_key: list[int] = []
     low = high = last_zigzag = 0
@@ -53,104 +53,34 @@ def _scan(data: bytes | memoryview, count: int, keys_wanted: bool, each_timestam
     next_run = 0 if each_timestamp is None and type(data) is bytes else count
     while index < count:
         start = pos
-        zigzag = data[pos]
-        pos += 1
-        if zigzag >= 0x80:
-            byte = data[pos]
-            pos += 1
-            if byte < 0x80:
-                zigzag += (byte << 7) - 0x80
-            else:
-                zigzag, pos = _zigzag(data, start)
-        body = pos
-        stop = pos + (zigzag >> 1)
-        if zigzag & 1 or stop > end:
-            raise ValueError(f"record {index} is longer than what is left")
-
-        pos += 1  # the attributes carry nothing
-        zigzag = data[pos]
-        pos += 1
-        if zigzag >= 0x80:
-            zigzag, pos = _zigzag(data, pos - 1, 10)
-        after_time = pos
+        body, stop, after_time, zigzag, key_at = _head(data, pos, end, index)
         if zigzag != last_zigzag or not index:
             last_zigzag = zigzag
             delta = (zigzag >> 1) ^ -(zigzag & 1)
-            if not index:
-                low = high = delta
-            elif delta < low:
-                low = delta
-            elif delta > high:
-                high = delta
+            low = delta if not index or delta < low else low
+            high = delta if not index or delta > high else high
         if each_timestamp is not None:
             each_timestamp.append((zigzag >> 1) ^ -(zigzag & 1))
-
-        zigzag = data[pos]
-        pos += 1
-        if zigzag >= 0x80:
-            byte = data[pos]
-            pos += 1
-            if byte < 0x80:
-                zigzag += (byte << 7) - 0x80
-            else:
-                zigzag, pos = _zigzag(data, pos - 2)
-        if zigzag != 2 * index:
-            raise ValueError(f"record {index} has another offset delta")
-
-        key_at = pos
-        zigzag = data[pos]
-        pos += 1
-        if zigzag >= 0x80:
-            zigzag, pos = _zigzag(data, pos - 1)
-        value_at = pos  # when there is no key
-        if not zigzag & 1:
-            value_at = pos = pos + (zigzag >> 1)
-        elif zigzag != 1:
-            raise ValueError(f"record {index} has a key of negative length")
-        elif keys_wanted:
+        value_at, has_key, headers, pos = _fields(data, key_at, stop, index)
+        if keys_wanted and not has_key:
             without_key.append(index)
-
-        zigzag = data[pos]
-        pos += 1
-        if zigzag >= 0x80:
-            byte = data[pos]
-            pos += 1
-            if byte < 0x80:
-                zigzag += (byte << 7) - 0x80
-            else:
-                zigzag, pos = _zigzag(data, pos - 2)
-        after_value_size = pos
-        if not zigzag & 1:
-            pos += zigzag >> 1
-        elif zigzag != 1:
-            raise ValueError(f"record {index} has a value of negative length")
-
-        if pos >= stop:
-            raise ValueError(f"the fields of record {index} reach over its end")
-        headers = data[pos]
-        pos = _skip_headers(data, pos, stop) if headers else pos + 1
-        if pos != stop:
-            raise ValueError(f"the fields of record {index} do not fill it")
         index += 1
-
         if index >= next_run and not headers and count - index >= _RUN_MIN and isinstance(data, bytes):
             stride = stop - start
             after_key_size = value_at - max(0, _key_bytes(data, key_at))
             fixed = (
                 *range(body - start),
                 *range(key_at - start, after_key_size - start),
-                *range(value_at - start, after_value_size - start),
+                *range(value_at - start, _after_size(data, value_at) - start),
                 stride - 1,
             )
             times = range(body + 1 - start, after_time - start)
-            rows = min(count - index, (end - stop) // stride)
-            run = _run(data, start, index - 1, rows, stride, fixed, times)
+            run = _run(data, start, index - 1, min(count - index, (end - stop) // stride), stride, fixed, times)
             if run is None:
                 next_run = index + _RUN_RETRY
             else:
                 rows, run_low, run_high = run
-                low = min(low, run_low)
-                high = max(high, run_high)
+                low, high = min(low, run_low), max(high, run_high)
                 if keys_wanted and data[key_at] == 1:
                     without_key.extend(range(index, index + rows))
                 index += rows
@@ -158,6 +88,84 @@ def _scan(data: bytes | memoryview, count: int, keys_wanted: bool, each_timestam
     if pos != end:
         raise ValueError("bytes are left after the last record")
     return Scan(low, high, without_key)
+
+
+def _head(data: bytes | memoryview, pos: int, end: int, index: int) -> tuple[int, int, int, int, int]:
+    """The fields of a record before its key. Varints of two bytes are read in place: a call would take twice as long.
+
+    Answers the positions of the body and behind the record, behind the time, the time's varint, the key's position.
+    """
+    start = pos
+    zigzag = data[pos]
+    pos += 1
+    if zigzag >= 0x80:
+        byte = data[pos]
+        pos += 1
+        if byte < 0x80:
+            zigzag += (byte << 7) - 0x80
+        else:
+            zigzag, pos = _zigzag(data, start)
+    body = pos
+    stop = pos + (zigzag >> 1)
+    if zigzag & 1 or stop > end:
+        raise ValueError(f"record {index} is longer than what is left")
+    time = data[pos + 1]  # the attributes before it carry nothing
+    pos += 2
+    if time >= 0x80:
+        time, pos = _zigzag(data, pos - 1, 10)
+    after_time = pos
+    zigzag = data[pos]
+    pos += 1
+    if zigzag >= 0x80:
+        byte = data[pos]
+        pos += 1
+        if byte < 0x80:
+            zigzag += (byte << 7) - 0x80
+        else:
+            zigzag, pos = _zigzag(data, pos - 2)
+    if zigzag != 2 * index:
+        raise ValueError(f"record {index} has another offset delta")
+    return body, stop, after_time, time, pos
+
+
+def _fields(data: bytes | memoryview, pos: int, stop: int, index: int) -> tuple[int, bool, int, int]:
+    """Key, value and headers of a record: the value's position, whether there is a key, the first byte of the headers,
+    the record's end."""
+    zigzag = data[pos]
+    pos += 1
+    if zigzag >= 0x80:
+        zigzag, pos = _zigzag(data, pos - 1)
+    if not zigzag & 1:
+        pos += zigzag >> 1
+    elif zigzag != 1:
+        raise ValueError(f"record {index} has a key of negative length")
+    has_key = zigzag != 1
+    value_at = pos
+    zigzag = data[pos]
+    pos += 1
+    if zigzag >= 0x80:
+        byte = data[pos]
+        pos += 1
+        if byte < 0x80:
+            zigzag += (byte << 7) - 0x80
+        else:
+            zigzag, pos = _zigzag(data, pos - 2)
+    if not zigzag & 1:
+        pos += zigzag >> 1
+    elif zigzag != 1:
+        raise ValueError(f"record {index} has a value of negative length")
+    if pos >= stop:
+        raise ValueError(f"the fields of record {index} reach over its end")
+    headers = data[pos]
+    pos = _skip_headers(data, pos, stop) if headers else pos + 1
+    if pos != stop:
+        raise ValueError(f"the fields of record {index} do not fill it")
+    return value_at, has_key, headers, pos
+
+
+def _after_size(data: bytes, pos: int) -> int:
+    """Where a varint ends."""
+    return read_varint(data, pos)[1]
 
 
 def _key_bytes(data: bytes | memoryview, pos: int) -> int:
@@ -206,22 +214,26 @@ def _run(
             return None
         if data[at + column + 1 : stop : stride] != twos[first + 1 : first + 1 + rows]:
             return None
+    values = _times(data, start, at, stop, stride, times, rows)
+    return None if values is None else (rows, min(values), max(values))
+
+
+def _times(data: bytes, start: int, at: int, stop: int, stride: int, times: range, rows: int) -> Iterable[int] | None:
+    """The timestamp deltas of a run; None: they cannot be told column by column."""
     if len(times) == 1:
         deltas = set(data[at + times[0] : stop : stride])
         if max(deltas) >= 0x80:
             return None
-        values = [(byte >> 1) ^ -(byte & 1) for byte in deltas]
-    elif len(times) == 2:
+        return [(byte >> 1) ^ -(byte & 1) for byte in deltas]
+    if len(times) == 2:
         pairs = set(zip(data[at + times[0] : stop : stride], data[at + times[1] : stop : stride], strict=True))
         if min(pairs)[0] < 0x80 or max(high for _, high in pairs) >= 0x80:
             return None
-        values = [(zigzag >> 1) ^ -(zigzag & 1) for zigzag in ((byte & 0x7F) | high << 7 for byte, high in pairs)]
-    else:
-        for column in times:
-            if data[at + column : stop : stride] != data[start + column : start + column + 1] * rows:
-                return None
-        values = [read_varint(data, start + times[0], 10)[0]]
-    return rows, min(values), max(values)
+        return [(zigzag >> 1) ^ -(zigzag & 1) for zigzag in ((byte & 0x7F) | high << 7 for byte, high in pairs)]
+    for column in times:
+        if data[at + column : stop : stride] != data[start + column : start + column + 1] * rows:
+            return None
+    return [read_varint(data, start + times[0], 10)[0]]
 
 
 _two_bytes: list[bytes] = []

@@ -37,13 +37,7 @@ def encode_fetch(
     flexible = version >= FLEXIBLE_SINCE
     parts: list[bytes | FileSlice] = []
     size = 0
-    after: list[int] = []  # where each topic's partitions begin
-    last: Wanted | None = None
-    for at, (wanted, _, _) in enumerate(found):
-        if last is None or last.topic != wanted.topic:
-            after.append(at)
-        last = wanted
-    after.append(len(found))
+    after = _topic_starts(found)
     piece = _count(len(after) - 1, flexible)
     for first, end in pairwise(after):
         piece += _label(found[first][0], by_id, flexible) + _count(end - first, flexible)
@@ -91,6 +85,18 @@ def encode_fetch(
         except (OSError, StorageError):  # whoever sends it will meet it again
             pass
     return [head, *parts]
+
+
+def _topic_starts(found: Found) -> list[int]:
+    """Where each topic's partitions begin, and where the last one's end."""
+    starts: list[int] = []
+    last: Wanted | None = None
+    for at, (wanted, _, _) in enumerate(found):
+        if last is None or last.topic != wanted.topic:
+            starts.append(at)
+        last = wanted
+    starts.append(len(found))
+    return starts
 
 
 def _label(wanted: Wanted, by_id: bool, flexible: bool) -> bytes:
