@@ -186,7 +186,7 @@ class Broker:
         try:
             self.turn.durability.settle_now(shard.flush_state)
         except (OSError, StorageError) as error:  # it has been cut back and reloaded, or is out of use until it can be
-            logger.error("%s moved while its log failed: %s", shard, error)
+            logger.error("cannot write the log of %s, which moves to another node: %s", shard, error)
         else:
             if shard.state is not UNLOADED:
                 shard.reload()

@@ -76,7 +76,7 @@ class DataDirectory:
         if found is not None:
             self.cluster_id = found.get("cluster.id", "")
             if not self.cluster_id:
-                raise DirectoryError(f"{path} names no cluster.id: restore the file, or use another --data-dir")
+                raise DirectoryError(f"{path} has no cluster.id: restore the file, or use another --data-dir")
             return
         self.cluster_id = checkpoints.uuid_text(self.env.rng.uuid_bytes())
         checkpoints.write_properties(
@@ -120,7 +120,7 @@ class DataDirectory:
         path = f"{self.path}/{topic.name}-{index}"
         topic_id = checkpoints.read_partition_metadata(self.env.files, path)
         if topic_id not in (None, topic.topic_id):
-            logger.info("removing %s: its topic is gone", path)
+            logger.info("removing %s: its topic was deleted", path)
             self.delete(topic.name, index)
             self.write_checkpoints()
 
@@ -237,7 +237,7 @@ class DataDirectory:
                 continue
             topic_id = checkpoints.read_partition_metadata(files, f"{self.path}/{name}")
             if index == "delete" or (topic_id is not None and topic_id not in metadata.topics_by_id):
-                logger.info("removing %s: its topic is gone", name)
+                logger.info("removing %s: its topic was deleted", name)
                 files.remove_tree(f"{self.path}/{name}")
                 if index.isdigit():
                     self.forget(topic_name, int(index))
@@ -258,7 +258,7 @@ class DataDirectory:
                     log.sync()
                 log.close(clean=in_time or log.dirty)
             except (OSError, StorageError) as error:
-                logger.error("%s-%d was not closed well: %s", *key, error)
+                logger.error("%s-%d was not closed cleanly: %s", *key, error)
             whole = whole and not log.broken and log.synced_offset == log.end_offset
             self.recovery_point_moved(key, log.synced_offset)
         self.write_checkpoints()

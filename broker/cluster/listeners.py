@@ -72,7 +72,7 @@ def _configured(config: BrokerConfig, i: int) -> list[Listener]:
         listeners.append(listener)
     unknown = advertised.keys() - {listener.name for listener in listeners}
     if unknown:
-        raise ConfigError("advertised.listeners", ",".join(sorted(unknown)), "listeners has none of this name")
+        raise ConfigError("advertised.listeners", ",".join(sorted(unknown)), "listeners has no listener of this name")
     return listeners
 
 

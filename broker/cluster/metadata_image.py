@@ -121,7 +121,7 @@ def shrink(log: Log, image: MetadataImage, metadata: ClusterMetadata, now_ms: in
         image.write(metadata, log.end_offset, log.leader_epoch, now_ms)
         cut_before(log, image.offset, now_ms)
     except (OSError, StorageError) as error:
-        logger.error("the metadata log stays as long as it is: %s", error)
+        logger.error("cannot write a metadata snapshot, log not truncated: %s", error)
 
 
 def cut_before(log: Log, offset: int, now_ms: int) -> None:

@@ -222,6 +222,8 @@ def _feature_levels(props: Mapping[str, str]) -> dict[str, int]:
         if key.startswith(FEATURE):
             highest = HIGHEST.get(key.removeprefix(FEATURE), -1)
             if not text.strip().isdigit() or int(text) > highest:
-                raise ConfigError(key, text, f"a level of 0 to {highest}" if highest >= 0 else "no such feature")
+                raise ConfigError(
+                    key, text, f"must be a level from 0 to {highest}" if highest >= 0 else "unknown feature"
+                )
             levels[key.removeprefix(FEATURE)] = int(text)
     return levels

@@ -58,7 +58,7 @@ class Replay:
                 self.machine.replay(key, value, offset, -1)
             yield from reader.offsets(self.table)
         except (AssertionError, IndexError, KeyError, struct.error) as error:
-            raise ValueError(f"an image cannot be read: {error}") from error
+            raise ValueError(f"cannot read the image: {error}") from error
 
     def batch(self, header: BatchHeader, batch: memoryview) -> int:
         """Apply one batch. Answers what it cost, in records of a commit.

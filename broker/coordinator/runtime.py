@@ -191,7 +191,11 @@ class Shard:
     def _begin(self, repairs: Sequence[Record] = ()) -> None:
         self.state = READY
         if repairs:
-            logger.warning("%s: a commit was cut short; what was right before it is committed again", self.name)
+            logger.warning(
+                "%s: incomplete multi-batch commit found; restoring the previous offsets of %d keys",
+                self.name,
+                len(repairs),
+            )
             self.append(repairs)
         self.cleanable_from = self.log.end_offset  # once durable: the cleaner may not come before the repairs
         self.apply(self.machine.on_load(self._context()))
@@ -229,7 +233,7 @@ class Shard:
         except KafkaError as error:
             logger.info("%s: %s", self.name, error.message)
         except (OSError, StorageError) as error:
-            logger.error("%s cannot be reloaded: %s", self.name, error)
+            logger.error("cannot reload %s: %s", self.name, error)
         else:
             for call in self.when_reloaded:
                 call()

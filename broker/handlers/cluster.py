@@ -161,6 +161,6 @@ def describe_log_dirs(broker: View, ctx: Context, request: DescribeLogDirsReques
     try:
         result.total_bytes, result.usable_bytes = broker.directory.volume_bytes()
     except OSError as error:
-        logger.error("nothing is known of the volume of %s: %s", result.log_dir, error)
+        logger.error("cannot read the size of the volume of %s: %s", result.log_dir, error)
         result.error_code, result.topics = ErrorCode.KAFKA_STORAGE_ERROR, []
     return DescribeLogDirsResponse(results=[result])

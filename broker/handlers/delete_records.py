@@ -69,7 +69,7 @@ def delete_records(broker: View, ctx: Context, request: DeleteRecordsRequest) ->
     try:
         broker.directory.write_checkpoints()
     except OSError as error:
-        logger.error("new log start offsets are not durable: %s", error)
+        logger.error("cannot write the new log start offsets: %s", error)
         for answer in moved:
             answer.error_code, answer.low_watermark = ErrorCode.KAFKA_STORAGE_ERROR, -1
     return DeleteRecordsResponse(topics=topics)

@@ -138,7 +138,7 @@ class ProducerSnapshots:
 
     def refuse(self, offset: int, why: str) -> None:
         """A snapshot turns out to be of no use."""
-        logger.warning("%s is not used and deleted: %s", self._path(offset), why)
+        logger.warning("deleting the unusable producer snapshot %s: %s", self._path(offset), why)
         self._remove(offset)
 
     def write(self, offset: int, data: bytes) -> None:

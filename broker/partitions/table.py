@@ -69,7 +69,7 @@ class Partitions:
             try:
                 partition = self._open_partition(topic, index, partition)
             except (OSError, StorageError) as error:
-                logger.error("%s-%d cannot be used: %s", topic.name, index, error)
+                logger.error("cannot open %s-%d: %s", topic.name, index, error)
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error
         return partition
 
@@ -140,7 +140,7 @@ class Partitions:
                 for call in self.dropped:
                     call(topic.name)
         except (OSError, StorageError) as error:
-            logger.error("the files of topic %s cannot be removed yet: %s", topic.name, error)
+            logger.error("cannot remove the files of topic %s, will try again: %s", topic.name, error)
             self._turn.timers.at(self._turn.now_ms + RETRY_MS, lambda due_ms, now_ms: self._drop_topic(topic))
         else:
             self._doomed[topic.name] -= 1
@@ -167,4 +167,4 @@ class Partitions:
             try:
                 self._drop_partition(partition.topic, index)
             except (OSError, StorageError) as error:
-                logger.error("the files of %s cannot be removed: %s", partition, error)
+                logger.error("cannot remove the files of %s: %s", partition, error)

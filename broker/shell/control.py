@@ -126,9 +126,9 @@ class Control:
             if status != 200:  # closed with bytes unread, the connection would be reset, and the answer lost
                 await asyncio.wait_for(_discard(reader), LINGER_S)
         except TimeoutError:
-            logger.info("a client goes on sending after its request was refused")
+            logger.info("client continued to send after its request was refused")
         except OSError as error:  # the client has gone
-            logger.info("a reply did not arrive: %s", error)
+            logger.info("cannot send a reply: %s", error)
         finally:
             self._tasks.discard(task)
             writer.close()
@@ -152,7 +152,7 @@ class Control:
                 if method not in methods:
                     raise RefusedError(405, f"{path} takes {' and '.join(methods)}")
                 return methods[method], [word for p, word in zip(pattern, words, strict=True) if p == "*"]
-        raise RefusedError(404, f"there is no {path}")
+        raise RefusedError(404, f"no such path: {path}")
 
     async def _send(self, writer: asyncio.StreamWriter, status: int, answer: Any) -> None:
         import json  # 2 ms: asked for by few
@@ -175,7 +175,7 @@ class Control:
             if shard.state is LOADING or (shard.state is UNLOADED and broker.directory.exists(OFFSETS_TOPIC, index))
         ]
         if waiting:
-            raise RefusedError(503, f"{len(waiting)} shards are being loaded, {waiting[0]} among them")
+            raise RefusedError(503, f"{len(waiting)} shards are still loading, {waiting[0]} among them")
         return {"status": "ready"}
 
     async def _clock(self) -> dict[str, Any]:
@@ -196,7 +196,9 @@ class Control:
         else:
             until_ms = value if word == "set" else clock.now_ms() + value
             if not clock.now_ms() <= until_ms <= LAST_MS:
-                raise RefusedError(400, f"it is {clock.now_ms()}, and time moves forward, to {LAST_MS} at most")
+                raise RefusedError(
+                    400, f"the clock is at {clock.now_ms()} and moves only forward, to {LAST_MS} at most"
+                )
             if word == "set":
                 clock.stand(value)
             else:
@@ -229,7 +231,7 @@ class Control:
             node = self._find(word)
             if self._nodes.is_up(node):
                 if len(self._broker.nodes) == 1:
-                    raise RefusedError(409, f"broker {node.node_id} is the last one that is up")
+                    raise RefusedError(409, f"broker {node.node_id} is the last running one")
                 await self._change(self._nodes.stop, node)
                 self._shell.close_node(node)
             return self._describe(node)
@@ -258,13 +260,13 @@ class Control:
         node = self._nodes.find(int(word)) if word.isascii() and word.isdigit() and len(word) < 10 else None
         if node is None:
             known = ", ".join(str(node.node_id) for node in self._nodes.all)
-            raise RefusedError(404, f"there is no broker {word:.20}; there are {known}")
+            raise RefusedError(404, f"no such broker: {word:.20}; there are {known}")
         return node
 
 
 def _check_empty(body: dict[str, Any]) -> None:
     if body:
-        raise RefusedError(400, f"nothing is to be said here, and {', '.join(body):.100} was")
+        raise RefusedError(400, f"no fields are expected here, but got {', '.join(body):.100}")
 
 
 async def _discard(reader: asyncio.StreamReader) -> None:
@@ -277,15 +279,15 @@ async def _read_request(reader: asyncio.StreamReader) -> tuple[str, str, dict[st
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError:
-        raise RefusedError(431, f"the head of a request may have {HEAD_BYTES} bytes") from None
+        raise RefusedError(431, f"the head of the request is larger than {HEAD_BYTES} bytes") from None
     except asyncio.IncompleteReadError:
-        raise RefusedError(400, "the request ends in its head") from None
+        raise RefusedError(400, "the head of the request is incomplete") from None
     first, *lines = head[:-4].decode("latin-1").split("\r\n")
     words = first.split(" ")
     if len(words) != 3 or not words[1].startswith("/"):
-        raise RefusedError(400, f"{first[:100]!r} is not a request of HTTP")
+        raise RefusedError(400, f"{first[:100]!r} is not an HTTP request")
     if not words[2].startswith("HTTP/1."):
-        raise RefusedError(505, "HTTP/1.1 is spoken here")
+        raise RefusedError(505, "only HTTP/1.1 is supported")
     fields: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(":")
@@ -295,7 +297,7 @@ async def _read_request(reader: asyncio.StreamReader) -> tuple[str, str, dict[st
             raise RefusedError(400, "Content-Length is given twice")
         fields[name.lower()] = value.strip()
     if "origin" in fields:  # a page in somebody's browser, which reaches loopback as well as we do
-        raise RefusedError(403, "web pages may not ask")
+        raise RefusedError(403, "requests of web pages are refused")
     return words[0], words[1], await _read_body(reader, words[0], fields)
 
 
@@ -306,11 +308,11 @@ async def _read_body(reader: asyncio.StreamReader, method: str, fields: dict[str
     if not (length.isascii() and length.isdigit()):
         raise RefusedError(400, "Content-Length is not a number")
     if len(length) > 9 or int(length) > BODY_BYTES:
-        raise RefusedError(413, f"a body may have {BODY_BYTES} bytes")
+        raise RefusedError(413, f"the body is larger than {BODY_BYTES} bytes")
     try:
         body = await reader.readexactly(int(length))
     except asyncio.IncompleteReadError:
-        raise RefusedError(400, "the request ends in its body") from None
+        raise RefusedError(400, "the body is incomplete") from None
     if not body.strip() or method != "POST":
         return {}
     import json  # 2 ms: asked for by few

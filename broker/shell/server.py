@@ -308,7 +308,7 @@ def serve(
         sys.stderr.write(f"momus: {error}\n")
         return 2
     if config.unknown:
-        logger.warning("settings that momus does not know, kept but without effect: %s", ", ".join(config.unknown))
+        logger.warning("unknown settings, kept but without effect: %s", ", ".join(config.unknown))
     descriptors = allow_descriptors()
     open_files = min(MAX_OPEN_FILES, descriptors // 4)
     env = system_env(open_files)

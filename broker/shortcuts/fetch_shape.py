@@ -53,7 +53,7 @@ class Shape:
         limits = reader.take(_LIMITS)
         self.max_wait_ms, self.min_bytes, self.max_bytes, isolation_level, self.session_id, epoch = limits
         if replica_id >= 0 or (self.session_id == NO_SESSION and epoch != FINAL_EPOCH) or epoch == 0:
-            raise ValueError("a follower, or the beginning of a session")
+            raise ValueError("a follower, or a new session")
         reader.cut(4, before=reader.at)  # the epoch
         self.api_version = api_version
         self.by_id = api_version >= TOPIC_IDS_SINCE
@@ -71,13 +71,13 @@ class Shape:
                 reader.expect_zero()
         places = {(wanted.topic, wanted.topic_id, wanted.partition) for wanted in self.wanted}
         if not len(places) == len(self.wanted) <= MOST_PARTITIONS or reader.count(MOST_PARTITIONS, flexible=flexible):
-            raise ValueError("many partitions, the same one twice, or forgotten ones")
+            raise ValueError("too many partitions, one of them twice, or forgotten topics")
         if api_version >= 11:
             reader.topic(flexible=flexible)  # the rack
         if flexible:
             reader.expect_zero()
         if reader.at != stop:
-            raise ValueError("there is more")
+            raise ValueError("bytes after the request")
         self.statics, self.unpack = reader.done()
 
     def _partition(self, reader: _Cutter, topic: str, topic_id: bytes) -> Wanted:
@@ -91,7 +91,7 @@ class Shape:
         if self.api_version >= FLEXIBLE_SINCE:
             last_epoch, _, most_bytes, tags = reader.take(_FLEXIBLE_REST)
             if tags or last_epoch >= 0:
-                raise ValueError("out of the ordinary")
+                raise ValueError("tagged fields, or a last fetched epoch")
         else:
             _, most_bytes = reader.take(_REST)
         return Wanted(topic, topic_id, partition, offset, most_bytes, leader_epoch, last_epoch)

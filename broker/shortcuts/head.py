@@ -65,7 +65,7 @@ class HeadReader:
                 return value
             shift += 7
             if shift > 14:
-                raise ValueError("a large number")
+                raise ValueError("varint of more than three bytes")
 
     def text(self) -> str | None:
         """A nullable compact string."""
@@ -87,7 +87,7 @@ class HeadReader:
         """The length of an array that is not null."""
         count = self.uvarint() - 1 if flexible else int(self.take(INT32)[0])
         if not 0 <= count <= most:
-            raise ValueError("a null array, or a large one")
+            raise ValueError("null array, or a large one")
         return count
 
 

@@ -76,7 +76,7 @@ class Place:
         self.transactional_id = reader.name()
         self.group_id = reader.name()
         if reader.at != len(head) or not self.transactional_id or not self.group_id:
-            raise ValueError("no transactional id, no group, or long ones")
+            raise ValueError("no transactional id or group, or a long one")
         reader = HeadReader(data, start, stop)
         self.generation_id: int = reader.take(INT32)[0]
         self.member_id = reader.name()
@@ -87,7 +87,7 @@ class Place:
         n = reader.count(MOST_PARTITIONS)
         run = Struct(">" + "iqiBB" * n + "H")  # partition, offset, leader epoch, no metadata, no tags; tags
         if not n or reader.at + run.size != stop:
-            raise ValueError("no partitions, or more than one topic of them")
+            raise ValueError("no partitions, or more than one topic")
         self.unpack = run.unpack_from
         self.middle = data[start : reader.at]
         self.rest_size = len(self.middle) + run.size

@@ -237,13 +237,13 @@ class Durability:
     def _failed(self, state: FlushState, error: Exception) -> None:
         """Nobody may see any effect of what is not durable: refuse its readers, cut the log, rebuild the state."""
         self.failures += 1
-        log.error("%s: writing failed (%s); back to offset %d", state.log.directory, error, state.durable_offset)
+        log.error("%s: write failed (%s); log cut back to offset %d", state.log.directory, error, state.durable_offset)
         self._refuse_held(state)
         state.failed_in_sync = state in self._syncing
         try:
             state.log.cut_back(state.durable_offset)
         except (OSError, StorageError) as worse:  # out of use until the owner can reopen it
-            log.error("%s: %s", state.log.directory, worse)
+            log.error("%s: cannot cut the log back, out of use until it is reopened: %s", state.log.directory, worse)
         state.fail()
 
     def _refuse_held(self, state: FlushState) -> None:

@@ -53,8 +53,8 @@ class Jobs:
             self._waiting.remove(steps)
         except (KafkaError, OSError, StorageError) as error:
             self._waiting.remove(steps)
-            logger.error("a background job failed: %s", error)
+            logger.error("background job failed: %s", error)
         except Exception:
             self._waiting.remove(steps)
-            logger.exception("a background job failed")
+            logger.exception("background job failed")
         return True

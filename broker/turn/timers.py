@@ -44,4 +44,4 @@ class Timers:
             try:
                 call(due_ms, now_ms)
             except (KafkaError, OSError, StorageError) as error:  # the other calls are due all the same
-                logger.error("a call that was due at %d failed: %s", due_ms, error)
+                logger.error("timer due at %d failed: %s", due_ms, error)

@@ -94,7 +94,7 @@ class ArchiveWait:
             return limit
         self.held_bytes[by, topic, index] = 0
         logger.warning(
-            "%s-%d: the %s no longer waits for group %s with %d bytes from offset %d on: more than "
+            "%s-%d: the %s no longer waits for group %s to archive %d bytes from offset %d on: more than "
             "archive.retain.max.bytes (%d) are held back; the archive will have a gap",
             topic, index, by, self._config.archive_retain_group, held, waiting[0].base_offset, most,
         )  # fmt: skip

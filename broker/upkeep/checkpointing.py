@@ -41,14 +41,14 @@ class Checkpointing:
                 while not is_done():
                     yield
                 if sync.error is not None:
-                    logger.error("%s-%d: syncing failed (%s)", *key, sync.error)
+                    logger.error("%s-%d: sync failed, not tried again: %s", *key, sync.error)
                     self._failed.add(log)
                     continue
             if directory.logs.get(key) is log and not log.broken:  # neither deleted nor given up meanwhile
                 try:
                     log.checkpoint()
                 except OSError as error:
-                    logger.error("%s-%d: its indexes cannot be written: %s", *key, error)
+                    logger.error("%s-%d: cannot write its indexes: %s", *key, error)
                     continue
                 directory.recovery_point_moved(key, min(log.synced_offset, log.flushed_offset))
             yield

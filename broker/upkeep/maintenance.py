@@ -137,7 +137,7 @@ class Maintenance:
                 except KafkaError:  # it goes on loading in the background
                     yield
                 except (OSError, StorageError) as error:
-                    logger.error("%s keeps offsets of topics that are gone: %s", shard, error)
+                    logger.error("%s: cannot remove the offsets of deleted topics: %s", shard, error)
                     break
             if shard.state is READY:
                 shard.apply(shard.machine.forget_topics(gone))
@@ -152,7 +152,7 @@ class Maintenance:
                 except KafkaError:  # a large one: it goes on loading in the background
                     yield
                 except (OSError, StorageError) as error:  # whoever needs it will be told
-                    logger.error("%s cannot be loaded: %s", shard, error)
+                    logger.error("cannot load %s: %s", shard, error)
                 yield
         if TRANSACTIONS_TOPIC in self._partitions.metadata.topics:
             yield from self._coordinators.transactions.load()
@@ -170,7 +170,7 @@ class Maintenance:
                         )
                         yield from partition.maintenance(self._turn.now_ms, limit)
                     except FAILURES as error:  # one bad log, not all of them
-                        logger.error("retention of %s-%d: %s", topic.name, index, error)
+                        logger.error("retention of %s-%d failed: %s", topic.name, index, error)
                     yield
 
     def _clean(self) -> Iterator[None]:
@@ -218,7 +218,7 @@ class Maintenance:
                     yield from log.clean(self._turn.now_ms, limit, commits=commits)
                     self._directory.cleaned((topic, index), log.cleaned_offset)
         except FAILURES as error:
-            logger.error("cleaning %s: %s", log.directory, error)
+            logger.error("cleaning %s failed: %s", log.directory, error)
 
     def _is_dirty(self, log: Log, limit_offset: int | None) -> bool:
         config = log.config

@@ -50,4 +50,6 @@ class Backlog:
                 break
             del waiting[slowest]
             self.bytes -= held
-            slowest.refuse(f"clients that do not read or finish requests hold more than {self.limit_bytes} bytes")
+            slowest.refuse(
+                f"slow clients hold more than {self.limit_bytes} bytes (queued.max.bytes), this one without progress"
+            )

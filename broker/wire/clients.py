@@ -37,10 +37,12 @@ class Clients:
         self.metrics.connections_accepted += 1
         if len(self.open) > self._most:
             self.metrics.connections_refused += 1
-            connection.refuse(f"more than max.connections={self._most} are open")
+            connection.refuse(f"more than max.connections={self._most} connections are open")
         elif len(self.open) > self.connection_limit:
             self.metrics.connections_refused += 1
-            connection.refuse(f"{self.connection_limit} are open, and descriptors for no more (ulimit -n)")
+            connection.refuse(
+                f"{self.connection_limit} connections are open; no file descriptor is left for more (ulimit -n)"
+            )
 
     def disconnected(self, connection: Connection) -> None:
         """A client's connection is closed: nothing waits for it any more."""

@@ -298,7 +298,7 @@ class Connection:
             size = SIZE.unpack_from(data, position)[0]
             if size < 8 or size > self.service.request_limit:
                 self.refuse(
-                    f"a frame of {size} bytes: 8 to {self.service.request_limit} (socket.request.max.bytes) are taken"
+                    f"frame of {size} bytes; 8 to {self.service.request_limit} (socket.request.max.bytes) are accepted"
                 )
                 return
             if left < size + 4 and size > 65536:
@@ -418,7 +418,7 @@ class Connection:
                 try:
                     chunk = part.pread(PRESSED_BYTES if self.service.backlog.is_pressed else CHUNK_BYTES, self.streamed)
                 except (OSError, StorageError) as error:  # half of the reply may have left: there is no other way
-                    self.refuse(f"the records it asked for cannot be read: {error}")
+                    self.refuse(f"cannot read the requested records: {error}")
                     break
                 self.streamed += len(chunk)
                 if self.streamed == len(part):

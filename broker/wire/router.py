@@ -101,7 +101,7 @@ class Router:
             return
         if api_key == METADATA and stop - position > METADATA_BYTES:
             connection.refuse(
-                f"a Metadata request of {stop - position} bytes: {METADATA_BYTES} are taken; naming none asks for all"
+                f"Metadata request of {stop - position} bytes, above {METADATA_BYTES}; name no topic to get all"
             )
             return
         if route.request is None:

@@ -35,5 +35,5 @@ def newest_image(log: Log, limit_offset: int) -> tuple[int, memoryview] | None:
 
 def remove_image(log: Log, offset: int) -> None:
     """An image is of no use."""
-    logger.warning("the image of %s at offset %d cannot be used", log.directory, offset)
+    logger.warning("deleting the unusable image of %s at offset %d", log.directory, offset)
     log.env.files.remove(snapshot.path(log.directory, offset))

@@ -57,7 +57,7 @@ def take_image(shard: Shard) -> Iterator[None]:
             yield from snapshot.write_slowly(files, path, [encode_head(end_offset, kept, labels), *blocks])
             snapshot.remove_older(files, log.directory, offset)
         except OSError as error:
-            logger.warning("no image of %s: %s", shard, error)
+            logger.warning("cannot write an image of %s: %s", shard, error)
 
     if shard.flush_state.durable_offset >= end_offset:
         yield from write()

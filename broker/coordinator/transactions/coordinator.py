@@ -213,7 +213,7 @@ class TransactionCoordinator:
 
     def abort(self, index: int, transaction: Transaction) -> None:
         """A transaction has timed out: end it with an epoch that its producer does not know."""
-        logger.info("%r has timed out and is aborted", transaction.transactional_id)
+        logger.info("aborting the transaction of %r, which has timed out", transaction.transactional_id)
         self.fence(self.shards[index], transaction, self.turn.now_ms)
 
     def fence(self, shard: Shard, transaction: Transaction, now_ms: int) -> None:

@@ -92,12 +92,14 @@ class Ending:
         except KafkaError as error:
             if error.code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED):
                 # the partition knows a newer epoch: what this one had open there has ended
-                logger.warning("%s-%d refuses the marker of %r: %s", topic, index, transaction.key, error.message)
+                logger.warning("%s-%d refused the marker of %r: %s", topic, index, transaction.key, error.message)
                 return True
             self._later(topic, index)
             return False
         except (OSError, StorageError) as error:
-            logger.error("%s-%d cannot take the marker of %r: %s", topic, index, transaction.key, error)
+            logger.error(
+                "%s-%d: cannot append the marker of %r, will try again: %s", topic, index, transaction.key, error
+            )
             self._later(topic, index)
             return False
         if flush_state is None:

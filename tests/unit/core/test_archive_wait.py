@@ -191,7 +191,7 @@ def test_wait_ends_with_a_log_line_when_too_much_is_held(caplog: pytest.LogCaptu
     assert len(kept(w)) < 20
     assert held(w)[OFFSETS, "cleaner", HOME] == 0
     [line] = caplog.messages
-    assert line.startswith(f"{OFFSETS}-{HOME}: the cleaner no longer waits for group archive with ")
+    assert line.startswith(f"{OFFSETS}-{HOME}: the cleaner no longer waits for group archive to archive ")
     assert "from offset 0 on" in line
     assert "archive.retain.max.bytes (500)" in line
 
