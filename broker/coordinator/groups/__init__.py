@@ -6,7 +6,8 @@ streams/    groups of the streams protocol (KIP-1071)
 common/     what these share: Outcome, and what consumer and streams groups have alike
 assignors/  the assignors of consumer groups
 
-GroupMachine, in machine.py, holds the groups of one shard and knows all of these rooms; none of them imports it. They
-may import protocol/, broker.config, the types of broker.cluster.metadata, and
-broker.coordinator's result, records and placement. Start with classic/group.py, then common/group.py.
+GroupMachine, in machine.py, holds the groups of one shard and knows all of these rooms; none of them imports it.
+offset_expiry.py decides which committed offsets have expired. The rooms may import protocol/, broker.config, the types
+of broker.cluster.metadata, and facts, records, result and placement of broker.coordinator; machine.py and
+offset_expiry.py also broker.coordinator.offsets. Start with classic/group.py, then common/group.py.
 """

@@ -108,10 +108,10 @@ class ClassicGroup:
 
     group_type: Final = "classic"
 
-    def __init__(self, group_id: str, now_ms: int = -1) -> None:
+    def __init__(self, group_id: str, now_ms: int = -1, generation_id: int = 0) -> None:
         self.group_id = group_id
         self.state = EMPTY
-        self.generation_id = 0
+        self.generation_id = generation_id
         self.protocol_type = ""  # "" until a member names one
         self.protocol_name: str | None = None
         self.leader: str | None = None
@@ -280,10 +280,14 @@ class ClassicGroup:
     def rebalance_next_generation(self, now_ms: int) -> None:
         """All members have joined: start the next generation, with its protocol and its subscriptions."""
         self.generation_id += 1
-        self.protocol_name = self.select_protocol()
+        self.rebalance_select_protocol()
         self.pending_syncs = set(self.members)
         self._replay_subscriptions()
         self.rebalance_to(COMPLETING_REBALANCE, now_ms)
+
+    def rebalance_select_protocol(self) -> None:
+        """Use the protocol that the members vote for."""
+        self.protocol_name = self.select_protocol()
 
     def rebalance_clear_assignments(self) -> None:
         """A rebalance begins before the last one brought an assignment: the old ones end."""

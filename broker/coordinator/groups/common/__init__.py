@@ -1,5 +1,6 @@
-"""What the kinds of groups share: Outcome for all of them, the rest for consumer and streams groups alike.
+"""What the kinds of groups share: Outcome for all of them, the rest for consumer and streams groups.
 
-Owns the order of the epochs, the checks of a commit against assignment epochs, and the hash of the subscribed topics.
-May import what groups/__init__.py lists, and none of the rooms beside it. Start with epoch_order.py.
+Owns their base classes ModernGroup, ModernMember and HeartbeatStep, pending targets, the checks of a commit against
+assignment epochs, and the hash of the subscribed topics. May import what groups/__init__.py lists, and none of the
+rooms beside it. Start with group.py.
 """

@@ -163,7 +163,7 @@ class ModernGroup:
         )
 
     def inconsistencies(self) -> list[str]:
-        """Where the group contradicts itself; nothing, unless somebody edited its log."""
+        """Where the group contradicts itself; nothing, unless the log was edited."""
         found = self.epoch_inconsistencies(self.members)
         owned: dict[tuple[object, int], str] = {}
         for member_id, member in self.members.items():

@@ -264,12 +264,12 @@ class Step(HeartbeatStep):
             return
         member_id, replaced_id = self.member.member_id, self.replaced_id
         wanted = topic_ids(group.resolved(self.member_metadata.subscription), self.machine.metadata)
-        nobody = (None, member_id, replaced_id)
+        free_or_own = (None, member_id, replaced_id)
         after = reconcile(
             current,
             self.target_epoch,
             self.target,
-            lambda topic_id, partition: group.owner(topic_id, partition) in nobody,
+            lambda topic_id, partition: group.owner(topic_id, partition) in free_or_own,
             wanted.__contains__,
             owned,
             subscription_changed=self.subscription_changed,

@@ -191,14 +191,13 @@ def downgrade(
     The group is Stable once the records are replayed. A timer starts the rebalance that follows.
     """
     gone = {member.member_id for member in leaving}
-    classic = ClassicGroup(group.group_id, out.now_ms)
-    classic.generation_id = group.group_epoch
+    classic = ClassicGroup(group.group_id, out.now_ms, group.group_epoch)
     members = [m for m in group.members.values() if m.member_id not in gone]
     if joining is not None:
         members.append(joining)
     for member in members:
         classic.rebalance_add(_classic_member(group.group_id, member), CONSUMER_PROTOCOL_TYPE, None)
-    classic.protocol_name = classic.select_protocol()
+    classic.rebalance_select_protocol()
     assignments = {}
     for member in members:
         from_id = leaving[0].member_id if member is joining else member.member_id

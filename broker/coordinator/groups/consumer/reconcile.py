@@ -91,12 +91,12 @@ def _next(
         if len(wanted) == len(epochs) and epochs.keys() == set(wanted):
             keep[topic_id] = epochs
             continue
-        shall = frozenset(wanted)
-        kept = {p: e for p, e in epochs.items() if p in shall}
+        in_target = frozenset(wanted)
+        kept = {p: e for p, e in epochs.items() if p in in_target}
         if kept:
             keep[topic_id] = kept
         if len(kept) < len(epochs):
-            revoke[topic_id] = {p: e for p, e in epochs.items() if p not in shall}
+            revoke[topic_id] = {p: e for p, e in epochs.items() if p not in in_target}
     if revoke and _still_owns(owned, revoke):
         return CurrentAssignment(
             epoch, current.member_epoch, UNREVOKED_PARTITIONS, keep, revoke, current.revocation_epoch

@@ -4,8 +4,8 @@ session     no heartbeat of a member for its session timeout
 rebalance   a member has not given partitions back within its rebalance timeout
 rejoin      a member of the classic protocol was told to rejoin, and has not
 resync      ... has rejoined, and has not asked for its assignment
-regex       the group's expressions are to be resolved, or the resolving goes on
-assign      a target assignment that takes long goes on
+regex       the group's expressions have to be resolved, or the next step of it
+assign      the next step of a target assignment that is computed in steps
 """
 
 from __future__ import annotations

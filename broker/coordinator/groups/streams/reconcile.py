@@ -114,41 +114,41 @@ def _still_owns(owned: TasksTuple | None, tasks: TasksTupleWithEpochs) -> bool:
     )
 
 
-def _split(has: EpochsBySubtopology, shall: TasksBySubtopology) -> tuple[EpochsBySubtopology, EpochsBySubtopology]:
+def _split(has: EpochsBySubtopology, target: TasksBySubtopology) -> tuple[EpochsBySubtopology, EpochsBySubtopology]:
     """Active tasks to keep and to revoke."""
     keep: dict[str, Mapping[int, int]] = {}
     revoke: dict[str, Mapping[int, int]] = {}
     for subtopology_id, epochs in has.items():
-        wanted = shall.get(subtopology_id, NONE_OF_IT)
-        kept = {p: e for p, e in epochs.items() if p in wanted}
+        in_target = target.get(subtopology_id, NONE_OF_IT)
+        kept = {p: e for p, e in epochs.items() if p in in_target}
         if kept:
             keep[subtopology_id] = kept
         if len(kept) < len(epochs):
-            revoke[subtopology_id] = {p: e for p, e in epochs.items() if p not in wanted}
+            revoke[subtopology_id] = {p: e for p, e in epochs.items() if p not in in_target}
     return keep, revoke
 
 
-def _split_copies(has: TasksBySubtopology, shall: TasksBySubtopology) -> tuple[TasksBySubtopology, TasksBySubtopology]:
+def _split_copies(has: TasksBySubtopology, target: TasksBySubtopology) -> tuple[TasksBySubtopology, TasksBySubtopology]:
     """Standby or warm-up tasks to keep and to revoke."""
     keep: dict[str, frozenset[int]] = {}
     revoke: dict[str, frozenset[int]] = {}
     for subtopology_id, partitions in has.items():
-        wanted = shall.get(subtopology_id, NONE_OF_IT)
-        if partitions & wanted:
-            keep[subtopology_id] = partitions & wanted
-        if partitions - wanted:
-            revoke[subtopology_id] = partitions - wanted
+        in_target = target.get(subtopology_id, NONE_OF_IT)
+        if partitions & in_target:
+            keep[subtopology_id] = partitions & in_target
+        if partitions - in_target:
+            revoke[subtopology_id] = partitions - in_target
     return keep, revoke
 
 
 def _add(
-    keep: EpochsBySubtopology, shall: TasksBySubtopology, epoch: int, is_free: Callable[[str, int], bool]
+    keep: EpochsBySubtopology, target: TasksBySubtopology, epoch: int, is_free: Callable[[str, int], bool]
 ) -> tuple[EpochsBySubtopology, bool]:
     """Active tasks with the free ones added, and whether some were not free."""
     has = dict(keep)
     is_waiting = False
-    for subtopology_id, wanted in shall.items():
-        missing = wanted.difference(keep.get(subtopology_id, NO_EPOCHS))
+    for subtopology_id, in_target in target.items():
+        missing = in_target.difference(keep.get(subtopology_id, NO_EPOCHS))
         free = [p for p in missing if is_free(subtopology_id, p)]
         is_waiting = is_waiting or len(free) < len(missing)
         if free:
@@ -157,13 +157,13 @@ def _add(
 
 
 def _add_copies(
-    keep: TasksBySubtopology, shall: TasksBySubtopology, is_free: Callable[[str, int], bool]
+    keep: TasksBySubtopology, target: TasksBySubtopology, is_free: Callable[[str, int], bool]
 ) -> tuple[TasksBySubtopology, bool]:
     """Standby or warm-up tasks with the free ones added, and whether some were not free."""
     has = dict(keep)
     is_waiting = False
-    for subtopology_id, wanted in shall.items():
-        missing = wanted - keep.get(subtopology_id, NONE_OF_IT)
+    for subtopology_id, in_target in target.items():
+        missing = in_target - keep.get(subtopology_id, NONE_OF_IT)
         free = frozenset(p for p in missing if is_free(subtopology_id, p))
         is_waiting = is_waiting or len(free) < len(missing)
         if free:

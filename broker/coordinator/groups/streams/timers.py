@@ -3,7 +3,7 @@
     session     no heartbeat of a member for its session timeout
     rebalance   a member has not given tasks back within its rebalance timeout
     delay       the wait for more members before the first assignment is over
-    assign      a target assignment that takes long goes on
+    assign      the next step of a target assignment that is computed in steps
 
 Source: Kafka's GroupMetadataManager.computeDelayedTargetAssignment.
 """
