@@ -1,4 +1,4 @@
-"""What waits for a log: the replies held until it is durable, and what happens to them when a write fails."""
+"""Writes and syncs logs at the end of a turn, holds replies until their log is durable, and handles failed writes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ log = logging.getLogger("momus.durability")
 class Client(Protocol):
     """The connection that replies go to."""
 
-    barred: bool  # it has seen what is not synced yet: only `release` sends
-    base: int  # the slot of the oldest reply that has not left
+    barred: bool  # its replies depend on unsynced data: only `release` sends
+    base: int  # the slot of the oldest reply that has not been sent
     closed: bool
 
     @property
@@ -46,10 +46,10 @@ class Owner(Protocol):
     log: Log
 
     def advance(self, durable_offset: int) -> None:
-        """All below this offset will survive a crash at the configured level."""
+        """Everything below this offset survives a crash at the configured level."""
 
     def reload(self) -> None:
-        """Throw away the state and build it again from the log."""
+        """Throw away the state and rebuild it from the log."""
 
 
 class FlushState:
@@ -72,27 +72,28 @@ class FlushState:
 
     def __init__(self, owner: Owner, *, is_shard: bool = False) -> None:
         self.owner = owner
-        self.is_shard = is_shard  # its state is what replies of the coordinator are made from
+        self.is_shard = is_shard  # a coordinator or metadata log: replies are made from its state
         self.log = owner.log
-        self.held: list[Held] = []  # since the last flush
-        self.written: list[Held] = []  # flushed, waiting for the next sync job
-        self.syncing: list[Held] = []  # waiting for the job that runs
-        self.queued = False  # in the turn's list of flush states to flush
-        self.durable_offset = self.log.end_offset  # below it nothing can be taken back
-        self.sync_offset = self.durable_offset  # how far the job that runs was asked to sync
-        self.failed_in_sync = False  # was cut back while a sync of it was under way
+        self.held: list[Held] = []  # replies that wait for the next flush
+        self.written: list[Held] = []  # flushed; they wait for the next sync job
+        self.syncing: list[Held] = []  # they wait for the running sync job
+        self.queued = False  # in the list of what the turn flushes
+        self.durable_offset = self.log.end_offset  # everything below it survives a crash
+        self.sync_offset = self.durable_offset  # how far the running job syncs
+        self.failed_in_sync = False  # the log was cut back during a sync
         self.gone = False  # its log has been deleted
         self._steps: deque[tuple[int, Callable[[bool], None]]] = deque()
 
     def then(self, step: Callable[[bool], None]) -> None:
         """Call `step(True)` once everything appended up to now is durable, or `step(False)` when it was thrown away.
 
-        This is what orders one log behind another: a transaction's data behind the record that names its partition.
+        This orders writes to different logs: a transaction's data is appended after the record that names its
+        partition is durable.
         """
         self._steps.append((self.log.end_offset, step))
 
     def settle(self, durable_offset: int) -> None:
-        """All below this offset survives a crash: tell the owner, and take the next steps."""
+        """Everything below this offset is durable: tell the owner, and run the steps that waited for it."""
         self.durable_offset = durable_offset
         self.owner.advance(durable_offset)
         steps = self._steps
@@ -100,7 +101,7 @@ class FlushState:
             steps.popleft()[1](True)
 
     def fail(self) -> None:
-        """What was not durable is gone: the steps behind it will not be taken."""
+        """What was not durable is lost: reload the owner, and tell the waiting steps."""
         steps, self._steps = self._steps, deque()
         self.owner.reload()
         for _, step in steps:
@@ -110,9 +111,9 @@ class FlushState:
 class Durability:
     """Writes and syncs the logs that a turn touched, and releases the replies that waited for it.
 
-    At `memory` and `os` a turn ends with its replies sent. At `fsync` the syncs of a turn run beside the loop as one
-    job; what the next turns write waits for the next job (group commit). A connection that has seen anything of a
-    job's logs sends nothing more until that job is done: its replies stay in request order anyway.
+    At `memory` and `os` a turn ends with its replies sent. At `fsync` the syncs of a turn run in threads as one job;
+    what later turns write waits for the next job (group commit). A connection with a reply that depends on a job sends
+    nothing until that job is done, because its replies leave in request order.
     """
 
     def __init__(
@@ -123,29 +124,29 @@ class Durability:
         refuse: Callable[[Iterable[Held]], None],
     ) -> None:
         self.fsync = fsync
-        self._start_sync = start_sync  # begins syncing logs beside the loop; ends in sync_done
+        self._start_sync = start_sync  # syncs logs in threads, then calls sync_done
         self._refuse = refuse  # puts a retriable error into the held slots
         self._dirty: list[FlushState] = []
-        self._connections: set[Client] = set()  # have replies to send or to hold
+        self._connections: set[Client] = set()  # with replies to send or to hold
         self._syncing: list[FlushState] = []
-        self._job_runs = False  # a job may be without logs, and only order replies
+        self._job_runs = False  # a job without logs only keeps replies in order
         self._sync_connections: list[tuple[Client, int]] = []
         self._next: dict[FlushState, None] = {}
         self._next_connections: dict[Client, int] = {}
         self.failures = 0
 
     def touch(self, state: FlushState) -> None:
-        """The log of this flush state has something to write."""
+        """Flush this log at the end of the turn."""
         if not state.queued:
             state.queued = True
             self._dirty.append(state)
 
     def is_settled(self, state: FlushState) -> bool:
-        """Whether everything in the log is durable: what was seen of it may be told."""
+        """Whether everything in the log is durable, so that a reply made from it may be sent."""
         return not (state.queued or (self.fsync and (state in self._next or state in self._syncing)))
 
     def unsettled_shards(self) -> list[FlushState]:
-        """The coordinator's logs (not the partitions') that are not durable to their end."""
+        """The logs of shards, not of partitions, that are not durable to their end."""
         flush_states = self._dirty
         if self.fsync and (self._next or self._syncing):
             flush_states = list(dict.fromkeys([*flush_states, *self._next, *self._syncing]))
@@ -156,7 +157,7 @@ class Durability:
         self._connections.add(connection)
 
     def hold(self, state: FlushState, held: Held) -> None:
-        """A reply waits for the flush state's log; without anything unwritten there this is `speaks`."""
+        """Hold a reply until the log is durable. Where it is already, this is `speaks`."""
         connection = held[0]
         self._connections.add(connection)
         if not self.is_settled(state):
@@ -166,8 +167,8 @@ class Durability:
             self.touch(state)
 
     def end_turn(self) -> None:
-        """Write what the turn appended, then send what may be sent."""
-        while self._dirty:  # advancing may wake requests that append again
+        """Write what the turn appended, then send the replies that need not wait for a sync."""
+        while self._dirty:  # a flush may wake requests that append again
             dirty, self._dirty = self._dirty, []
             for state in dirty:
                 state.queued = False
@@ -202,16 +203,16 @@ class Durability:
             state.settle(state.log.flushed_offset)
 
     def write_now(self, state: FlushState) -> bool:
-        """Write a log before the turn ends, where that makes it durable (not at `fsync`); False: it was thrown away.
+        """Write a log before the turn ends, where a write makes it durable (not at `fsync`). False: it was cut back.
 
-        For what goes on in other logs within the same request. A log need not be touched for it.
+        For requests that write several logs in order. The log need not have been touched.
         """
         end_offset = state.log.end_offset
         self._flush(state)
         return state.durable_offset >= end_offset
 
     def settle_now(self, state: FlushState) -> None:
-        """Make all of a log durable within the turn: for what is rare, and has to know the log's end.
+        """Make all of a log durable within the turn. It blocks the loop: for rare operations only.
 
         Errors:  OSError, StorageError: what was not durable has been thrown away.
         """
@@ -235,14 +236,14 @@ class Durability:
             raise StorageError(f"{state.log.directory} could not be written")
 
     def _failed(self, state: FlushState, error: Exception) -> None:
-        """Nobody may see any effect of what is not durable: refuse its readers, cut the log, rebuild the state."""
+        """Refuse the replies that depend on what is not durable, cut the log back, rebuild the state."""
         self.failures += 1
         log.error("%s: write failed (%s); log cut back to offset %d", state.log.directory, error, state.durable_offset)
         self._refuse_held(state)
         state.failed_in_sync = state in self._syncing
         try:
             state.log.cut_back(state.durable_offset)
-        except (OSError, StorageError) as worse:  # out of use until the owner can reopen it
+        except (OSError, StorageError) as worse:
             log.error("%s: cannot cut the log back, out of use until it is reopened: %s", state.log.directory, worse)
         state.fail()
 
@@ -253,7 +254,7 @@ class Durability:
         self._refuse(held)
 
     def forget(self, state: FlushState) -> None:
-        """The log has been deleted: what was not durable in it never will be."""
+        """The log has been deleted: refuse the replies that waited for it."""
         state.gone = True
         self._refuse_held(state)
 
@@ -269,26 +270,26 @@ class Durability:
         self._start_sync([state.log for state in self._syncing])
 
     def sync_done(self, failed: dict[Log, Exception]) -> None:
-        """The syncs of a job have ended; `failed` names the logs whose sync did not succeed."""
-        syncing = self._syncing  # each leaves it when its turn comes: steps behind one log may look at the next
+        """The syncs of a job have ended; `failed` holds the logs whose sync failed."""
+        syncing = self._syncing  # shrinks one by one: a step behind one log may ask is_settled of the next
         released, self._sync_connections = self._sync_connections, []
         while syncing:
             state = syncing.pop(0)
             error = failed.get(state.log)
             if state.gone:
                 continue
-            if state.failed_in_sync:  # what the sync has reached was cut off meanwhile
+            if state.failed_in_sync:  # what was synced has been cut off meanwhile
                 state.failed_in_sync = False
                 state.log.synced_offset = min(state.log.synced_offset, state.durable_offset)
             elif error is not None:
                 self._failed(state, error)
             else:
                 state.syncing = []
-                # the sync may have reached further; but replies to that wait for the next job, and may yet be refused
+                # the sync may have reached further, but replies to that wait for the next job and may still be refused
                 state.settle(max(state.durable_offset, min(state.log.synced_offset, state.sync_offset)))
         self._job_runs = False
         for connection, slot in released:
-            # one that has spoken in the open turn may have seen what is not even written: its bar stays
+            # a connection with a reply in the open turn may depend on unwritten data: it stays barred
             if connection not in self._next_connections and connection not in self._connections:
                 connection.barred = False
             connection.release(slot)
@@ -296,7 +297,7 @@ class Durability:
 
     @property
     def has_more(self) -> bool:
-        """Whether something has come since `end_turn` began."""
+        """Whether there is something to write or send since `end_turn` began."""
         return bool(self._dirty or self._connections)
 
     @property

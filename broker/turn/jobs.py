@@ -13,7 +13,7 @@ logger = logging.getLogger("momus.jobs")
 
 
 class Jobs:
-    """Jobs as iterators: each `next` is one step of at most a few milliseconds. They take turns."""
+    """Jobs as iterators: each `next` is one step of at most a few milliseconds. Jobs run round robin."""
 
     __slots__ = ("_hurried", "_waiting")
 

@@ -1,15 +1,16 @@
-"""The generation of what shortcuts have learnt: the one place where all of it is dropped."""
+"""The generation number that makes connections drop what their shortcuts have learnt."""
 
 from __future__ import annotations
 
 
 class Learned:
-    """A counter. What a shortcut learnt from a request holds only while the generation stays the same.
+    """A counter. What a shortcut learnt from a request is valid only while the generation stays the same.
 
-    A shortcut may rely on the metadata (topics, ids, partition counts, leaders, features), on the machine that a shard
-    runs and its state, and on the objects that hold committed offsets. Whoever changes one of these calls `drop`; the
-    connections then start to learn anew. What changes with ordinary requests (offsets, high watermarks, members,
-    transactions) is not learnt: shortcuts look it up for each request.
+    A shortcut may rely on the metadata (topics, ids, partition counts, leaders, features), on a shard's machine and
+    state, and on the objects that hold committed offsets. Code that changes one of these calls `drop`: ClusterMetadata
+    after a batch of changes, Shard when it has loaded or reloads, OffsetTable when columns are removed. What changes
+    with ordinary requests (offsets, high watermarks, members, transactions) is not learnt: shortcuts look it up for
+    each request.
     """
 
     __slots__ = ("generation",)
@@ -18,5 +19,5 @@ class Learned:
         self.generation = 0
 
     def drop(self) -> None:
-        """Nothing that was learnt so far holds any more."""
+        """Invalidate everything learnt so far, on all connections."""
         self.generation += 1

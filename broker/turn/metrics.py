@@ -1,7 +1,7 @@
-"""What the broker counts about itself: plain numbers that the server adds to and a sink reads.
+"""The broker's counters: plain numbers that the serving path adds to and a sink reads.
 
-Counting is on the serving path, so it is adding to list elements and attributes; whatever takes work
-(differences, names, sizes of logs and groups) is done by who reads.
+Counting only adds to list elements and attributes. The reader does the work: differences, names, sizes of logs and
+groups.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Metrics:
         self.bytes_out = 0
         self.connections_accepted = 0
         self.connections_refused = 0
-        self.timer: TurnTimer | None = None  # set by who wants latencies
+        self.timer: TurnTimer | None = None  # set by a sink that wants latencies
 
     def request(self, api_key: int, n: int, seconds_total: float) -> None:
         """Count the latency of `n` replies of one API, summed: one call per API and turn is enough."""
@@ -55,7 +55,7 @@ class Metrics:
         self.errors[api_key, error_code] += 1
 
     def snapshot(self) -> Metrics:
-        """A copy that stands still, to take differences from."""
+        """A copy, to take differences from."""
         copy = Metrics()
         for name in self.__slots__:
             value = getattr(self, name)
@@ -64,10 +64,10 @@ class Metrics:
 
 
 class TurnTimer:
-    """Times requests by the turn of the event loop that serves them; the broker calls it only while somebody listens.
+    """Times requests by the turn that serves them; called only while a sink wants latencies.
 
-    A request's latency is its turn's length: from the first byte read to the last log written and reply handed over.
-    What a parked request waits for, and a sync beside the loop, is not in it.
+    A request's latency is the length of its turn: from the first byte read to the last log written and reply handed
+    over. The waiting time of a parked request and a sync in a thread are not included.
     """
 
     __slots__ = ("_before", "_began_s", "_clock_s", "_metrics")

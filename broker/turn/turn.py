@@ -1,4 +1,4 @@
-"""The turn: one reading of the clock for all requests that came together, and one flush at its end."""
+"""The turn: one reading of the clock for all requests of one loop iteration, and one flush at its end."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class Turn:
-    """When things happen in one broker.
+    """The turns of one broker.
 
-    The server calls `begin` through its connections, `end` once a turn of the loop, `ring` at `timers.next_ms`,
+    Connections call `begin`; the loop calls `end` once an iteration. The server calls `ring` at `timers.next_ms`,
     `sync_done` after the syncs that durability has started, and `jobs.step` between turns.
     """
 
@@ -48,14 +48,14 @@ class Turn:
         self.call_soon = call_soon  # in the next turn of the loop
         self._is_open = False
         self.now_ms = env.clock.now_ms()  # Unix milliseconds, read once a turn
-        self.answered_bytes = 0  # put into replies in this turn, on all connections
+        self.answered_bytes = 0  # size of this turn's replies, on all connections
         self.expects_more = False  # a client's next request usually follows this one: the server may poll for it
         self.timers = Timers()
         self.jobs = Jobs()
         self.learned = Learned()
 
     def begin(self) -> int:
-        """Open the turn unless it is open; the time of the turn, in Unix milliseconds."""
+        """Open the turn unless it is open. Answers the time of the turn in Unix milliseconds."""
         if not self._is_open:
             self._is_open = True
             self.answered_bytes = 0
@@ -69,7 +69,7 @@ class Turn:
         """Write what the turn appended and send its replies."""
         durability = self.durability
         durability.end_turn()
-        while durability.has_more:  # replies that left made room for requests that had waited
+        while durability.has_more:  # sent replies made room for waiting requests
             durability.end_turn()
         self._is_open = False
         if self.metrics.timer is not None:
@@ -82,11 +82,11 @@ class Turn:
             self.begin()
 
     def ring(self) -> None:
-        """Make the calls that are due."""
+        """Make the timer calls that are due."""
         self.begin()
         self.timers.run_due(self.now_ms)
 
     def sync_done(self, failed: dict[Log, Exception]) -> None:
-        """The syncs that durability has started are over; `failed` holds the logs whose sync failed."""
+        """The syncs that durability has started have ended; `failed` holds the logs whose sync failed."""
         self.begin()
         self.durability.sync_done(failed)
