@@ -1,4 +1,4 @@
-"""Bounds the memory that slow clients hold: the connection without progress for longest is closed first."""
+"""Bounds the memory that slow clients hold: the connection longest without progress is closed first."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from broker.turn.turn import Turn
 
-PATIENCE_MS = 1000  # how long a client without progress is kept while the limit is passed but not doubled
+PATIENCE_MS = 1000  # a client without progress is kept so long while the limit is exceeded but not doubled
 
 
 class SlowClient(Protocol):
@@ -28,13 +28,13 @@ class Backlog:
 
     @property
     def is_pressed(self) -> bool:
-        """Whether memory is to be handed out in smaller pieces."""
+        """Whether replies should use smaller chunks of memory."""
         return self.bytes + self._turn.answered_bytes > self.limit_bytes // 2
 
     def weigh(self, client: SlowClient, size: int, now_ms: int, *, progress: bool) -> None:
         """Set how many bytes a connection holds. Without progress it keeps its place in the order.
 
-        One connection alone may hold more than the limit: a large request must be able to come in.
+        A single connection may hold more than the limit, so that a large request can arrive.
         """
         waiting = self._waiting
         before, since_ms = waiting.get(client, (0, now_ms))

@@ -1,4 +1,4 @@
-"""All connections of the process: how many there may be, and what serves their requests."""
+"""All connections of the process: their limits, and what serves their requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Clients:
-    """The connections that are open. A connection calls it for everything but its own bytes."""
+    """The open connections, and the parts of the broker that a connection uses."""
 
     def __init__(self, turn: Turn, config: BrokerConfig, parked: ParkedRequests, router: Router) -> None:
         self.turn = turn
@@ -23,7 +23,7 @@ class Clients:
         self.backlog = Backlog(config.queued_max_bytes, turn)
         self.request_limit = config.socket_request_max_bytes
         self.backlog_limit = config.queued_max_bytes_per_connection
-        self.connection_limit = 2**31  # how many the process has descriptors for; the server knows
+        self.connection_limit = 2**31  # lowered by the server to the file descriptors of the process
         self.shortcuts: dict[int, Shortcut] = {}  # by API key
         self.dispatch = router.dispatch
         self.open: set[Connection] = set()
@@ -31,7 +31,7 @@ class Clients:
         self._parked = parked
 
     def connected(self, connection: Connection) -> None:
-        """A client has connected. It is turned away when there are too many."""
+        """A client has connected. It is refused when there are too many."""
         connection.last_active_ms = self.turn.env.clock.now_ms()
         self.open.add(connection)
         self.metrics.connections_accepted += 1
@@ -45,6 +45,6 @@ class Clients:
             )
 
     def disconnected(self, connection: Connection) -> None:
-        """A client's connection is closed: nothing waits for it any more."""
+        """A connection is closed: drop its parked requests."""
         self.open.discard(connection)
         self._parked.forget(connection)

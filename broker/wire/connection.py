@@ -19,21 +19,21 @@ log = logging.getLogger("momus.connection")
 
 FRAME_HEAD = Struct(">ihhi")  # size, api key, api version, correlation id
 SIZE = Struct(">i")
-# a reply: its bytes, or parts of which some lie in segment files and are read when the client takes them
+# a reply: its bytes, or parts, some of them slices of segment files that are read when the client takes them
 Reply: TypeAlias = "bytes | list[bytes | FileSlice] | None"
 
-CHUNK_BYTES = 1 << 20  # what is read of a segment at once for a slow or large fetch
-PRESSED_BYTES = 1 << 16  # the same, and what one turn may answer, while slow clients hold much memory
-WRITE_BUFFER_BYTES = 1 << 15  # bytes that the system does not take any more, after which a client counts as slow
-BACKLOG_SLOTS = 4096  # replies not sent yet after which a connection's requests wait
-SLICE_MS = 5  # of work for one connection, before others get their turn
-PARKED_BYTES = 8192  # what a request takes that waits for something
-TURN_BYTES = 2 << 20  # sent to one client from segment files before others get their turn
-SMALL_BYTES = 4096  # what a connection may hold without being counted
+CHUNK_BYTES = 1 << 20  # read from a segment at once, for a slow or large fetch
+PRESSED_BYTES = 1 << 16  # the same, and the limit of one turn's replies, while slow clients hold much memory
+WRITE_BUFFER_BYTES = 1 << 15  # unsent bytes in the transport above which a client is slow
+BACKLOG_SLOTS = 4096  # unsent replies above which a connection's requests wait
+SLICE_MS = 5  # of work for one connection before others are served
+PARKED_BYTES = 8192  # counted for a parked request
+TURN_BYTES = 2 << 20  # sent to one client from segment files before others are served
+SMALL_BYTES = 4096  # a connection that holds less is not counted
 
 
-# serves a frame of one API if it can: (connection, data, position, stop, correlation id) -> the whole reply; TAKEN: the
-# shortcut took the slot itself; None: nothing has changed, the general handler is to serve it
+# (connection, data, position, stop, correlation id) -> the whole reply; TAKEN: the shortcut took the slot itself; None:
+# the shortcut does not serve this frame and has changed nothing, so the general handler serves it
 Shortcut: TypeAlias = "Callable[[Connection, bytes, int, int, int], bytes | None]"
 TAKEN: Final = b""
 
@@ -58,7 +58,7 @@ class Service(Protocol):
         api_version: int,
         correlation_id: int,
     ) -> None:
-        """Serve one frame by its general handler: it takes the next slot."""
+        """Serve one frame by its general handler. It takes the next slot."""
 
     def connected(self, connection: Connection) -> None:
         """A client has connected."""
@@ -68,10 +68,10 @@ class Service(Protocol):
 
 
 class Connection:
-    """A protocol object for asyncio's transports; it does no I/O but through the transport it is given.
+    """A protocol object for asyncio's transports. Its only I/O is through the transport that it is given.
 
-    Every request takes a slot in `out`; a reply may be put there at once or much later, and leaves when all before it
-    have left. Slots count up from 0 over the connection's life.
+    Every request takes a slot in `out`. Its reply is put there at once or later, and is sent when all earlier replies
+    are sent. Slots count up from 0 over the connection's life.
     """
 
     __slots__ = (
@@ -119,29 +119,29 @@ class Connection:
         self.closed = False
         self.out: list[Reply] = []
         self.base = 0  # the slot of out[0]
-        self.unsent = 0  # bytes of replies that wait in out
-        self.halted = False  # nothing is read from the client until it has read
-        self.resuming = False  # will look at it in the next turn
-        self.weight = 0  # of what it holds, as the backlog knows it
-        self.barred = False  # has seen what is not synced yet: only `release` sends
+        self.unsent = 0  # bytes of the replies in out
+        self.halted = False  # nothing is read from the client until it has read its replies
+        self.resuming = False  # _resume is called in the next turn
+        self.weight = 0  # bytes it holds, as told to the backlog
+        self.barred = False  # a reply depends on unsynced data: only `release` sends
         self.partial = b""  # an incomplete frame's first bytes, or whole frames that wait
-        self.parts: list[bytes] = []  # the rest of a large incomplete frame, as it came
+        self.parts: list[bytes] = []  # the pieces of a large incomplete frame
         self.parts_size = 0
         self.needed = 0  # bytes of the incomplete frame, size field included
-        self.stuffed = False  # the transport asked us to stop writing
-        self.stream: list[bytes | FileSlice] = []  # what is being sent, oldest first
-        self.streamed = 0  # bytes sent of the slice at its front
+        self.stuffed = False  # the transport asked to stop writing
+        self.stream: list[bytes | FileSlice] = []  # parts to send, oldest first
+        self.streamed = 0  # bytes already sent of the first one
         self.last_active_ms = 0
         self.learned: dict[int, dict[Any, Any]] = {}  # by API: what its shortcut learnt from earlier requests
         self.head_lengths: dict[int, int] = {}  # size of an OffsetCommit frame -> size of its head
-        self.generation = 0  # of Learned: `learned` holds while it is the same
+        self.generation = 0  # of Learned: `learned` is valid while it is the same
         self.fetch_waits: dict[int, Any] | None = None  # parked Fetches
         self.parked: set[int] = set()  # slots of requests that wait in the broker
 
     # -- the transport's side
 
     def connection_made(self, transport: Any) -> None:
-        """Take a new connection, or turn it away when there are too many."""
+        """Accept a new connection, or refuse it when there are too many."""
         self.transport = transport
         transport.set_write_buffer_limits(WRITE_BUFFER_BYTES)
         peer = transport.get_extra_info("peername")
@@ -149,7 +149,7 @@ class Connection:
         self.service.connected(self)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The client is gone: forget what waits for it."""
+        """The connection is closed: drop what waits for it."""
         self.closed = True
         self.partial = b""
         self.parts.clear()
@@ -158,11 +158,11 @@ class Connection:
         self.service.disconnected(self)
 
     def eof_received(self) -> bool:
-        """A client that has sent its last byte has gone, for Kafka."""
+        """Close the connection, as Kafka does: it takes no further bytes as a disconnect."""
         return False
 
     def pause_writing(self) -> None:
-        """The client reads more slowly than we write: ask it nothing more until it has caught up."""
+        """The client reads more slowly than the broker writes: read nothing from it until it has caught up."""
         self.stuffed = True
         self._halt()
         self._weigh()
@@ -179,13 +179,13 @@ class Connection:
         self.transport.pause_reading()
 
     def _resume_soon(self) -> None:
-        """Go on when the others have had their turn."""
+        """Continue in the next turn, after other connections."""
         if not self.resuming:
             self.resuming = True
             self.turn.call_soon(self._resume)
 
     def _resume(self) -> None:
-        """Ask the client for more, unless too much waits for it."""
+        """Send more, then read from the client again unless too many replies wait for it."""
         self.resuming = False
         if self.stream and not self.stuffed and not self.closed:
             self._pump()
@@ -196,7 +196,7 @@ class Connection:
             self._go_on()
 
     def _weigh(self, unsent: int = -1, *, progress: bool = True) -> None:
-        """Tell the backlog how much memory the client's slowness takes; `unsent`: but for what this turn answers."""
+        """Tell the backlog how much memory the client holds. `unsent`: bytes of replies, without those of this turn."""
         size = len(self.partial) + self.parts_size + (self.unsent if unsent < 0 else unsent)
         if self.stuffed:
             size += self.transport.get_write_buffer_size()
@@ -207,8 +207,8 @@ class Connection:
             self.service.backlog.weigh(self, size, self.turn.now_ms, progress=progress)
 
     def data_received(self, data: bytes) -> None:
-        """Cut frames and hand them on."""
-        if self.closed:  # refused, and the transport has not noticed yet
+        """Join the bytes with an incomplete frame before them, and process the frames."""
+        if self.closed:  # refused; the transport may still deliver
             return
         self.last_active_ms = self.turn.begin()
         self.service.metrics.bytes_in += len(data)
@@ -234,9 +234,9 @@ class Connection:
         counts, limit = service.metrics.counts, service.request_limit
         most = PRESSED_BYTES if service.backlog.is_pressed else service.backlog_limit
         unsent_before = self.unsent
-        answered = 0  # bytes of the shortcuts' replies that self.unsent does not count yet
+        answered = 0  # bytes of the shortcuts' replies, added to self.unsent at the end
         monotonic_ms = turn.env.clock.monotonic_ms
-        stop_ms = 0  # when others get their turn; a frame that came alone is not timed
+        stop_ms = 0  # when other connections are served; a single frame is not timed
         is_long = False
         position, end = 0, len(data)
         unpack = FRAME_HEAD.unpack_from
@@ -286,13 +286,13 @@ class Connection:
         self._weigh(unsent_before)
 
     def _forget(self, generation: int) -> None:
-        """Drop what shortcuts have learnt on this connection: something that it relied on has changed."""
+        """Drop what shortcuts have learnt on this connection: what it relied on may have changed."""
         self.generation = generation
         self.learned.clear()
         self.head_lengths.clear()
 
     def _keep(self, data: bytes, position: int, end: int) -> None:
-        """Keep what is not a whole frame, or may not be worked on yet."""
+        """Keep an incomplete frame, or frames that must wait."""
         left = end - position
         if left >= 4:
             size = SIZE.unpack_from(data, position)[0]
@@ -309,14 +309,14 @@ class Connection:
         self.partial = data[position:end]
 
     def _go_on(self) -> None:
-        """Work on the frames that had to wait for replies to leave."""
+        """Process the frames that had to wait until replies were sent."""
         if len(self.partial) >= 12 and not self.needed:
             self.turn.begin()
             data, self.partial = self.partial, b""
             self._process(data)
 
     def refuse(self, why: str) -> None:
-        """Close the connection, saying why in the log: what came cannot be answered."""
+        """Close the connection and log why. For requests that cannot be answered."""
         if not self.closed:
             log.warning("closing connection %s (client %r): %s", self.host, self.client, why)
             self.closed = True
@@ -327,7 +327,7 @@ class Connection:
 
     @property
     def local_host(self) -> str:
-        """The address of ours that the client connected to."""
+        """The broker's address that the client connected to."""
         if self.local is None:
             name = self.transport.get_extra_info("sockname")
             self.local = name[0] if name else ""
@@ -345,19 +345,19 @@ class Connection:
             self.unsent += len(reply) if isinstance(reply, bytes) else size_of(reply)
 
     def add(self, reply: bytes) -> int:
-        """Append a reply that is known already; the slot of its request."""
+        """Append a finished reply. Answers its slot."""
         slot = self.base + len(self.out)
         self.out.append(reply)
         self.unsent += len(reply)
         return slot
 
     def drain(self) -> None:
-        """Send all replies that are ready and in order."""
+        """Send the finished replies in order, unless one depends on unsynced data."""
         if not self.barred:
             self.release(self.base + len(self.out))
 
     def release(self, limit_slot: int) -> None:
-        """Send the replies that are ready, in order, below a slot."""
+        """Send the finished replies below a slot, in order, up to the first unfinished one."""
         out = self.out
         ready = limit_slot - self.base
         if ready <= 0 or self.closed:
@@ -390,7 +390,7 @@ class Connection:
             self._weigh()
 
     def _send_parts(self, replies: Sequence[Reply]) -> None:
-        """Queue replies of which some have parts in segment files."""
+        """Queue replies, some of them with parts in segment files."""
         for reply in replies:
             if isinstance(reply, list):
                 self.stream += reply
@@ -399,9 +399,9 @@ class Connection:
         self._pump()
 
     def _pump(self) -> None:
-        """Write from the stream until the transport has enough; a large slice goes in chunks, as the client reads.
+        """Write from the stream until the transport is full; a large slice is read and sent in chunks.
 
-        A client that reads as fast as we write gets the rest after the others' turn; one that has gone gets nothing.
+        A client that reads as fast as the broker writes gets TURN_BYTES, and the rest after other connections.
         """
         stream = self.stream
         done = sent = 0
@@ -417,7 +417,7 @@ class Connection:
             else:
                 try:
                     chunk = part.pread(PRESSED_BYTES if self.service.backlog.is_pressed else CHUNK_BYTES, self.streamed)
-                except (OSError, StorageError) as error:  # half of the reply may have left: there is no other way
+                except (OSError, StorageError) as error:  # part of the reply may be sent: only closing is left
                     self.refuse(f"cannot read the requested records: {error}")
                     break
                 self.streamed += len(chunk)
@@ -431,7 +431,7 @@ class Connection:
 
 
 def size_of(reply: Reply) -> int:
-    """Bytes of memory a waiting reply takes; parts in files take none."""
+    """Bytes of memory that a waiting reply takes; slices of files take none."""
     if reply is None:
         return PARKED_BYTES
     if isinstance(reply, bytes):

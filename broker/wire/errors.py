@@ -1,4 +1,4 @@
-"""The one place where a refusal becomes a reply: codes that a version does not know are put into its words."""
+"""The one place where an error becomes a reply. Codes that an old version lacks are replaced by older ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode
 
-# (api, code) -> (first version that knows the code, what older ones are told)
+# (api, code) -> (first version with the code, the code for older ones)
 _OLDER: dict[tuple[int, int], tuple[int, ErrorCode]] = {
     (ApiKey.PRODUCE, ErrorCode.KAFKA_STORAGE_ERROR): (4, ErrorCode.NOT_LEADER_OR_FOLLOWER),
     (ApiKey.FETCH, ErrorCode.KAFKA_STORAGE_ERROR): (6, ErrorCode.NOT_LEADER_OR_FOLLOWER),
@@ -25,7 +25,7 @@ def error_response(request: Any, api_key: int, api_version: int, code: ErrorCode
     Source: Kafka's getErrorResponse of each request; the codes for old versions from KafkaApis.
     """
     if api_key == ApiKey.HEARTBEAT and code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-        code = ErrorCode.NONE  # a member must not leave its group because the coordinator has just started
+        code = ErrorCode.NONE  # or a member would leave its group because the coordinator has just started
     older = _OLDER.get((api_key, code))
     if older is not None and api_version < older[0]:
         code = older[1]
@@ -33,7 +33,7 @@ def error_response(request: Any, api_key: int, api_version: int, code: ErrorCode
     return family.error_response(request, api_version, code, message)
 
 
-# what a request is told whose effects were thrown away with a failed write: all of it is worth another try
+# the answer to a request whose effects were thrown away with a failed write: clients retry all of these
 _LOST: dict[int, ErrorCode] = {
     ApiKey.PRODUCE: ErrorCode.KAFKA_STORAGE_ERROR,
     ApiKey.FETCH: ErrorCode.KAFKA_STORAGE_ERROR,
@@ -61,5 +61,5 @@ _LOST: dict[int, ErrorCode] = {
 
 
 def lost_code(api_key: int) -> ErrorCode:
-    """The retriable code for a request whose write, or whose reading of a write, came to nothing."""
+    """The retriable code for a request whose own write failed, or that had read a write which failed."""
     return _LOST.get(api_key, ErrorCode.NOT_COORDINATOR)

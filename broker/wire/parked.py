@@ -1,4 +1,4 @@
-"""Requests that wait: kept until a handler, a timer or a write answers them."""
+"""Parked requests: kept until a handler, a timer or a write answers them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ParkedRequest:
-    """What is needed to answer a request later, or to refuse it."""
+    """What it takes to answer or refuse a request later."""
 
     __slots__ = ("api_version", "correlation_id", "frame", "route")
 
@@ -31,13 +31,13 @@ class ParkedRequest:
         self.frame = (data, position, stop)
 
     def own_frame(self) -> None:
-        """Keep the frame's own bytes only: the request may wait for minutes."""
+        """Copy the frame out of the received data, which would otherwise be kept for minutes."""
         data, position, stop = self.frame
         self.frame = (data[position:stop], 0, stop - position)
 
 
 class ParkedRequests:
-    """All requests that wait, by their token: (connection, slot of the reply)."""
+    """The parked requests by token: (connection, slot of the reply)."""
 
     def __init__(self, turn: Turn, refusal: Callable[[bytes, ErrorCode | None], Reply]) -> None:
         self._turn = turn
@@ -51,23 +51,23 @@ class ParkedRequests:
         return token in self._waiting
 
     def park(self, token: Any, parked: ParkedRequest) -> None:
-        """Keep what is needed to answer a request later."""
+        """Keep a request to answer it later."""
         parked.own_frame()
         self._waiting[token] = parked
         token[0].parked.add(token[1])
         token[0].unsent += PARKED_BYTES
 
     def find(self, token: Any) -> ParkedRequest | None:
-        """The request, if it still waits."""
+        """The request, if it is still parked."""
         return self._waiting.get(token)
 
     def drop(self, token: Any) -> None:
-        """The request is answered otherwise."""
+        """Remove a request that is answered elsewhere."""
         del self._waiting[token]
 
     def answer(self, token: Any, response: Any, seen: FlushState | None = None) -> None:
-        """Answer a request once `seen`, the log its response was made from, is durable. A client that has gone is
-        passed over."""
+        """Answer a request once `seen`, the log its response was made from, is durable. Nothing happens when its
+        connection is closed."""
         parked = self._waiting.pop(token, None)
         if parked is None:
             return
@@ -90,7 +90,7 @@ class ParkedRequests:
             self._turn.durability.speaks(token[0])
 
     def forget(self, connection: Connection) -> None:
-        """The client has gone: nothing of it waits any more."""
+        """The connection is closed: drop its parked requests and fetches."""
         for slot in connection.parked:
             self._waiting.pop((connection, slot), None)
         if connection.fetch_waits:

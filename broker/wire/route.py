@@ -1,4 +1,4 @@
-"""One API of the routing table, and how a response becomes a reply."""
+"""A line of the routing table, and how a response becomes a reply."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 REPLY_HEAD: Final = Struct(">ii")  # size, correlation id
 BROKER: Final = "broker"  # handler(broker, ctx, request)
 GROUP: Final = "group"  # handler(machine of request.group_id's shard, ctx, request)
-SMALL_FETCH_BYTES = 1 << 16  # up to this size one write of it all is quicker than reading as the client takes it
+SMALL_FETCH_BYTES = 1 << 16  # up to this size, reading the records at once is faster than streaming them
 
 
 class Route:
@@ -40,14 +40,14 @@ class Route:
         self.min_version = min_version
         self.max_version = max_version
         self.target = target
-        self.handler: Any = handler  # "module:function" until first used: a start imports only what it needs
+        self.handler: Any = handler  # "module:function" until first used, to start faster
         self.request: Any = None
         self.response: Any = None
         self.flexible_since = 0
-        self.codec: Any = codec  # (message class, version) -> what decodes and encodes it
+        self.codec: Any = codec  # (message class, version) -> its codec
 
     def load(self) -> None:
-        """Import the handler and the messages, unless that has been done."""
+        """Import the handler and the messages, once."""
         if self.request is not None:
             return
         module, _, name = self.handler.partition(":")
@@ -66,7 +66,7 @@ def encode_reply(route: Route, api_version: int, correlation_id: int, response: 
         size = 4 + len(tags) + sum(map(len, parts))
         head = REPLY_HEAD.pack(size, correlation_id) + tags
         if size <= SMALL_FETCH_BYTES:
-            with suppress(OSError, StorageError):  # whoever sends it will meet it again
+            with suppress(OSError, StorageError):  # the connection handles it when it sends the parts
                 return head + b"".join([part if isinstance(part, bytes) else part.read() for part in parts])
         return [head, *parts]
     body: bytes = message.encode(response)

@@ -1,4 +1,4 @@
-"""From a frame to its handler and back: versions, decoding, refusals. No Kafka rule beyond that is here."""
+"""From a frame to its handler and back: versions, decoding, errors. It holds no other rule of Kafka."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PRODUCE: Final = int(ApiKey.PRODUCE)
 METADATA: Final = int(ApiKey.METADATA)
 API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 MODERN_HEARTBEATS: Final = (ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_HEARTBEAT)
-METADATA_BYTES = 1 << 20  # of a Metadata request: 40,000 topics; a million would hold everybody up for seconds
+METADATA_BYTES = 1 << 20  # of a Metadata request: 40,000 topics; a million would block the loop for seconds
 
 
 class Groups(Protocol):
@@ -39,7 +39,7 @@ class Groups(Protocol):
 
 
 class Broker(Protocol):
-    """What handlers are called with. The router uses two parts of it and hands it on."""
+    """What handlers are called with. The router itself uses only these two parts."""
 
     @property
     def groups(self) -> Groups:
@@ -51,7 +51,7 @@ class Broker(Protocol):
 
 
 def _explain(frame: memoryview, error: MalformedError) -> str:
-    """Which field of a request cannot be read, at which byte and why; what the codec says of a large frame."""
+    """Which field of a request is malformed, at which byte and why; for a large frame, the codec's message."""
     try:
         from protocol.tree import explain_request  # with construct 12 ms, and few brokers meet a malformed frame
     except (ImportError, OSError):  # out of descriptors, say
@@ -60,7 +60,7 @@ def _explain(frame: memoryview, error: MalformedError) -> str:
 
 
 class Router:
-    """Serves what the shortcuts do not serve."""
+    """Serves the requests that no shortcut serves."""
 
     def __init__(self, broker: Broker, routes: Iterable[Route], turn: Turn) -> None:
         self._broker = broker
@@ -68,7 +68,7 @@ class Router:
         self._metrics = turn.metrics
         self.parked = ParkedRequests(turn, self.refusal)
         self.routes = {route.api_key: route for route in routes}
-        # keeps the reply of an API for its shortcut: (connection, request body, version, what it was made from, reply)
+        # gives a reply to the shortcut that may repeat it: (connection, request body, version, sources, reply)
         self.keep: Callable[[Connection, bytes, int, Any, bytes], None] | None = None
         self._decode_header = decode_request_header
 
@@ -91,7 +91,7 @@ class Router:
         api_version: int,
         correlation_id: int,
     ) -> None:
-        """Serve one frame: its slot is filled now, or later when it is parked."""
+        """Serve one frame. Its slot is filled now, or later if it is parked."""
         route = self.routes.get(api_key)
         if route is None or not route.min_version <= api_version <= route.max_version:
             if api_key != API_VERSIONS or route is None:
@@ -123,7 +123,7 @@ class Router:
     def again(
         self, connection: Connection, slot: int, data: bytes, position: int, stop: int, edit: Callable[[Any], None]
     ) -> None:
-        """Serve a frame whose slot a shortcut has taken and cannot fill; `edit` may change the request before."""
+        """Serve a frame whose slot a shortcut has taken and cannot fill. `edit` changes the request first."""
         _, api_key, api_version, correlation_id = _FRAME_HEAD.unpack_from(data, position)
         route = self.routes[api_key]
         route.load()
@@ -173,7 +173,7 @@ class Router:
             frame = data[position + 4 : stop]
         header, at = self._decode_header(frame, 0)
         connection.client = header.client_id or ""
-        # bytes behind the request are let pass, as Kafka does: librdkafka sends some with Metadata v13
+        # bytes after the request are ignored, as in Kafka: librdkafka sends some with Metadata v13
         request, _ = route.codec(route.request, api_version).decode(frame, at)
         turn = self._turn
         ctx = Context(
@@ -191,7 +191,7 @@ class Router:
         return request, ctx
 
     def _handle(self, route: Route, ctx: Context, request: Any, parked: ParkedRequest) -> Any:
-        """Call the handler and carry out its result; answers the response, PARKED, or None for no reply."""
+        """Call the handler and carry out its result. Answers the response, PARKED, or None for no reply."""
         broker = self._broker
         try:
             if route.target == GROUP:
@@ -202,7 +202,7 @@ class Router:
                 shard = broker.groups.require(request.group_id, ctx)
                 result = route.handler(shard.machine, ctx, request)
                 ctx.shard = None if result.appends else shard
-                if result.response is PARKED:  # the same result may wake it
+                if result.response is PARKED:  # park it first: the same result may wake it
                     self.parked.park(ctx.token, parked)
                     shard.parked.add(ctx.token)
                 shard.apply(result, ctx.now_ms)
@@ -229,7 +229,7 @@ class Router:
             return error_response(request, route.api_key, ctx.api_version, code)
 
     def _hold(self, ctx: Context, held: Held, api_key: int) -> None:
-        """The reply leaves when all it has seen is durable: the shards, and the partitions it wrote to."""
+        """Hold the reply until the logs that it depends on are durable: shards, and partitions it wrote to."""
         durability = self._turn.durability
         if api_key == PRODUCE:
             for flush_state in ctx.flush_states:
@@ -238,7 +238,7 @@ class Router:
             metadata = self._broker.metadata_flush
             if not durability.is_settled(metadata):  # the topic itself may not be durable yet
                 durability.hold(metadata, held)
-        elif ctx.shard is not None:  # it has seen its group and the metadata, and waits for nobody else
+        elif ctx.shard is not None:  # it depends on its group and the metadata only
             durability.hold(ctx.shard.flush_state, held)
             durability.hold(self._broker.metadata_flush, held)
         else:
@@ -247,7 +247,7 @@ class Router:
         durability.speaks(held[0])
 
     def _answer_unknown_version(self, connection: Connection, route: Route, correlation_id: int) -> None:
-        """ApiVersions in a version to come is answered in version 0, with the range that works.
+        """Answer ApiVersions of a newer, unknown version in version 0, with the supported range.
 
         Source: KIP-511.
         """
@@ -262,14 +262,14 @@ class Router:
     # -- refusing
 
     def refuse_held(self, held: Iterable[Held]) -> None:
-        """Put a retriable error into the slots of requests whose effects were thrown away."""
+        """Answer requests whose effects were thrown away with a retriable error."""
         for connection, slot, data, position, stop in held:
             if not connection.closed and slot >= connection.base:
                 connection.fill(slot, self.refusal(data[position:stop], None))
                 self._turn.durability.speaks(connection)
 
     def refusal(self, frame: bytes, code: ErrorCode | None) -> Reply:
-        """The reply that refuses a frame, size field included."""
+        """The reply that refuses a request. `frame` includes the size field."""
         header, at = self._decode_header(frame, 4)
         route = self.routes[header.api_key]
         route.load()
