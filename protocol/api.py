@@ -1,15 +1,17 @@
-"""All API keys, and where the messages of those we know are declared; nothing is imported until it is asked for."""
+"""All API keys, and the messages that modules of protocol/messages declare for them.
+
+A message is known once its module is imported. The name of an API is that of its key: OFFSET_COMMIT has
+OffsetCommitRequest and OffsetCommitResponse. Handlers import the messages that they use, so a broker finds them among
+those imported; only what is not found there makes this module import the rest.
+"""
 
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
 
-if TYPE_CHECKING:
-    from types import ModuleType
-
-    from protocol.declare import Message
+from protocol.declare import DECLARED, NEVER, Message
 
 
 class ApiKey(IntEnum):
@@ -110,113 +112,60 @@ class ApiKey(IntEnum):
     DELETE_SHARE_GROUP_OFFSETS = 92
 
 
-NEVER: Final = 1 << 15  # "flexible since" of an API that never was
+@cache
+def api_name(api_key: int) -> str:
+    """The name of an API as its messages have it: "OffsetCommit". Errors: LookupError: Kafka has no such key."""
+    try:
+        key = ApiKey(api_key)
+    except ValueError:
+        raise LookupError(f"Kafka has no API {api_key}") from None
+    return "".join([word.capitalize() for word in key.name.split("_")])
 
-# key: (module under protocol.messages, name of the API, first flexible version)
-_DECLARED: Final[dict[int, tuple[str, str, int]]] = {
-    0: ("produce", "Produce", 9),
-    1: ("fetch", "Fetch", 12),
-    2: ("fetch", "ListOffsets", 6),
-    3: ("cluster", "Metadata", 9),
-    8: ("offsets", "OffsetCommit", 8),
-    9: ("offsets", "OffsetFetch", 6),
-    10: ("cluster", "FindCoordinator", 3),
-    11: ("classic_group", "JoinGroup", 6),
-    12: ("classic_group", "Heartbeat", 4),
-    13: ("classic_group", "LeaveGroup", 4),
-    14: ("classic_group", "SyncGroup", 4),
-    15: ("group_admin", "DescribeGroups", 5),
-    16: ("group_admin", "ListGroups", 3),
-    17: ("sasl", "SaslHandshake", NEVER),
-    18: ("cluster", "ApiVersions", 3),
-    19: ("topics", "CreateTopics", 5),
-    20: ("topics", "DeleteTopics", 4),
-    21: ("topics", "DeleteRecords", 2),
-    22: ("transactions", "InitProducerId", 2),
-    23: ("fetch", "OffsetForLeaderEpoch", 4),
-    24: ("transactions", "AddPartitionsToTxn", 3),
-    25: ("transactions", "AddOffsetsToTxn", 3),
-    26: ("transactions", "EndTxn", 3),
-    27: ("transactions", "WriteTxnMarkers", 1),
-    28: ("transactions", "TxnOffsetCommit", 3),
-    32: ("configs", "DescribeConfigs", 4),
-    33: ("configs", "AlterConfigs", 2),
-    35: ("cluster", "DescribeLogDirs", 2),
-    36: ("sasl", "SaslAuthenticate", 2),
-    37: ("topics", "CreatePartitions", 2),
-    42: ("group_admin", "DeleteGroups", 2),
-    43: ("reassign", "ElectLeaders", 2),
-    44: ("configs", "IncrementalAlterConfigs", 1),
-    45: ("reassign", "AlterPartitionReassignments", 0),
-    46: ("reassign", "ListPartitionReassignments", 0),
-    47: ("offsets", "OffsetDelete", NEVER),
-    48: ("quotas", "DescribeClientQuotas", 1),
-    49: ("quotas", "AlterClientQuotas", 1),
-    50: ("scram", "DescribeUserScramCredentials", 0),
-    51: ("scram", "AlterUserScramCredentials", 0),
-    55: ("quorum", "DescribeQuorum", 0),
-    57: ("cluster", "UpdateFeatures", 0),
-    60: ("cluster", "DescribeCluster", 0),
-    61: ("transaction_admin", "DescribeProducers", 0),
-    65: ("transaction_admin", "DescribeTransactions", 0),
-    66: ("transaction_admin", "ListTransactions", 0),
-    68: ("consumer_group", "ConsumerGroupHeartbeat", 0),
-    69: ("consumer_group", "ConsumerGroupDescribe", 0),
-    74: ("configs", "ListConfigResources", 0),
-    75: ("cluster", "DescribeTopicPartitions", 0),
-    88: ("streams_group", "StreamsGroupHeartbeat", 0),
-    89: ("streams_group", "StreamsGroupDescribe", 0),
-}
 
-_classes: dict[str, type[Message]] = {}
+def message_class(name: str) -> type[Message]:
+    """A request, response or record by its name. Errors: LookupError: no module of protocol/messages declares it."""
+    if name not in DECLARED:
+        _import_messages()
+    found = DECLARED.get(name)
+    if found is None:
+        raise LookupError(f"no module of protocol/messages declares {name}")
+    return found
+
+
+def _import_messages() -> None:
+    from pkgutil import iter_modules  # 1 ms: serving does without it
+
+    import protocol.messages  # with all its modules 25 ms: serving imports those that its handlers use
+
+    for module in iter_modules(protocol.messages.__path__):
+        import_module(f"protocol.messages.{module.name}")
+
+
+@cache
+def request_class(api_key: int) -> type[Message]:
+    """The request of an API. Errors: LookupError: it is not declared."""
+    return message_class(api_name(api_key) + "Request")
+
+
+@cache
+def response_class(api_key: int) -> type[Message]:
+    """The response of an API. Errors: LookupError: it is not declared."""
+    return message_class(api_name(api_key) + "Response")
 
 
 def is_declared(api_key: int) -> bool:
     """Whether there are messages for this key."""
-    return api_key in _DECLARED
+    try:
+        request_class(api_key)
+    except LookupError:
+        return False
+    return True
 
 
+@cache
 def flexible_since(api_key: int) -> int:
     """The first version whose headers and bodies are flexible; NEVER for keys without messages."""
-    declared = _DECLARED.get(api_key)
-    return declared[2] if declared else NEVER
-
-
-def family(api_key: int) -> ModuleType:
-    """The module that declares an API's messages and its error_response."""
-    return import_module(f"protocol.messages.{_DECLARED[api_key][0]}")
-
-
-def _declared_class(api_key: int, suffix: str) -> type[Message]:
-    name = _DECLARED[api_key][1] + suffix
-    found = _classes.get(name)
-    if found is None:
-        found = _classes[name] = getattr(family(api_key), name)
-    return found
-
-
-def request_class(api_key: int) -> type[Message]:
-    """The request of an API; KeyError if it has no messages here."""
-    return _declared_class(api_key, "Request")
-
-
-def response_class(api_key: int) -> type[Message]:
-    """The response of an API; KeyError if it has no messages here."""
-    return _declared_class(api_key, "Response")
-
-
-def message_class(name: str) -> type[Message]:
-    """A request, response or record by its name."""
-    for api_key, (_, api, _) in _DECLARED.items():
-        if name in (api + "Request", api + "Response"):
-            return _declared_class(api_key, name[len(api) :])
-    for module_name in (
-        "coordinator_records",
-        "streams_group_records",
-        "metadata_records",
-        "consumer_protocol",
-    ):
-        module: Any = import_module(f"protocol.messages.{module_name}")
-        if hasattr(module, name):
-            return module.__dict__[name]  # type: ignore[no-any-return]  # a message by its own name
-    raise KeyError(name)
+    try:
+        return request_class(api_key).FLEXIBLE_SINCE
+    except LookupError:
+        return NEVER

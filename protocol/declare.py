@@ -15,7 +15,7 @@ class at import (0.5 ms), here `__init__` is compiled when a class is first call
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, cast, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, TypeVar, cast, dataclass_transform
 
 from protocol.wire import Array, Wire
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # What a field can hold: one value, a list, or a nested message.
 WireType: TypeAlias = "Wire | Array[Wire | type[Message]] | type[Message]"
 
-_NO_VERSION = 1 << 15  # above every version there is
+NEVER: Final = 1 << 15  # above every version there is: a field or an encoding that no version has
 _UNSET: Any = object()  # stands for "a new list" or "a new nested message" as a default argument
 
 
@@ -33,9 +33,9 @@ _UNSET: Any = object()  # stands for "a new list" or "a new nested message" as a
 def version_range(text: str) -> tuple[int, int]:
     """First and last version of Kafka's notation: "3", "2-4", "1+", "none"."""
     if text == "none":
-        return _NO_VERSION, -1
+        return NEVER, -1
     if text.endswith("+"):
-        return int(text[:-1]), _NO_VERSION
+        return int(text[:-1]), NEVER
     first, _, last = text.partition("-")
     return int(first), int(last or first)
 
@@ -132,7 +132,7 @@ class Message(metaclass=_Slotted):
     API_KEY: ClassVar[int] = -1  # the record type where the message is a record
     MIN_VERSION: ClassVar[int] = 0
     MAX_VERSION: ClassVar[int] = 0
-    FLEXIBLE_SINCE: ClassVar[int] = _NO_VERSION
+    FLEXIBLE_SINCE: ClassVar[int] = NEVER
 
     unknown_tags: dict[int, bytes] | None  # tagged fields that the declaration does not know, kept as they came
 
@@ -175,6 +175,8 @@ def _make_init(cls: type[Message]) -> None:
 
 M = TypeVar("M", bound=Message)
 
+DECLARED: Final[dict[str, type[Message]]] = {}  # by name, what has been declared in the modules imported so far
+
 
 @dataclass_transform(kw_only_default=True)
 def message(*, versions: str, flexible: str = "none", api_key: int = -1) -> Callable[[type[M]], type[M]]:
@@ -184,6 +186,7 @@ def message(*, versions: str, flexible: str = "none", api_key: int = -1) -> Call
         cls.API_KEY = api_key
         cls.MIN_VERSION, cls.MAX_VERSION = version_range(versions)
         cls.FLEXIBLE_SINCE = version_range(flexible)[0]
+        DECLARED[cls.__name__] = cls
         return cls
 
     return declared

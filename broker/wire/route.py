@@ -47,14 +47,18 @@ class Route:
         self.codec: Any = codec  # (message class, version) -> its codec
 
     def load(self) -> None:
-        """Import the handler and the messages, once."""
+        """Import the handler and the messages, once.
+
+        Errors: ImportError, OSError; LookupError: no module of protocol/messages declares the request or the response.
+        """
         if self.request is not None:
             return
         module, _, name = self.handler.partition(":")
-        self.response = response_class(self.api_key)
-        self.handler = getattr(importlib.import_module(f"broker.handlers.{module}"), name)
-        self.request = request_class(self.api_key)
-        self.flexible_since = self.request.FLEXIBLE_SINCE
+        handler = getattr(importlib.import_module(f"broker.handlers.{module}"), name)
+        request, self.response = request_class(self.api_key), response_class(self.api_key)
+        self.handler = handler
+        self.flexible_since = request.FLEXIBLE_SINCE
+        self.request = request
 
 
 def encode_reply(route: Route, api_version: int, correlation_id: int, response: Any) -> Reply:
