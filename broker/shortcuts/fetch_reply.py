@@ -17,7 +17,7 @@ from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.partitions.partition import Partition
-    from broker.wire.connection import Reply
+    from broker.wire.reply_stream import Reply
     from storage.log import FileSlice
 
 Found: TypeAlias = "list[tuple[Wanted, Partition, FileSlice | None]]"

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
+from broker.wire.reply_stream import Reply, ReplyStream, size_of
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.turn.metrics import Metrics
     from broker.turn.turn import Turn
     from broker.wire.backlog import Backlog
-    from storage.log import FileSlice
 
 log = logging.getLogger("momus.connection")
 
 FRAME_HEAD = Struct(">ihhi")  # size, api key, api version, correlation id
 SIZE = Struct(">i")
-# a reply: its bytes, or parts, some of them slices of segment files that are read when the client takes them
-Reply: TypeAlias = "bytes | list[bytes | FileSlice] | None"
-
 CHUNK_BYTES = 1 << 20  # read from a segment at once, for a slow or large fetch
 PRESSED_BYTES = 1 << 16  # the same, and the limit of one turn's replies, while slow clients hold much memory
 WRITE_BUFFER_BYTES = 1 << 15  # unsent bytes in the transport above which a client is slow
 BACKLOG_SLOTS = 4096  # unsent replies above which a connection's requests wait
 SLICE_MS = 5  # of work for one connection before others are served
-PARKED_BYTES = 8192  # counted for a parked request
-TURN_BYTES = 2 << 20  # sent to one client from segment files before others are served
 SMALL_BYTES = 4096  # a connection that holds less is not counted
 
 
@@ -99,7 +94,6 @@ class Connection:
         "resuming",
         "service",
         "stream",
-        "streamed",
         "stuffed",
         "transport",
         "turn",
@@ -129,8 +123,7 @@ class Connection:
         self.parts_size = 0
         self.needed = 0  # bytes of the incomplete frame, size field included
         self.stuffed = False  # the transport asked to stop writing
-        self.stream: list[bytes | FileSlice] = []  # parts to send, oldest first
-        self.streamed = 0  # bytes already sent of the first one
+        self.stream = ReplyStream(service.metrics)
         self.last_active_ms = 0
         self.learned: dict[int, dict[Any, Any]] = {}  # by API: what its shortcut learnt from earlier requests
         self.head_lengths: dict[int, int] = {}  # size of an OffsetCommit frame -> size of its head
@@ -373,11 +366,12 @@ class Connection:
         try:
             data = b"".join(sent)  # type: ignore[arg-type]
         except TypeError:
-            self._send_parts(sent)
+            self.stream.add(sent)
+            self._pump()
         else:
             self.service.metrics.bytes_out += len(data)
             if self.stream:
-                self.stream.append(data)
+                self.stream.add((data,))
             elif data:
                 self.transport.write(data)
         if not out:
@@ -389,51 +383,18 @@ class Connection:
         if self.weight or self.unsent > SMALL_BYTES:
             self._weigh()
 
-    def _send_parts(self, replies: Sequence[Reply]) -> None:
-        """Queue replies, some of them with parts in segment files."""
-        for reply in replies:
-            if isinstance(reply, list):
-                self.stream += reply
-            elif reply:
-                self.stream.append(reply)
-        self._pump()
-
     def _pump(self) -> None:
-        """Write from the stream until the transport is full; a large slice is read and sent in chunks.
+        """Write from the stream until the transport is full.
 
         A client that reads as fast as the broker writes gets TURN_BYTES, and the rest after other connections.
         """
-        stream = self.stream
-        done = sent = 0
-        while done < len(stream) and not self.stuffed and not self.closed and not self.transport.is_closing():
-            if sent >= TURN_BYTES:
+        chunk_bytes = PRESSED_BYTES if self.service.backlog.is_pressed else CHUNK_BYTES
+        try:
+            if not self.stream.write(self.transport, chunk_bytes, self._is_stopped):
                 self._halt()
                 self._resume_soon()
-                break
-            part = stream[done]
-            if isinstance(part, bytes):
-                chunk = part
-                done += 1
-            else:
-                try:
-                    chunk = part.pread(PRESSED_BYTES if self.service.backlog.is_pressed else CHUNK_BYTES, self.streamed)
-                except (OSError, StorageError) as error:  # part of the reply may be sent: only closing is left
-                    self.refuse(f"cannot read the requested records: {error}")
-                    break
-                self.streamed += len(chunk)
-                if self.streamed == len(part):
-                    self.streamed = 0
-                    done += 1
-            sent += len(chunk)
-            self.transport.write(chunk)
-        self.service.metrics.bytes_out += sent
-        del stream[:done]
+        except (OSError, StorageError) as error:  # part of the reply may be sent: only closing is left
+            self.refuse(f"cannot read the requested records: {error}")
 
-
-def size_of(reply: Reply) -> int:
-    """Bytes of memory that a waiting reply takes; slices of files take none."""
-    if reply is None:
-        return PARKED_BYTES
-    if isinstance(reply, bytes):
-        return len(reply)
-    return sum(len(part) for part in reply if isinstance(part, bytes))
+    def _is_stopped(self) -> bool:
+        return self.stuffed or self.closed or self.transport.is_closing()

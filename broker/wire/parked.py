@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from broker.wire.connection import PARKED_BYTES
+from broker.wire.reply_stream import PARKED_BYTES
 from broker.wire.route import encode_reply
 
 if TYPE_CHECKING:
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from broker.turn.durability import FlushState
     from broker.turn.turn import Turn
-    from broker.wire.connection import Connection, Reply
+    from broker.wire.connection import Connection
+    from broker.wire.reply_stream import Reply
     from broker.wire.route import Route
     from protocol.errors import ErrorCode
 

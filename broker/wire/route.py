@@ -12,7 +12,7 @@ from protocol.codegen import codec
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.wire.connection import Reply
+    from broker.wire.reply_stream import Reply
 
 REPLY_HEAD: Final = Struct(">ii")  # size, correlation id
 BROKER: Final = "broker"  # handler(broker, ctx, request)

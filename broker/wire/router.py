@@ -19,7 +19,8 @@ from storage.errors import StorageError
 if TYPE_CHECKING:
     from broker.turn.durability import FlushState, Held
     from broker.turn.turn import Turn
-    from broker.wire.connection import Connection, Reply
+    from broker.wire.connection import Connection
+    from broker.wire.reply_stream import Reply
 
 logger = logging.getLogger("momus.router")
 
