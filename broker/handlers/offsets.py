@@ -303,7 +303,8 @@ def _fetch_group(broker: View, ctx: Context, asked: Any, request: OffsetFetchReq
     if len(request.groups) == 1:
         ctx.shard = shard  # the reply has seen no other: it waits for no other
         if not by_id and asked.member_id is None:
-            ctx.sources = (shard, sources)
+            # all topics: a topic with nothing but pending offsets is not in the reply, and comes into it with a commit
+            ctx.sources = (shard, sources if asked.topics is not None else list(table.topics(group_id)))
     return answer
 
 

@@ -355,3 +355,15 @@ def test_every_shortcut_is_taken():
         history.end("tx", 3, True)
     history.check_logs()
     assert {api_key for api_key, n in history.taken.items() if n >= 2} == ALL
+
+
+def test_reply_for_all_topics_changes_when_a_pending_offset_is_committed():
+    """A topic with nothing but a pending offset is not in the reply, and its commit must change the kept one."""
+    history = History("os", 1)
+    producer = history.producers["tx"]
+    question = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)])
+    assert history.call(producer.offsets_request({0: 5}, "g", "a"), 5) is not None
+    for _ in range(2):
+        assert history.call(question, 8).groups[0].topics == []
+    history.end("tx", 5, True)
+    assert [topic.name for topic in history.call(question, 8).groups[0].topics] == ["a"]
