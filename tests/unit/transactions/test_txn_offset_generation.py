@@ -1,0 +1,56 @@
+"""TxnOffsetCommit of a group's member whose generation has passed, by the shortcut and by the general handler."""
+
+from __future__ import annotations
+
+import pytest
+from core_broker import Client, World, make_topic
+from core_pair import join
+from txn_kit import Producer, committed
+
+from protocol.api import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.classic_group import JoinGroupRequest, JoinGroupRequestProtocol
+
+
+@pytest.mark.parametrize("shortcuts", [False, True])
+@pytest.mark.parametrize("v2", [False, True])
+def test_offsets_of_a_generation_that_has_passed_are_refused(shortcuts, v2):
+    world = World("os")
+    client = Client(world)
+    make_topic(client)
+    producer = Producer(client, v2=v2)
+    assert producer.init() == 0
+    member_id = join(client, "g", None)
+    if not shortcuts:
+        world.broker.clients.shortcuts = {}
+    if not v2:
+        assert producer.add_offsets() == 0
+    taken = count_taken(world)
+    for offset in (1, 2):
+        assert producer.send_offsets({0: offset}, generation_id=1, member_id=member_id) == {0: 0}
+    assert any(taken) == shortcuts
+    protocols = [JoinGroupRequestProtocol(name="range", metadata=b"\0\0\0\0\0\0\xff\xff\xff\xff")]
+    again = JoinGroupRequest(group_id="g", session_timeout_ms=30_000, rebalance_timeout_ms=30_000, member_id=member_id)
+    again.protocol_type, again.protocols = "consumer", protocols
+    assert client.call(again, 5).generation_id == 2
+    refused = producer.send_offsets({0: 3}, generation_id=1, member_id=member_id)
+    assert refused == {0: ErrorCode.ILLEGAL_GENERATION}
+    unknown = producer.send_offsets({0: 4}, generation_id=2, member_id="nobody")
+    assert unknown == {0: ErrorCode.UNKNOWN_MEMBER_ID}
+    assert producer.end() == 0
+    assert committed(client) == {0: (2, 0)}
+
+
+def count_taken(world: World) -> list[bool]:
+    """For each TxnOffsetCommit from now on whether the shortcut has served it."""
+    taken: list[bool] = []
+    shortcut = world.broker.clients.shortcuts.get(ApiKey.TXN_OFFSET_COMMIT)
+    if shortcut is not None:
+
+        def counted(*args):
+            reply = shortcut(*args)
+            taken.append(reply is not None)
+            return reply
+
+        world.broker.clients.shortcuts[ApiKey.TXN_OFFSET_COMMIT] = counted
+    return taken
