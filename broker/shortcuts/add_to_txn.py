@@ -1,6 +1,6 @@
 """The shortcut of AddPartitionsToTxn and AddOffsetsToTxn v3: the same producer adds the same partitions as before.
 
-The general handlers are in handlers/transactions.py. What is learnt is kept by all bytes of the request but the
+The general handlers are in handlers/transactions.py. The key of what is learnt is all bytes of the request without the
 producer's id and epoch.
 """
 
@@ -32,7 +32,7 @@ MOST_BYTES: Final = 4096
 
 
 class Place:
-    """What a producer adds to its transactions."""
+    """The partitions that a producer adds to its transactions."""
 
     __slots__ = ("partitions", "reply", "shard", "transactional_id")
 
@@ -44,7 +44,7 @@ class Place:
 
 
 class AddToTxnShortcut:
-    """Serves what it has learnt."""
+    """Serves requests that it has learnt."""
 
     def __init__(self, shared: TransactionShortcuts) -> None:
         self._shared = shared

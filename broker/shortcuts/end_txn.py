@@ -1,4 +1,4 @@
-"""The shortcut of EndTxn v3 to v5: the same producer ends its transactions again and again.
+"""The shortcut of EndTxn v3 to v5, for a producer that ends one transaction after the other.
 
 The general handler is handlers/transactions.py.
 """
@@ -37,7 +37,7 @@ _ENDED_V5: Final = Struct(">iiBihqhB")  # the same with producer id and epoch
 
 
 class EndTxnShortcut:
-    """Serves what needs no message."""
+    """Serves EndTxn without a message."""
 
     def __init__(self, shared: TransactionShortcuts, router: Router) -> None:
         self._shared = shared
@@ -99,8 +99,8 @@ class EndTxnShortcut:
         shard: Shard,
         made: Transaction,
     ) -> bool:
-        """Write the decision, and take the slot: filled now, or when the last marker is written. False: the log cannot
-        be written, and nothing has changed."""
+        """Write the decision and take the slot, which is filled now or when the last marker is written. False: the log
+        cannot be written, and nothing has changed."""
         slot = connection.next_slot
         token = (connection, slot)
         connection.out.append(None)

@@ -1,7 +1,7 @@
-"""The shortcut of Fetch v7 to v18: a request like one before on the connection, answered or parked without messages.
+"""The shortcut of Fetch v7 to v18: repeats of an earlier request on the connection, without messages.
 
-The general handler is handlers/fetch.py. Anything unusual is left to it: a partition that is not there, has moved or
-failed, an offset out of range, a session that another request has moved on. Topic, leader, epochs, offsets and session
+The general handler is handlers/fetch.py. It serves everything unusual: a partition that does not exist, has moved or
+failed, an offset out of range, a session that another request has advanced. Topic, leader, epochs, offsets and session
 are checked for every Fetch.
 """
 
@@ -35,7 +35,7 @@ SIZES_A_CONNECTION: Final = 16
 
 
 class FetchShortcut:
-    """Serves the requests that it has learnt."""
+    """Serves requests that it has learnt."""
 
     def __init__(
         self, turn: Turn, config: BrokerConfig, partitions: Partitions, sessions: FetchSessions, router: Router
@@ -84,8 +84,7 @@ class FetchShortcut:
 
 
 class RepeatedFetch:
-    """One Fetch that a connection sends again and again. One copy of it may be parked; the general handler serves
-    another one that comes meanwhile."""
+    """A Fetch that a connection repeats. At most one copy is parked; the general handler serves a second one."""
 
     __slots__ = (
         "_alarm_is_set",
@@ -136,17 +135,17 @@ class RepeatedFetch:
         self._watched: list[Partition] = []
         self._min_bytes = self._missing_bytes = self._size_when_parked = 0
 
-    # ---------------------------------------------------------------- asking
+    # ---------------------------------------------------------------- serving
 
     def serve(self, fields: tuple[int, ...], frame: tuple[bytes, int, int], correlation_id: int) -> bool:
-        """Answer or park; False, and nothing has changed, when the general handler has to be asked."""
+        """Answer or park. False: nothing has changed, and the general handler serves it."""
         if self.parked:
             return False
         shape, turn = self._shape, self._turn
         epoch = fields[1]
         if shape.session_id == NO_SESSION:
             if epoch != FINAL_EPOCH:
-                return False  # it would like to begin a session
+                return False  # it begins a session
             for wanted, offset in zip(shape.wanted, fields[3::2], strict=True):
                 wanted.fetch_offset = offset
             self._session = None
@@ -167,7 +166,7 @@ class RepeatedFetch:
         size = _size_of(found)
         self._min_bytes = min(shape.min_bytes, shape.max_bytes, self._config.fetch_max_bytes)
         if size >= self._min_bytes or shape.max_wait_ms <= 0 or not found:
-            for flush_state in turn.durability.unsettled_shards():  # the topic itself may not be durable yet
+            for flush_state in turn.durability.unsettled_shards():  # the topic may not be durable yet
                 turn.durability.hold(flush_state, (connection, self._slot, *frame))
             self._answer(found)
         else:
@@ -177,7 +176,7 @@ class RepeatedFetch:
         return True
 
     def _follow_session(self, epoch: int, offsets: tuple[int, ...]) -> bool:
-        """Take the offsets into the session; False: the session is not the one this was learnt for."""
+        """Update the session with the offsets. False: it is not the session that was learnt."""
         shape = self._shape
         session = self._sessions.get(shape.session_id)
         if session is None or session.epoch != epoch or session.uses_topic_ids != shape.by_id:
@@ -198,7 +197,7 @@ class RepeatedFetch:
         return True
 
     def _read(self) -> Found | None:
-        """What each partition has, within the limits; None: something is out of the ordinary."""
+        """The records of each partition, within the limits; None: for the general handler."""
         shape = self._shape
         version = self._partitions.metadata.version
         committed = shape.committed
@@ -234,7 +233,7 @@ class RepeatedFetch:
         return found
 
     def _find(self, wanted: Wanted) -> Partition | None:
-        """The partition, if this node leads it, in the epoch that the client knows."""
+        """The partition, if this node leads it in the epoch that the client gives."""
         metadata = self._partitions.metadata
         topic = metadata.topics_by_id.get(wanted.topic_id) if self._shape.by_id else metadata.topics.get(wanted.topic)
         if topic is None or not 0 <= wanted.partition < len(topic.partitions) or wanted.last_fetched_epoch >= 0:
@@ -272,7 +271,7 @@ class RepeatedFetch:
             self._turn.timers.at(self._deadline_ms, self._ring)
 
     def _ring(self, due_ms: int, now_ms: int) -> None:
-        """The alarm may have been set for an asking that was answered long ago."""
+        """The wait is over, unless the alarm was set for a request that has been answered since."""
         self._alarm_is_set = False
         if not self.parked:
             return
@@ -286,10 +285,10 @@ class RepeatedFetch:
             self._answer(found)
 
     def poll(self) -> None:
-        """One of the partitions has new records, or is gone: answer if that is reason enough."""
+        """A partition has new records or was closed: answer if there are enough bytes."""
         if not self.parked:
             return
-        if self._missing_bytes > 1 and not self._shape.committed:  # reading costs: not before enough can have come
+        if self._missing_bytes > 1 and not self._shape.committed:  # no read before enough bytes can have arrived
             logs_size = sum(partition.log.size_bytes for partition in self._watched)
             changed = any(partition.closed for partition in self._watched)
             if logs_size - self._size_when_parked < self._missing_bytes and not changed:
@@ -300,7 +299,7 @@ class RepeatedFetch:
             self._answer(found)
 
     def _read_parked(self) -> Found | None:
-        """What there is now; None: the general handler has taken over."""
+        """What can be read now; None: the general handler has taken over."""
         session = self._session
         found = self._read() if session is None or session.epoch == self._epoch else None
         if found is None:
@@ -312,7 +311,7 @@ class RepeatedFetch:
         return found
 
     def _edit(self, request: FetchRequest, watched: list[Partition]) -> None:
-        """What the general handler would know by now, had it been asked in the first place."""
+        """Adapt the request for the general handler: the time left to wait, and topic names."""
         node_id = self._connection.node_id
         moved = any(partition.closed or partition.info.leader != node_id for partition in watched)
         request.max_wait_ms = 0 if moved else max(0, self._deadline_ms - self._turn.now_ms)
@@ -321,7 +320,7 @@ class RepeatedFetch:
             topic.topic = topic.topic or names.get(topic.topic_id, "")
 
     def cancel(self) -> None:
-        """The client has gone."""
+        """The connection is closed."""
         if self.parked:
             self._unpark()
 
@@ -363,7 +362,7 @@ def _size_of(found: Found) -> int:
 
 
 def _is_news(wanted: Wanted, partition: Partition, records: FileSlice | None) -> bool:
-    """Must a session's client be told?"""
+    """Whether an incremental response includes this partition."""
     return (
         records is not None
         or wanted.high_watermark != partition.high_watermark

@@ -1,6 +1,6 @@
-"""The reply of a Fetch without errors as bytes, as the codec would make it of a FetchResponse.
+"""Builds the reply of a Fetch without errors: the bytes that the codec would make of a FetchResponse.
 
-The records are slices of segment files; only those of a small reply are read here.
+Records are slices of segment files; only those of a small reply are read here.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def encode_fetch(
     if size + len(head) - 4 <= SMALL_FETCH_BYTES:
         try:
             return head + b"".join([part if isinstance(part, bytes) else part.read() for part in parts])
-        except (OSError, StorageError):  # whoever sends it will meet it again
+        except (OSError, StorageError):  # the connection handles it when it sends the parts
             pass
     return [head, *parts]
 

@@ -1,7 +1,7 @@
-"""The frame of a Fetch that a client sends again and again: what stays the same in it, and where it differs.
+"""The frame of a Fetch that a client repeats: which bytes stay the same, and which fields differ.
 
-A consumer repeats itself: from one Fetch to the next only the session's epoch and the offsets move. So the bytes
-between them are kept, and the next frame is compared with them and not decoded.
+From one Fetch of a consumer to the next only the session's epoch and the offsets change. The bytes between them are
+kept; the next frame is compared with them instead of decoded.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from broker.partitions.fetch_session import FINAL_EPOCH, NO_SESSION, Wanted
 from broker.shortcuts.head import BODY, INT32, HeadReader
 
-OLDEST: Final = 7  # sessions; before that clients are very old
+OLDEST: Final = 7  # the first version with sessions; older clients are rare
 NEWEST: Final = 18
 FLEXIBLE_SINCE: Final = 12
 TOPIC_IDS_SINCE: Final = 13
@@ -27,7 +27,7 @@ _FLEXIBLE_REST: Final = Struct(">iqiB")  # with the epoch last fetched, and tags
 
 
 class Shape:
-    """A Fetch as far as it stays the same."""
+    """The parts of a Fetch that stay the same."""
 
     __slots__ = (
         "api_version",
@@ -43,7 +43,7 @@ class Shape:
     )
 
     def __init__(self, data: bytes, position: int, stop: int, api_version: int) -> None:
-        """Learn a frame (from its size field on). Raises ValueError for one that is not made for this."""
+        """Learn a frame, which begins with its size field. Errors: ValueError: the general handler must serve it."""
         reader = _Cutter(data, position, stop)
         flexible = api_version >= FLEXIBLE_SINCE
         reader.client_id()
@@ -98,7 +98,7 @@ class Shape:
 
 
 class _Cutter(HeadReader):
-    """A reader that remembers where the frame is to be cut: into pieces that stay the same and fields that differ."""
+    """A reader that remembers where to cut the frame into pieces that stay the same and fields that differ."""
 
     __slots__ = ("_format", "_start", "_statics")
 
@@ -119,7 +119,7 @@ class _Cutter(HeadReader):
         self._start = before
 
     def done(self) -> tuple[tuple[bytes, ...], Struct]:
-        """What stays the same, and how to take a frame apart: its pieces alternate with what differs."""
+        """The pieces that stay the same, and a Struct of the frame: these pieces alternate with the other fields."""
         self._statics.append(self._data[self._start : self._stop])
         self._format.append(f"{self._stop - self._start}s")
         return tuple(self._statics), Struct(">" + "".join(self._format))

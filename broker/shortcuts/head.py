@@ -1,7 +1,7 @@
-"""Reads the head of a request field by field: what every shortcut does when it learns a request.
+"""Reads the head of a request field by field; every shortcut does this when it learns a request.
 
-And what replies of shortcuts begin with. A frame's fixed part (size, API, version, correlation id) is 12 bytes; the
-client id follows.
+Also the head of their replies. The fixed part of a frame (size, API, version, correlation id) is 12 bytes; the client
+id follows.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from broker.wire.route import REPLY_HEAD
 
 BODY: Final = 12  # where the client id begins in a frame
 PRODUCER: Final = Struct(">qh")  # id and epoch
-MOST_KEPT: Final = 1_000  # of what is learnt on a connection, for each API
+MOST_KEPT: Final = 1_000  # entries learnt on a connection, for each API
 INT32: Final = Struct(">i")
 
 __all__ = ["BODY", "INT32", "MOST_KEPT", "PRODUCER", "REPLY_HEAD", "HeadReader", "keep", "transactional_id_end"]
 
 
 class HeadReader:
-    """A cursor over a frame. Every method raises ValueError when the frame is not as it has to be: the request is then
-    left to the general handler."""
+    """A cursor over a frame. Every method raises ValueError when the frame does not have the expected shape: the
+    general handler then serves the request."""
 
     __slots__ = ("_data", "_stop", "at")
 
@@ -31,7 +31,7 @@ class HeadReader:
         self.at = at
 
     def take(self, struct: Struct) -> tuple[Any, ...]:
-        """Fixed fields."""
+        """The fields of a struct."""
         if self.at + struct.size > self._stop:
             raise ValueError("too short")
         fields = struct.unpack_from(self._data, self.at)
@@ -39,19 +39,19 @@ class HeadReader:
         return fields
 
     def piece(self, size: int) -> bytes:
-        """So many bytes."""
+        """The next `size` bytes."""
         if size < 0 or self.at + size > self._stop:
             raise ValueError("too short")
         self.at += size
         return self._data[self.at - size : self.at]
 
     def expect_zero(self) -> None:
-        """No tagged fields."""
+        """Skip an empty tagged-fields section."""
         if self.piece(1) != b"\0":
             raise ValueError("tagged fields")
 
     def client_id(self) -> str:
-        """The header's client id: a nullable string in the old form, in every version."""
+        """The header's client id. In every version it is a nullable string with a length of two bytes."""
         size = int.from_bytes(self.piece(2), "big", signed=True)
         return self.piece(max(0, size)).decode()
 
@@ -94,8 +94,8 @@ class HeadReader:
 def transactional_id_end(data: bytes, position: int) -> int:
     """Where the transactional id ends in a flexible frame whose body begins with it.
 
-    Any position where the header has tagged fields, or the id takes two length bytes: what is learnt is keyed by the
-    bytes up to there, and such frames are never learnt.
+    The result is wrong where the header has tagged fields or the id has two length bytes. That is safe: what is learnt
+    is keyed by the bytes up to there, and such frames are never learnt.
     """
     at = position + BODY
     at += 3 + max(int.from_bytes(data[at : at + 2], "big", signed=True), 0)  # client id, no tagged fields
@@ -103,7 +103,7 @@ def transactional_id_end(data: bytes, position: int) -> int:
 
 
 def keep(table: dict[Any, Any], key: Any, value: Any) -> None:
-    """Remember what was learnt; all that the table holds goes when it has become too much."""
+    """Remember what was learnt. A full table is cleared first."""
     if len(table) >= MOST_KEPT:
         table.clear()
     table[key] = value

@@ -1,8 +1,8 @@
 """The shortcut of OffsetCommit v8 to v10: one topic, no metadata, from a client that commits the same partitions again.
 
 The general handler is handlers/offsets.py. The head of a commit (client, group, generation, member, topic, partition
-count) is the same each time, so what follows from it is learnt: topic, shard, the constant bytes of the record batch
-and of the reply. Coordinator, group and fencing are checked for every request.
+count) is the same each time, so its consequences are learnt: topic, shard, the constant bytes of the record batch and
+of the reply. Coordinator, group and fencing are checked for every request.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MOST_PARTITIONS: Final = 2000
 
 
 class Head:
-    """What the first bytes of a commit say, up to its run of partitions, and what follows from it."""
+    """The fields of a commit up to its run of partitions, and what is derived from them."""
 
     __slots__ = (
         "api_version",
@@ -67,7 +67,7 @@ class Head:
     topic: Topic
 
     def __init__(self, reader: HeadReader, api_version: int) -> None:
-        """Read a head. Errors: ValueError: it is of another shape."""
+        """Read a head. Errors: ValueError: it has another shape."""
         self.api_version = api_version
         self.client_id = reader.client_id()
         reader.expect_zero()
@@ -91,7 +91,7 @@ class Head:
 
 
 class OffsetCommitShortcut:
-    """Serves the commits that it has learnt."""
+    """Serves commits whose head it has learnt."""
 
     def __init__(self, turn: Turn, config: BrokerConfig, groups: GroupShards, metadata_shard: Shard) -> None:
         self._turn = turn
@@ -136,7 +136,7 @@ class OffsetCommitShortcut:
             return None
         try:
             commit_run(shard, head.batch, offsets, epochs, self._turn.now_ms)
-        except StorageError:  # the general handler has the error for it
+        except StorageError:  # the general handler answers with the error
             return None
         flush_state = shard.flush_state
         if not flush_state.queued:
@@ -166,7 +166,7 @@ class OffsetCommitShortcut:
         topic = (
             metadata.topics.get(head.topic_name) if head.topic_id is None else metadata.topics_by_id.get(head.topic_id)
         )
-        # a topic that is not durable yet may never be: the replies of the general handler wait for it
+        # a topic that is not durable may still be lost: the general handler holds its replies until it is
         is_settled = self._turn.durability.is_settled(self._metadata_shard.flush_state)
         if topic is None or not is_settled or not self._groups.any_broker:
             return None
@@ -178,8 +178,8 @@ class OffsetCommitShortcut:
         return head
 
     def _follow(self, head: Head, partitions: tuple[int, ...]) -> bool:
-        """Make what depends on the partitions. False: one of them is not there or named twice, or they are too many
-        for one batch."""
+        """Derive what depends on the partitions. False: one does not exist or is named twice, or they do not fit into
+        one batch."""
         topic, n = head.topic, len(partitions)
         if min(partitions) < 0 or max(partitions) >= len(topic.partitions) or len(set(partitions)) != n:
             return False
@@ -199,7 +199,7 @@ class OffsetCommitShortcut:
         return True
 
     def _may_commit(self, shard: Shard, group: Any, head: Head) -> bool:
-        """Whether the group accepts the commit. Its member's session goes on if so."""
+        """Whether the group accepts the commit. If so, the session of the member is extended."""
         now_ms = self._turn.now_ms
         if group.group_type == ClassicGroup.group_type:
             code = check_offset_commit(group, head.api_version, head.generation, head.member_id, head.instance_id)

@@ -1,4 +1,4 @@
-"""The shortcut of OffsetFetch: a reply is kept per connection and given again until an offset in it changes."""
+"""The shortcut of OffsetFetch: a reply is kept on the connection and repeated until an offset in it changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_SOURCES: Final = 64
 
 
 class Answer:
-    """A reply, and the columns that it was made from: it holds until one of them changes, comes or goes."""
+    """A reply and the columns that it was made from. It is valid until one of them changes, is added or removed."""
 
     __slots__ = ("api_version", "reply", "reply_size", "shape", "shard", "sources")
 
@@ -67,13 +67,13 @@ class OffsetFetchShortcut:
         made_from: tuple[Shard, list[Any]],
         reply: bytes,
     ) -> None:
-        """Keep the general handler's reply. `made_from`: the shard and the columns."""
+        """Keep a reply of the general handler. `made_from`: the shard and the columns."""
         shard, columns = made_from
         if len(request) > ANSWER_BYTES or len(reply) > 2 * ANSWER_BYTES or len(columns) > MOST_SOURCES:
             return
         generation = self._turn.learned.generation
         if connection.generation != generation or shard.state is not READY:
-            return  # the connection drops what it has learnt at its next request
+            return  # the connection will drop what it has learnt
         answers = connection.learned.setdefault(OFFSET_FETCH, {})
         if len(answers) >= ANSWERS_A_CONNECTION:
             answers.clear()

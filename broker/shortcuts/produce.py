@@ -1,7 +1,7 @@
 """The shortcut of Produce v3 to v13: one batch for one partition, as producers send it.
 
-The general handler is handlers/produce.py. A request that is in any way unusual, or to be refused, is left to it with
-nothing changed. The partition validates the batch. Transactional batches are for transactional_produce.py.
+The general handler is handlers/produce.py. It serves every request that is unusual or has to be refused; the shortcut
+has then changed nothing. The partition validates the batch. transactional_produce.py serves transactional batches.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from broker.wire.connection import Connection, Shortcut
 
 PRODUCE: Final = int(ApiKey.PRODUCE)
-PRODUCE_BY_ID: Final = -1  # where what is learnt by topic id is kept: an id may spell a name
+PRODUCE_BY_ID: Final = -1  # the key of what is learnt by topic id: an id may have the bytes of a name
 OLDEST: Final = 3
 NEWEST: Final = 13
 FLEXIBLE_SINCE: Final = 9
@@ -40,7 +40,7 @@ _INT64: Final = Struct(">q")
 
 
 class ProduceShortcut:
-    """Serves what needs no message."""
+    """Serves requests with one batch for one partition."""
 
     def __init__(self, turn: Turn, partitions: Partitions, metadata_shard: Shard) -> None:
         self._turn = turn
@@ -49,7 +49,7 @@ class ProduceShortcut:
         self.transactional: Shortcut | None = None  # serves requests with a transactional id, once there are any
 
     def serve(self, connection: Connection, data: bytes, position: int, stop: int, correlation_id: int) -> bytes | None:
-        """Append, and answer the reply, which is held until the partition's log is flushed; see connection.Shortcut."""
+        """Append. The reply is held until the partition's log is flushed; see connection.Shortcut."""
         version = data[position + 7]
         at = position + 14 + max(0, int.from_bytes(data[position + 12 : position + 14], "big", signed=True))
         if data[position + 6] or not OLDEST <= version <= NEWEST or at + 40 > stop:
@@ -94,7 +94,7 @@ class ProduceShortcut:
     def _append(
         self, node_id: int, topic: Topic, index: int, records: memoryview, version: int
     ) -> tuple[FlushState, int, int, int] | None:
-        """Flush state of the partition, base offset, log append time, log start offset; None: not to be done here."""
+        """Flush state of the partition, base offset, log append time, log start offset. None: not served here."""
         if topic.internal or not 0 <= index < len(topic.partitions) or is_transactional(records):
             return None
         if topic.partitions[index].leader != node_id:
@@ -111,7 +111,7 @@ class ProduceShortcut:
         return partition.flush_state, offset, append_time, partition.log.log_start_offset
 
     def _learn(self, connection: Connection, name: bytes, version: int) -> Topic | None:
-        """The topic of a name, or from v13 on of an id, as it stands in requests."""
+        """The topic of a name, or from v13 on of an id, given as bytes of the request."""
         metadata = self._partitions.metadata
         topic: Topic | None
         if version >= TOPIC_IDS_SINCE:
@@ -121,7 +121,7 @@ class ProduceShortcut:
                 topic = metadata.topics.get(name.decode())
             except UnicodeDecodeError:
                 return None
-        # a topic that is not durable yet may never be: the first replies of the general handler wait for it
+        # a topic that is not durable may still be lost: the general handler holds its replies until it is
         if topic is None or not self._turn.durability.is_settled(self._metadata_shard.flush_state):
             return None
         api = PRODUCE if version < TOPIC_IDS_SINCE else PRODUCE_BY_ID
@@ -129,12 +129,12 @@ class ProduceShortcut:
         return topic
 
 
-# acks, topic as it stands in the reply, its name or id, partition, position and size of the records
+# acks, topic as the reply has it, its name or id, partition, position and size of the records
 _Parsed: TypeAlias = tuple[int, bytes, bytes, int, int, int]
 
 
 def _flexible(data: bytes, at: int, stop: int, version: int) -> _Parsed | None:
-    """Read a request of v9 or later from behind the client id; None: it is not of one partition, or too short."""
+    """Read a request of v9 or later after the client id; None: more or less than one partition, or too short."""
     tags, transactional_id, acks, _, count = _FLEXIBLE_HEAD.unpack_from(data, at)
     if tags or transactional_id or count != 2:
         return None

@@ -1,8 +1,8 @@
 """The table of shortcuts: for each API the function that serves its usual requests without messages.
 
-What a shortcut learns lies on the connection (`connection.learned`) and is dropped there, in one place, when the
-generation of `broker/turn/learned.py` changes. Adding a shortcut is a line here, and a line in the property test that
-holds all of them against the general handlers (tests/property/test_shortcuts.py).
+What a shortcut learns is kept on the connection (`connection.learned`) and dropped there, in one place, when the
+generation in `broker/turn/learned.py` changes. A new shortcut is a line here, and a line in the property test that
+compares all of them with the general handlers (tests/property/test_shortcuts.py).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Shortcuts:
-    """All shortcuts of one broker. `table` is by API key; those of transactions come with the first transaction."""
+    """All shortcuts of one broker. `table` is by API key; those of transactions are added with the first one."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Shortcuts:
         }
 
     def add_transactions(self, transactions: TransactionCoordinator, nodes: Nodes) -> None:
-        """Serve the requests of transactions too."""
+        """Add the shortcuts of transactions."""
         # 10 ms: most brokers never see a transaction
         from broker.shortcuts.add_to_txn import AddToTxnShortcut
         from broker.shortcuts.end_txn import END_TXN, EndTxnShortcut

@@ -1,7 +1,7 @@
 """The shortcut of Produce with a transactional id, v9 to v12: one batch for one partition.
 
-The general handler is handlers/produce.py. Only where a write is durable at once (not at `fsync`, where requests wait
-for a sync) and one node leads and coordinates everything.
+The general handler is handlers/produce.py. The shortcut serves only where a write is durable at once (not at `fsync`,
+where requests wait for a sync) and one node leads and coordinates everything.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 OLDEST: Final = 9
 NEWEST: Final = 12
 ADDS_SINCE: Final = 12  # the partition joins the transaction by itself (KIP-890)
-LEARNT: Final = -2  # where what is learnt is kept: plain requests have their own
+LEARNT: Final = -2  # the key of what is learnt; plain requests have other keys
 
 _ANSWER: Final = Struct(">qqqIIB")  # offset, time, start; no errors, message and tags; throttle; tags
 _PRODUCER_AT: Final = 43  # in a batch
@@ -45,7 +45,7 @@ class Place:
 
 
 class TransactionalProduceShortcut:
-    """Serves what needs no message."""
+    """Serves requests with one transactional batch for one partition."""
 
     def __init__(self, shared: TransactionShortcuts, partitions: Partitions) -> None:
         self._shared = shared
@@ -54,7 +54,7 @@ class TransactionalProduceShortcut:
         self._partitions = partitions
 
     def serve(self, connection: Connection, data: bytes, position: int, stop: int, correlation_id: int) -> bytes | None:
-        """Append, and answer the reply when it is written; see connection.Shortcut."""
+        """Append. The reply is held until the log is flushed; see connection.Shortcut."""
         version = data[position + 7]
         if data[position + 6] or not OLDEST <= version <= NEWEST or not self._shared.is_open(stop - position):
             return None

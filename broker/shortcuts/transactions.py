@@ -1,4 +1,4 @@
-"""What the shortcuts of a transaction's requests share: when they may serve, and what they may rely on."""
+"""What the shortcuts of transactions share: the conditions under which they serve, and topics they may learn."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
     from broker.turn.turn import Turn
 
-LEAST_BYTES: Final = 28  # of a frame that may be read without looking at its end
-# refused, or not of the usual shape: nothing has changed, the general handler has the answer for it
+LEAST_BYTES: Final = 28  # a frame must be larger than this to be read without checking its end
+# refused, or not of the usual shape: nothing has changed, and the general handler answers
 REFUSED: Final = (KafkaError, MalformedError, StorageError, IndexError, ValueError, struct_error)
 
 
@@ -30,11 +30,11 @@ class TransactionShortcuts:
         self._metadata_shard = metadata_shard
 
     def is_open(self, frame_bytes: int) -> bool:
-        """Whether a frame may be served: a write is durable at once, and one node does it all."""
+        """Whether a frame may be served: it is long enough, a write is durable at once, and there is one node."""
         return frame_bytes > LEAST_BYTES and not self.turn.fsync and len(self._nodes) == 1
 
     def settled_topic(self, name: str) -> Topic | None:
-        """A topic that is durable: the first replies about one that is not have to wait for it."""
+        """A topic, if it is durable. Replies about one that is not have to wait for the metadata log."""
         flush_state = self._metadata_shard.flush_state
         if flush_state.durable_offset < flush_state.log.end_offset:
             return None
@@ -42,5 +42,5 @@ class TransactionShortcuts:
 
 
 def nobody_waits(durable: bool) -> None:
-    """The step behind a write that is durable at once: it is never taken."""
+    """The step for a write that is durable at once: it is never called."""
     raise AssertionError("a write that is durable at once has a step behind it")

@@ -1,7 +1,7 @@
 """The shortcut of TxnOffsetCommit v3 to v5: the same producer, group and partitions as before, and other offsets.
 
-The general handler is handlers/txn_offsets.py. What is learnt is kept by the request's bytes up to the group; what lies
-between the producer's epoch and the first partition has to be as it was.
+The general handler is handlers/txn_offsets.py. The key of what is learnt is the request's bytes up to the group; the
+bytes between the producer's epoch and the first partition must be the same as before.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class Place:
     shard: Shard
 
     def __init__(self, head: bytes, data: bytes, start: int, stop: int) -> None:
-        """Read a request: `head` up to the group, `data` from `start` on behind the producer's epoch.
+        """Read a request: `head` up to the group, `data` from `start` on after the producer's epoch.
 
-        Errors: ValueError: it is of another shape.
+        Errors: ValueError: it has another shape.
         """
         reader = HeadReader(head, 0, len(head))
         reader.client_id()
@@ -102,7 +102,7 @@ class Place:
 
 
 class TxnOffsetCommitShortcut:
-    """Serves what it has learnt."""
+    """Serves requests that it has learnt."""
 
     def __init__(self, shared: TransactionShortcuts, config: BrokerConfig, groups: GroupShards) -> None:
         self._shared = shared
@@ -112,7 +112,7 @@ class TxnOffsetCommitShortcut:
         self._groups = groups
 
     def serve(self, connection: Connection, data: bytes, position: int, stop: int, correlation_id: int) -> bytes | None:
-        """Put the offsets into the transaction; see connection.Shortcut."""
+        """Add the offsets to the transaction; see connection.Shortcut."""
         version = data[position + 7]
         if data[position + 6] or not OLDEST <= version <= NEWEST or not self._shared.is_open(stop - position):
             return None
