@@ -1,7 +1,7 @@
 """facts(): the part of an object's state that replaying the log must reproduce, taken from its slots.
 
-A class names its volatile slots in VOLATILE, each with the reason why no record holds it. Every other slot counts, also
-one that is derived from others: a replayed object derives it again, so a live one that went astray differs.
+A class names its volatile slots in VOLATILE, each with the reason why no record holds it. Every other slot counts, even
+one that is derived from others: a replayed object derives it again, so a wrong one in a live object shows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def slots(kind: type) -> Iterator[str]:
 
 
 def facts(thing: Replayable) -> dict[str, object]:
-    """The hard slots by name, copied: later changes of the object do not show in what was returned."""
+    """The hard slots by name, copied, so that later changes of the object do not affect the result."""
     return {name: _copy(getattr(thing, name)) for name in slots(type(thing)) if name not in thing.VOLATILE}
 
 

@@ -1,4 +1,4 @@
-"""The shards of the group coordinator: which holds a group, which node coordinates it, and whether it is loaded."""
+"""The shards of the group coordinator: finds the shard of a group, its coordinator node, and loads it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class GroupShards:
-    """One shard a partition of `__consumer_offsets`, whichever node leads it."""
+    """One shard for each partition of `__consumer_offsets`, whichever node leads it."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class GroupShards:
         self.shards: list[Shard] = []
 
     def start(self) -> None:
-        """Make the shards; the metadata is loaded, the shards are not."""
+        """Make the shards, unloaded. The metadata must be loaded."""
         self.shards = [self._shard(index) for index in range(self.metadata.internal_partitions())]
 
     def _shard(self, index: int) -> Shard:
@@ -65,7 +65,7 @@ class GroupShards:
 
     @property
     def any_broker(self) -> bool:
-        """Whether every node takes offset requests for every group (offset management proposal: any broker answers)."""
+        """Whether any node serves offset requests for any group, as the offset management proposal asks."""
         return len(self._nodes) == 1 or self._config.offsets_any_broker
 
     def index_of(self, group_id: str) -> int:
@@ -81,7 +81,7 @@ class GroupShards:
         return self.metadata.topics[OFFSETS_TOPIC].partitions[self.index_of(group_id)].leader
 
     def require(self, group_id: str, ctx: Context, *, anywhere: bool = False) -> Shard:
-        """The loaded shard of a group; `anywhere`: whichever node is asked.
+        """The loaded shard of a group; `anywhere`: for a request to any node.
 
         Errors:  NOT_COORDINATOR: another node coordinates the group.
                  COORDINATOR_LOAD_IN_PROGRESS: the shard is being loaded.

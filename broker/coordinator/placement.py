@@ -1,4 +1,4 @@
-"""Maps a group or transactional id to its shard: Kafka's own hash, so that Kafka's tools find the partition we use."""
+"""Maps a group or transactional id to its shard by Kafka's hash, so that Kafka's tools find the same partition."""
 
 from __future__ import annotations
 

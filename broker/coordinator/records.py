@@ -17,7 +17,7 @@ OFFSET_COMMIT_V0: Final = 0
 OFFSET_COMMIT: Final = 1
 GROUP_METADATA: Final = 2
 CONSUMER_GROUP_METADATA: Final = 3
-CONSUMER_GROUP_TYPES: Final = (3, 5, 6, 7, 8, 16)  # 4 is no longer written since Kafka 4.1, and not needed
+CONSUMER_GROUP_TYPES: Final = (3, 5, 6, 7, 8, 16)  # 4 is not written since Kafka 4.1, and not needed
 STREAMS_GROUP_METADATA: Final = 17
 STREAMS_GROUP_TYPES: Final = (17, 19, 20, 21, 22, 23)
 
@@ -39,7 +39,7 @@ def offset_value(committed: Committed) -> bytes:
 
 
 def committed_value(value: bytes) -> Committed:
-    """An OffsetCommitValue of any version."""
+    """Decode an OffsetCommitValue of any version."""
     version = int.from_bytes(value[:2], "big")
     record, _ = codec(OffsetCommitValue, version).decode(value, 2)
     return Committed(
@@ -53,7 +53,7 @@ def committed_value(value: bytes) -> Committed:
 
 
 def offset_tombstones(group_id: str, partitions: Mapping[str, Iterable[int]]) -> list[Record]:
-    """Deletes committed offsets."""
+    """The records that delete committed offsets."""
     return [
         (prefix + partition.to_bytes(4, "big", signed=True), None)
         for topic, indexes in partitions.items()

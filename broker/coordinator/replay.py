@@ -1,8 +1,8 @@
-"""Replays a shard's log batch by batch, and finds what a crash left of a commit over several batches.
+"""Replays a shard's log batch by batch, and finds incomplete commits over several batches, left by a crash.
 
-A part of a commit is not applied. It must not win over the values before it either, for whoever else reads the log by
-key: `repairs` says what has to be committed again at the log's end. A key that any later record has set needs none, so
-a repair that was itself cut short is found and done again, and one that is complete is never repeated.
+An incomplete commit is not applied. Other readers that take the last record of each key must not see it either, so
+`repairs` answers the previous values of its keys, to be committed again at the log's end. A key that a later record
+has set needs no repair. So an incomplete repair is found and done again, and a complete one is never repeated.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from storage.spans import Runs, span_of
 if TYPE_CHECKING:
     from broker.coordinator.offsets.table import OffsetTable
 
-LAST_OFFSET_TYPE = 1  # of a record's key
-RECORD_COST = 8  # a record that is looked at alone takes as long as so many of a commit that is read in columns
+LAST_OFFSET_TYPE = 1  # key types 0 and 1 are committed offsets
+RECORD_COST = 8  # a record replayed alone takes as long as this many that are replayed in columns
 
 
 class Replay:
@@ -42,12 +42,12 @@ class Replay:
     def __init__(self, machine: Any) -> None:
         self.machine = machine
         self.table: OffsetTable | None = getattr(machine, "offsets", None)
-        self.kept: dict[bytes, int] = {}  # key of what is not an offset -> offset of its last record
+        self.kept: dict[bytes, int] = {}  # key that is not of an offset -> offset of its last record
         self._runs: Runs[LogRecord] = Runs()
-        self._cut_short: dict[bytes, None] = {}  # keys of parts that nothing has set since
+        self._cut_short: dict[bytes, None] = {}  # keys of incomplete commits that no later record has set
 
     def image(self, payload: memoryview) -> Iterator[None]:
-        """Begin with an image. Errors: ValueError: it cannot be read; this Replay is of no use then."""
+        """Begin with an image. Errors: ValueError: it cannot be read; use a new Replay then."""
         from broker.coordinator.offsets.snapshots import Reader  # 2 ms: only large shards have an image
 
         reader = Reader(payload)
@@ -61,7 +61,7 @@ class Replay:
             raise ValueError(f"cannot read the image: {error}") from error
 
     def batch(self, header: BatchHeader, batch: memoryview) -> int:
-        """Apply one batch. Answers what it cost, in records of a commit.
+        """Apply one batch. Answers its cost, in records replayed in columns.
 
         Errors:  StorageError: its bytes are not what was written.
         """
@@ -108,7 +108,7 @@ class Replay:
                 self._cut_short[record.key] = None
 
     def repairs(self) -> list[Record]:
-        """The log has ended: what is to be committed again."""
+        """The log has ended: the records that restore what incomplete commits must not change."""
         self._close()
         if self.table is None:
             return []
@@ -118,7 +118,7 @@ class Replay:
 
 
 def keep(kept: dict[bytes, int], key: bytes, value: bytes | None, offset: int) -> None:
-    """Note where the record of a key lies, as long as there is one."""
+    """Note the offset of a key's last record; a tombstone removes it."""
     if value is None:
         kept.pop(key, None)
     else:

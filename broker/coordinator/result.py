@@ -1,4 +1,4 @@
-"""What a handler is given and what it answers: Context in, Result out; neither knows a socket, a file or a clock."""
+"""Context and Result: what a handler is given and what it returns. Neither has a socket, a file or a clock."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 # key, value, and record headers if any; a value of None is a tombstone
 Record: TypeAlias = tuple[bytes | None, bytes | None] | tuple[bytes | None, bytes | None, Headers]
-Token: TypeAlias = Hashable  # names one request that waits for its answer
+Token: TypeAlias = Hashable  # names a parked request
 
 
 class _Parked:
-    """The placeholder response of a request that a later Result wakes."""
+    """The placeholder response of a parked request, which a later Result wakes."""
 
     def __repr__(self) -> str:
         return "PARKED"
@@ -25,7 +25,7 @@ PARKED: Final = _Parked()
 
 
 class Context:
-    """What is known of a request beside its body.
+    """What a handler gets beside the request's body.
 
     Units: now_ms is Unix milliseconds, read once for all requests of a turn.
     """
@@ -67,15 +67,15 @@ class Context:
         self.api_version = api_version
         self.client_id = client_id
         self.client_host = client_host  # as Kafka writes it: "/127.0.0.1"
-        self.node_id = node_id  # the virtual broker that was asked
+        self.node_id = node_id  # the virtual broker that the client connected to
         self.token = token
-        self.listener = listener  # the listener the client came in on
-        self.local_host = ""  # the address of ours that the client connected to
+        self.listener = listener  # the listener that the client connected to
+        self.local_host = ""  # the broker's address that the client connected to
         self.connection: Any = None
-        self.shard: Any = None  # of a request that has seen nothing but its group and the metadata
-        self.flush_states: Sequence[Any] = ()  # of the partitions a Produce wrote to
-        self.sources: Any = None  # what the reply was made from, when it may be kept (OffsetFetch)
-        self.close_connection = False  # set by a handler that has no other way to say no (acks=0)
+        self.shard: Any = None  # set when the reply depends only on this shard and the metadata
+        self.flush_states: Sequence[Any] = ()  # of the partitions that the request wrote to
+        self.sources: Any = None  # shard and columns of a reply that may be kept (OffsetFetch)
+        self.close_connection = False  # set to refuse a request that has no reply (acks=0)
 
 
 class Commit(Protocol):
@@ -86,7 +86,7 @@ class Commit(Protocol):
 
 
 class Result:
-    """A handler's decision: one batch of records, the reply, whom to wake and which timers to set.
+    """A handler's decision: one batch of records, the reply, the parked requests to wake, and timers to set.
 
     records   land in the shard's log as one batch, and are replayed in order.
     wake      parked requests to answer: (their Context.token, response).

@@ -26,30 +26,30 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("momus.shard")
 
-# closed: loaded, but its log could neither be written nor cut back; whoever needs it next tries again
+# closed: loaded, but its log could neither be written nor cut back; the next `require` tries again
 UNLOADED, LOADING, READY, CLOSED = "unloaded", "loading", "ready", "closed"
-LOAD_AT_ONCE_BYTES = 1 << 20  # a log up to this size is replayed when first asked for: about 10 ms
-COST_A_SLICE = 4000  # of a larger one, replayed before the loop gets its turn: about 2 ms
+LOAD_AT_ONCE_BYTES = 1 << 20  # a log up to this size is replayed at the first `require`: about 10 ms
+COST_A_SLICE = 4000  # of a larger log, replayed in one step: about 2 ms
 
 
 class Machine(Protocol):
-    """State that is rebuilt by replaying records, and that decides nothing while it replays."""
+    """State that is rebuilt by replaying records. Replay decides nothing."""
 
     def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int = -1) -> None:
         """Apply one record."""
 
     def after_batch(self) -> None:
-        """All records of a new batch are replayed: what must hold then is asserted."""
+        """All records of a new batch are replayed: assert what must hold then."""
 
     def on_timer(self, name: Hashable, ctx: Context) -> Result:
         """A timer has run out."""
 
     def on_load(self, ctx: Context) -> Result:
-        """All records are replayed: set the timers."""
+        """The whole log is replayed: set the timers."""
 
 
 class Answers(Protocol):
-    """The requests that wait for an answer."""
+    """The parked requests."""
 
     def answer(self, token: Token, response: Any, seen: FlushState | None = None) -> None:
         """Answer a request once `seen`, the log its response was made from, is durable."""
@@ -59,10 +59,10 @@ class Answers(Protocol):
 
 
 class Shard:
-    """The runtime of a state machine over a log.
+    """The runtime of a state machine over a log: loads, appends, replays, sets timers, reloads.
 
-    Durable: a reply leaves when every record appended before it is durable at the configured level. State runs ahead of
-    the log only until then; after a failed write it is thrown away and replayed.
+    Durable: a reply is sent when every record appended before it is durable at the configured level. Until then the
+    state is ahead of the log; after a failed write it is thrown away and replayed.
     """
 
     def __init__(
@@ -76,25 +76,25 @@ class Shard:
         load_at_once_bytes: int = LOAD_AT_ONCE_BYTES,
     ) -> None:
         self.load_at_once_bytes = load_at_once_bytes
-        self.followers: list[Callable[[int], None]] = []  # readers of the log: the partition that clients fetch from
-        self.when_reloaded: list[Callable[[], None]] = []  # stays: whoever keeps something of the machine
+        self.followers: list[Callable[[int], None]] = []  # called with the durable offset
+        self.when_reloaded: list[Callable[[], None]] = []  # callers that hold references into the machine
         self._turn = turn
         self._answers = answers
         self.name = name
         self._open_log = open_log
         self._make_machine = make_machine
         self.state = UNLOADED
-        self.flush_state: FlushState = None  # type: ignore[assignment]  # there from the first `require` on
+        self.flush_state: FlushState = None  # type: ignore[assignment]  # set by the first `require`
         self.log: Log = None  # type: ignore[assignment]
         self.machine: Any = make_machine()
         self.deadlines: dict[Hashable, int] = {}
         self._alarms: dict[Hashable, int] = {}
         self._loading: Iterator[None] | None = None
-        self._loads = 0  # begun so far: an older one that still runs in the background gives up
+        self._loads = 0  # loads begun so far: an older one in the background stops
         self.parked: set[Token] = set()
         self.cleanable_from = 0
         self.image_offset = 0  # where the last image of the state was taken
-        self.kept: dict[bytes, int] = {}  # key of what is not an offset -> offset of its last record
+        self.kept: dict[bytes, int] = {}  # key that is not of an offset -> offset of its last record
 
     def __str__(self) -> str:
         return self.name
@@ -150,7 +150,7 @@ class Shard:
                 replay, start = Replay(self._make_machine()), self.log.log_start_offset
             self.image_offset = start
             for header, batch in self.log.batches(start):
-                if header.base_offset >= self.flush_state.durable_offset:  # could not be cut off
+                if header.base_offset >= self.flush_state.durable_offset:  # a failed write that could not be cut off
                     break
                 cost += replay.batch(header, batch)
                 if cost >= COST_A_SLICE:
@@ -161,7 +161,7 @@ class Shard:
             repairs = replay.repairs()
         except Exception:
             if load == self._loads:
-                self.state = UNLOADED  # the next one who needs it tries again
+                self.state = UNLOADED  # the next `require` tries again
             raise
         self.machine, self.kept = replay.machine, replay.kept
         self._turn.learned.drop()
@@ -171,7 +171,7 @@ class Shard:
             self._begin(repairs)
 
     def _load_image(self, replay: Replay) -> Generator[None, None, int | None]:
-        """Begin with an image of the state, if there is one. Answers the offset to go on from."""
+        """Begin with an image of the state, if there is one. Answers the offset to replay from."""
         if replay.table is None or self.log.size_bytes <= self.load_at_once_bytes:
             return None
         from broker.coordinator.offsets.image_files import newest_image, remove_image  # 1 ms: see LOAD_AT_ONCE_BYTES
@@ -197,7 +197,7 @@ class Shard:
                 len(repairs),
             )
             self.append(repairs)
-        self.cleanable_from = self.log.end_offset  # once durable: the cleaner may not come before the repairs
+        self.cleanable_from = self.log.end_offset  # the cleaner must wait until the repairs are durable
         self.apply(self.machine.on_load(self._context()))
 
     def in_background(self, steps: Iterator[None]) -> None:
@@ -205,21 +205,21 @@ class Shard:
         self._turn.jobs.add(steps)
 
     def _context(self) -> Context:
-        """The context of a request that the broker sends itself."""
+        """The context of a timer or load, which is a request of the broker to itself."""
         return Context(self._turn.now_ms, self._turn.env.rng)
 
     @property
     def may_be_cleaned(self) -> bool:
-        """Whether the log is known to say what the state says."""
+        """Whether all repairs are durable, so that log and state agree."""
         return self.state is READY and self.flush_state.durable_offset >= self.cleanable_from
 
     def advance(self, durable_offset: int) -> None:
-        """Everything below this offset is durable; the replies are released by the flush state."""
+        """Everything below this offset is durable: tell the followers. The flush state releases the replies."""
         for follow in self.followers:
             follow(durable_offset)
 
     def reload(self) -> None:
-        """Start again from the log. Everyone parked here is told to find the coordinator anew."""
+        """Rebuild the state from the log. Parked requests get NOT_COORDINATOR, so clients look the coordinator up."""
         parked, self.parked = self.parked, set()
         self.deadlines.clear()
         self._alarms.clear()
@@ -241,7 +241,7 @@ class Shard:
     # -- work
 
     def apply(self, result: Result, now_ms: int | None = None) -> None:
-        """Carry out what a handler decided, but for its own reply."""
+        """Carry out a handler's decision, except for its own reply."""
         if result.records:
             self.append(result.records, now_ms)
         for name, deadline_ms in result.timers:
@@ -265,8 +265,8 @@ class Shard:
     ) -> None:
         """Append the records as one batch and replay them; with a producer, as part of its transaction.
 
-        `replay`: does what replaying the records would do without decoding them; called with the first one's offset.
-        Errors:  StorageError: nothing has changed, the shard was loaded again.
+        `replay`: replays the records without decoding them; called with the offset of the first one.
+        Errors:  StorageError: nothing was appended, and the shard was reloaded.
         """
         if self.state is CLOSED:
             self.require()
@@ -328,13 +328,13 @@ class Shard:
             log.append(
                 (batch,), base_offset=base, last_offset=base + count - 1, max_timestamp_ms=now_ms, size=len(batch)
             )
-        except StorageError:  # something else, the cleaner say, had to give it up
+        except StorageError:  # the log is out of use, after a failure of the cleaner for example
             self.reload()
             raise
         self._turn.touch(self.flush_state)
 
     def _append_span(self, records: Sequence[Record], now_ms: int) -> None:
-        """Append what is too large for one batch as several; they count only together (see storage.spans)."""
+        """Append records that are too many for one batch as several batches, valid only together (storage.spans)."""
         log = self.log
         batches = span_batches(
             records,
@@ -351,7 +351,7 @@ class Shard:
         self._turn.touch(self.flush_state)
 
     def set_timer(self, name: Hashable, deadline_ms: int | None) -> None:
-        """Set, move or cancel a timer. A deadline that moves on costs a store: the alarm set before finds it moved."""
+        """Set, move or cancel a timer. A later deadline is only stored: the old alarm sets the next one."""
         if deadline_ms is None:
             self.deadlines.pop(name, None)
             return
@@ -362,7 +362,7 @@ class Shard:
             self._turn.timers.at(deadline_ms, lambda due_ms, now_ms: self.ring(name, due_ms, now_ms))
 
     def ring(self, name: Hashable, alarm_ms: int, now_ms: int) -> None:
-        """An alarm rings; it may be for a deadline that has moved on or gone."""
+        """An alarm rings. Its deadline may have moved or been cancelled since."""
         if self._alarms.get(name) != alarm_ms or self.state != READY:
             return
         del self._alarms[name]

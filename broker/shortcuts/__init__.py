@@ -2,6 +2,6 @@
 
 Owns: one class an API, the reader of request heads (`head.py`), and the table of them all (`table.py`). Each does what
 the general handler in `handlers/` does, and leaves every unusual request to it with nothing changed. What a shortcut
-learns lies on the connection and is dropped there when `turn/learned.py` says so. Imports everything below `handlers`.
-Start reading at `table.py`, then `offset_commit.py`.
+learns is kept on the connection and dropped there when the generation in `turn/learned.py` changes. Imports everything
+below `handlers`. Start reading at `table.py`, then `offset_commit.py`.
 """
