@@ -151,7 +151,7 @@ class Connection:
         self.service.disconnected(self)
 
     def eof_received(self) -> bool:
-        """Close the connection, as Kafka does: it takes no further bytes as a disconnect."""
+        """Close the connection: as in Kafka, the end of the client's input is a disconnect."""
         return False
 
     def pause_writing(self) -> None:

@@ -1,8 +1,8 @@
-"""The offsets one group has committed on one topic, in columns: a partition is a few array cells and no object.
+"""The offsets that one group has committed on one topic, in columns: a partition is a few array cells and no object.
 
-A column of which all cells are equal is that one value, and one partition alone needs no array at all: commit times
-and leader epochs mostly are, and most groups that are many are small. Bytes, everything counted: 12 to 20 a partition
-in large groups, about 200 where a group has one (its name and its place in the table included).
+A column whose cells are all equal (mostly commit times and leader epochs) is stored as one value, and a group with one
+partition needs no array at all. Memory, all included: 12 to 20 bytes a partition in large groups, about 200 where a
+group has one partition (with its name and its place in the table).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ranges: dict[tuple[int, int], range] = {}
 
 
 class Committed(NamedTuple):
-    """One committed offset. Timestamps are Unix milliseconds; expire_timestamp_ms is -1 when none was asked for."""
+    """One committed offset. Timestamps are Unix milliseconds; expire_timestamp_ms is -1 for none."""
 
     offset: int
     leader_epoch: int = -1
@@ -32,9 +32,9 @@ class Committed(NamedTuple):
 
 
 class Pending:
-    """What a transaction will commit on one partition: None when a later commit has come meanwhile (see put).
+    """An offset that a transaction will commit on one partition. None: a later commit has replaced it (see replay).
 
-    `record_offset` is where its record lies in the log.
+    `record_offset` is the offset of its record in the log.
     """
 
     __slots__ = ("committed", "record_offset")
@@ -45,7 +45,7 @@ class Pending:
 
 
 class Label:
-    """A topic by name and id: one for all groups that commit on it. `family` holds all ids there are for the name."""
+    """A topic by name and id, shared by all groups that commit on it. `family`: the labels of the name by topic id."""
 
     __slots__ = ("family", "name", "topic_id")
 
@@ -61,7 +61,7 @@ class Label:
 
 
 class Rare:
-    """What few commits have: metadata, an expiry of their own, another topic id, transactions that are not done.
+    """What few commits have: metadata, an expiry of their own, another topic id, offsets pending in transactions.
 
     By partition; `pending` is partition -> producer id -> its pending offset.
     """
@@ -82,7 +82,7 @@ class Rare:
 class TopicOffsets:
     """Rows in the order of their partitions.
 
-    `label` names the topic. `seen` is what an answer made from the columns holds on to: with any change it goes.
+    `label` names the topic. `seen` is the mark that a kept reply compares: every change of the columns removes it.
     """
 
     __slots__ = ("_epochs", "_offsets", "_partitions", "_times", "label", "rare", "seen")
@@ -105,7 +105,7 @@ class TopicOffsets:
 
     @property
     def pending(self) -> dict[int, dict[int, Pending]] | None:
-        """Partition -> producer id -> what its transaction will commit there."""
+        """Partition -> producer id -> the offset pending there."""
         return self.rare.pending if self.rare is not None and self.rare.pending else None
 
     @property
@@ -119,7 +119,7 @@ class TopicOffsets:
         return self._times if isinstance(self._times, int) else min(self._times)
 
     def mark(self) -> object:
-        """What `seen` will be until the next change."""
+        """The mark that `seen` holds until the next change."""
         if self.seen is None:
             self.seen = object()
         return self.seen
@@ -129,7 +129,7 @@ class TopicOffsets:
         return list(self._partitions)
 
     def columns(self) -> tuple[range | array[int], int | array[int], int | array[int], int | array[int]]:
-        """Partitions, offsets, leader epochs and commit times; not to be changed."""
+        """Partitions, offsets, leader epochs and commit times. Callers must not change them."""
         return self._partitions, self._offsets, self._epochs, self._times
 
     def get(self, partition: int) -> Committed | None:
@@ -157,12 +157,12 @@ class TopicOffsets:
     # -- changing
 
     def replay_only_row(self, partition: int, offset: int, epoch: int, time_ms: int) -> None:
-        """Empty columns get their only row."""
+        """Set the only row of empty columns."""
         self._partitions = _range(partition, partition + 1)
         self._offsets, self._epochs, self._times = offset, epoch, time_ms
 
     def replay_rows(self, partitions: array[int], offsets: array[int], epochs: array[int], times: array[int]) -> None:
-        """Empty columns get all their rows."""
+        """Set all rows of empty columns."""
         n = len(partitions)
         self._partitions = _as_range(partitions)
         self._offsets = offsets if n > 1 else offsets[0]
@@ -170,10 +170,10 @@ class TopicOffsets:
         self._times = times[0] if times.count(times[0]) == n else times
 
     def replay(self, partition: int, committed: Committed, record_offset: int | None = None) -> None:
-        """Take over one commit. `record_offset`: of a transaction's, where a later commit may stand behind it.
+        """Set one committed offset. `record_offset`: of a commit in a transaction; a later commit may follow it.
 
-        What is pending with a lower record offset has lost its chance, and a plain commit has the highest of all: so
-        no committed offset needs to remember where its record lies.
+        A pending offset with a lower record offset is dropped. A plain commit drops all of them, because its record is
+        the last. So no committed offset has to store the offset of its record.
         """
         rare = self.rare
         if rare is not None and partition in rare.pending:
@@ -194,7 +194,7 @@ class TopicOffsets:
         *,
         dense: bool,
     ) -> None:
-        """Take over a commit without metadata on many partitions; `dense` when each is the one before it plus one."""
+        """Set the offsets of a commit without metadata; `dense`: each partition is the one before it plus one."""
         n = len(partitions)
         rows = self._partitions
         if self.rare is not None or (self.label.topic_id != topic_id and rows):
@@ -221,7 +221,7 @@ class TopicOffsets:
                 self._set(partition, offset, epoch, commit_ts)
 
     def replay_removal(self, partition: int) -> None:
-        """Forget one commit and what is pending on it; nothing happens where there is none."""
+        """Remove a committed offset, and what is pending there. Nothing happens where there is none."""
         rare = self.rare
         if rare is not None:
             for by_partition in (rare.metadata, rare.expire, rare.other_ids, rare.pending):
@@ -247,14 +247,14 @@ class TopicOffsets:
             self._offsets, self._epochs, self._times = only[0], only.leader_epoch, only.commit_timestamp_ms
 
     def replay_pending(self, partition: int, producer_id: int, pending: Pending) -> None:
-        """A transaction has sent an offset."""
+        """Set a pending offset."""
         if self.rare is None:
             self.rare = Rare()
         self.rare.pending.setdefault(partition, {})[producer_id] = pending
         self.seen = None
 
     def replay_ended(self, partition: int, producer_id: int) -> Pending | None:
-        """A transaction has ended: what it had pending here, if it still has."""
+        """Remove and answer the pending offset of a transaction that has ended."""
         producers = self.rare.pending.get(partition) if self.rare is not None else None
         pending = producers.pop(producer_id, None) if producers else None
         if pending is not None:
@@ -266,7 +266,7 @@ class TopicOffsets:
         return pending
 
     def tidy(self) -> None:
-        """Let go of what is not needed any more."""
+        """Free `rare` when it is empty."""
         if self.rare is not None and self.rare.is_empty:
             self.rare = None
 
@@ -294,7 +294,7 @@ class TopicOffsets:
             self._times[at] = time_ms
 
     def _insert(self, partition: int) -> int:
-        """Make a row; its cells are set by the caller."""
+        """Make a row. The caller sets its cells."""
         rows = self._partitions
         if not rows:
             self._partitions = _range(partition, partition + 1)
@@ -315,7 +315,7 @@ class TopicOffsets:
 
     def _set_rare(self, partition: int, committed: Committed) -> None:
         other_id = committed.topic_id != self.label.topic_id
-        if other_id and len(self._partitions) <= 1:  # the only commit here: its id is the label's
+        if other_id and len(self._partitions) <= 1:  # the only commit here: the label takes its id
             self.label = self.label.with_id(committed.topic_id)
             other_id = False
             if self.rare is not None:

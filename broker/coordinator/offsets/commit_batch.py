@@ -1,4 +1,4 @@
-"""The record batch of an offset commit: what stays the same from one commit to the next is made once."""
+"""Builds the record batch of an offset commit; the constant parts are made once and reused."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class CommitBatch:
         epochs: Sequence[int],
         producer: tuple[int, int] | None = None,
     ) -> bytes:
-        """The batch of one commit; `producer` (id and epoch): a part of its transaction.
+        """The batch of one commit; `producer` (id and epoch): as part of its transaction.
 
         One CommitBatch builds either plain batches or transactional ones.
         """
@@ -100,7 +100,7 @@ class CommitBatch:
 
 
 class Template:
-    """How the records behind the first one lie in a batch of so many records, and their bytes that never differ."""
+    """The layout and constant bytes of the records after the first one, in a batch of `count` records."""
 
     __slots__ = ("heads", "pack", "size", "unpack", "value_size")
 
@@ -126,7 +126,7 @@ _templates: dict[tuple[int, int, int], Template] = {}
 
 
 def template_of(count: int, key_size: int, value_size: int) -> Template:
-    """The template of batches of so many records with keys and values of these sizes."""
+    """The template of batches of `count` records with keys and values of these sizes."""
     shape = count, key_size, value_size
     template = _templates.get(shape)
     if template is None:
@@ -137,7 +137,7 @@ def template_of(count: int, key_size: int, value_size: int) -> Template:
 
 
 class OneCommit:
-    """Builds the batch of one commit, the same as CommitBatch would: quicker where the partitions do not come again."""
+    """Builds the same batch as CommitBatch; faster where the partitions are used once."""
 
     __slots__ = ("_headers", "_prefix", "_tags", "count", "dense", "group_id", "partitions", "topic", "topic_id")
 
@@ -156,7 +156,7 @@ class OneCommit:
 
     @property
     def most_bytes(self) -> int:
-        """The batch is not larger than this."""
+        """An upper bound of the size of the batch."""
         record_bytes = RECORD_BYTES + len(self._prefix) + len(self._tags)
         return BATCH_HEAD.size + BATCH_TAIL.size + self.count * record_bytes + len(self._headers)
 
@@ -169,7 +169,7 @@ class OneCommit:
         epochs: Sequence[int],
         producer: tuple[int, int] | None = None,
     ) -> bytes:
-        """The batch; `producer` (id and epoch): a part of its transaction."""
+        """The batch; `producer` (id and epoch): as part of its transaction."""
         n, partitions, tags, prefix = self.count, self.partitions, self._tags, self._prefix
         value_size = VALUE_HEAD.size + len(tags)
         key = prefix + partitions[0].to_bytes(4, "big")

@@ -1,4 +1,4 @@
-"""One way to commit: what shortcuts and handlers have decided is appended here, and replayed in columns.
+"""The one way to commit: appends what shortcuts and handlers have decided, and replays it in columns.
 
 A handler fills a `Commit`; a shortcut calls `commit_run` with the batch that it has prepared. Recovery replays the same
 records by `OffsetTable.replay_run` (see replay_run.py), or one by one.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from broker.coordinator.offsets.table import OffsetTable
     from broker.coordinator.runtime import Shard
 
-RUN_PARTITIONS: Final = 2000  # of one topic: what is built for one size of commit is kept (see template_of)
+RUN_PARTITIONS: Final = 2000  # of one topic: a template is kept for each size of commit (see template_of)
 Producer = tuple[int, int]  # id and epoch
 
 
@@ -52,7 +52,7 @@ def commit_pending_run(
     now_ms: int,
     producer: Producer,
 ) -> None:
-    """The same as a part of the transaction of a producer: pending until its marker.
+    """The same as part of a producer's transaction: the offsets are pending until its marker.
 
     Errors:  StorageError: nothing has changed.
     """
@@ -76,16 +76,16 @@ class Run:
         self.partitions: list[int] = []
         self.offsets: list[int] = []
         self.leader_epochs: list[int] = []
-        self.others: dict[int, Committed] = {}  # place in the run -> what is more than an offset and an epoch
+        self.others: dict[int, Committed] = {}  # index in the run -> an offset with metadata, expiry or commit time
 
     def add(self, partition: int, offset: int, leader_epoch: int) -> None:
-        """An offset without metadata, expiry or commit time of its own."""
+        """Add an offset without metadata, expiry or commit time of its own."""
         self.partitions.append(partition)
         self.offsets.append(offset)
         self.leader_epochs.append(leader_epoch)
 
     def add_other(self, partition: int, committed: Committed) -> None:
-        """Any offset. One that expires keeps neither leader epoch nor topic id: its record has no room for them."""
+        """Add any offset. One with an expiry loses leader epoch and topic id: its record has no fields for them."""
         if committed.expire_timestamp_ms >= 0:
             committed = committed._replace(leader_epoch=-1, topic_id=ZERO_ID)
         self.others[len(self.partitions)] = committed
@@ -110,7 +110,7 @@ class Commit:
         self.runs: list[Run] = []
 
     def run(self, topic: str, topic_id: bytes = ZERO_ID) -> Run:
-        """A new run, behind those there are."""
+        """Add a run at the end."""
         run = Run(topic, topic_id)
         self.runs.append(run)
         return run
@@ -120,10 +120,10 @@ class Commit:
         return not any(run.partitions for run in self.runs)
 
     def append_to(self, shard: Shard, now_ms: int, producer: Producer | None = None) -> None:
-        """Append the records to the shard's log and replay them, pending where they belong to a transaction.
+        """Append the records to the shard's log and replay them; in a transaction they are pending.
 
-        Shape:   one batch; a commit that is too large for one takes several that count only together (spans.py).
-        Errors:  StorageError: nothing has changed, the shard was loaded again.
+        Shape:   one batch; a commit that is too large for one takes several, valid only together (spans.py).
+        Errors:  StorageError: nothing was appended, and the shard was reloaded.
         """
         if shard.state is CLOSED:
             shard.require()

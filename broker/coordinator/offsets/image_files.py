@@ -1,7 +1,7 @@
 """Finds the image of a group shard that a start can begin with.
 
-An image saves time and is never the truth: one that is damaged, older than the log's start, or made from records that
-the log does not hold is removed, and the log is read from its beginning.
+An image only saves time; the log is authoritative. An image that is damaged, older than the log's start, or made from
+records that the log does not hold is removed, and the log is read from its beginning.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ logger = logging.getLogger("momus.images")
 
 
 def newest_image(log: Log, limit_offset: int) -> tuple[int, memoryview] | None:
-    """(offset, payload) of an image to start from; what cannot be used is removed."""
+    """(offset, payload) of the newest usable image. Unusable images are removed."""
     from broker.coordinator.offsets.snapshots import end_offset_of  # 3 ms: only large shards have an image
 
     files = log.env.files
@@ -34,6 +34,6 @@ def newest_image(log: Log, limit_offset: int) -> tuple[int, memoryview] | None:
 
 
 def remove_image(log: Log, offset: int) -> None:
-    """An image is of no use."""
+    """Remove an unusable image."""
     logger.warning("deleting the unusable image of %s at offset %d", log.directory, offset)
     log.env.files.remove(snapshot.path(log.directory, offset))

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("momus.images")
 
-LEAST_RECORDS: Final = 10_000  # replayed within 0.1 s: less is not worth an image
-KEPT_A_SLICE: Final = 50  # read back one by one: about 1 ms
+LEAST_RECORDS: Final = 10_000  # replayed in 0.1 s; fewer are not worth an image
+KEPT_A_SLICE: Final = 50  # records read one by one in a step: about 1 ms
 
 
 def is_due(shard: Shard) -> bool:
-    """Whether so much has been written since the last image that replaying it would take long."""
+    """Whether replaying what was written since the last image would take long."""
     if shard.state is not READY or shard.log.broken or not shard.may_be_cleaned:
         return False
     groups: int = shard.machine.offsets.group_count
@@ -30,10 +30,10 @@ def is_due(shard: Shard) -> bool:
 
 
 def take_image(shard: Shard) -> Iterator[None]:
-    """Write an image of the shard as it is now. Given up when the shard is reloaded meanwhile."""
+    """Write an image of the shard as it is now. Stops when the shard is reloaded meanwhile."""
     machine, log = shard.machine, shard.log
     if machine.pending.producer_ids():
-        return  # their offsets are in no column: a later round
+        return  # pending offsets are not in an image: a later round takes it
     offset = log.end_offset
     wanted = sorted((at, key) for key, at in shard.kept.items())
     labels = Labels()
@@ -61,12 +61,12 @@ def take_image(shard: Shard) -> Iterator[None]:
 
     if shard.flush_state.durable_offset >= end_offset:
         yield from write()
-    else:  # an image of what may yet be taken back is worse than none
+    else:  # an image must not hold what a crash could still take back
         shard.flush_state.then(lambda durable: shard.in_background(write()) if durable else None)
 
 
 def _read_value(log: Log, offset: int, key: bytes) -> bytes | None:
-    """The value of one record; None when the cleaner has taken it: then a later one stands behind the image."""
+    """The value of one record. None: the cleaner removed it, so a later record follows the image."""
     found = log.read(offset, 1, limit_offset=log.flushed_offset) if offset >= log.log_start_offset else None
     if found is not None:
         for record in iter_records(found.read()):

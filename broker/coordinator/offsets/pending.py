@@ -1,6 +1,6 @@
-"""Offsets that transactions have sent and not committed yet: kept beside the committed ones until the marker comes.
+"""Pending offsets: sent in transactions that have not ended.
 
-The values lie in OffsetTable's columns, where a later commit finds them; this is the way to them from a producer id.
+The values are in OffsetTable's columns, where a later commit finds them. This index finds them by producer id.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from broker.coordinator.offsets.table import Committed, OffsetTable, Pending
 
 
 class PendingOffsets:
-    """What each producer has pending in one shard; replay only."""
+    """The pending offsets of each producer in one shard. Only replay changes them."""
 
     __slots__ = ("_places", "_senders", "_table")
 
@@ -23,7 +23,7 @@ class PendingOffsets:
     def replay(
         self, producer_id: int, group_id: str, topic: str, partition: int, committed: Committed, record_offset: int
     ) -> None:
-        """Replay of an offset record that is part of a transaction."""
+        """Replay an offset record that is part of a transaction."""
         columns = self._table.topic_or_new(group_id, topic)
         columns.replay_pending(partition, producer_id, Pending(committed, record_offset))
         self._places.setdefault(producer_id, {}).setdefault((group_id, topic), set()).add(partition)
@@ -39,7 +39,7 @@ class PendingOffsets:
         commit_timestamp_ms: int,
         record_offset: int,
     ) -> None:
-        """What replaying a batch without metadata would do; `record_offset`: of its first record."""
+        """Replay a batch of offset records without metadata; `record_offset`: of the first one."""
         columns = self._table.topic_or_new(group_id, topic)
         for index, offset, epoch in zip(partitions, offsets, leader_epochs, strict=True):
             committed = Committed(offset, epoch, "", commit_timestamp_ms)
@@ -48,11 +48,11 @@ class PendingOffsets:
         self._places.setdefault(producer_id, {}).setdefault((group_id, topic), set()).update(partitions)
 
     def replay_sender(self, producer_id: int, group_id: str, headers: Iterable[tuple[str, bytes | None]]) -> None:
-        """Replay of a record's headers: who sent the producer's offsets for a group."""
+        """Replay a record's headers: who sent the producer's offsets for a group."""
         self._senders.setdefault(producer_id, {})[group_id] = {name: value or b"" for name, value in headers}
 
     def groups(self, producer_id: int) -> Iterator[tuple[str, dict[str, bytes], dict[str, list[int]]]]:
-        """Each group that a producer has offsets pending in: its id, who sent them, and topic -> partitions."""
+        """Each group with pending offsets of a producer: its id, who sent them, and topic -> partitions."""
         places = self._places.get(producer_id)
         if places is None:
             return
@@ -64,7 +64,7 @@ class PendingOffsets:
             yield group_id, senders.get(group_id, {}), topics
 
     def replay_marker(self, producer_id: int, *, commit: bool) -> None:
-        """Replay of a marker: all of the producer's offsets become committed at once, or go."""
+        """Replay a marker: all pending offsets of the producer are committed, or dropped."""
         self._senders.pop(producer_id, None)
         for (group_id, topic), partitions in self._places.pop(producer_id, {}).items():
             columns = self._table.topic(group_id, topic)
@@ -78,7 +78,7 @@ class PendingOffsets:
             self._table.drop_empty(group_id, topic, columns)
 
     def producer_ids(self) -> list[int]:
-        """The producers with something pending."""
+        """The producers with pending offsets."""
         return list(self._places)
 
     def fingerprint(self) -> dict[tuple[int, str, str, int], tuple[int, Committed | None]]:

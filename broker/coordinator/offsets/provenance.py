@@ -1,4 +1,4 @@
-"""Who set an offset: the record headers on the first record of a commit.
+"""Who made a commit: the headers of its first record.
 
 | header     | value                                     | left out when                 |
 |------------|-------------------------------------------|-------------------------------|
@@ -7,8 +7,8 @@
 | generation | generation or member epoch, int32         | negative: outside of a group  |
 | client     | client id of the request's header, UTF-8  | null or empty                 |
 
-Kafka's tools show headers and its brokers ignore them. Of what is replayed only the coordinator of a transaction asks
-for them: whose offsets are these?
+Kafka's tools show the headers and its brokers ignore them. Replay uses them only for transactions, to record whose
+offsets a transaction carried.
 """
 
 from __future__ import annotations

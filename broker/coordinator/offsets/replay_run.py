@@ -1,6 +1,6 @@
-"""Reads commits back from the log in columns: one C call for a batch of ours, no object a record.
+"""Replays commits from the log in columns: one C call for a batch that momus wrote, and no object for a record.
 
-What is not exactly as CommitBatch writes it is left to the general replay of single records.
+A batch that is not exactly as CommitBatch writes it is replayed record by record.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from broker.coordinator.offsets.table import OffsetTable
     from broker.coordinator.result import Record
 
-MOST_RECORDS: Final = 4096  # of a template: it holds a few hundred bytes for each
+MOST_RECORDS: Final = 4096  # of a template, which holds a few hundred bytes for each
 KEY_HEAD: Final = b"\x00\x01"
 ZERO_ID: Final = bytes(16)
 NO_ID: Final = b"\x00"
@@ -25,7 +25,7 @@ ID_TAG: Final = b"\x01\x00\x10"
 
 
 class First(NamedTuple):
-    """The first record of a batch, taken apart; `end` is the position behind it."""
+    """The fields of the first record of a batch; `end` is the position after it."""
 
     prefix: bytes
     partition: int
@@ -39,7 +39,7 @@ class First(NamedTuple):
 
 
 def replay_commit(table: OffsetTable, header: BatchHeader, batch: memoryview) -> bool:
-    """Apply a batch that is one commit on partitions of one topic. False: it is of another shape."""
+    """Replay a batch that is one commit on partitions of one topic. False: it has another shape."""
     n = header.record_count
     if header.attributes or header.producer_id >= 0 or not n or header.last_offset_delta != n - 1 or n > MOST_RECORDS:
         return False
@@ -108,7 +108,7 @@ def _first_record(batch: memoryview) -> First | None:
         return None
     if tail != NO_ID and (len(tail) != 19 or tail[:3] != ID_TAG):
         return None
-    if b"txsize" in bytes(batch[value_end:end]):  # one of a commit over several batches
+    if b"txsize" in bytes(batch[value_end:end]):  # part of a commit over several batches
         return None
     return First(prefix, partition, offset, epoch, timestamp, tail, key_size, value_size, end)
 
@@ -122,9 +122,9 @@ def offset_key(key: bytes) -> tuple[str, str, int]:
 
 
 def record_of(table: OffsetTable, key: bytes) -> Record | None:
-    """What commits again the offset that an offset record's key names; None: a transaction has one pending there.
+    """The record that commits the present offset of an offset record's key again. None: one is pending there.
 
-    A record behind the pending one would win over it.
+    A new record would replace the pending offset.
     """
     group_id, topic, partition = offset_key(key)
     columns = table.topic(group_id, topic)

@@ -1,8 +1,8 @@
 """The image of a group shard: all committed offsets in columns, and the records of everything else.
 
-Taken in slices while commits go on. What is not an offset is as it was at the image's offset; offsets may be newer, up
-to `end_offset`. Replaying the log from the image's offset on makes all of it right, provided that the log reaches
-end_offset: an image that saw more than the log holds is not to be used.
+It is taken in slices while commits go on. Committed offsets may be newer than the image's offset, up to `end_offset`;
+everything else is as it was at the image's offset. Replaying the log from there on gives the right state, if the log
+reaches end_offset. An image that reaches beyond the log must not be used.
 
 Payload, big-endian:
     i64 end_offset
@@ -12,7 +12,7 @@ Payload, big-endian:
         1   n groups with one partition: u32 length, their names (each ends with a zero byte)
             | i32 partition, i64 offset, i32 leader epoch, i64 commit time: a column of n each
         2   a group with n partitions: u32 length, its name | the same columns
-        3   what is rare of the group before: n times i32 partition | i64 expiry | 16 topic id | u32 length, metadata
+        3   rare values of the preceding group: n times i32 partition | i64 expiry | 16 topic id | u32 length, metadata
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Cells = tuple[Iterable[int], Iterable[int], Iterable[int], Iterable[int]]
 
 
 class Labels:
-    """Topics by number, in the order they were first met."""
+    """Numbers topics in the order of their first use."""
 
     def __init__(self) -> None:
         self.numbers: dict[Label, int] = {}
@@ -62,7 +62,7 @@ class Labels:
 
 def encode_offsets(table: OffsetTable, labels: Labels) -> Generator[None, None, list[bytes]]:
     """The blocks of a table, in slices."""
-    slices: list[bytes] = []  # few and large: whoever writes them handles each of them
+    slices: list[bytes] = []  # few and large, because each costs the writer time
     blocks: list[bytes] = []
     singles: dict[Label, tuple[list[bytes], list[tuple[int, int, int, int]]]] = {}
     handled = 0
@@ -131,7 +131,7 @@ def _cells(cells: Cells) -> bytes:
 
 
 def encode_head(end_offset: int, records: Iterable[KeptRecord], labels: Labels) -> bytes:
-    """What comes before the blocks."""
+    """The payload up to the blocks."""
     kept = list(records)
     parts = [_LONG.pack(end_offset), _COUNT.pack(len(kept))]
     for offset, key, value in kept:
@@ -141,13 +141,13 @@ def encode_head(end_offset: int, records: Iterable[KeptRecord], labels: Labels) 
 
 
 def end_offset_of(payload: memoryview) -> int:
-    """How far the log must reach for the image to be of use."""
+    """How far the log must reach for the image to be usable."""
     end_offset: int = _LONG.unpack_from(payload)[0] if len(payload) >= _LONG.size else -1
     return end_offset
 
 
 class Reader:
-    """Takes a payload apart."""
+    """Reads a payload."""
 
     def __init__(self, payload: memoryview) -> None:
         self._data = payload

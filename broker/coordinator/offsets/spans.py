@@ -1,4 +1,4 @@
-"""The batches of a commit that is too large for one: each record says which commit it is of, and how large that is."""
+"""The batches of a commit that is too large for one: each record names its commit and the commit's size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RECORD_BYTES = 64
 
 
 def are_offsets(records: Sequence[Record]) -> bool:
-    """Whether all records set or delete committed offsets: a part of them can be told and made good."""
+    """Whether all records set or delete committed offsets: an incomplete commit of them can be repaired."""
     return all(key is not None and key[0] == 0 and key[1] <= 1 for key, *_ in records)
 
 
@@ -22,7 +22,7 @@ def span_batches(
 ) -> list[tuple[bytes, int]]:
     """(batch, last offset) of each batch. The offset of the commit's first record is its id.
 
-    The headers of the first record are those of every batch's first: each says who made the commit.
+    The first record of every batch has the headers that say who made the commit.
     """
     span = span_headers(base_offset, len(records))
     provenance = records[0][2] if len(records[0]) == 3 else ()

@@ -10,15 +10,15 @@ ZERO_ID = bytes(16)
 
 
 class OffsetTable:
-    """Group -> topic -> columns, for all groups of one shard. Most groups have one topic: those need no dict of it."""
+    """Group -> topic -> columns, for all groups of one shard. A group with one topic needs no dict."""
 
     __slots__ = ("_groups", "_labels", "dropped", "shape")
 
     def __init__(self) -> None:
         self._groups: dict[str, TopicOffsets | dict[str, TopicOffsets]] = {}
         self._labels: dict[str, Label] = {}
-        self.shape = 0  # grows when a column object comes or goes
-        self.dropped: Callable[[], None] | None = None  # called when a column object goes: references to it are stale
+        self.shape = 0  # grows when a column object is added or removed
+        self.dropped: Callable[[], None] | None = None  # called when a column object is removed: references are stale
 
     # -- columns
 
@@ -39,14 +39,14 @@ class OffsetTable:
         return columns
 
     def label(self, topic: str, topic_id: bytes) -> Label:
-        """The name and id that all columns of the topic share."""
+        """The label that all columns of the topic share."""
         label = self._labels.get(topic)
         if label is None:
             label = self._labels[topic] = Label(topic, topic_id, {})
         return label.with_id(topic_id)
 
     def adopt(self, group_id: str, columns: TopicOffsets) -> None:
-        """Take in columns of a topic that the group has none of."""
+        """Add columns of a topic that the group has none of."""
         self.shape += 1
         found = self._groups.get(group_id)
         if found is None:
@@ -64,7 +64,7 @@ class OffsetTable:
         return (found,) if isinstance(found, TopicOffsets) else tuple(found.values())
 
     def drop_empty(self, group_id: str, topic: str, columns: TopicOffsets) -> None:
-        """Let go of columns that hold nothing any more."""
+        """Remove columns that hold nothing."""
         if columns.live or columns.pending:
             return
         found = self._groups[group_id]
@@ -81,7 +81,7 @@ class OffsetTable:
     # -- replay
 
     def replay(self, group_id: str, topic: str, partition: int, committed: Committed | None) -> None:
-        """One offset record; None: a tombstone."""
+        """Replay an offset record; None: a tombstone."""
         if committed is not None:
             self.topic_or_new(group_id, topic).replay(partition, committed)
             return
@@ -102,7 +102,7 @@ class OffsetTable:
         *,
         dense: bool,
     ) -> None:
-        """The records of one commit without metadata; `dense`: each partition is the one before it plus one."""
+        """Replay one commit without metadata; `dense`: each partition is the one before it plus one."""
         columns = self.topic_or_new(group_id, topic)
         columns.replay_run(partitions, offsets, leader_epochs, commit_ms, topic_id, dense=dense)
 

@@ -1,13 +1,13 @@
-"""The transaction coordinator: its shards, and everything of a transaction that touches more than one log.
+"""The transaction coordinator: its shards, and the steps of a transaction that touch more than one log.
 
-What orders the logs is FlushState.then: a step behind an append is taken when the append is durable.
+FlushState.then orders the logs: a step after an append runs when the append is durable.
 
     Ongoing durable  -> the data of its partitions may be appended
     Prepare* durable -> a marker is appended to every partition
     markers durable  -> Complete* is appended; EndTxn is answered when it is durable
 
-Kafka answers EndTxn after Prepare*, and its clients meet CONCURRENT_TRANSACTIONS at their next transaction. A marker
-that could not be written is written again until it is; a start finds what is in Prepare* and goes on with it.
+Kafka answers EndTxn after Prepare*, so its clients get CONCURRENT_TRANSACTIONS at their next transaction. A marker that
+cannot be written is tried again until it is written; a start continues the transactions that are in Prepare*.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class TransactionCoordinator:
         partitions: Partitions,
         ranges: Sequence[tuple[int, int, int]],
     ) -> None:
-        """`ranges`: (API key, first version, last version) of what is served."""
+        """`ranges`: (API key, first version, last version) of the served APIs."""
         self.turn = turn
         self.config = config
         self.groups = groups
@@ -84,7 +84,7 @@ class TransactionCoordinator:
     # -- shards
 
     def open(self) -> None:
-        """Make the shards, when `__transaction_state` is there and they are not."""
+        """Make the shards, if `__transaction_state` exists and they do not."""
         if not self.shards and TRANSACTIONS_TOPIC in self.metadata.topics:
             count = self.metadata.internal_partitions(TRANSACTIONS_TOPIC)
             self.shards = [self._shard(index) for index in range(count)]
@@ -100,13 +100,13 @@ class TransactionCoordinator:
         return Shard(self.turn, self._answers, f"{TRANSACTIONS_TOPIC}-{index}", open_log, make_machine)
 
     def load(self) -> Iterator[None]:
-        """Load what there is to load, a shard a step: transactions end and time out whether or not anyone asks."""
+        """Load the shards, one a step: transactions must end and time out without a request."""
         self.open()
         for index, shard in enumerate(self.shards):
             if shard.state is UNLOADED and self._directory.exists(TRANSACTIONS_TOPIC, index):
                 try:
                     shard.require()
-                except KafkaError:  # a large one: it goes on loading in the background
+                except KafkaError:  # a large shard: it loads in the background
                     yield
                 yield
 
@@ -119,7 +119,7 @@ class TransactionCoordinator:
             self.open()
 
     def shard(self, transactional_id: str, ctx: Context | None = None) -> Shard:
-        """The loaded shard of an id. Errors: NOT_COORDINATOR (asked of ctx's node), COORDINATOR_LOAD_IN_PROGRESS."""
+        """The loaded shard of an id. Errors: NOT_COORDINATOR (of ctx's node), COORDINATOR_LOAD_IN_PROGRESS."""
         if not self.shards:
             self.open()
             if not self.shards:
@@ -160,14 +160,14 @@ class TransactionCoordinator:
         self.turn.touch(shard.flush_state)
 
     def change_now(self, shard: Shard, transaction: Transaction, now_ms: int) -> bool:
-        """The same where a write makes it durable (not at `fsync`): and it is, or False: it was thrown away."""
+        """The same, and write it at once, where that makes it durable (not at `fsync`). False: it was thrown away."""
         self._append(shard, transaction, now_ms)
         return self.turn.durability.write_now(shard.flush_state)
 
     def _append(
         self, shard: Shard, transaction: Transaction, now_ms: int, groups: Sequence[tuple[str, bytes, bytes]] = ()
     ) -> None:
-        """`groups`: id, key and value of what stands behind it."""
+        """`groups`: id, key and value of the group records that follow."""
         machine: TransactionMachine = shard.machine
         machine.check_step(transaction)
         log = shard.log
@@ -182,9 +182,9 @@ class TransactionCoordinator:
             shard.deadlines.pop(transaction.transactional_id, None)
 
     def end(self, shard: Shard, prepared: Transaction, now_ms: int, token: Token = None) -> Transaction | None:
-        """Append Prepare*, and see the transaction through to its end.
+        """Append Prepare*, send the markers, and complete the transaction.
 
-        Answers what it came to when that is durable already; None: `token`, an EndTxn, is answered then.
+        Answers Complete* if it is durable already. None: `token`, a parked EndTxn, is answered when it is.
         Errors:  NOT_COORDINATOR: the decision could not be written.
         """
         self._append(shard, prepared, now_ms, self._groups_in(shard, prepared))
@@ -200,9 +200,9 @@ class TransactionCoordinator:
         return ending.result
 
     def _groups_in(self, shard: Shard, prepared: Transaction) -> list[tuple[str, bytes, bytes]]:
-        """Whose offsets are part of a transaction that ends, as long as the groups' shards know it."""
+        """The groups whose offsets are part of an ending transaction, from the loaded group shards."""
         machine: TransactionMachine = shard.machine
-        transaction = machine.transactions[prepared.transactional_id]  # as it was: with the epoch the producer knows
+        transaction = machine.transactions[prepared.transactional_id]  # before Prepare*: with the epoch that the producer has
         found = []
         for index in prepared.partitions.get(OFFSETS_TOPIC, ()):
             groups = self.groups.shards[index]
@@ -212,12 +212,12 @@ class TransactionCoordinator:
         return found
 
     def abort(self, index: int, transaction: Transaction) -> None:
-        """A transaction has timed out: end it with an epoch that its producer does not know."""
+        """A transaction has timed out: abort it with a higher epoch, which fences its producer."""
         logger.info("aborting the transaction of %r, which has timed out", transaction.transactional_id)
         self.fence(self.shards[index], transaction, self.turn.now_ms)
 
     def fence(self, shard: Shard, transaction: Transaction, now_ms: int) -> None:
-        """Abort an Ongoing transaction in the name of nobody."""
+        """Abort an Ongoing transaction without a request of its producer."""
         try:
             made = fence(transaction, now_ms, transaction_version=self.version)
         except NeedsProducerIdError:
@@ -231,7 +231,7 @@ class TransactionCoordinator:
             self.end(shard, fence(transaction, now_ms, transaction_version=2, new_producer_id=new_id), now_ms)
 
     def with_producer_id(self, then: Callable[[int], None], failed: Callable[[], None]) -> None:
-        """Call `then` with a producer id that was never given before, once no crash can make it be given again."""
+        """Call `then` with a new producer id, once it is durable that the id is used."""
         shard = self._metadata_shard
         producer_id, records = self.metadata.next_producer_id()
         if records:
@@ -239,7 +239,7 @@ class TransactionCoordinator:
         self.when_durable(shard.flush_state, lambda durable: then(producer_id) if durable else failed())
 
     def when_durable(self, flush_state: FlushState, step: Callable[[bool], None]) -> None:
-        """FlushState.then; at once when all of the log is durable, or can be made so by a write."""
+        """FlushState.then, or at once when the log is durable or a write makes it so."""
         if flush_state.durable_offset >= flush_state.log.end_offset:
             step(True)
         elif self.turn.fsync:
@@ -250,21 +250,21 @@ class TransactionCoordinator:
     # -- endings
 
     def resume(self, index: int, prepared: Sequence[Transaction]) -> None:
-        """A shard was loaded, and these had been decided: markers are sent, perhaps a second time."""
+        """A shard was loaded with these transactions in Prepare*: send their markers, some for the second time."""
         shard = self.shards[index]
         for transaction in prepared:
             ending = self._ending[transaction.transactional_id] = Ending(self, shard, transaction)
             self.when_durable(shard.flush_state, ending.send)
 
     def ended(self, ending: Ending) -> None:
-        """Every partition has its marker: say so in the log, and answer the EndTxn that waits for it."""
+        """Every partition has its marker: append Complete*, and answer the parked EndTxn."""
         prepared, shard = ending.transaction, ending.shard
         if self._ending.get(prepared.transactional_id) is not ending:
             return
         del self._ending[prepared.transactional_id]
         if shard.state is not READY or shard.machine.transactions.get(prepared.transactional_id) is not prepared:
             ending.lost = True
-            return  # thrown away meanwhile: when it is loaded again, markers are sent again
+            return  # the shard was thrown away meanwhile: when it is loaded, markers are sent again
         done = complete(prepared, self.turn.now_ms)
         if self.turn.fsync or ending.token is not None:
             self.change(shard, done, self.turn.now_ms)
@@ -279,11 +279,11 @@ class TransactionCoordinator:
             self._answers.answer(ending.token, response, shard.flush_state)
 
     def is_current(self, ending: Ending) -> bool:
-        """Whether this is how the transaction ends, and not a later attempt."""
+        """Whether no later ending of the transaction has begun."""
         return self._ending.get(ending.transaction.transactional_id) is ending
 
     def topic_gone(self, name: str) -> None:
-        """A topic was deleted: nobody waits for its markers."""
+        """A topic was deleted: do not wait for its markers."""
         for ending in list(self._ending.values()):
             for topic, index in [place for place in ending.left if place[0] == name]:
                 ending.marked(topic, index, durable=True)
@@ -299,7 +299,7 @@ class TransactionCoordinator:
         commit: bool,
         transaction_version: int,
     ) -> FlushState | None:
-        """Append a marker to a partition of data or offsets. The caller sees to it that it is written.
+        """Append a marker to a partition of data or offsets. The caller has it written.
 
         None: no such partition.
         Errors:  INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED: see Producers.check_marker.

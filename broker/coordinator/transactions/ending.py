@@ -1,4 +1,4 @@
-"""One transaction on its way from Prepare* to Complete*: a marker to each of its partitions, until all are durable."""
+"""Ends one transaction, from Prepare* to Complete*: writes a marker to each partition, until all are durable."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Coordinator(Protocol):
         """Append a marker to a partition; None: there is no such partition."""
 
     def is_current(self, ending: Ending) -> bool:
-        """Whether this is how the transaction ends, and not a later attempt."""
+        """Whether no later ending of the transaction has begun."""
 
     def ended(self, ending: Ending) -> None:
         """Every partition has its marker."""
@@ -54,13 +54,13 @@ class Ending:
         self.coordinator = coordinator
         self.shard = shard
         self.transaction = transaction
-        self.token: Token = None  # the EndTxn that waits
-        self.result: Transaction | None = None  # Complete*, when it was durable before anybody had to wait
-        self.lost = False  # what was decided, or that it is done, could not be written
+        self.token: Token = None  # the parked EndTxn
+        self.result: Transaction | None = None  # Complete*, when it was durable at once
+        self.lost = False  # Prepare* or Complete* could not be written
         self.left: set[TopicIndex] = set()  # partitions without a durable marker
 
     def send(self, durable: bool) -> None:
-        """Prepare* is durable, or it was thrown away: then whoever waits has been told to ask again."""
+        """Prepare* is durable: write the markers. Or it was thrown away: then the client was told to try again."""
         if not durable:
             self.lost = True
             return
@@ -73,9 +73,9 @@ class Ending:
             self.coordinator.ended(self)
 
     def _mark(self, topic: str, index: int) -> bool:
-        """Append the marker of one partition; whether nothing more has to be waited for there.
+        """Append the marker of one partition. True: it is durable, or not needed.
 
-        Again later, when its disk is full or its shard not loaded.
+        When the disk is full or the shard not loaded, it is tried again later.
         """
         coordinator, transaction = self.coordinator, self.transaction
         turn = coordinator.turn
@@ -91,7 +91,7 @@ class Ending:
             )
         except KafkaError as error:
             if error.code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED):
-                # the partition knows a newer epoch: what this one had open there has ended
+                # the partition has a newer epoch: the transaction has already ended there
                 logger.warning("%s-%d refused the marker of %r: %s", topic, index, transaction.key, error.message)
                 return True
             self._later(topic, index)

@@ -1,15 +1,15 @@
-"""Before transactional records are appended: is the partition part of its transaction, or can it be made so?
+"""The check before transactional records are appended: the partition must be part of the transaction.
 
-Produce from version 12 on, and TxnOffsetCommit from 5 on, add the partition by themselves (KIP-890); what older clients
-send is only verified. A partition that has the transaction open already need not be asked about: Produce leaves it out.
+Produce from version 12 on, and TxnOffsetCommit from 5 on, add the partition (KIP-890); for older versions it is only
+verified. Produce leaves out partitions that have the transaction open already.
 
-| the coordinator says              | Produce <= 10     | 11                  | from 12 on | TxnOffsetCommit        |
+| the coordinator answers           | Produce <= 10     | 11                  | from 12 on | TxnOffsetCommit        |
 |-----------------------------------|-------------------|---------------------|------------|------------------------|
 | PRODUCER_FENCED                   | INVALID_PRODUCER_EPOCH everywhere                                             |
-| TRANSACTION_ABORTABLE (not added) | INVALID_TXN_STATE | as it is            | as it is   | <= 3 INVALID_TXN_STATE |
-| CONCURRENT_TRANSACTIONS           | NOT_ENOUGH_REPLICAS                     | as it is   | as it is               |
-| coordinator loading, moved, gone  | NOT_ENOUGH_REPLICAS                                  | as it is               |
-| anything else                     | as it is everywhere                                                           |
+| TRANSACTION_ABORTABLE (not added) | INVALID_TXN_STATE | the same            | the same   | <= 3 INVALID_TXN_STATE |
+| CONCURRENT_TRANSACTIONS           | NOT_ENOUGH_REPLICAS                     | the same   | the same               |
+| coordinator loading, moved, gone  | NOT_ENOUGH_REPLICAS                                  | the same               |
+| anything else                     | the same everywhere                                                           |
 
 Source: Kafka's AddPartitionsToTxnManager, ReplicaManager.handleProduceAppend, TransactionCoordinator.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from broker.coordinator.transactions.transaction import Partitions, Transaction
     from broker.turn.turn import Turn
 
-Refused: TypeAlias = dict[TopicIndex, ErrorCode]  # the partitions that must not be written to; empty: go on
+Refused: TypeAlias = dict[TopicIndex, ErrorCode]  # the partitions that must not be written to; empty: none
 
 PRODUCE_ADDS_SINCE: Final = 12
 OFFSETS_ADD_SINCE: Final = 5
@@ -43,7 +43,7 @@ _UNREACHABLE: Final = frozenset(
 
 
 class Transactions(Protocol):
-    """The transaction coordinator, as far as the gate needs it."""
+    """What the gate needs of the transaction coordinator."""
 
     turn: Turn
     config: BrokerConfig
@@ -55,7 +55,7 @@ class Transactions(Protocol):
         """Append a transaction's next state."""
 
     def change_now(self, shard: Shard, transaction: Transaction, now_ms: int) -> bool:
-        """The same where a write makes it durable; False: it was thrown away."""
+        """The same, and write it at once. False: it was thrown away."""
 
 
 def before_produce(
@@ -67,12 +67,12 @@ def before_produce(
     partitions: Sequence[TopicIndex],
     continue_: Callable[[Refused], None],
 ) -> Refused | None:
-    """Whether transactional records may be appended: an answer at once, or None and `continue_` later.
+    """Which partitions must not be written to; None: `continue_` is called with them later.
 
-    Answers at once when nothing had to be written. Otherwise the record that names the partitions is in the
-    coordinator's log but not durable yet: None, and `continue_(refused)` is called exactly once when it is, or when it
-    was thrown away (then all are refused). That may happen within the same turn. Calls for one transactional id
-    continue in the order they came.
+    It answers at once when nothing had to be written. Otherwise the record that names the partitions is in the
+    coordinator's log but not durable. Then `continue_(refused)` is called exactly once: when the record is durable, or
+    when it was thrown away (all are refused then). That may happen within the same turn. Calls for one transactional
+    id continue in the order of the calls.
     """
     version = ctx.api_version
     adds = version >= PRODUCE_ADDS_SINCE
@@ -133,7 +133,7 @@ def ask(
     adds: bool,
     step: Callable[[bool], None],
 ) -> Sequence[TopicIndex] | None:
-    """Those that are not in the transaction; None: `step` is to come, as what makes them so is not durable yet."""
+    """The partitions that are not in the transaction. None: `step` is called when the record of them is durable."""
     shard = transactions.shard(transactional_id)
     machine: TransactionMachine = shard.machine
     transaction = machine.transactions.get(transactional_id)

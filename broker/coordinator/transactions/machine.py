@@ -1,11 +1,11 @@
-"""One slice of the transaction coordinator: the transactional ids of one partition of `__transaction_state`.
+"""TransactionMachine: the transactional ids of one partition of `__transaction_state`.
 
     transactions  the state of each id.
-    groups        whose offsets were part of the last transactions of an id, each group's as its record has it.
+    groups        the groups whose offsets were part of an id's last transactions, as values of their records.
 
-Handlers ask transaction_rules what may be done, and append the outcome; what replaying it would do, `take` does live,
-for its record need not be decoded to be known. What needs other logs than this one, markers and producer ids, is the
-host's to do (broker.txn_coordinator).
+Handlers call the functions in rules.py, which decide the next state of a transaction; the coordinator appends it and
+calls `replay_transaction` with it, so its record need not be decoded. Markers and producer ids need other logs: the
+host does that (coordinator.py).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PRODUCER_END: Final = _PRODUCER.size
 
 
 class TransactionConfig(Protocol):
-    """The settings a shard needs; BrokerConfig has them."""
+    """The settings that the machine needs; BrokerConfig has them."""
 
     @property
     def transactional_id_expiration_ms(self) -> int: ...
@@ -48,13 +48,13 @@ class TransactionConfig(Protocol):
 
 
 class TransactionHost(Protocol):
-    """What goes beyond this log."""
+    """The coordinator, for what needs other logs."""
 
     def resume(self, index: int, prepared: Sequence[Transaction]) -> None:
-        """These were found in Prepare* by loading: send their markers."""
+        """Loading found these in Prepare*: send their markers."""
 
     def abort(self, index: int, transaction: Transaction) -> None:
-        """This one has timed out."""
+        """A transaction has timed out: abort it."""
 
 
 class TransactionMachine:
@@ -69,8 +69,8 @@ class TransactionMachine:
         self.groups: dict[str, dict[str, bytes]] = {}  # by transactional id and group
         self._host = host
         self._expiring: list[str] = []  # the rest of a running expiry check
-        # by transactional id and group: what the last record of the group was made from, its key, and its value but
-        # for what changes with every transaction
+        # by transactional id and group: what the last record of the group was made from, its key, and the part of its
+        # value that stays the same
         self._forms: dict[tuple[str, str], tuple[object, object, bytes, bytes]] = {}
 
     # -- what handlers do
@@ -78,7 +78,7 @@ class TransactionMachine:
     def group_record(
         self, transaction: Transaction, group_id: str, sender: Mapping[str, bytes], topics: Mapping[str, Sequence[int]]
     ) -> tuple[bytes, bytes]:
-        """Whose offsets are part of a transaction: what the member said of itself, and the partitions."""
+        """Key and value of the record of a group in a transaction: who sent the offsets, and the partitions."""
         name = transaction.transactional_id, group_id
         form = self._forms.get(name)
         if form is None or form[0] != sender or form[1] != topics:
@@ -87,14 +87,14 @@ class TransactionMachine:
         return form[2], _PRODUCER.pack(0, transaction.producer_id, transaction.producer_epoch) + form[3]
 
     def check_step(self, transaction: Transaction) -> None:
-        """A live transaction takes only the steps that its state allows; anything else is a fault of ours."""
+        """Assert that the state of the transaction allows this step; another step is a bug in momus."""
         before = self.transactions.get(transaction.transactional_id)
         assert before is None or before.state in FOLLOWS[transaction.state], (before.state, transaction.state)
 
     # -- timers
 
     def timer(self, transaction: Transaction) -> tuple[Hashable, int | None]:
-        """When the transaction times out, for its state."""
+        """The timer of the transaction, by its state."""
         if transaction.state is ONGOING and transaction.timeout_ms != NEVER_MS:
             return transaction.transactional_id, transaction.start_ms + transaction.timeout_ms + 1
         return transaction.transactional_id, None
@@ -103,7 +103,7 @@ class TransactionMachine:
         """Nothing is asserted here."""
 
     def on_load(self, ctx: Context) -> Result:
-        """What was decided is carried out, and what is open times out, whether or not its producer ever comes back."""
+        """Continue transactions in Prepare*, and set the timeouts of those that are Ongoing."""
         known = self.transactions.values()
         prepared = [transaction for transaction in known if transaction.state in PREPARED]
         timers = [self._next_check(ctx), *(self.timer(each) for each in known if each.state is ONGOING)]
@@ -112,7 +112,7 @@ class TransactionMachine:
         return Result(timers=timers)
 
     def on_timer(self, name: Hashable, ctx: Context) -> Result:
-        """A transaction has timed out, or it is time to look for ids that nobody uses any more."""
+        """A transaction has timed out, or it is time to look for unused ids."""
         if name == EXPIRY_TIMER:
             return self._expire(ctx)
         assert isinstance(name, str)
@@ -125,7 +125,7 @@ class TransactionMachine:
         return EXPIRY_TIMER, ctx.now_ms + self.config.transaction_remove_expired_transaction_cleanup_interval_ms
 
     def _expire(self, ctx: Context) -> Result:
-        """Tombstones for ids that nothing has happened to for transactional.id.expiration.ms."""
+        """Tombstones for ids that have not changed for transactional.id.expiration.ms."""
         if not self._expiring:
             self._expiring = list(self.transactions)
         before_ms = ctx.now_ms - self.config.transactional_id_expiration_ms
@@ -142,7 +142,7 @@ class TransactionMachine:
     # -- replay
 
     def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int = -1) -> None:
-        """Apply one record; types that this broker does not know are passed over, as Kafka does."""
+        """Apply one record. Unknown types are skipped, as in Kafka."""
         if key is None:
             return
         kind = _SHORT.unpack_from(key)[0]
@@ -156,7 +156,7 @@ class TransactionMachine:
         self.replay_transaction(decode_transaction(key, value))
 
     def replay_transaction(self, transaction: Transaction, groups: Iterable[tuple[str, bytes, bytes]] = ()) -> None:
-        """The record of a transaction, and those of its groups (id, key, value) behind it."""
+        """Replay a transaction, and the records of its groups (id, key, value) that follow it."""
         for group_id, _, value in groups:
             self.groups.setdefault(transaction.transactional_id, {})[group_id] = value
         self.transactions[transaction.transactional_id] = transaction
@@ -181,7 +181,7 @@ class TransactionMachine:
         return iter(self.transactions.values())
 
     def fingerprint(self) -> dict[str, Any]:
-        """What the log says, to compare a replayed shard with a live one."""
+        """The hard state, to compare a replayed shard with a live one."""
         return {
             "transactions": {name: transaction.facts() for name, transaction in self.transactions.items()},
             "groups": self.groups,
@@ -195,7 +195,7 @@ def group_key(transactional_id: str, group_id: str) -> bytes:
 
 
 def group_value(sender: Mapping[str, bytes], topics: Mapping[str, Sequence[int]]) -> TransactionGroupValue:
-    """The record of a group, but for the producer."""
+    """The record of a group, without the producer."""
     instance, client = sender.get(INSTANCE), sender.get(CLIENT)
     return TransactionGroupValue(
         generation_id_or_member_epoch=int.from_bytes(sender.get(GENERATION, b"\xff"), "big", signed=True),

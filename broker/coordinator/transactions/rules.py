@@ -1,10 +1,10 @@
-"""What a request may do to a transaction: decisions only. Each answers the transaction's next state, or says no.
+"""What a request may do to a transaction: decisions only. Each answers the transaction's next state, or refuses.
 
-    None          nothing has to be written: what was asked for is so already
-    Transaction   to be recorded
-    KafkaError    the refusal; its code is that of the newest version of each API (broker.errors knows the older words)
+    None          nothing has to be written: it is as requested already
+    Transaction   the next state, to be recorded
+    KafkaError    the refusal, with the code of the newest version of the API (wire/errors.py has those of older ones)
 
-`NeedsProducerIdError` is neither: the decision needs a producer id never used before; the caller asks again with one.
+`NeedsProducerIdError` is neither: the decision needs a new producer id, and the caller calls again with one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 
 class NeedsProducerIdError(Exception):
-    """Ask again with a new producer id."""
+    """Call again with a new producer id."""
 
 
 def init_producer_id(
@@ -41,10 +41,10 @@ def init_producer_id(
     now_ms: int,
     new_producer_id: int | None,
 ) -> Transaction:
-    """The producer begins, or begins again: the state it is answered from, Empty with its id and epoch.
+    """The producer begins, or begins again. Answers the state Empty, with the id and epoch for the producer.
 
-    `given` is what a producer that goes on after an error sends of itself (KIP-360). An Ongoing transaction is for
-    `fence` to end first.
+    `given` are the id and epoch that a producer sends when it continues after an error (KIP-360). An Ongoing
+    transaction must first be ended by `fence`.
 
     | state    | given                                        | result                                       |
     |----------|----------------------------------------------|----------------------------------------------|
@@ -52,8 +52,8 @@ def init_producer_id(
     | any      | another id (but the previous one, exhausted) | PRODUCER_FENCED                              |
     | Prepare* | any                                          | CONCURRENT_TRANSACTIONS                      |
     | at rest  | none, or the epoch; no epoch left            | new id, epoch 0                              |
-    | at rest  | none                                         | epoch + 1, and nobody else's retry is known  |
-    | at rest  | the epoch                                    | epoch + 1, a retry of this is known          |
+    | at rest  | none                                         | epoch + 1, no retry is accepted              |
+    | at rest  | the epoch                                    | epoch + 1, a retry of this is accepted       |
     | at rest  | the last epoch                               | the same again                               |
     | at rest  | another epoch                                | PRODUCER_FENCED                              |
 
@@ -90,7 +90,7 @@ def init_producer_id(
 
 
 def may_begin_again(transaction: Transaction, given: tuple[int, int] | None) -> bool:
-    """Whether a producer that says this of itself (None: nothing) is not one that was replaced long ago."""
+    """Whether a producer with this id and epoch (None: neither given) has not been replaced."""
     return (
         given is None
         or transaction.producer_epoch == NO_EPOCH
@@ -107,7 +107,7 @@ def add_partitions(
     now_ms: int,
     client_version: int,
 ) -> Transaction | None:
-    """Make partitions a part of the transaction, which begins with the first of them.
+    """Add partitions to the transaction, which begins with the first of them.
 
     | condition                  | result                      |
     |----------------------------|-----------------------------|
@@ -134,7 +134,7 @@ def add_partitions(
 def verify_partitions(
     transaction: Transaction | None, producer_id: int, producer_epoch: int, partitions: Partitions
 ) -> list[tuple[str, int]]:
-    """Those that are no part of the transaction. Errors: as add_partitions."""
+    """The partitions that are not part of the transaction. Errors: as add_partitions."""
     transaction = _of_producer(transaction, producer_id, producer_epoch)
     if transaction.state in PREPARED:
         raise _busy(transaction)
@@ -183,9 +183,9 @@ def end_transaction_v2(
     now_ms: int,
     new_producer_id: int | None = None,
 ) -> Transaction | None:
-    """EndTxn of version 5 (KIP-890): every transaction ends with a higher epoch, so that nothing of it can come late.
+    """EndTxn of version 5 (KIP-890): every transaction ends with a higher epoch, so late records of it are fenced.
 
-    A retry is told by its epoch: one below the current, or the last one of the producer id before.
+    A retry is recognised by its epoch: one below the current one, or the last one of the previous producer id.
 
     | state          | commit        | its retry | abort        | its retry |
     |----------------|---------------|-----------|--------------|-----------|
@@ -233,7 +233,7 @@ def end_transaction_v2(
 def fence(
     transaction: Transaction, now_ms: int, *, transaction_version: int, new_producer_id: int | None = None
 ) -> Transaction:
-    """Abort an Ongoing transaction whose producer has been silent or replaced: with an epoch it does not know."""
+    """Abort an Ongoing transaction whose producer timed out or was replaced, with a higher epoch."""
     if transaction_version >= 2:
         return _prepare_v2(transaction, PREPARE_ABORT, now_ms, new_producer_id)
     made = transaction.next(PREPARE_ABORT, now_ms)
@@ -245,7 +245,7 @@ def fence(
 
 
 def complete(transaction: Transaction, now_ms: int) -> Transaction:
-    """Every partition has its marker; when the epochs are used up, the next producer id takes over."""
+    """Every partition has its marker. When the epochs are used up, the next producer id takes over."""
     made = transaction.next(COMPLETE_COMMIT if transaction.state is PREPARE_COMMIT else COMPLETE_ABORT, now_ms)
     if transaction.client_version >= 2 and transaction.next_producer_id != NO_PRODUCER:
         made.producer_id = transaction.next_producer_id

@@ -6,10 +6,10 @@
       |    `-----------------^                      |
       `--------- InitProducerId, or Ongoing again --'
 
-Ongoing names its partitions before anything is written to them; Prepare* is the decision, from here on the coordinator
-sends markers until every partition has one, whatever crashes; Complete* says that all have. Aborting a transaction that
-never began (transactions v2) goes from Empty or Complete* to PrepareAbort. A Transaction never changes: a step makes
-the next one, and the record of it replaces the old one at replay.
+Ongoing names its partitions before anything is written to them. Prepare* is the decision: from then on the coordinator
+sends markers until every partition has one, across crashes. Complete* records that all have one. Aborting a transaction
+that never began (transactions v2) goes from Empty or Complete* to PrepareAbort. A Transaction never changes: a step
+makes the next one, which replaces the old one at replay.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT =
 PREPARED: Final = frozenset({PREPARE_COMMIT, PREPARE_ABORT})
 AT_REST: Final = frozenset({EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT})  # may expire, may begin anew
 
-# What the last state may have been when a record says this one.
+# State -> the states that may come before it.
 FOLLOWS: Final[dict[State, frozenset[State]]] = {
     EMPTY: AT_REST,
     ONGOING: AT_REST | {ONGOING},
@@ -69,13 +69,13 @@ STATE_NAMES: Final = {
 NO_PRODUCER: Final = -1
 NO_EPOCH: Final = -1
 MAX_EPOCH: Final = 2**15 - 1
-LAST_EPOCH: Final = MAX_EPOCH - 1  # the highest a client is told: one more must be left to fence it
+LAST_EPOCH: Final = MAX_EPOCH - 1  # the highest that a client gets: one more must be left to fence it
 NEVER_MS: Final = 2**31 - 1  # a timeout that means there is none (two-phase commit)
 
 _SHORT: Final = Struct(">h")
 _HEAD: Final = Struct(">hqhib")  # version, producer id, its epoch, timeout, state
 _TIMES: Final = Struct(">qq")
-# a batch with one record: what comes before the CRC and with it, and what it covers
+# a batch with one record: the part up to the CRC, and the part that the CRC covers
 _BATCH_HEAD: Final = Struct(">qiibI")
 _BATCH_BODY: Final = Struct(">hiqqqhii")
 _MAGIC: Final = 2
@@ -84,23 +84,23 @@ _UNCOUNTED_BYTES: Final = 9  # of the length: leader epoch, magic and CRC
 _PREVIOUS: Final = Struct(">BBBq")
 _PREVIOUS_CLIENT: Final = Struct(">BBBqBBh")
 
-Partitions = dict[str, tuple[int, ...]]  # by topic; never changed once made, so that many may share one
+Partitions = dict[str, tuple[int, ...]]  # by topic; never changed, so that many can share one
 TopicIndex = tuple[str, int]
 NO_PARTITIONS: Final[Partitions] = {}
 
-MOST_KEPT: Final = 1000  # of each that follows: producers do the same in every transaction
-# by the identity of what a transaction has and what is added to it: these two, and what they make, with its wire form
+MOST_KEPT: Final = 1000  # entries of each cache below: producers repeat their transactions
+# by the ids of a transaction's partitions and of those added: both, their sum, and the sum's wire form
 _sums: dict[tuple[int, int], tuple[Partitions, Partitions, Partitions, bytes]] = {}
-# packer, what the batch's length field says, sizes of the record and of its value, tags around the previous producer id
+# packer, the batch's length field, sizes of the record and of its value, tags around the previous producer id
 Layout = tuple[Callable[..., bytes], int, bytes, bytes, bytes, bytes]
-# by the lengths of a record up to its value and of its partitions, and the client's version: what packs a batch of it
+# by the sizes of a record up to its value and of its partitions, and the client's version
 _layouts: dict[tuple[int, int, int], Layout] = {}
 
 
 class Transaction:
-    """What is known of one transactional id. Times are Unix milliseconds.
+    """The state of one transactional id. Times are Unix milliseconds.
 
-    `last_producer_epoch` is in no record: Kafka forgets it with the process, and so does a reloaded shard.
+    `last_producer_epoch` is in no record: Kafka loses it with the process, and a reloaded shard does too.
     """
 
     __slots__ = (
@@ -128,7 +128,7 @@ class Transaction:
         self.key = key or transaction_key(transactional_id)
         self._named = named or b"\0\0\0" + varint(len(self.key)) + self.key  # a record up to its value
         self.producer_id = producer_id
-        self.previous_producer_id = NO_PRODUCER  # the one before the last change of anything
+        self.previous_producer_id = NO_PRODUCER  # the one in the state before
         self.next_producer_id = NO_PRODUCER  # takes over when the transaction that exhausted the epochs is complete
         self.producer_epoch = NO_EPOCH
         self.last_producer_epoch = NO_EPOCH
@@ -138,10 +138,10 @@ class Transaction:
         self.start_ms = -1
         self.updated_ms = -1
         self.client_version = 0  # 2: the client takes a new epoch with every transaction
-        self._wire: bytes | None = None  # the partitions as version 1 of the record has them
+        self._wire: bytes | None = None  # the partitions as encoded in version 1 of the record
 
     def next(self, state: State, now_ms: int) -> Transaction:
-        """This transaction in its next state, else unchanged; for the caller to fill in."""
+        """This transaction in its next state, otherwise the same; the caller fills it in."""
         made = Transaction(self.transactional_id, self.producer_id, self.timeout_ms, self.key, self._named)
         made.previous_producer_id = self.producer_id
         made.next_producer_id = self.next_producer_id
@@ -168,7 +168,7 @@ class Transaction:
         return True
 
     def add(self, partitions: Partitions) -> None:
-        """Make these a part of a transaction in the making."""
+        """Add partitions. Only for a transaction that `next` has just made."""
         before = self.partitions
         found = _sums.get((id(before), id(partitions)))
         if found is None:
@@ -182,18 +182,18 @@ class Transaction:
         self.partitions, self._wire = found[2], found[3]
 
     def clear(self) -> None:
-        """No partition is left in a transaction in the making."""
+        """Remove all partitions. Only for a transaction that `next` has just made."""
         self.partitions = NO_PARTITIONS
         self._wire = None
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether its producer id has no epoch left to give to a client."""
+        """Whether the producer id has no epoch left for a client."""
         return self.producer_epoch >= LAST_EPOCH
 
     @property
     def wire(self) -> bytes:
-        """The partitions as version 1 of the record has them."""
+        """The partitions as encoded in version 1 of the record."""
         wire = self._wire
         if wire is None:
             if self.state is EMPTY:
@@ -204,7 +204,7 @@ class Transaction:
         return wire
 
     def encode(self, version: int) -> bytes:
-        """The value of its record, 0 or 1 (flexible: with what transactions v2 need).
+        """The value of its record in version 0, or 1 (flexible, with the fields of transactions v2).
 
         Source: Kafka's TransactionLog.valueToBytes; partitions are null in Empty.
         """
@@ -228,7 +228,7 @@ class Transaction:
         now_ms: int,
         groups: Sequence[tuple[str, bytes, bytes]] = (),
     ) -> bytes:
-        """Its record, and those of groups (id, key, value) behind it, as protocol.record_batch would make the batch."""
+        """The batch of its record and those of groups (id, key, value), as protocol.record_batch would build it."""
         if not groups and version and self.previous_producer_id != NO_PRODUCER and self.next_producer_id == NO_PRODUCER:
             return self._usual_batch(base_offset, leader_epoch, now_ms)
         value = self.encode(version)
@@ -242,7 +242,7 @@ class Transaction:
         return head + body
 
     def _usual_batch(self, base_offset: int, leader_epoch: int, now_ms: int) -> bytes:
-        """The same for the record alone, where nothing is rare: what stays the same is laid out once."""
+        """The batch of the usual record alone, with a layout that is made once."""
         wire, client, named = self.wire, self.client_version, self._named
         layout = _layouts.get((len(named), len(wire), client)) or _layout(len(named), len(wire), client)
         pack, length, record_size, value_size, tags_head, tags_end = layout
@@ -289,7 +289,7 @@ class Transaction:
         )
 
     def facts(self) -> tuple[object, ...]:
-        """What its record says (as version 1 has it), to compare a replayed transaction with a live one."""
+        """The fields of its record in version 1, to compare a replayed transaction with a live one."""
         return (
             self.producer_id,
             self.previous_producer_id,
@@ -330,7 +330,7 @@ _NO_PARTITIONS_WIRE: Final = b"\x01"
 
 
 def _layout(named_size: int, wire_size: int, client: int) -> Layout:
-    """What packs the batch of one usual record."""
+    """The layout of the batch of one usual record."""
     head, end = (b"\2\0\x08", b"\2\2" + _SHORT.pack(client)) if client else (b"\1\0\x08", b"")
     size = _HEAD.size + wire_size + _TIMES.size + len(head) + 8 + len(end)
     value_size = varint(size)
