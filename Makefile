@@ -8,13 +8,16 @@ LISTEN ?= 127.0.0.1:9092
 DATA ?= ./data
 CRASH_ROUNDS ?= 200
 
-.PHONY: serve test lint pytest test-construct test-java test-pipeline pipeline-long pipeline-demo bench crash exactly-once e2e-java compiled test-compiled clean
+.PHONY: serve test test-all test-slow lint pytest test-construct test-java test-pipeline pipeline-long pipeline-demo bench crash exactly-once e2e-java compiled test-compiled clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
 
-# Everything that a change must pass: style, types, and every test that needs no Java.
+# What a change must pass: style, types, and every test that is neither slow nor needs Java.
 test: lint pytest
+
+# The slow tests as well: long crash sweeps, simulations of many seeds, minutes of fuzzing.
+test-all: test test-slow
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -22,7 +25,10 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 
 pytest: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not java and not spark" $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not java and not spark and not slow" $(ARGS)
+
+test-slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not java and not spark" $(ARGS)
 
 # The real clients again, with every request read and every response written by construct.
 test-construct: $(VENV)/.dev

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from not_run import NotRun
 
 from momus import Broker
 
@@ -40,9 +41,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(NotRun(config))
     if config.getoption("--codec") != "generated":
         os.environ["KAFKA_CODEC"] = config.getoption("--codec")  # for `momus serve`
-        Broker.__init__.__kwdefaults__["codec"] = config.getoption("--codec")  # type: ignore[index]  # it has keywords
+        Broker.__init__.__kwdefaults__["codec"] = config.getoption("--codec")
     absent = [name for name in ("pyspark", "pyarrow", "numpy") if importlib.util.find_spec(name) is None]
     if absent and config.getoption("--require-spark"):
         raise pytest.UsageError(f"{', '.join(absent)} not installed: pip install '.[spark]'")
@@ -73,7 +75,7 @@ def broker_factory() -> Iterator[Callable[..., Broker]]:
     with ExitStack() as brokers:
 
         def make(**arguments: object) -> Broker:
-            made = Broker(**arguments)  # type: ignore[arg-type]
+            made = Broker(**arguments)
             brokers.enter_context(made)
             # pytest shows captured output of failed tests only, which is when the broker's log matters.
             brokers.callback(lambda: sys.stderr.write(made.log))
