@@ -54,7 +54,7 @@ async def _commit_all(load: Load, groups: int, offset: int, records_per_s: float
             if any(p.error_code for t in answer.topics for p in t.partitions):
                 raise SystemExit("a commit was refused")
 
-        await wire.run(len(frames), lambda count, left=left: next(left, b""), done)  # type: ignore[misc]
+        await wire.run(len(frames), lambda count, left=left: next(left, b""), done)
         due_s += a_step * PARTITIONS / records_per_s
         await asyncio.sleep(max(0.0, due_s - time.perf_counter()))
 

@@ -99,7 +99,7 @@ def coverage(spark: SparkSession, path: str, *records: str) -> DataFrame:
         part = part.select(
             "log", "topic", "partition", "from_offset", "to_offset", "missing",
             F.when(F.col("missing"), why).alias("reason"),
-        )  # fmt: skip
+        )  # fmt: skip  # several to a line
         found = part if found is None else found.unionByName(part)
     assert found is not None
     return found

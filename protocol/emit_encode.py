@@ -148,7 +148,7 @@ class _Encoder(Emitter):
         var = self.fresh("o")
         is_run = isinstance(kind, type) and self.is_run(kind)
         if is_run and not self.flexible and not any(each.wire is String for each in self.present(kind)):  # type: ignore[arg-type]  # is_run: a class
-            values = [(each.wire.letter, f"{var}.{each.name}") for each in self.present(kind)]  # type: ignore[union-attr,arg-type]
+            values = [(each.wire.letter, f"{var}.{each.name}") for each in self.present(kind)]  # type: ignore[union-attr,arg-type]  # the same
             if values:
                 self.line(f'{self.w}(b"".join([{self.packed(values)} for {var} in {items}]))')
             return

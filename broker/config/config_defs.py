@@ -12,6 +12,7 @@ from typing import TypeAlias
 Rule: TypeAlias = "str | tuple[str, ...] | tuple[float, float | None] | None"
 Row: TypeAlias = tuple[str, str, "str | None", Rule, str, str]
 
+# A row is one to three lines, not one a column.
 # fmt: off
 TOPIC_ROWS: tuple[Row, ...] = (
     ("cleanup.policy", "LIST", "delete", ("compact", "delete"), "log.cleanup.policy",

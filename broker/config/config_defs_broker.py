@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from broker.config.config_defs import Row
 
+# A row is one to three lines, not one a column.
 # fmt: off
 BROKER_ROWS: tuple[Row, ...] = (
     ("node.id", "INT", "1", (0, None), "", "Id of this node, unique in the cluster."),

@@ -85,7 +85,7 @@ class Shard:
         self._make_machine = make_machine
         self.state = UNLOADED
         self.flush_state: FlushState = None  # type: ignore[assignment]  # set by the first `require`
-        self.log: Log = None  # type: ignore[assignment]
+        self.log: Log = None  # type: ignore[assignment]  # the same
         self.machine: Any = make_machine()
         self.deadlines: dict[Hashable, int] = {}
         self._alarms: dict[Hashable, int] = {}

@@ -32,7 +32,7 @@ class HasMetadataLog(Protocol):
 def repeated(items: Iterable[T]) -> set[T]:
     """The items that occur more than once."""
     seen: set[T] = set()
-    return {item for item in items if item in seen or seen.add(item)}  # type: ignore[func-returns-value]
+    return {item for item in items if item in seen or seen.add(item)}  # type: ignore[func-returns-value]  # None
 
 
 def refuse(result: Any, error: KafkaError) -> None:

@@ -80,19 +80,16 @@ def stamp(
     scan = scan_records(records, count, keys_wanted=rules.keys_required)
     if scan.without_key:
         raise keys_refused(scan.without_key)
-    append_time = NO_TIMESTAMP
+    stored, append_time = attributes, NO_TIMESTAMP
     if rules.log_append_time or attributes & LOG_APPEND_TIME:
         stored, largest, append_time = _stamped_time(rules, records, header, now_ms)
     else:
         check_timestamps(rules, records, count, base_timestamp, scan, now_ms)
         largest = min(max(base_timestamp + scan.max_timestamp_delta, NO_TIMESTAMP), _MAX_INT64)
-        stored = attributes
-
-    buffers: tuple[Buffer, ...]
     if rules.codec is not None and rules.codec != codec:
         stored = stored & ~CODEC_MASK | rules.codec
         whole = _recompressed(records, header, offset, leader_epoch, stored, largest)
-        buffers = (whole,)
+        buffers: tuple[Buffer, ...] = (whole,)
         size = len(whole)
         if size > rules.max_message_bytes:
             raise _too_large(size, rules, place)

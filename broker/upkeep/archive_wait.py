@@ -97,5 +97,5 @@ class ArchiveWait:
             "%s-%d: the %s no longer waits for group %s to archive %d bytes from offset %d on: more than "
             "archive.retain.max.bytes (%d) are held back; the archive will have a gap",
             topic, index, by, self._config.archive_retain_group, held, waiting[0].base_offset, most,
-        )  # fmt: skip
+        )  # fmt: skip  # several to a line
         return limit_without

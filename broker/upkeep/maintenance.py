@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -31,6 +31,8 @@ LEAST_DIRTY_BYTES = 256 << 10  # of a coordinator's log, or a segment, before cl
 BUSY_DIRTY_BYTES = 16 << 20  # the same while clients commit so much that they need the time themselves
 BUSY_RECORDS_A_SECOND = 10_000
 DIRTY_SHARE = 0.4  # of what is clean: with what comes during a pass the log stays below twice its live bytes
+
+Job = Callable[[], Iterator[None]]
 
 FAILURES = (KafkaError, OSError, StorageError)
 
@@ -96,7 +98,7 @@ class Maintenance:
             if is_due(shard):
                 yield from take_image(shard)
 
-    def _every(self, interval_ms: int, name: str, job: object) -> None:
+    def _every(self, interval_ms: int, name: str, job: Job) -> None:
         turn = self._turn
 
         def due(due_ms: int, now_ms: int) -> None:
@@ -107,9 +109,9 @@ class Maintenance:
 
         turn.timers.at(turn.now_ms + interval_ms, due)
 
-    def _round(self, name: str, job: object) -> Iterator[None]:
+    def _round(self, name: str, job: Job) -> Iterator[None]:
         try:
-            yield from job()  # type: ignore[operator]
+            yield from job()
         finally:
             self._busy.discard(name)
 

@@ -364,7 +364,7 @@ class Connection:
         del out[:ready]
         self.base += ready
         try:
-            data = b"".join(sent)  # type: ignore[arg-type]
+            data = b"".join(sent)  # type: ignore[arg-type]  # slices of files among them raise
         except TypeError:
             self.stream.add(sent)
             self._pump()

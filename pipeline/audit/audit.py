@@ -41,7 +41,7 @@ COLUMNS: Final = {
         "log", "segment", "offset", "timestamp", "kind", "transactional_id", "txn_producer_id",
         "txn_producer_epoch", "txn_state", "txn_timeout_ms", "txn_partitions", "txn_start", "txn_update",
     ),
-}  # fmt: skip
+}  # fmt: skip  # several to a line
 
 
 @dataclass(frozen=True, slots=True)

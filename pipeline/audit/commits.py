@@ -34,10 +34,8 @@ def commits(offsets: DataFrame) -> DataFrame:
 def effective(rows: DataFrame) -> DataFrame:
     """The rows of `commits` that a reader could see: not aborted or open, nor overtaken before their marker."""
     later = (
-        Window.partitionBy("log", *PARTITION_KEY)
-        .orderBy(F.desc("offset"))
-        .rowsBetween(Window.unboundedPreceding, -1)
-    )  # fmt: skip
+        Window.partitionBy("log", *PARTITION_KEY).orderBy(F.desc("offset")).rowsBetween(Window.unboundedPreceding, -1)
+    )
     return (
         rows.where("not transactional or ended_as = 'COMMIT'")
         .withColumn("effective_at", F.coalesce("ended_by", "offset"))

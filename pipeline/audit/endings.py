@@ -96,7 +96,7 @@ def stray_markers(actual: DataFrame, pairs: DataFrame, states: DataFrame) -> Dat
     detail = F.format_string(
         "a %s marker of producer %d, epoch %d, but no coordinator had such a transaction here",
         "control", "producer_id", "producer_epoch",
-    )  # fmt: skip
+    )  # fmt: skip  # several to a line
     return findings(rows, MARKER_WITHOUT_TRANSACTION, detail, F.coalesce("home_lost", "all_lost"))
 
 
@@ -153,10 +153,11 @@ def hanging(
     )
     first = F.min_by(F.struct("offset", "segment", "timestamp", "producer_epoch", "lost_before"), "offset")
     opened = (
-        data.where("ended_by is null").groupBy("log", "producer_id").agg(first.alias("first")).select(
-            "log", "producer_id", "first.*"
-        )
-    )  # fmt: skip
+        data.where("ended_by is null")
+        .groupBy("log", "producer_id")
+        .agg(first.alias("first"))
+        .select("log", "producer_id", "first.*")
+    )
     reported = missing.select("log", "producer_id").distinct()
     rows = (
         opened.join(reported, ["log", "producer_id"], "left_anti")

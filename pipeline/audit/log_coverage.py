@@ -23,7 +23,7 @@ SEQUENCES: Final = 2**31  # sequences wrap to 0 here
 BATCH_COLUMNS: Final = (
     "log", "topic", "partition", "segment", "batch_base_offset", "batch_last_offset", "batch_records", "offset",
     "timestamp", "producer_id", "producer_epoch", "sequence", "transactional", "control",
-)  # fmt: skip
+)  # fmt: skip  # several to a line
 
 
 def batches(raw: DataFrame, before: DataFrame | None = None) -> DataFrame:

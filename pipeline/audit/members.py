@@ -28,9 +28,9 @@ def with_group(offsets: DataFrame) -> DataFrame:
     offsets: rows of the view with lost_before.
     """
     by_group = Window.partitionBy("log", "group").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
-    by_member = Window.partitionBy("log", "group", "member").orderBy("offset").rowsBetween(
-        Window.unboundedPreceding, -1
-    )  # fmt: skip
+    by_member = (
+        Window.partitionBy("log", "group", "member").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    )
     value = F.col("value_json")
     state = F.struct("offset", "lost_before", "kind", "tombstone", "generation_then", "value_json")
     named = F.get_json_object("key_json", "$.memberId")
@@ -62,7 +62,7 @@ def stale_generations(rows: DataFrame) -> DataFrame:
     detail = F.format_string(
         "%s committed in generation %d, but the group was in %d",
         F.coalesce("member_id", F.lit("a member")), "generation", "group_then.generation_then",
-    )  # fmt: skip
+    )  # fmt: skip  # several to a line
     return findings(found, STALE_GENERATION, detail, F.col("lost_before") - F.col("group_then.lost_before"))
 
 
@@ -92,7 +92,7 @@ def stale_epochs(rows: DataFrame, topic_ids: DataFrame) -> DataFrame:
     detail = F.format_string(
         "%s committed %s-%d with epoch %d, %s",
         F.coalesce("member_id", F.lit("a member")), "commit_topic", "commit_partition", "generation", "why",
-    )  # fmt: skip
+    )  # fmt: skip  # several to a line
     return findings(found, STALE_MEMBER_EPOCH, detail, F.col("lost_before") - F.col("member_then.lost_before"))
 
 

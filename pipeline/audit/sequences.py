@@ -41,7 +41,7 @@ def stale_epochs(found: DataFrame) -> DataFrame:
     detail = F.format_string(
         "producer %d wrote with epoch %d after epoch %d at offset %d",
         "producer_id", "producer_epoch", "known.producer_epoch", "proof_offset",
-    )  # fmt: skip
+    )  # fmt: skip  # several to a line
     return findings(rows, STALE_PRODUCER_EPOCH, detail)
 
 
@@ -129,7 +129,7 @@ def _missing(rows: DataFrame, filled: DataFrame) -> DataFrame:
     detail = F.format_string(
         "sequences %d to %d of producer %d, epoch %d, are not in the log before this one: %d records",
         first, last, "producer_id", "producer_epoch", "count",
-    )  # fmt: skip
+    )  # fmt: skip  # several to a line
     # Every record takes an offset: fewer missing offsets than missing records cannot explain them.
     lost = F.when(F.col("lost_since") >= F.col("count"), F.col("lost_since")).otherwise(F.lit(0))
     return findings(jumps, MISSING_SEQUENCE, detail, lost)
@@ -139,5 +139,5 @@ def _text(what: str, place: str | None) -> Column:
     sequences = F.format_string(
         "sequences %d to %d of producer %d, epoch %d,",
         "base_sequence", F.pmod(F.col("last"), F.lit(SEQUENCES)), "producer_id", "producer_epoch",
-    )  # fmt: skip
+    )  # fmt: skip  # several to a line
     return F.format_string(what, sequences, place) if place else F.format_string(what, sequences)

@@ -38,7 +38,7 @@ METADATA_RECORDS: Final = ("offset", "control", "value")
 COMMITS: Final = (*commits.DECIDING, "commit_offset", "commit_metadata")
 LOCATION_COLUMNS: Final = (
     "log", "topic", "partition", "batch_base_offset", "batch_last_offset", "offset", "timestamp", "control",
-)  # fmt: skip
+)  # fmt: skip  # several to a line
 RECORDS: Final = (*LOCATION_COLUMNS, "key", "value", "headers")
 _TOPIC_CONFIG: Final = 2  # type of a config resource
 # Settings that refer to brokers of the source.
@@ -163,14 +163,18 @@ def positions(offsets: DataFrame, records: DataFrame, topics: Iterable[str]) -> 
     offsets: rows of the view; records: rows of `marked`; topics: names.
     """
     named = list(topics)
-    current = commits.latest(commits.effective(offsets)).where(F.col("topic").isin(named)).select(
-        "group",
-        F.concat("topic", F.lit("-"), "partition").alias("log"),
-        "topic",
-        "partition",
-        "commit_offset",
-        "metadata",
-    )  # fmt: skip
+    current = (
+        commits.latest(commits.effective(offsets))
+        .where(F.col("topic").isin(named))
+        .select(
+            "group",
+            F.concat("topic", F.lit("-"), "partition").alias("log"),
+            "topic",
+            "partition",
+            "commit_offset",
+            "metadata",
+        )
+    )
     here = current.select("log").distinct()
     marks = current.select("log", F.col("commit_offset").alias("offset"), F.lit(0).alias("one")).distinct()
     ones = (

@@ -117,7 +117,7 @@ def _copy(client: dict[str, Any], log: str, records: Iterator[Row]) -> Copied:
         **client,
         "enable.idempotence": True,
         "acks": "all",
-    })  # fmt: skip
+    })  # fmt: skip  # one argument, no indent of its own
     written = 0
     for row in already.rest:
         message = {
@@ -201,7 +201,7 @@ def _consumer(client: Mapping[str, Any]) -> Consumer:
         "enable.partition.eof": True,
         "isolation.level": "read_committed",
         "auto.offset.reset": "error",
-    })  # fmt: skip
+    })  # fmt: skip  # one argument, no indent of its own
 
 
 def _read(consumer: Consumer, partition: tuple[str, int], begin: int, end: int | None) -> Iterator[Any]:

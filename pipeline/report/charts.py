@@ -37,7 +37,7 @@ GOOD, BAD, WAITING = "#010301", "#010302", "#010303"
 VARIABLES: Final = {
     INK: "--ink", FAINT: "--faint", GRID: "--grid", PAPER: "--card", GOOD: "--good", BAD: "--bad", WAITING: "--waiting",
     **{colour: f"--s{n}" for n, colour in enumerate(SERIES, 1)},
-}  # fmt: skip
+}  # fmt: skip  # several to a line
 OUTCOME_COLOURS: Final = {"committed": GOOD, "aborted": WAITING, "open": BAD}
 
 _STYLE: Final[dict[Any, Any]] = {

@@ -28,8 +28,13 @@ def page(figures: Figures) -> str:
     """The HTML document."""
     data = json.dumps(figures.as_json(), separators=(",", ":")).replace("<", "\\u003c")
     sections = (
-        _verdict(figures), _lag(figures), _commits(figures), _rebalances(figures), _outcomes(figures), _bytes(figures)
-    )  # fmt: skip
+        _verdict(figures),
+        _lag(figures),
+        _commits(figures),
+        _rebalances(figures),
+        _outcomes(figures),
+        _bytes(figures),
+    )
     return f"""<!doctype html>
 <html lang="en">
 <head>

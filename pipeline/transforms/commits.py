@@ -25,11 +25,11 @@ DEPENDENCY_COLUMNS: Final = ("producer_id", "commit_id")
 DECIDING: Final = (
     "log", "offset", "timestamp", "control", "kind", "tombstone", "group", "commit_topic", "commit_partition",
     *DEPENDENCY_COLUMNS, "commit_size",
-)  # fmt: skip
+)  # fmt: skip  # several to a line
 COLUMNS: Final = (
     *DECIDING, "commit_offset", "commit_leader_epoch", "commit_metadata", "commit_topic_id", "commit_timestamp",
     "expire_timestamp", "transactional", "producer_epoch", "member_id", "instance_id", "generation", "client_id",
-)  # fmt: skip
+)  # fmt: skip  # several to a line
 _RENAMED: Final = {
     "topic": "commit_topic",
     "partition": "commit_partition",
@@ -43,7 +43,7 @@ _CHANGE: Final = (
     "log", "group", "topic", "partition", "commit_offset", "leader_epoch", "metadata", "topic_id", "removed",
     "effective_at", "effective_offset", "log_offset", "commit_timestamp", "expire_timestamp", "transactional",
     "producer_id", "producer_epoch", "member_id", "instance_id", "generation", "client_id",
-)  # fmt: skip
+)  # fmt: skip  # several to a line
 MARKERS: Final = ("COMMIT", "ABORT")  # those that end a transaction
 
 
@@ -92,7 +92,7 @@ def effective(rows: DataFrame, *, independent: bool = False) -> DataFrame:
     counted = alone.withColumns({
         "end_offset": F.lit(None).cast("long"),
         "end_timestamp": F.lit(None).cast("timestamp"),
-    })  # fmt: skip
+    })  # fmt: skip  # one argument, no indent of its own
     if not independent:
         counted = counted.unionByName(_decided(rows))
     at_once = F.col("tombstone") | F.col("end_offset").isNull()
@@ -105,7 +105,7 @@ def effective(rows: DataFrame, *, independent: bool = False) -> DataFrame:
         made[name].alias(name) if name in made else F.col(source[name]).alias(name)
         for name in _CHANGE
         if name in made or source[name] in rows.columns
-    ))  # fmt: skip
+    ))  # fmt: skip  # one argument, no indent of its own
 
 
 def _decided(rows: DataFrame) -> DataFrame:

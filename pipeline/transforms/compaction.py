@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _PLACED: Final = (
     "log", "topic", "partition", "segment", "offset", "timestamp", "batch_base_offset", "batch_size", "record_size",
     "producer_id", "transactional", "control",
-)  # fmt: skip
+)  # fmt: skip  # several to a line
 _KEYED: Final = (*_PLACED, "kind", "tombstone", "key_version", "key_json")
 # The columns that are needed of each view.
 COLUMNS: Final = {
@@ -100,7 +100,7 @@ def fates(rows: DataFrame, *scope: str) -> DataFrame:
         "end": F.lit(None).cast("string"),
         "end_offset": F.lit(None).cast("long"),
         "end_timestamp": F.lit(None).cast("timestamp"),
-    })  # fmt: skip
+    })  # fmt: skip  # one argument, no indent of its own
     ended = others.unionByName(producers)
     aborted = F.col("transactional") & F.col("end").eqNullSafe("ABORT")
     pending = F.col("control").isNull() & F.col("transactional") & F.col("end").isNull()
@@ -158,7 +158,7 @@ def summary(rows: DataFrame, before: Tables | None, *scope: str) -> Tables:
     records = found.where("open").withColumns({
         "producer_id": F.when(F.col("pending"), F.col("producer_id")).otherwise(F.lit(-1).cast("long")),
         "transactional": F.col("pending"),
-    })  # fmt: skip
+    })  # fmt: skip  # one argument, no indent of its own
     done = batch_parts(found.where("not open"))
     markers = rows.where(F.col("control").isin(*MARKERS))
     if before is not None:

@@ -240,7 +240,7 @@ def record(address: str, count: int) -> None:
         answers = Player(world, f"script-{seed}-{time.time_ns()}").play(script)
         world.close()
         recorded.append({"script": script, "answers": answers})
-        print(seed, len(recorded), flush=True)  # noqa: T201
+        print(seed, len(recorded), flush=True)  # noqa: T201 - a program of its own here
     lines = ",\n".join(json.dumps(r, separators=(",", ":")) for r in recorded)
     RECORDED.write_text(f"[\n{lines}\n]\n")
 

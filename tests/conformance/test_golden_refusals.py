@@ -34,15 +34,15 @@ def test_refusal_of_a_request_equals_that_of_kafka(name: str, version: str, aske
 def test_refusal_of_find_coordinator_names_no_node_and_says_why() -> None:
     code = ErrorCode.COORDINATOR_NOT_AVAILABLE
     single = error_response(FindCoordinatorRequest(key="g"), 3, code)
-    assert (single.error_code, single.node_id, single.port) == (code, -1, -1)  # type: ignore[attr-defined]
-    assert single.error_message == "coordinator not available"  # type: ignore[attr-defined]
+    assert (single.error_code, single.node_id, single.port) == (code, -1, -1)
+    assert single.error_message == "coordinator not available"
     several = error_response(FindCoordinatorRequest(coordinator_keys=["a", "b"]), 4, code, "why")
-    found = [(each.key, each.error_code, each.error_message) for each in several.coordinators]  # type: ignore[attr-defined]
+    found = [(each.key, each.error_code, each.error_message) for each in several.coordinators]
     assert found == [("a", code, "why"), ("b", code, "why")]
 
 
 def test_refusal_of_api_versions_from_the_future_tells_its_own_range() -> None:
     response = error_response(ApiVersionsRequest(), 0, ErrorCode.UNSUPPORTED_VERSION)
-    [own] = response.api_keys  # type: ignore[attr-defined]
+    [own] = response.api_keys
     assert (own.api_key, own.min_version, own.max_version) == (18, 0, 4)
-    assert error_response(ApiVersionsRequest(), 3, ErrorCode.INVALID_REQUEST).api_keys == []  # type: ignore[attr-defined]
+    assert error_response(ApiVersionsRequest(), 3, ErrorCode.INVALID_REQUEST).api_keys == []

@@ -43,8 +43,8 @@ class Socket:
 
     def send(self, request: object, version: int) -> None:
         cls = type(request)
-        tags = b"\x00" if version >= cls.FLEXIBLE_SINCE else b""  # type: ignore[attr-defined]
-        body = struct.pack(">hhih", cls.API_KEY, version, 1, -1) + tags  # type: ignore[attr-defined]
+        tags = b"\x00" if version >= cls.FLEXIBLE_SINCE else b""
+        body = struct.pack(">hhih", cls.API_KEY, version, 1, -1) + tags
         body += codec(cls, version).encode(request)
         self.socket.sendall(struct.pack(">i", len(body)) + body)
 

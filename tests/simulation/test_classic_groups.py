@@ -71,7 +71,7 @@ class ClassicGroups(RuleBasedStateMachine):
             moves.append((group.state, state))
             plain(group, state, now_ms)
 
-        ClassicGroup.rebalance_to = move  # type: ignore[method-assign]
+        ClassicGroup.rebalance_to = move
         if grown:
             for _ in range(4):
                 self.everybody_proceeds(PROTOCOLS[1], 3_000)

@@ -83,12 +83,12 @@ class Eager:
         me = {"group_id": GROUP, "generation_id": self.generation, "member_id": self.member_id}
         if self.wants == SYNC:
             return SyncGroupRequest(
-                **me,  # type: ignore[arg-type]
+                **me,
                 protocol_type="consumer",
                 protocol_name="range",
                 assignments=self.plan,
             ), 5
-        return HeartbeatRequest(**me), 4  # type: ignore[arg-type]
+        return HeartbeatRequest(**me), 4
 
     def on_join(self, answer: Any) -> None:
         if answer.error_code in (0, E.MEMBER_ID_REQUIRED):

@@ -22,6 +22,19 @@ def modules(*packages: str) -> dict[str, Path]:
 
 
 @cache
+def files_of_tests() -> tuple[Path, ...]:
+    return tuple(sorted((REPOSITORY / "tests").rglob("*.py")))
+
+
+@cache
+def every_file() -> tuple[Path, ...]:
+    """Every Python file of the repository but those that are generated."""
+    folders = (*PACKAGES, "tests", "tools", "examples", "benchmarks")
+    found = sorted(path for folder in folders for path in (REPOSITORY / folder).rglob("*.py"))
+    return tuple(path for path in found if not path.is_relative_to(REPOSITORY / "protocol" / "generated"))
+
+
+@cache
 def text_of(path: Path) -> str:
     return path.read_text()
 

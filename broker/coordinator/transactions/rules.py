@@ -24,6 +24,7 @@ from broker.coordinator.transactions.transaction import (
     PREPARED,
     STATE_NAMES,
     Partitions,
+    State,
     Transaction,
 )
 from protocol.errors import ErrorCode, KafkaError
@@ -255,8 +256,8 @@ def complete(transaction: Transaction, now_ms: int) -> Transaction:
     return made
 
 
-def _prepare_v2(transaction: Transaction, state: object, now_ms: int, new_producer_id: int | None) -> Transaction:
-    made = transaction.next(state, now_ms)  # type: ignore[arg-type]
+def _prepare_v2(transaction: Transaction, state: State, now_ms: int, new_producer_id: int | None) -> Transaction:
+    made = transaction.next(state, now_ms)
     if transaction.is_exhausted:
         if new_producer_id is None:
             raise NeedsProducerIdError

@@ -284,7 +284,7 @@ def main() -> None:
         told["zombies"] = 0
     both = client in ("confluent", "java")
     for each in (protocol,) if protocol else ("classic", "consumer") if both else ("classic",):
-        print(client, each, copy(command, protocol=each, seed=seed, **told), flush=True)  # noqa: T201
+        print(client, each, copy(command, protocol=each, seed=seed, **told), flush=True)  # noqa: T201 - a program of its own here
 
 
 if __name__ == "__main__":

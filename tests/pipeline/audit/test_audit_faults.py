@@ -253,7 +253,7 @@ CASES: list[Callable[[Logs], Fault]] = [
     stale_in_transaction, overdue, hanging, hanging_unknown, without_marker, without_marker_among_others, stray_marker,
     resent_marker, against_decision, regression, set_back, stale_generation, stale_member, not_its_own,
     epoch_of_nobody, whole_commit, incomplete_commit, unfinished_commit,
-]  # fmt: skip
+]  # fmt: skip  # several to a line
 
 
 def audited(spark: Any, directory: Path) -> Audit:

@@ -154,7 +154,7 @@ def commit(offset: int, value: int, second: float) -> dict[str, Any]:
         "log": "__consumer_offsets-0", "offset": offset, "timestamp": at(second), "kind": "OffsetCommit",
         "tombstone": False, "transactional": False, "producer_id": -1, "group": "g", "commit_topic": "t",
         "commit_partition": 0, "commit_offset": value,
-    }  # fmt: skip
+    }  # fmt: skip  # several to a line
 
 
 def record(offset: int, second: float) -> dict[str, Any]:

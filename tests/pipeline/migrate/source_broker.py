@@ -100,7 +100,7 @@ def read(address: str, topic: str, partition: int, begin: int = 0) -> list[tuple
         "isolation.level": "read_committed",
         "enable.partition.eof": True,
         "auto.offset.reset": "earliest",
-    })  # fmt: skip
+    })  # fmt: skip  # one argument, no indent of its own
     consumer.assign([TopicPartition(topic, partition, begin)])
     found = []
     while True:

@@ -185,7 +185,7 @@ def test_digest_every_part_of_a_record_counts():
         (2, b"k", b"v", [("h", b"x")]), (1, b"kv", b"", [("h", b"x")]), (1, None, b"v", [("h", b"x")]),
         (1, b"", b"v", [("h", b"x")]), (1, b"k", None, [("h", b"x")]), (1, b"k", b"v", [("h", None)]),
         (1, b"k", b"v", []), (1, b"k", b"v", [("h", b"x"), ("h", b"x")]),
-    ]  # fmt: skip
+    ]  # fmt: skip  # several to a line
     digests = [worker.digest(*each) for each in (same, *others)]
     assert len(set(digests)) == len(digests)
     assert worker.digest(*same) == digests[0]

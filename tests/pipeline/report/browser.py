@@ -17,7 +17,7 @@ FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--enable-logging=stderr", "--v=0",
-)  # fmt: skip
+)  # fmt: skip  # several to a line
 DARK = "--blink-settings=preferredColorScheme=0"
 # Asks the page what no element says, once it has all that it wants; added to a copy of it.
 PROBE = """<script>

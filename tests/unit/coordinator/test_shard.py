@@ -72,14 +72,14 @@ def test_group_record_written_is_what_kafka_writes(h):
     h.sync(reply.member_id, 1, {reply.member_id: b"A"})
     key, value = h.log[-1]
     member_id = reply.member_id.encode()
-    text = lambda s: len(s).to_bytes(2, "big") + s  # noqa: E731
-    data = lambda s: len(s).to_bytes(4, "big") + s  # noqa: E731
+    text = lambda s: len(s).to_bytes(2, "big") + s  # noqa: E731  # a name for one expression
+    data = lambda s: len(s).to_bytes(4, "big") + s  # noqa: E731  # a name for one expression
     assert key == b"\0\2" + text(b"g")
     assert value == (
         b"\0\3" + text(b"consumer") + b"\0\0\0\1" + text(b"range") + text(member_id) + START_MS.to_bytes(8, "big")
         + b"\0\0\0\1" + text(member_id) + b"\xff\xff" + text(b"c") + text(b"/127.0.0.1")
         + (60_000).to_bytes(4, "big") + (10_000).to_bytes(4, "big") + data(b"S") + data(b"A")
-    )  # fmt: skip
+    )  # fmt: skip  # several to a line
 
 
 def test_later_record_replaces_members_with_all_they_said(h):

@@ -94,9 +94,9 @@ def test_write_that_fails_while_a_sync_runs_does_not_count_as_synced():
             assert target > end
             del start
 
-    shard.log.sync = slow_sync  # type: ignore[method-assign]
+    shard.log.sync = slow_sync
     world.sync()
-    del shard.log.sync  # type: ignore[method-assign]
+    del shard.log.sync
     assert shard.log.synced_offset <= shard.log.end_offset == end
     world.auto_sync = True
     world.run()

@@ -100,7 +100,7 @@ class StandingTurn(Turn):
     """A turn whose time is the clock's, however long it is open."""
 
     @property
-    def now_ms(self) -> int:  # type: ignore[override]  # a field there
+    def now_ms(self) -> int:
         return self.env.clock.now_ms()
 
     @now_ms.setter
@@ -196,8 +196,8 @@ class DataPath:
 
     def log_config(self, topic: Topic) -> LogConfig:
         return LogConfig(
-            segment_bytes=self.metadata.value(topic, "segment.bytes"),  # type: ignore[arg-type]
-            cleanup_policy=frozenset(self.metadata.value(topic, "cleanup.policy")),  # type: ignore[arg-type]
+            segment_bytes=self.metadata.value(topic, "segment.bytes"),
+            cleanup_policy=frozenset(self.metadata.value(topic, "cleanup.policy")),
         )
 
     def topic(
@@ -238,10 +238,10 @@ class DataPath:
     def hold(self, ctx: Context) -> None:
         """Hold the reply as the router does."""
         for flush_state in ctx.flush_states:
-            self.turn.durability.hold(flush_state, (self.connection, 0, b"", 0, 0))  # type: ignore[arg-type]
+            self.turn.durability.hold(flush_state, (self.connection, 0, b"", 0, 0))
 
     def produce_request(self, request: ProduceRequest, ctx: Context) -> Any:
-        response = produce(self, ctx, request)  # type: ignore[arg-type]
+        response = produce(self, ctx, request)
         if response is PARKED:
             self.parked[ctx.token] = SimpleNamespace(frame=(b"", 0, 0))
         else:
@@ -289,7 +289,7 @@ class DataPath:
                 topic.topic = ""
             else:
                 topic.topic_id = bytes(16)
-        return fetch(self, self.context(version, **ctx), request)  # type: ignore[arg-type]
+        return fetch(self, self.context(version, **ctx), request)
 
     def fetch(self, offset: int = 0, name: str = "t", index: int = 0, *, version: int = 12, **more: Any) -> Any:
         """One partition without a session; its answer, or PARKED."""
@@ -326,14 +326,14 @@ class DataPath:
             isolation_level=more.pop("isolation_level", 0),
             topics=[ListOffsetsTopic(name=name, partitions=[partition])],
         )
-        response = list_offsets(self, self.context(version, **more), request)  # type: ignore[arg-type]
+        response = list_offsets(self, self.context(version, **more), request)
         return response.topics[0].partitions[0]
 
     def offset_for_leader_epoch(self, request: Any, **ctx: Any) -> Any:
-        return offset_for_leader_epoch(self, self.context(4, **ctx), request)  # type: ignore[arg-type]
+        return offset_for_leader_epoch(self, self.context(4, **ctx), request)
 
     def delete_records(self, request: Any, **ctx: Any) -> Any:
-        return delete_records(self, self.context(2, **ctx), request)  # type: ignore[arg-type]
+        return delete_records(self, self.context(2, **ctx), request)
 
     def ring(self) -> None:
         """Call every alarm that is due."""
@@ -352,7 +352,7 @@ class DataPath:
         if clean:
             for partition in self.partitions.open.values():
                 partition.close()
-        again = DataPath(sim_env(now_ms=self.now_ms, files=files or self.env.files), **self.settings)  # type: ignore[arg-type]
+        again = DataPath(sim_env(now_ms=self.now_ms, files=files or self.env.files), **self.settings)
         for record in self.metadata.image_records():
             again.metadata.replay(None, record)
         return again

@@ -44,7 +44,7 @@ def refusal(path: DataPath, data: bytes, name: str = "t", **more: object) -> Err
     partition = path.partition(topic, 0)
     before = partition.log.end_offset
     with pytest.raises(KafkaError) as refused:
-        partition.append(memoryview(data), path.now_ms, **more)  # type: ignore[arg-type]
+        partition.append(memoryview(data), path.now_ms, **more)
     assert partition.log.end_offset == before
     return refused.value.code
 

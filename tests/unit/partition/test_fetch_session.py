@@ -137,7 +137,7 @@ def test_full_fetch_replaces_the_session_it_names(path: DataPath) -> None:
     assert again.session_id not in (0, session)
     assert ask(path, session, 1).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     closed = ask(path, again.session_id, -1, [path.wanted("b", (0, 0))])
-    assert (closed.session_id, len(sessions_of(path))) == (0, 0)  # type: ignore[arg-type]
+    assert (closed.session_id, len(sessions_of(path))) == (0, 0)
 
 
 def test_parked_session_fetch_tells_what_came(path: DataPath) -> None:

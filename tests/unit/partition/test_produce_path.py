@@ -61,8 +61,8 @@ def framed(request: ProduceRequest, version: int, client_id: str | None = "clien
 def shortcut(path: DataPath, frame: bytes, *, before: bytes = b"", after: bytes = b"", node_id: int = 0) -> Any:
     data = before + frame + after
     stop = len(data) - len(after)
-    way = ProduceShortcut(path.turn, path.partitions, path.metadata_shard)  # type: ignore[arg-type]
-    return way.serve(Line(node_id), data, len(before), stop, CORRELATION_ID)  # type: ignore[arg-type]
+    way = ProduceShortcut(path.turn, path.partitions, path.metadata_shard)
+    return way.serve(Line(node_id), data, len(before), stop, CORRELATION_ID)
 
 
 def generally(path: DataPath, request: ProduceRequest, version: int) -> bytes:
@@ -90,7 +90,7 @@ def test_shortcut_answers_what_the_general_handler_answers(version: int, time: s
     logs = [path.partition(path.metadata.topics["t"], 1).log for path in paths]
     assert [log.end_offset for log in logs] == [4, 4]
     slices = [log.read(0 + 1, 1 << 22, limit_offset=4) for log in logs]
-    assert slices[0].read() == slices[1].read()  # type: ignore[union-attr]
+    assert slices[0].read() == slices[1].read()
 
 
 def test_reply_is_held_for_the_flush_in_its_slot() -> None:
@@ -140,11 +140,11 @@ def test_moved_and_recreated_topics_are_looked_at_again() -> None:
     path = DataPath()
     topic = path.topic()
     frame = framed(request_of(path, 9, (0, batch(b"a"))), 9)
-    way = ProduceShortcut(path.turn, path.partitions, path.metadata_shard)  # type: ignore[arg-type]
+    way = ProduceShortcut(path.turn, path.partitions, path.metadata_shard)
     lines = {0: Line(0), OTHER_NODE: Line(OTHER_NODE)}
 
     def send(node_id: int = 0) -> bytes | None:
-        reply = way.serve(lines[node_id].follow(path), frame, 0, len(frame), CORRELATION_ID)  # type: ignore[arg-type]
+        reply = way.serve(lines[node_id].follow(path), frame, 0, len(frame), CORRELATION_ID)
         path.end_turn()
         return reply
 

@@ -195,7 +195,7 @@ def test_producers_are_described(path: DataPath) -> None:
         DescribeProducersRequestTopicRequest(name="t", partition_indexes=[0, 1]),
         DescribeProducersRequestTopicRequest(name="nope", partition_indexes=[0]),
     ]
-    response = describe_producers(path, path.context(0), DescribeProducersRequest(topics=topics))  # type: ignore[arg-type]
+    response = describe_producers(path, path.context(0), DescribeProducersRequest(topics=topics))
     known, beyond = response.topics[0].partitions
     assert [
         (p.producer_id, p.producer_epoch, p.last_sequence, p.coordinator_epoch, p.current_txn_start_offset)

@@ -45,11 +45,11 @@ def test_message_defaults_are_not_shared() -> None:
 def test_message_has_slots_and_refuses_what_is_not_declared() -> None:
     request = OffsetCommitRequest()
     with pytest.raises(AttributeError):
-        request.consumer_id = "x"  # type: ignore[attr-defined]
+        request.consumer_id = "x"
     with pytest.raises(TypeError):
-        OffsetCommitRequest(consumer_id="x")  # type: ignore[call-arg]
+        OffsetCommitRequest(consumer_id="x")
     with pytest.raises(TypeError):
-        OffsetCommitRequest("group")  # type: ignore[misc]
+        OffsetCommitRequest("group")
 
 
 def test_message_equals_by_value_and_shows_its_fields() -> None:

@@ -142,9 +142,7 @@ class Member:
 
     def send(self, **fields: Any) -> Any:
         fields = {"endpoint_information_epoch": self.endpoint_epoch, **fields}
-        request = StreamsGroupHeartbeatRequest(
-            **{"group_id": self.group, "member_id": self.member_id, **fields}  # type: ignore[arg-type]
-        )
+        request = StreamsGroupHeartbeatRequest(**{"group_id": self.group, "member_id": self.member_id, **fields})
         reply = self.world.client.call(request, 0)
         self.world.check()
         if reply.error_code == 0 and request.member_epoch >= 0:
