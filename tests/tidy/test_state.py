@@ -48,7 +48,7 @@ def volatile(node: ast.ClassDef) -> set[str]:
     """The slots that the class names in VOLATILE."""
     for each in node.body:
         if isinstance(each, ast.AnnAssign) and ast.unparse(each.target) == "VOLATILE" and each.value is not None:
-            return {key.value for key in each.value.keys if isinstance(key, ast.Constant)}  # type: ignore[attr-defined]
+            return {key.value for key in each.value.keys if isinstance(key, ast.Constant)}
     return set()
 
 

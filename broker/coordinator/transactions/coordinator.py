@@ -202,7 +202,7 @@ class TransactionCoordinator:
     def _groups_in(self, shard: Shard, prepared: Transaction) -> list[tuple[str, bytes, bytes]]:
         """The groups whose offsets are part of an ending transaction, from the loaded group shards."""
         machine: TransactionMachine = shard.machine
-        transaction = machine.transactions[prepared.transactional_id]  # before Prepare*: with the epoch that the producer has
+        transaction = machine.transactions[prepared.transactional_id]  # before Prepare*: with the producer's epoch
         found = []
         for index in prepared.partitions.get(OFFSETS_TOPIC, ()):
             groups = self.groups.shards[index]
