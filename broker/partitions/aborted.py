@@ -1,6 +1,6 @@
 """The aborted transactions of one partition, in the order of their markers: 32 bytes each, in four columns.
 
-A reader of committed records is told of those that overlap what it gets, and passes over their records.
+A reader of committed records is told those that overlap the records it gets, and skips their records.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class AbortedTransaction(NamedTuple):
     producer_id: int
     first_offset: int
     last_offset: int  # of the marker
-    last_stable_offset: int  # when the marker was written: at or above it, all later transactions begin
+    last_stable_offset: int  # when the marker was written; all later transactions begin at or above it
 
 
 class AbortedTransactions:
@@ -39,18 +39,18 @@ class AbortedTransactions:
 
     @property
     def last_offset(self) -> int:
-        """Of the last marker that aborted anything, -1 if none did."""
+        """The offset of the last aborting marker, -1: there is none."""
         return self._last_offsets[-1] if self._last_offsets else -1
 
     def append(self, producer_id: int, first_offset: int, last_offset: int, last_stable_offset: int) -> None:
-        """The marker at last_offset has aborted what began at first_offset."""
+        """Add a transaction that began at first_offset and was aborted by the marker at last_offset."""
         self._producer_ids.append(producer_id)
         self._first_offsets.append(first_offset)
         self._last_offsets.append(last_offset)
         self._last_stable_offsets.append(last_stable_offset)
 
     def overlapping(self, from_offset: int, end_offset: int) -> list[tuple[int, int]]:
-        """(producer id, first offset) of those with records in from_offset .. end_offset - 1.
+        """(producer id, first offset) of the transactions with records in from_offset .. end_offset - 1.
 
         Source: Kafka's TransactionIndex.collectAbortedTxns.
         """
@@ -64,7 +64,7 @@ class AbortedTransactions:
         return found
 
     def between(self, from_offset: int, end_offset: int) -> Iterator[AbortedTransaction]:
-        """Those whose markers lie in from_offset .. end_offset - 1."""
+        """The transactions whose markers are in from_offset .. end_offset - 1."""
         lasts = self._last_offsets
         for at in range(bisect_left(lasts, from_offset), bisect_left(lasts, end_offset)):
             yield AbortedTransaction(
@@ -72,7 +72,7 @@ class AbortedTransactions:
             )
 
     def drop_before(self, start_offset: int) -> None:
-        """The log starts there now."""
+        """The log start offset has moved: drop older transactions."""
         gone = bisect_left(self._last_offsets, start_offset)
         for column in (self._producer_ids, self._first_offsets, self._last_offsets, self._last_stable_offsets):
             del column[:gone]

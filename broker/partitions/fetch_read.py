@@ -1,4 +1,4 @@
-"""Reading for one Fetch: which batches of which partitions fit its limits, and which errors stand in the way."""
+"""Reads for one Fetch: the batches of each partition within its limits, or the partition's error."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ STORAGE_ERROR_SINCE: Final = 6
 NO_EPOCH: Final = -1
 NOT_LEADER: Final = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 FENCED: Final = int(ErrorCode.FENCED_LEADER_EPOCH)
-# of these Kafka does not say that the rest of the Fetch need not wait
+# unlike other errors, these do not end the wait of a Fetch, as in Kafka
 UNKNOWN: Final = frozenset({int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), int(ErrorCode.UNKNOWN_TOPIC_ID)})
 
 
 class Found:
-    """What one partition has for a Fetch."""
+    """The result of reading one partition."""
 
     __slots__ = ("diverging", "error_code", "partition", "records", "wanted")
 
@@ -45,7 +45,7 @@ class Found:
 
 
 class FetchReader:
-    """One client's view of the partitions: the node it asked, its isolation level, and how much it takes."""
+    """Reads partitions for one client: with its node, isolation level and size limits."""
 
     __slots__ = ("_api_version", "_by_id", "_max_bytes", "_node_id", "_partitions", "_read_committed", "_replica_id")
 
@@ -69,16 +69,16 @@ class FetchReader:
         self._replica_id = replica_id
 
     def read(self, wants: Iterable[Wanted]) -> tuple[list[Found], int, bool]:
-        """What each partition has, the bytes of it all, and whether some partition is in a state that cannot wait.
+        """The result of each partition, the bytes of all, and whether an error or divergence must be answered at once.
 
-        Partitions that nobody knows come last, as in Kafka's answers.
+        Unknown partitions come last, as in Kafka's responses.
         """
         found: list[Found] = []
         unknown: list[Found] = []
         left = self._max_bytes
         size = 0
         failed = False
-        min_one = True  # until something was read the limits give way to a whole batch
+        min_one = True  # the first batch is read whole, even beyond the limits
         for wanted in wants:
             part = self._look(wanted, left, min_one)
             if part.error_code in UNKNOWN:
@@ -129,7 +129,7 @@ class FetchReader:
         return Found(wanted, error_code)
 
     def topic(self, wanted: Wanted) -> Topic | int:
-        """The topic, or the code of why there is none."""
+        """The topic, or an error code."""
         metadata = self._partitions.metadata
         if not self._by_id:
             return metadata.topics.get(wanted.topic) or int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -153,15 +153,15 @@ class FetchReader:
         epoch = wanted.current_leader_epoch
         if epoch != NO_EPOCH and epoch != info.leader_epoch:
             return FENCED if epoch < info.leader_epoch else int(ErrorCode.UNKNOWN_LEADER_EPOCH)
-        if self._replica_id >= 0:  # a follower: there is none of any partition
+        if self._replica_id >= 0:  # a follower: no partition has one
             return NOT_LEADER if epoch == NO_EPOCH else int(ErrorCode.UNKNOWN_LEADER_EPOCH)
         return 0
 
 
 def _diverging(partition: Partition, wanted: Wanted) -> tuple[int, int] | None:
-    """(epoch, end offset) where the client's log parts from ours, if it does (KIP-595).
+    """(epoch, end offset) at which the client's log diverges from this one, if it does (KIP-595).
 
-    Errors:  OFFSET_OUT_OF_RANGE: we do not know the epoch, or the offset is below the log's start.
+    Errors:  OFFSET_OUT_OF_RANGE: the epoch is unknown, or the offset is below the log's start.
     """
     epoch, end_offset = partition.log.epoch_end_offset(wanted.last_fetched_epoch)
     if end_offset < 0 or epoch < 0 or wanted.fetch_offset < partition.log.log_start_offset:

@@ -1,8 +1,8 @@
-"""Incremental fetch sessions (KIP-227): which partitions a consumer reads, and what it was last told of each.
+"""Incremental fetch sessions (KIP-227): the partitions that a consumer reads, and the last response for each.
 
-A session saves the client from naming all its partitions in every Fetch, and the broker from answering those with
-nothing new. The cache is bounded; whom it evicts follows Kafka: first a session idle for two minutes, else one older
-than that which holds fewer partitions than the newcomer.
+With a session the client need not name all its partitions in every Fetch, and the response leaves out those with
+nothing new. The cache is bounded and evicts as Kafka does: first a session idle for two minutes, else one older than
+that which has fewer partitions than the new one.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from storage.env import Rng
 
 NO_SESSION: Final = 0
-INITIAL_EPOCH: Final = 0  # a full Fetch that would like a session
-FINAL_EPOCH: Final = -1  # a full Fetch that wants none, and closes the one it names
+INITIAL_EPOCH: Final = 0  # a full Fetch that asks for a session
+FINAL_EPOCH: Final = -1  # a full Fetch without a session; closes the session that it names
 EVICTION_MS: Final = 120_000
 _MAX_INT32: Final = 2**31 - 1
 
@@ -25,12 +25,12 @@ Key = tuple[str | bytes, int]  # topic name (topic id from version 13 on), parti
 
 
 def next_epoch(epoch: int) -> int:
-    """Epochs count 1 .. 2^31-1 and begin again at 1: 0 and -1 mean something else."""
+    """Epochs count 1 .. 2^31-1 and begin again at 1: 0 and -1 have other meanings."""
     return 1 if epoch == _MAX_INT32 else epoch + 1
 
 
 class Wanted:
-    """One partition that a Fetch asks for, and (in a session) what the client was last told of it."""
+    """One partition of a Fetch and, in a session, the last response for it."""
 
     __slots__ = (
         "current_leader_epoch",
@@ -64,10 +64,10 @@ class Wanted:
         self.last_fetched_epoch = last_fetched_epoch
         self.high_watermark = -1
         self.log_start_offset = -1
-        self.source: Partition | None = None  # what the shortcut has found and checked
+        self.source: Partition | None = None  # the partition, when the shortcut has checked it
 
     def update(self, new: Wanted) -> None:
-        """The client reads on elsewhere; what it was told stays."""
+        """Take over the request's fields; the last response stays."""
         self.fetch_offset = new.fetch_offset
         self.partition_max_bytes = new.partition_max_bytes
         self.current_leader_epoch = new.current_leader_epoch
@@ -88,7 +88,7 @@ class FetchSession:
         self.last_used_ms = now_ms
 
     def update(self, wanted: dict[Key, Wanted], forgotten: Iterable[Key]) -> None:
-        """Add and change the partitions named, drop the forgotten."""
+        """Add or update the named partitions, remove the forgotten ones."""
         known = self.wanted
         for key, new in wanted.items():
             old = known.get(key)
@@ -100,7 +100,7 @@ class FetchSession:
             known.pop(key, None)
 
     def serve_last(self, key: Key) -> None:
-        """It got records: next time the others go first, so that none starves behind the size limit."""
+        """Move a partition with records to the end, so that none starves behind the size limit."""
         wanted = self.wanted.pop(key, None)
         if wanted is not None:
             self.wanted[key] = wanted
@@ -129,7 +129,7 @@ class FetchSessions:
         self._sessions.move_to_end(session.session_id)
 
     def create(self, wanted: dict[Key, Wanted], uses_topic_ids: bool, now_ms: int, rng: Rng) -> int:
-        """The id of a new session, or NO_SESSION when every slot is better used: the client then fetches in full."""
+        """The id of a new session, or NO_SESSION when the cache is full: the client then sends full fetches."""
         if len(self._sessions) >= self._slots and not self._evict(len(wanted), now_ms):
             return NO_SESSION
         session_id = rng.randint(1, _MAX_INT32)

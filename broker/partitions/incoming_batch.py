@@ -1,4 +1,4 @@
-"""One client's batch on its way into a log: is it whole and allowed, and as which bytes is it stored."""
+"""Validates a client's batch and makes the bytes that are stored."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ Stamped = tuple[tuple[Buffer, ...], int, int, int, int, int, int, int, int]
 
 ZSTD: Final = 4
 _MAX_INT64: Final = 2**63 - 1
-_PLACE: Final = Struct(">qii")  # base offset, length, leader epoch: what a leader stamps, and the CRC leaves out
+_PLACE: Final = Struct(">qii")  # base offset, length, leader epoch: the leader sets them, the CRC does not cover them
 _PREFIX: Final = Struct(">qiibI")  # the same with magic and CRC
-_HEADER_TAIL: Final = Struct(">hiqqqhii")  # what the CRC covers of the header
+_HEADER_TAIL: Final = Struct(">hiqqqhii")  # the part of the header that the CRC covers
 
 
 def stamp(
     batch: Buffer, rules: TopicRules, offset: int, leader_epoch: int, now_ms: int, zstd_allowed: bool, place: object
 ) -> Stamped:
-    """Validate one client's batch, and make of it what the log gets at an offset; place is what messages call the log.
+    """Validate a client's batch and make the bytes to append at `offset`. `place`: the log's name in messages.
 
     Errors:  in Kafka's order: INVALID_RECORD (not one batch of magic 2), UNSUPPORTED_COMPRESSION_TYPE,
              MESSAGE_TOO_LARGE, CORRUPT_MESSAGE (CRC), INVALID_RECORD (counts, control, keys), INVALID_TIMESTAMP,
@@ -118,7 +118,7 @@ def _wrong_header(header: tuple[int, ...]) -> KafkaError:
 def _stamped_time(
     rules: TopicRules, records: bytes | memoryview, header: tuple[int, ...], now_ms: int
 ) -> tuple[int, int, int]:
-    """Attributes to store, largest timestamp, log append time: where the topic or the batch asks for LogAppendTime."""
+    """Attributes to store, largest timestamp, log append time, if the topic or the batch has LogAppendTime."""
     attributes, max_timestamp, count = header[5], header[8], header[12]
     if rules.log_append_time:
         if attributes & LOG_APPEND_TIME:
@@ -132,7 +132,7 @@ def _stamped_time(
 def _recompressed(
     records: Buffer, header: tuple[int, ...], offset: int, leader_epoch: int, attributes: int, largest: int
 ) -> bytes:
-    """The batch with the topic's compression."""
+    """The batch, compressed with the topic's codec."""
     return assemble_batch(
         bytes(records),
         base_offset=offset,

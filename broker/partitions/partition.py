@@ -1,7 +1,7 @@
-"""One topic-partition: the rules of an append, the high watermark, its idempotent producers, and who waits for records.
+"""One topic-partition: append, high watermark, idempotent producers, and the fetches that wait for records.
 
-Durable: nothing, until FlushState has flushed (or synced) the log and called `advance`; the high watermark moves
-only there, and no reader is shown a record at or above it.
+Durable: nothing, until FlushState has flushed (or synced) the log and called `advance`. Only that moves the high
+watermark, and no reader gets a record at or above it.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from storage.env import Files
     from storage.log import Log
 
-SNAPSHOT_EVERY_BYTES: Final = 16 * 1024 * 1024  # bounds what a start after a crash has to read again
-SNAPSHOT_BYTES_A_PRODUCER: Final = 400  # eight times what one takes of a snapshot: many make it rarer
+SNAPSHOT_EVERY_BYTES: Final = 16 * 1024 * 1024  # bounds how much a start after a crash reads again
+SNAPSHOT_BYTES_A_PRODUCER: Final = 400  # eight times its size in a snapshot: with many producers, fewer snapshots
 
 
 class Waiter(Protocol):
-    """A fetch that waits for records."""
+    """A parked fetch."""
 
     def poll(self) -> None:
-        """Look again: there may be more, or the partition is gone."""
+        """Look again: there may be new records, or the partition was closed."""
 
 
 class Partition:
-    """A partition on the broker that leads it. Timestamps are Unix milliseconds."""
+    """A partition and its log. Timestamps are Unix milliseconds."""
 
     __slots__ = (
         "_appended_at_snapshot",
@@ -61,28 +61,28 @@ class Partition:
         "waiters",
     )
 
-    flush_state: FlushState  # of the log: whoever opens the partition sets it
+    flush_state: FlushState  # of the log; set when the partition is opened
 
     def __init__(self, topic: Topic, index: int, log: Log, metadata: ClusterMetadata, files: Files) -> None:
         self.index = index
         self.log = log
         self._leader = -1
         self.high_watermark = log.end_offset
-        self.waiters: dict[Waiter, None] = {}  # parked fetches, in the order they came
-        self.stable_waiters: dict[Waiter, None] = {}  # those that may read committed records only
-        self._stable_seen = -1  # the last stable offset when these last looked
+        self.waiters: dict[Waiter, None] = {}  # parked fetches, oldest first
+        self.stable_waiters: dict[Waiter, None] = {}  # those that read committed records only
+        self._stable_seen = -1  # the last stable offset at their last poll
         self.configure(topic, metadata)
         self.appended_bytes = 0  # since this object was made
         self.closed = False
         self._producers: Producers | None = None
-        self._producers_before: Producers | None = None  # as they were when a write failed
-        self._plain = not log.end_offset  # no producer has written here: there is nothing to load
-        self._followed_offset = -1  # of a log that a shard writes: how far it was looked at
+        self._producers_before: Producers | None = None  # their state before a failed write
+        self._plain = not log.end_offset  # the log was empty: there is no producer state to load
+        self._followed_offset = -1  # how far a log that a shard writes was read for producers
         self._files = ProducerFiles(files, log)
         self._appended_at_snapshot = 0
 
     def configure(self, topic: Topic, metadata: ClusterMetadata) -> None:
-        """Take over what the metadata says now of the topic: who asks compares `metadata_version` first."""
+        """Take over the topic's present metadata. Callers compare `metadata_version` first."""
         config = metadata.config
         self.metadata_version = metadata.version
         self.topic = topic
@@ -97,12 +97,12 @@ class Partition:
         )
         if self._leader != self.info.leader:
             self._leader = self.info.leader
-            self.wake()  # whoever waits for records here now waits at the wrong node
+            self.wake()  # parked fetches now wait at the wrong node
 
     def __str__(self) -> str:
         return f"{self.topic.name}-{self.index}"
 
-    # ---------------------------------------------------------------- what readers may see
+    # ---------------------------------------------------------------- offsets that readers may see
 
     @property
     def log_start_offset(self) -> int:
@@ -110,7 +110,7 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """Below it every transaction has ended, and its marker is durable."""
+        """Below this offset every transaction has ended, and its marker is durable."""
         producers = self._producers
         if producers is None:
             if self._plain and self.flush_state.owner is self:
@@ -130,11 +130,11 @@ class Partition:
         return self._producers.aborted.overlapping(from_offset, end_offset)
 
     def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether a producer has already written here in its present transaction."""
+        """Whether the producer has already written here in its present transaction."""
         return not self._plain and self.producers.has_open_transaction(producer_id, producer_epoch)
 
     def check_epoch(self, producer_id: int, producer_epoch: int) -> None:
-        """Errors: INVALID_PRODUCER_EPOCH: a later one of this producer has written here, or ended a transaction."""
+        """Errors: INVALID_PRODUCER_EPOCH: a higher epoch of the producer has written here, or ended a transaction."""
         if not self._plain:
             self.producers.check_epoch(producer_id, producer_epoch)
 
@@ -143,10 +143,10 @@ class Partition:
     def append(
         self, batch: Buffer, now_ms: int, *, zstd_allowed: bool = True, begins_at_zero: bool = False
     ) -> tuple[int, int]:
-        """Validate one client's batch, give it its offset and buffer it in the log.
+        """Validate a client's batch, give it its offset and buffer it in the log.
 
-        Answers the base offset and the log append time (-1 on CreateTime topics); for a repeated batch of an idempotent
-        producer those of the first one, with nothing written.
+        Answers the base offset and the log append time (-1 on CreateTime topics). For a repeated batch of an idempotent
+        producer it answers those of the first one and writes nothing.
         Errors:  those of incoming_batch.stamp, then those of Producers.decide.
         """
         log = self.log
@@ -190,11 +190,11 @@ class Partition:
         return offset, append_time
 
     def refused(self, batch: Buffer) -> None:
-        """A batch did not get in: those of its producer that follow must not overtake it."""
+        """A batch was refused: later batches of its producer must not be appended before it."""
         if len(batch) >= HEADER_BYTES:
             producer_id, producer_epoch, base_sequence = HEADER.unpack_from(batch)[9:12]
             if producer_id >= 0 and base_sequence >= 0:
-                with suppress(KafkaError, OSError, StorageError):  # of a log that is out of use
+                with suppress(KafkaError, OSError, StorageError):  # the log may be out of use
                     self.producers.refused(producer_id, producer_epoch, base_sequence)
 
     def append_marker(
@@ -206,7 +206,7 @@ class Partition:
         now_ms: int,
         transaction_version: int,
     ) -> None:
-        """End a producer's transaction here; without one, the marker is written all the same and changes nothing.
+        """End a producer's transaction here. Without one, the marker is written too and changes nothing.
 
         Errors:  INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED: see Producers.check_marker.
         """
@@ -230,7 +230,7 @@ class Partition:
     # ---------------------------------------------------------------- durability
 
     def advance(self, durable_offset: int) -> None:
-        """All below this offset survives a crash at the configured level: readers may see it."""
+        """Everything below this offset is durable: readers may see it."""
         if durable_offset > self.high_watermark:
             self.high_watermark = durable_offset
             producers = self._producers
@@ -245,7 +245,7 @@ class Partition:
                     _poll(self.stable_waiters)
 
     def watch(self, wait: Waiter, *, committed: bool) -> None:
-        """Have a fetch poll when there is more to read for it."""
+        """Poll the fetch when there is more to read for it."""
         if committed:
             self._stable_seen = self.last_stable_offset
             self.stable_waiters[wait] = None
@@ -253,27 +253,27 @@ class Partition:
             self.waiters[wait] = None
 
     def unwatch(self, wait: Waiter) -> None:
-        """It has been answered, or its client has gone."""
+        """The fetch has been answered, or its connection is closed."""
         self.waiters.pop(wait, None)
         self.stable_waiters.pop(wait, None)
 
     def wake(self) -> None:
-        """Have all parked fetches look again: the partition has changed or gone."""
+        """Poll all parked fetches: the partition has changed or was closed."""
         _poll(self.waiters)
         _poll(self.stable_waiters)
 
     def reload(self) -> None:
-        """A write has failed and the log was cut back: forget what the lost batches had changed."""
+        """A write has failed and the log was cut back: drop the producer state and load it again."""
         if self._producers is not None:
             self._producers_before = self._producers
         self._producers = None
         self._files.remove_after(self.log.end_offset)
         self.high_watermark = min(self.high_watermark, self.log.end_offset)
-        self.log.set_leader_epoch(self.info.leader_epoch)  # its start may have been cut off
+        self.log.set_leader_epoch(self.info.leader_epoch)  # the record of its start may have been cut off
         self.wake()
 
     def close(self, *, clean: bool = True) -> None:
-        """No more requests; parked fetches are told at their next poll."""
+        """Close the log. Parked fetches notice it when they are polled."""
         if not self.closed:
             self.closed = True
             self.wake()
@@ -282,7 +282,7 @@ class Partition:
             self.log.close(clean=clean)
 
     def delete(self) -> None:
-        """The topic is gone, with all files of this partition."""
+        """The topic was deleted: remove all files of this partition."""
         if not self.closed:
             self.closed = True
             self.wake()
@@ -292,7 +292,7 @@ class Partition:
 
     @property
     def producers(self) -> Producers:
-        """Loaded when first needed: many partitions never see an idempotent producer, and starting stays quick."""
+        """The producer state, loaded when first needed: many partitions never have an idempotent producer."""
         producers = self._producers
         if producers is None:
             batches = self.rules.keeps_batches
@@ -309,21 +309,21 @@ class Partition:
         return producers
 
     def known_producers(self) -> Iterator[ProducerSnapshot]:
-        """What is known of each producer, by rising id."""
+        """The state of each producer, by rising id."""
         producers = self.producers
         if self._followed_offset >= 0:
             self._follow(producers)
         return producers.snapshot()
 
     def _follow(self, producers: Producers) -> None:
-        """Look at what a shard has appended to its log."""
+        """Replay what a shard has appended to its log."""
         if self._followed_offset < self.high_watermark:
             replay_log(producers, self.log, self._followed_offset, self.high_watermark)
             producers.settle(self.high_watermark)
             self._followed_offset = self.high_watermark
 
     def take_snapshot(self) -> bool:
-        """Write what is known of producers beside the log; False: it was there, or cannot be written now."""
+        """Write a producer snapshot beside the log. False: it exists already, or cannot be written now."""
         took = False
         for _ in self._save():
             took = True
@@ -341,7 +341,7 @@ class Partition:
     # ---------------------------------------------------------------- housekeeping
 
     def maintenance(self, now_ms: int, limit_offset: int | None = None) -> Iterator[None]:
-        """Retention below the limit (the high watermark), expiry of producers and their snapshot, in slices of a few
+        """Retention below the limit (the high watermark), expiry of producers and their snapshot, in steps of a few
         milliseconds."""
         if self.log.retain(now_ms, self.high_watermark if limit_offset is None else limit_offset):
             self._files.remove_before(self.log.log_start_offset)
@@ -360,7 +360,7 @@ class Partition:
             yield from self._save()
 
     def delete_records(self, offset: int) -> int:
-        """Move the log start offset up to offset (-1: the high watermark); the new low watermark.
+        """Move the log start offset up to `offset` (-1: the high watermark). Answers the new low watermark.
 
         Errors:  POLICY_VIOLATION: a topic that is only compacted keeps its records.
                  OFFSET_OUT_OF_RANGE: negative or beyond the high watermark.

@@ -1,4 +1,4 @@
-"""From files to what a partition remembers of its producers, and back: snapshot, transaction index, then the log."""
+"""Loads a partition's producer state from snapshot, transaction index and log, and saves it."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 class ProducerFiles:
-    """What lies beside one log."""
+    """The producer files beside one log."""
 
     __slots__ = ("_index", "_log", "_snapshots")
 
     def __init__(self, files: Files, log: Log) -> None:
         self._log = log
         self._snapshots = ProducerSnapshots(files, log.directory)
-        self._snapshots.remove_after(log.end_offset)  # of records that a crash took
+        self._snapshots.remove_after(log.end_offset)  # they include records that a crash lost
         self._index = TransactionIndexFiles(files, log.directory)
 
     def load(self, *, batches: bool) -> Producers:
-        """The state at the end of what is written of the log."""
+        """The state at the end of the flushed log."""
         log = self._log
         producers = Producers(batches=batches)
         offset = log.log_start_offset
@@ -51,9 +51,9 @@ class ProducerFiles:
         return producers
 
     def save(self, producers: Producers) -> Iterator[None]:
-        """Write the state beside the log, unless the log has grown since it was last written, or was not flushed.
+        """Write the state beside the log, unless it is written already or the log is not flushed.
 
-        The state is that of the first step; the file is there with the last one.
+        The state is that of the first step; the last step makes the file.
         """
         log = self._log
         end = log.end_offset
@@ -65,16 +65,16 @@ class ProducerFiles:
         yield
 
     def remove_after(self, end_offset: int) -> None:
-        """The log was cut back to this end."""
+        """The log was cut back: remove snapshots beyond its end."""
         self._snapshots.remove_after(end_offset)
 
     def remove_before(self, start_offset: int) -> None:
-        """The log starts there now."""
+        """The log start offset has moved: remove older snapshots."""
         self._snapshots.remove_before(start_offset)
 
 
 def replay_log(producers: Producers, log: Log, from_offset: int, end_offset: int) -> None:
-    """Let the batches of a part of the log change the producers."""
+    """Replay a part of the log."""
     for header, batch in log.batches(from_offset):
         if header.base_offset >= end_offset:
             break
@@ -83,7 +83,7 @@ def replay_log(producers: Producers, log: Log, from_offset: int, end_offset: int
 
 
 def replay_batch(producers: Producers, header: BatchHeader, batch: bytes | memoryview) -> None:
-    """Let one batch of a producer change the state."""
+    """Replay one batch of a producer."""
     if header.attributes & CONTROL:
         for record in iter_records(batch):
             kind = control_type(record.key) if record.key is not None else -1
@@ -106,5 +106,5 @@ def replay_batch(producers: Producers, header: BatchHeader, batch: bytes | memor
         header.base_offset,
         header.last_offset,
         header.max_timestamp,
-        transactional=bool(header.attributes & TRANSACTIONAL and header.record_count),  # 0: the cleaner's remains
+        transactional=bool(header.attributes & TRANSACTIONAL and header.record_count),  # 0: emptied by the cleaner
     )

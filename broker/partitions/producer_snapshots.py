@@ -1,15 +1,15 @@
 """The `.snapshot` files beside a log: Kafka's image of the producers at an offset, read instead of the log.
 
-The file at offset N holds the state of everything below N. Two are kept, as Kafka does: should the newest be damaged,
-the one before it costs only some more reading.
+The file at offset N holds the state before N. Two are kept, as in Kafka: if the newest is damaged, the one before it
+costs only some more reading.
 
 Format (big-endian): i16 version 1 | u32 CRC-32C of all from 6 on | i32 count, then for each: i64 producer id
 | i16 epoch | i32 last sequence | i64 last offset | i32 offset delta | i64 timestamp | i32 coordinator epoch
-| i64 first offset of the open transaction (-1: none). Kafka's end there and it looks no further; here follow for each
-producer i32 sequences known to be written up to the last one, and then i64 offset of the last marker that aborted a
-transaction (-1: none), by which it shows that a `.txnindex` has got lost.
+| i64 first offset of the open transaction (-1: none). Kafka's files end there, and Kafka reads no further. Momus adds
+for each producer i32 sequences known to be written up to the last one, and then i64 offset of the last marker that
+aborted a transaction (-1: none), which shows whether a `.txnindex` is lost.
 
-A snapshot is not synced: one that a power cut has hurt fails its CRC, and costs some reading.
+A snapshot is not synced: one damaged by a power cut fails its CRC, and the log is read instead.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _HEAD: Final = Struct(">hI")
 _COUNT: Final = Struct(">i")
 _ENTRY: Final = Struct(">qhiqiqiq")
 _LAST_ABORTED: Final = Struct(">q")
-_PRODUCERS_A_STEP: Final = 2000  # encoded before the loop gets its turn: about 2 ms
-UNTOLD: Final = -2  # the last aborting marker of a snapshot that does not say
+_PRODUCERS_A_STEP: Final = 2000  # encoded in one step: about 2 ms
+UNTOLD: Final = -2  # a snapshot of Kafka: it does not name the last aborting marker
 NONE_ABORTED: Final = -1
 
 
@@ -63,7 +63,7 @@ def encode_snapshot(producers: Iterable[ProducerSnapshot], last_aborted_offset: 
 
 def encode_steps(producers: Iterable[ProducerSnapshot], last_aborted_offset: int) -> Generator[None, None, bytes]:
     """The same, step by step."""
-    steps: list[bytes] = []  # joined as they come: to put a million entries together at the end would take too long
+    steps: list[bytes] = []  # joined step by step: joining a million entries at the end takes too long
     entries: list[bytes] = []
     written = array("i")
     pack = _ENTRY.pack
@@ -82,7 +82,7 @@ def encode_steps(producers: Iterable[ProducerSnapshot], last_aborted_offset: int
 
 
 def decode_snapshot(data: bytes) -> Snapshot:
-    """Raises ValueError for what is not a whole snapshot."""
+    """Decode a snapshot. Errors: ValueError: it is damaged."""
     try:
         version, crc = _HEAD.unpack_from(data)
         body = data[_HEAD.size :]
@@ -107,7 +107,7 @@ def decode_snapshot(data: bytes) -> Snapshot:
 
 
 class ProducerSnapshots:
-    """The snapshots of one log's directory. Their names are read once, when first asked for."""
+    """The snapshots in one log's directory. Their names are read once, at the first use."""
 
     __slots__ = ("_directory", "_files", "_known")
 
@@ -118,7 +118,7 @@ class ProducerSnapshots:
 
     @property
     def offsets(self) -> list[int]:
-        """Offsets of the snapshots there are, rising."""
+        """Offsets of the snapshots, rising."""
         if self._known is None:
             names = self._files.listdir(self._directory)
             stems = [name[: -len(SUFFIX)] for name in names if name.endswith(SUFFIX)]
@@ -126,7 +126,7 @@ class ProducerSnapshots:
         return self._known
 
     def latest(self, end_offset: int) -> tuple[int, Snapshot] | None:
-        """Offset and content of the newest whole snapshot of a log that ends there."""
+        """Offset and content of the newest undamaged snapshot up to this end of the log."""
         for offset in reversed(self.offsets.copy()):
             if offset > end_offset:
                 continue
@@ -137,12 +137,12 @@ class ProducerSnapshots:
         return None
 
     def refuse(self, offset: int, why: str) -> None:
-        """A snapshot turns out to be of no use."""
+        """Log and remove an unusable snapshot."""
         logger.warning("deleting the unusable producer snapshot %s: %s", self._path(offset), why)
         self._remove(offset)
 
     def write(self, offset: int, data: bytes) -> None:
-        """Keep the state at an offset, and drop the oldest of what is then too many."""
+        """Write the snapshot at an offset, and remove all but the newest."""
         self._files.write_file_atomic(self._path(offset), data, sync=False)
         if offset not in self.offsets:
             insort(self.offsets, offset)
@@ -150,13 +150,13 @@ class ProducerSnapshots:
             self._remove(old)
 
     def remove_after(self, end_offset: int) -> None:
-        """The log ends there now: what will be appended is not what these have seen."""
+        """The log was cut back: remove snapshots of what is no longer in it."""
         for offset in self.offsets.copy():
             if offset > end_offset:
                 self._remove(offset)
 
     def remove_before(self, start_offset: int) -> None:
-        """The log starts there now."""
+        """The log start offset has moved: remove older snapshots."""
         for offset in self.offsets.copy():
             if offset < start_offset:
                 self._remove(offset)

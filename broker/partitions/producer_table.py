@@ -1,10 +1,10 @@
 """The table of a partition's producers: one row a producer id, packed into sorted columns of 42 bytes a row.
 
-Kafka's map of objects takes some 300 bytes a producer; here a million of them on one partition fit 50 MB, and a
-thousand on each of a thousand partitions as well. The rows lie in leaves of a few hundred, sorted by producer id: a
-look-up is two bisections in C, an insertion moves some kilobytes, and nothing ever has to be merged. Where the last
-look-up ended is kept: most batches come from the producer of the batch before, and what is looked up is then written.
-A dict of the recent producers would save little beside that, so there is none.
+Kafka's map of objects takes some 300 bytes a producer; here a million producers on one partition fit into 50 MB, and so
+do a thousand on each of a thousand partitions. Rows are in leaves of a few hundred, sorted by producer id: a look-up is
+two bisections in C, an insertion moves some kilobytes, and nothing is ever merged. The place of the last look-up is
+kept: most batches come from the producer of the batch before, and a row that is looked up is then written. A dict of
+the recent producers would save little more.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _pack = _ROW.pack_into
 
 
 class Row(NamedTuple):
-    """What is known of one producer. last_timestamp_ms is Unix milliseconds, as the batch or marker says.
+    """The state of one producer. last_timestamp_ms is the Unix time of its last batch or marker.
 
-    The last batch is that of this epoch; without one last_sequence and last_offset are -1.
+    The last batch is of this epoch; without one, last_sequence and last_offset are -1.
     """
 
     producer_epoch: int
@@ -51,7 +51,7 @@ class ProducerTable:
     __slots__ = ("_firsts", "_leaves", "_recent_at", "_recent_id", "_recent_rows", "_size")
 
     def __init__(self) -> None:
-        self._recent_id = -1  # of the last look-up that found something, and where
+        self._recent_id = -1  # the last id found, and where
         self._recent_rows = bytearray()
         self._recent_at = 0
         self._leaves = [_Leaf(array("q"), bytearray())]
@@ -128,7 +128,7 @@ class ProducerTable:
             self._size = len(rows)
 
     def _insert(self, producer_id: int) -> None:
-        """Make a row, still without content."""
+        """Make an empty row."""
         index = bisect_right(self._firsts, producer_id) - 1
         leaf = self._leaves[index]
         at = bisect_left(leaf.producer_ids, producer_id)
@@ -144,7 +144,7 @@ class ProducerTable:
         self._size += 1
 
     def _split(self, index: int, at: int) -> None:
-        """Make room in a full leaf. Ids mostly come rising: then the full one stays full."""
+        """Split a full leaf. New ids are mostly the highest: then the full leaf stays full."""
         leaf = self._leaves[index]
         rising = at == LEAF_ROWS and index == len(self._leaves) - 1
         cut = LEAF_ROWS - 1 if rising else LEAF_ROWS // 2
@@ -155,7 +155,7 @@ class ProducerTable:
         self._firsts.insert(index + 1, after.producer_ids[0])
 
     def remove_if_before(self, timestamp_ms: int, kept: dict[int, int]) -> Iterator[int]:
-        """Remove the rows that are not younger than a time, but for the ids in kept; how many, leaf by leaf."""
+        """Remove the rows up to a time, except for the ids in `kept`. Yields how many, leaf by leaf."""
         for leaf in list(self._leaves):
             self._recent_id = -1
             ids, rows = leaf.producer_ids, leaf.rows
@@ -186,7 +186,7 @@ class ProducerTable:
             yield from zip(leaf.producer_ids, _ROW.iter_unpack(leaf.rows), strict=True)
 
     def copy(self) -> ProducerTable:
-        """The table as it is now, to be read while this one changes; some milliseconds for a million rows."""
+        """A copy, to be read while this table changes; it takes some milliseconds for a million rows."""
         other = ProducerTable()
         other._leaves = [_Leaf(leaf.producer_ids[:], leaf.rows[:]) for leaf in self._leaves]
         other._firsts = self._firsts[:]

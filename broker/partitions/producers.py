@@ -1,6 +1,6 @@
-"""What one partition remembers of its idempotent producers: who may append which sequence next, what is a repetition.
+"""The idempotent producers of one partition: which sequence each may append next, and which batches are repetitions.
 
-`decide` only looks, `replay` and `replay_marker` only change; the same replay rebuilds the state from the log.
+`decide` only reads; `replay` and `replay_marker` only change, live and from the log at a start.
 A batch of sequences f..l of a producer whose last batch here is F..L; D(x) = (L - x) modulo 2^31:
 
 | batch                                           | latest (KAFKA-12207)         | batches (released Kafka)     |
@@ -14,10 +14,10 @@ A batch of sequences f..l of a producer whose last batch here is F..L; D(x) = (L
 | D(l) <= 1000, and f..l is known to be written   | DUPLICATE_SEQUENCE_NUMBER    | OUT_OF_ORDER_SEQUENCE_NUMBER |
 | any other f                                     | OUT_OF_ORDER_SEQUENCE_NUMBER | OUT_OF_ORDER_SEQUENCE_NUMBER |
 
-A producer nobody knows may begin anywhere: its state may have expired, or been deleted with its records. Not so the
-transactions of KIP-890, which begin at 0, and not so when a batch of it was refused or lost here before any succeeded:
-then those behind that one wait for it (`batches`: only in transactions, as in Kafka). So DUPLICATE_SEQUENCE_NUMBER is
-never said of what this partition did not write.
+An unknown producer may begin with any sequence: its state may have expired, or been deleted with its records. There
+are two exceptions. Transactions of KIP-890 begin at 0. And when a batch of the producer was refused or lost here before
+any succeeded, later batches are refused until that one is appended (`batches`: only in transactions, as in Kafka). So
+DUPLICATE_SEQUENCE_NUMBER is never answered for records that this partition did not write.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from broker.partitions.producer_table import ProducerTable
 from protocol.errors import ErrorCode, KafkaError
 
 MAX_SEQUENCE: Final = 2**31 - 1
-DUPLICATES_WITHIN: Final = 1000  # sequences behind the last one
-OLDER_BATCHES: Final = 4  # kept in mode `batches` beside the last one: a Java producer has five requests in flight
+DUPLICATES_WITHIN: Final = 1000  # sequences before the last one
+OLDER_BATCHES: Final = 4  # kept with `batches` beside the last one: a Java producer has five requests in flight
 MOST_AWAITED: Final = 10_000
 NO_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
@@ -46,7 +46,7 @@ def add_to_sequence(sequence: int, increment: int) -> int:
 
 
 class CachedBatch(NamedTuple):
-    """One appended batch, as far as its repetition must be recognised and answered."""
+    """An appended batch: what it takes to recognise and answer its repetition."""
 
     base_sequence: int
     last_sequence: int
@@ -78,10 +78,10 @@ class Producers:
         self.table = ProducerTable()
         self.open: dict[int, int] = {}  # producer id -> first offset of its open transaction, by rising offset
         self.aborted = AbortedTransactions()
-        self.unstable = STABLE  # the least offset that no reader of committed records may be shown
-        self._ended: deque[tuple[int, int]] = deque()  # (first offset, offset of the marker that is not durable yet)
+        self.unstable = STABLE  # the first offset that readers of committed records may not get
+        self._ended: deque[tuple[int, int]] = deque()  # (first offset, offset of a marker that is not durable)
         self._older: dict[int, deque[CachedBatch]] | None = {} if batches else None
-        self._awaited: dict[int, tuple[int, int]] = {}  # unknown producer -> epoch, first sequence that failed
+        self._awaited: dict[int, tuple[int, int]] = {}  # unknown producer -> epoch, first failed sequence
 
     # -- rules
 
@@ -95,7 +95,7 @@ class Producers:
         transactional: bool = False,
         begins_at_zero: bool = False,
     ) -> CachedBatch | None:
-        """None: append it. A batch: it is there already, answer with that one's offset.
+        """None: append the batch. A CachedBatch: it is a repetition, to be answered with that one's offset.
 
         Errors:  INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, DUPLICATE_SEQUENCE_NUMBER: see the table above.
                  INVALID_TXN_STATE: plain records while a transaction of this producer is open.
@@ -171,7 +171,7 @@ class Producers:
     def check_marker(
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, transaction_version: int
     ) -> None:
-        """Whether a coordinator may end a transaction with this epoch; a marker without a transaction does no harm.
+        """Check that a coordinator may write a marker with these epochs; a transaction need not be open.
 
         Errors:  INVALID_PRODUCER_EPOCH: below the known epoch; from transaction version 2 on, where every transaction
                  ends with a higher epoch, also the known one itself while a transaction is open under it.
@@ -195,7 +195,7 @@ class Producers:
             )
 
     def refused(self, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
-        """A batch did not get in: of a producer not known yet, those behind it must not overtake it."""
+        """A batch was refused. Later batches of a producer without a row must not be appended before it."""
         if self.table.get(producer_id) is not None:
             return
         awaited = self._awaited.get(producer_id)
@@ -222,7 +222,7 @@ class Producers:
         *,
         transactional: bool = False,
     ) -> None:
-        """A batch of data is in the log."""
+        """Replay a batch of data."""
         table = self.table
         row = table.get(producer_id)
         coordinator_epoch = -1
@@ -259,7 +259,7 @@ class Producers:
         *,
         commit: bool,
     ) -> None:
-        """A transaction marker is in the log: whatever the producer had open has ended."""
+        """Replay a transaction marker, which ends the producer's open transaction."""
         row = self.table.get(producer_id)
         if row is not None and row[0] == producer_epoch:
             _, last, last_offset, delta, _, _, written = row
@@ -279,7 +279,7 @@ class Producers:
             self.aborted.append(producer_id, first, offset, next(iter(self.open.values()), offset + 1))
 
     def settle(self, durable_offset: int) -> None:
-        """Markers below this offset cannot be taken back: what they ended is stable."""
+        """Everything below this offset is durable: the transactions that markers ended there are stable."""
         ended = self._ended
         while ended and ended[0][1] < durable_offset:
             ended.popleft()
@@ -289,29 +289,29 @@ class Producers:
     # -- the whole
 
     def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether data of this epoch belongs to a transaction that the coordinator knows."""
+        """Whether the producer has a transaction open here in this epoch."""
         if producer_id not in self.open:
             return False
         row = self.table.get(producer_id)
         return row is not None and row[0] == producer_epoch
 
     def expire(self, now_ms: int, expiration_ms: int) -> Iterator[int]:
-        """Forget who has not written for expiration_ms and has no transaction open; how many, in small steps."""
+        """Remove producers without an open transaction that have not written for expiration_ms, in small steps."""
         for gone in self.table.remove_if_before(now_ms - expiration_ms, self.open):
             if gone and self._older:
                 self._older = {key: older for key, older in self._older.items() if key in self.table}
             yield gone
 
     def first_open_offset(self) -> int | None:
-        """Where the oldest open transaction begins."""
+        """The first offset of the oldest open transaction."""
         return next(iter(self.open.values()), None)
 
     def snapshot(self) -> Iterator[ProducerSnapshot]:
-        """Every producer with its last batch, by producer id, as they are now."""
+        """Every producer with its last batch, by producer id; later changes do not show."""
         return _snapshot(self.table.copy(), self.open.copy())
 
     def load(self, snapshot: Iterable[ProducerSnapshot]) -> None:
-        """Start from a snapshot; what was appended after it is replayed on top."""
+        """Start from a snapshot; the caller then replays what was appended after it."""
         rows: list[tuple[int, tuple[int, ...]]] = []
         open_: list[tuple[int, int]] = []
         for producer_id, epoch, last, offset, delta, timestamp_ms, coordinator_epoch, first, written in snapshot:
@@ -345,7 +345,7 @@ class Producers:
                     self._older[producer_id] = deque([*found, *known], maxlen=OLDER_BATCHES)
 
     def batches(self, producer_id: int) -> list[CachedBatch]:
-        """The batches whose repetition would be answered with their offset, newest last."""
+        """The batches whose repetition is answered with their offset, newest last."""
         row = self.table.get(producer_id)
         if row is None or row[2] < 0:
             return []
@@ -354,7 +354,7 @@ class Producers:
         return [*older, CachedBatch((last - delta) & MAX_SEQUENCE, last, offset - delta, offset, timestamp_ms)]
 
     def fingerprint(self) -> tuple[tuple[object, ...], ...]:
-        """The whole state as a value, for comparing what replay built with what was there."""
+        """The whole state, to compare a replayed one with a live one."""
         return tuple(
             (producer_id, row, self.open.get(producer_id, NO_OFFSET), tuple(self.batches(producer_id)))
             for producer_id, row in self.table.items()

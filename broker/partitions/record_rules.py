@@ -1,4 +1,4 @@
-"""What the records inside a client's batch must satisfy before the batch may enter a log."""
+"""The rules for the records of a client's batch, by the topic's configs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MIN_LEGACY_BYTES: Final = 14  # the smallest record any magic has: below it the
 
 
 CODECS: Final[Mapping[str, int | None]] = {
-    "producer": None,  # whatever the client chose
+    "producer": None,  # as the client chose
     "uncompressed": 0,
     "none": 0,
     "gzip": 1,
@@ -29,7 +29,7 @@ CODECS: Final[Mapping[str, int | None]] = {
 
 
 class RecordsRefusedError(KafkaError):
-    """Some records of a batch are refused, and so the whole batch; errors holds (index in the batch, message)."""
+    """Some records of a batch are refused, and with them the batch; errors: (index in the batch, message)."""
 
     def __init__(self, code: ErrorCode, message: str, errors: list[tuple[int, str]]) -> None:
         super().__init__(code, message)
@@ -37,11 +37,11 @@ class RecordsRefusedError(KafkaError):
 
 
 class NotOneBatchError(KafkaError):
-    """What came is not one whole batch of magic 2: refused before the partition is asked, as Kafka does."""
+    """The records are not one whole batch of magic 2: refused before the partition is looked up, as in Kafka."""
 
 
 class TopicRules:
-    """The topic configs that decide over an append, parsed once per change."""
+    """The topic configs that an append needs, parsed once per change."""
 
     __slots__ = (
         "codec",
@@ -76,19 +76,19 @@ class TopicRules:
         self.timestamp_after_max_ms: int = value("message.timestamp.after.max.ms")
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.keeps_batches = keeps_batches  # producer.state: the last five of each producer, or the latest one
-        self.max_inflated_bytes = max_inflated_bytes  # beyond it MESSAGE_TOO_LARGE, and clients split their batch
+        self.max_inflated_bytes = max_inflated_bytes  # above it MESSAGE_TOO_LARGE, and clients split their batch
 
 
 def is_transactional(batch: Buffer) -> bool:
-    """Whether a batch says that it belongs to a transaction, before anything else is known of it."""
+    """Whether a batch has the transactional flag. The batch may be malformed."""
     return len(batch) > _ATTRIBUTES_AT and bool(batch[_ATTRIBUTES_AT] & TRANSACTIONAL)
 
 
 def inflated(codec: int, records: Buffer, max_inflated_bytes: int) -> memoryview:
     """The record section of a compressed batch.
 
-    Errors:  MESSAGE_TOO_LARGE: it is beyond the bound, and the client may split its batch.
-             INVALID_RECORD: it cannot be inflated. The CRC was right, so sending it again would not help.
+    Errors:  MESSAGE_TOO_LARGE: it is above the limit, and the client may split its batch.
+             INVALID_RECORD: it cannot be inflated. The CRC was right, so a retry would not help.
     """
     try:
         return memoryview(decompress(codec, records, max_inflated_bytes))
@@ -101,7 +101,7 @@ def inflated(codec: int, records: Buffer, max_inflated_bytes: int) -> memoryview
 def check_timestamps(
     rules: TopicRules, data: bytes | memoryview, count: int, base_timestamp: int, scan: Scan, now_ms: int
 ) -> None:
-    """CreateTime topics bound how far from the broker's clock a record may be; one without a time (-1) may stay.
+    """Check that timestamps are within the topic's bounds around the broker's clock; -1 (none) is accepted.
 
     Errors:  INVALID_TIMESTAMP, naming each record that is out of range.
     """
@@ -146,9 +146,9 @@ def invalid_record(why: str) -> KafkaError:
 
 
 def one_batch(batch: Buffer) -> Buffer:
-    """The first batch of records that are not exactly one batch of magic 2, if Kafka lets what follows pass.
+    """The first batch of records that are not exactly one batch of magic 2, if Kafka accepts the rest.
 
-    It drops a partial batch at the end, as the rest of a fetched slice would be, and refuses a second whole one.
+    Like Kafka it drops a partial batch at the end and refuses a second whole one.
     """
     length = int.from_bytes(batch[8:12], "big", signed=True)
     size = length + LOG_OVERHEAD_BYTES
@@ -167,7 +167,7 @@ def one_batch(batch: Buffer) -> Buffer:
 
 
 def not_a_batch(batch: Buffer) -> NotOneBatchError:
-    """Why these bytes hold no whole batch of magic 2."""
+    """The error for bytes that are not a whole batch of magic 2."""
     if len(batch) >= LOG_OVERHEAD_BYTES:
         length = int.from_bytes(batch[8:12], "big", signed=True)
         if length < _MIN_LEGACY_BYTES:

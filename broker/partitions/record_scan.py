@@ -1,8 +1,8 @@
-"""Looking at every record of a batch: is the section whole, which times are in it, which records have no key.
+"""Scans the records of a batch: validates them, and finds their timestamps and the records without a key.
 
-Every record is looked at, as Kafka does: its fields fill its length, offset deltas count 0, 1, 2 …, their number is the
-declared one. Most batches hold runs of records that differ only in timestamp delta, offset delta and content; such
-a run is proven column by column (a strided slice is one C call), which costs a tenth of parsing it.
+Every record is checked, as in Kafka: its fields fill its length, offset deltas count 0, 1, 2 …, their number is the
+declared one. Most batches have runs of records that differ only in timestamp delta, offset delta and content. Such a
+run is checked column by column (a strided slice is one C call), which costs a tenth of parsing it.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from typing import Final, NamedTuple
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record import read_varint
 
-_RUN_MIN: Final = 4  # a shorter run is parsed as fast as it is proven
-_RUN_RETRY: Final = 16  # records to parse before another run is tried where one has just failed
+_RUN_MIN: Final = 4  # a shorter run is parsed as fast
+_RUN_RETRY: Final = 16  # records to parse after a failed run before the next is tried
 
 _ONE_BYTE_DELTAS: Final = bytes(range(0, 128, 2))  # zigzag of 0..63
 _BAND_ENDS: Final = (64, 8192)  # from these offset deltas on the varint is one byte longer
 
 
 class Scan(NamedTuple):
-    """What the records of a batch say of themselves. Deltas are against the batch's base timestamp, in ms."""
+    """The result of a scan. Deltas are against the batch's base timestamp, in ms."""
 
     min_timestamp_delta: int
     max_timestamp_delta: int
-    without_key: list[int]  # indices, asked for by keys_wanted
+    without_key: list[int]  # indices, if keys_wanted was given
 
 
 def scan_records(
     data: bytes | memoryview, count: int, *, keys_wanted: bool = False, each_timestamp: list[int] | None = None
 ) -> Scan:
-    """Prove an uncompressed record section whole; each_timestamp, if given, collects every timestamp delta.
+    """Validate an uncompressed record section; each_timestamp, if given, collects every timestamp delta.
 
-    Errors:  INVALID_RECORD: a field reaches over its record, a delta is out of order, records are missing or left over.
+    Errors:  INVALID_RECORD: a field exceeds its record, a delta is out of order, there are too few or too many records.
     """
     if count > 1 and type(data) is not bytes:
-        data = bytes(data)  # indexing bytes costs half of indexing a view
+        data = bytes(data)  # indexing bytes takes half the time of indexing a view
     try:
         return _scan(data, count, keys_wanted, each_timestamp)
     except IndexError:
@@ -91,9 +91,9 @@ def _scan(data: bytes | memoryview, count: int, keys_wanted: bool, each_timestam
 
 
 def _head(data: bytes | memoryview, pos: int, end: int, index: int) -> tuple[int, int, int, int, int]:
-    """The fields of a record before its key. Varints of two bytes are read in place: a call would take twice as long.
+    """The fields of a record before its key. Varints of two bytes are read in place: a call takes twice as long.
 
-    Answers the positions of the body and behind the record, behind the time, the time's varint, the key's position.
+    Answers the positions of the body, after the record and after the time, the time's varint, and the key's position.
     """
     start = pos
     zigzag = data[pos]
@@ -109,7 +109,7 @@ def _head(data: bytes | memoryview, pos: int, end: int, index: int) -> tuple[int
     stop = pos + (zigzag >> 1)
     if zigzag & 1 or stop > end:
         raise ValueError(f"record {index} is longer than what is left")
-    time = data[pos + 1]  # the attributes before it carry nothing
+    time = data[pos + 1]  # the attributes before it are unused
     pos += 2
     if time >= 0x80:
         time, pos = _zigzag(data, pos - 1, 10)
@@ -164,7 +164,7 @@ def _fields(data: bytes | memoryview, pos: int, stop: int, index: int) -> tuple[
 
 
 def _after_size(data: bytes, pos: int) -> int:
-    """Where a varint ends."""
+    """The position after a varint."""
     return read_varint(data, pos)[1]
 
 
@@ -173,7 +173,7 @@ def _key_bytes(data: bytes | memoryview, pos: int) -> int:
 
 
 def _zigzag(data: bytes | memoryview, pos: int, max_bytes: int = 5) -> tuple[int, int]:
-    """A varint as it lies there, its sign still in the lowest bit, and the position after it."""
+    """A varint with its sign in the lowest bit, and the position after it."""
     value, pos = read_varint(data, pos, max_bytes)
     return (value << 1) ^ (value >> 63), pos
 
@@ -187,9 +187,9 @@ def _run(
     fixed: tuple[int, ...],
     times: range,
 ) -> tuple[int, int, int] | None:
-    """How many records after record `first` (at start) look like it, and their least and greatest timestamp delta.
+    """How many records after record `first` (at start) have its layout, and their least and greatest timestamp delta.
 
-    None: they do not, or it cannot be shown column by column.
+    None: they have not, or it cannot be checked column by column.
     """
     for band_end in _BAND_ENDS:
         if first < band_end:
@@ -219,7 +219,7 @@ def _run(
 
 
 def _times(data: bytes, start: int, at: int, stop: int, stride: int, times: range, rows: int) -> Iterable[int] | None:
-    """The timestamp deltas of a run; None: they cannot be told column by column."""
+    """The timestamp deltas of a run; None: they cannot be read column by column."""
     if len(times) == 1:
         deltas = set(data[at + times[0] : stop : stride])
         if max(deltas) >= 0x80:
@@ -240,7 +240,7 @@ _two_bytes: list[bytes] = []
 
 
 def _two_byte_deltas() -> tuple[bytes, bytes]:
-    """First and second varint byte of the zigzag of 0..8191 (of use from 64 on), made when first needed."""
+    """First and second varint byte of the zigzag of 0..8191 (used from 64 on), made when first needed."""
     if not _two_bytes:
         _two_bytes.append(bytes(2 * delta & 0x7F | 0x80 for delta in range(8192)))
         _two_bytes.append(bytes(2 * delta >> 7 for delta in range(8192)))

@@ -1,4 +1,4 @@
-"""The partitions that are open: found, opened when first asked for, and closed when their topic goes."""
+"""The open partitions: opened at their first use, closed when their topic is deleted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("momus.partitions")
 
-RETRY_MS = 1000  # between two tries to remove the files of a topic that is gone
+RETRY_MS = 1000  # until the next try to remove the files of a deleted topic
 
 
 class InternalLogs(Protocol):
@@ -32,23 +32,23 @@ class InternalLogs(Protocol):
         """The shards of `__consumer_offsets` or `__transaction_state`, by partition."""
 
     def shard_moved(self, topic: Topic, index: int) -> None:
-        """Another node leads a partition: its shard begins anew from its log."""
+        """Another node leads a partition: reload its shard from its log."""
 
 
 class Partitions:
-    """Topic id and index -> Partition, for as long as metadata knows the topic."""
+    """Topic id and index -> Partition, while the metadata has the topic."""
 
     def __init__(self, turn: Turn, directory: DataDirectory, metadata_shard: Shard, internal: InternalLogs) -> None:
         self._turn = turn
         self._directory = directory
         self._metadata_shard = metadata_shard
         self._internal = internal
-        self.dropped: list[Callable[[str], None]] = []  # called with the name of a topic whose files are gone
+        self.dropped: list[Callable[[str], None]] = []  # called with the name of a topic whose files were removed
         self._open: dict[tuple[bytes, int], Partition] = {}
-        self._doomed: dict[str, int] = {}  # names of topics whose files are to go -> how many of each name
+        self._doomed: dict[str, int] = {}  # names of deleted topics whose files still exist -> how many of each name
 
     def start(self) -> None:
-        """Follow the metadata, which is loaded."""
+        """Follow the metadata, which must be loaded."""
         self.metadata.listeners.append(self._topic_changed)
         self._metadata_shard.when_reloaded.append(self._metadata_reloaded)
 
@@ -59,10 +59,10 @@ class Partitions:
         return metadata
 
     def get(self, topic: Topic, index: int) -> Partition:
-        """One partition of a data topic, opened when first asked for.
+        """One partition, opened at its first use.
 
-        Errors:  KAFKA_STORAGE_ERROR: its log cannot be used. NOT_LEADER_OR_FOLLOWER: not yet, while an older topic of
-                 the same name has its files there.
+        Errors:  KAFKA_STORAGE_ERROR: its log cannot be used.
+                 NOT_LEADER_OR_FOLLOWER: the files of a deleted topic of the same name still exist.
         """
         partition = self._open.get((topic.topic_id, index))
         if partition is None or partition.log.broken:
@@ -96,7 +96,7 @@ class Partitions:
         return Partition(topic, index, log, self.metadata, self._turn.env.files)
 
     def has(self, topic: Topic, index: int) -> bool:
-        """Whether a partition has anything in it, without making its files."""
+        """Whether a partition is open or has files, without making them."""
         return (topic.topic_id, index) in self._open or self._directory.exists(topic.name, index)
 
     def size(self, name: str, index: int) -> int:
@@ -105,17 +105,17 @@ class Partitions:
         return log.size_bytes if log is not None else self._directory.size_on_disk(name, index)
 
     def opened(self) -> list[Partition]:
-        """The partitions that have been asked for since the start."""
+        """The open partitions."""
         return list(self._open.values())
 
     def close(self, deadline_ms: int) -> None:
-        """Close all of them, their logs too; at the deadline (of the monotonic clock) the rest without ceremony."""
+        """Close all partitions with their logs; after the deadline (of the monotonic clock) without a snapshot."""
         clock = self._turn.env.clock
         for partition in self._open.values():
             partition.close(clean=clock.monotonic_ms() < deadline_ms)
 
     def _topic_changed(self, event: str, topic: Topic, moved: int) -> None:
-        """Follow a change of metadata; what cannot be undone waits until the change is durable."""
+        """Follow a change of metadata. What cannot be undone waits until the change is durable."""
         flush_state = self._metadata_shard.flush_state
         if event == "deleted":
             self._doomed[topic.name] = self._doomed.get(topic.name, 0) + 1
@@ -131,7 +131,7 @@ class Partitions:
                 flush_state.then(lambda durable: self._internal.shard_moved(topic, moved) if durable else None)
 
     def _drop_topic(self, topic: Topic, *, durable: bool = True) -> None:
-        """Remove the files of a topic whose deletion is durable. Until then its name opens no partition."""
+        """Remove the files of a topic whose deletion is durable. Until then no partition of its name is opened."""
         try:
             if durable:
                 for index in range(len(topic.partitions)):
@@ -157,7 +157,7 @@ class Partitions:
         self._directory.forget(topic.name, index)
 
     def _metadata_reloaded(self) -> None:
-        """The metadata was thrown away: partitions that never were durable go with their files, others follow."""
+        """The metadata was reloaded: remove partitions that are not in it any more, configure the others."""
         self.metadata.listeners.append(self._topic_changed)
         for (topic_id, index), partition in list(self._open.items()):
             topic = self.metadata.topics_by_id.get(topic_id)

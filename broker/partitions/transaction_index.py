@@ -1,8 +1,8 @@
-"""The `.txnindex` files beside a log: one a segment, with the transactions that markers in the segment have aborted.
+"""The `.txnindex` files beside a log: one for each segment, with the transactions that its markers have aborted.
 
 Format, as Kafka's: 34 bytes for each, big-endian: i16 version 0 | i64 producer id | i64 first offset | i64 offset of
-the marker | i64 last stable offset at the marker. A segment without any has no file. The files count up to the offset
-of a producer snapshot; what lies behind it is read from the log again, and its lines are written with the next one.
+the marker | i64 last stable offset at the marker. A segment without any has no file. The files are used up to the
+offset of a producer snapshot; what follows is read from the log again, and its lines are written with the next one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def encode_index(transactions: Iterable[AbortedTransaction]) -> bytes:
 
 
 def decode_index(data: bytes) -> list[AbortedTransaction]:
-    """The lines of a file, as far as they can be right."""
+    """The lines of a file, up to the first invalid one."""
     found: list[AbortedTransaction] = []
     last = -1
     for version, producer_id, first_offset, last_offset, stable_offset in _LINE.iter_unpack(
@@ -49,10 +49,10 @@ class TransactionIndexFiles:
     def __init__(self, files: Files, directory: str) -> None:
         self._files = files
         self._directory = directory
-        self._lines: dict[int, int] = {}  # base offset of a segment -> lines in its file, all of them right; -1: not
+        self._lines: dict[int, int] = {}  # base offset of a segment -> valid lines in its file; -1: some are invalid
 
     def load(self, aborted: AbortedTransactions, end_offset: int) -> None:
-        """Add all whose markers lie below an offset."""
+        """Add the transactions whose markers are below an offset."""
         self._lines.clear()
         for name in sorted(self._files.listdir(self._directory)):
             stem = name[: -len(SUFFIX)]
@@ -68,9 +68,9 @@ class TransactionIndexFiles:
             self._lines[int(stem)] = lines if lines * _LINE.size == len(data) else -1
 
     def save(self, aborted: AbortedTransactions, bases: list[int], end_offset: int) -> None:
-        """Make the files of the segments with these base offsets say what is known below end_offset.
+        """Write the transactions below end_offset into the files of the segments with these base offsets.
 
-        Durable: synced when this returns. A snapshot that is written after it may rely on it.
+        Durable: synced when this returns, so a snapshot may be written after it.
         """
         pending = {base for base, lines in self._lines.items() if lines < 0}
         before = max(self._lines, default=-1)
@@ -78,7 +78,7 @@ class TransactionIndexFiles:
         for at in range(len(bases)):
             base = bases[at]
             if at < first and base not in pending:
-                continue  # sealed before the last time
+                continue  # sealed before the last save
             following = bases[at + 1] if at + 1 < len(bases) else end_offset
             lines = list(aborted.between(base, min(following, end_offset)))
             if len(lines) == self._lines.get(base, 0):
@@ -89,7 +89,7 @@ class TransactionIndexFiles:
             elif self._files.exists(path):
                 self._files.remove(path)
             self._lines[base] = len(lines)
-        for base in pending.difference(bases):  # of segments that a crash took
+        for base in pending.difference(bases):  # of segments that a crash lost
             path = f"{self._directory}/{base:020d}{SUFFIX}"
             if self._files.exists(path):
                 self._files.remove(path)
