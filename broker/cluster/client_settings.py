@@ -1,6 +1,6 @@
-"""What the cluster keeps about its clients: SCRAM credentials of users, and quotas; part of the metadata's state.
+"""SCRAM credentials of users, and client quotas: a part of the metadata's state.
 
-Both are stored and told, neither is enforced: there is no authentication here, and nobody is slowed down.
+Both are stored and shown, neither is enforced: there is no authentication, and no client is throttled.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ClientSettings:
             del self.quotas[entity]
 
     def image_records(self) -> Iterator[bytes]:
-        """All of it as records."""
+        """The state as records."""
         for credentials in self.credentials.values():
             for credential in credentials.values():
                 yield encode_record(credential, 0)
@@ -62,12 +62,12 @@ class ClientSettings:
                 yield quota_record(entity, key, value)
 
     def fingerprint(self) -> object:
-        """Equal for two states that answer every request alike."""
+        """Equal for two equal states."""
         return sorted(self.image_records())
 
 
 def entity_of(parts: list[tuple[str, str | None]]) -> Entity:
-    """An entity whatever order its parts come in; of two parts of a type the last counts, as in Kafka."""
+    """An entity from its parts in any order; of two parts of a type the last counts, as in Kafka."""
     return tuple(sorted(dict(parts).items()))
 
 

@@ -1,4 +1,4 @@
-"""The data directory: who it belongs to, where each log lies, and what the last shutdown said of it.
+"""The data directory: its identity and lock, the paths of logs, and the checkpoints.
 
 Layout, as Kafka's: `meta.properties`, the checkpoints, `.lock`, `__cluster_metadata-0/` and a directory a partition.
 """
@@ -41,20 +41,20 @@ class DataDirectory:
         self._recovery_points: dict[tuple[str, int], int] = {}
         self._log_starts: dict[tuple[str, int], int] = {}
         self._cleaned: dict[tuple[str, int], int] = {}
-        self._changed: set[str] = set()  # checkpoints that are not on disk as they are here
+        self._changed: set[str] = set()  # checkpoint files that must be written
         self.logs: dict[tuple[str, int], Log] = {}
         self.image = MetadataImage(env.files, f"{path}/{METADATA_TOPIC}-0")
 
     @classmethod
     def open(cls, env: Env, path: str, config: BrokerConfig) -> DataDirectory:
-        """Lock the directory, make it when it is new. Errors: DirectoryError, OSError."""
+        """Lock the directory; make it if it does not exist. Errors: DirectoryError, OSError."""
         files = env.files
         missing, parent = [], path.rstrip("/")
         while parent and not files.exists(parent):
             parent = parent.rpartition("/")[0]
             missing.append(parent)
         files.makedirs(path)
-        for parent in missing:  # a power cut must not take the directory itself
+        for parent in missing:  # the new directory itself must survive a power cut
             files.sync_dir(parent)
         try:
             lock = files.lock(f"{path}/{checkpoints.LOCK}")
@@ -93,30 +93,30 @@ class DataDirectory:
     # -- logs
 
     def open_metadata_log(self) -> Log:
-        """The log of the cluster's metadata, from its image on."""
+        """The log of the cluster's metadata, from the offset of its image on."""
         config = LogConfig(segment_bytes=1 << 30, cleanup_policy=frozenset())
         key = (METADATA_TOPIC, 0)
         self.image.find()
         self._log_starts[key] = self.image.offset
         log = self._open(*key, config)
-        if log.end_offset < self.image.offset:  # cut by hand: all that is left of it is in the image
+        if log.end_offset < self.image.offset:  # the log was truncated by hand: the image has all of it
             for segment in log.segments:
                 segment.file.close()
                 remove_segment(self.env.files, log.directory, segment.base_offset)
             log = self._open(*key, config)
-        if log.size_bytes and log.end_offset == self.image.offset:  # a crash came between image and cut
+        if log.size_bytes and log.end_offset == self.image.offset:  # a crash before the log was cut
             cut_before(log, self.image.offset, self.env.clock.now_ms())
         return log
 
     def open_log(self, metadata: ClusterMetadata, topic: Topic, index: int) -> Log:
-        """The log of one partition; nothing is made on disk before its first batch."""
+        """The log of one partition. No file is made before its first batch."""
         self._remove_other(topic, index)
         log = self._open(topic.name, index, log_config(metadata, topic), topic.topic_id)
         log.set_leader_epoch(topic.partitions[index].leader_epoch)
         return log
 
     def _remove_other(self, topic: Topic, index: int) -> None:
-        """Remove what a crash has left there of an older topic of the same name."""
+        """Remove files that a crash has left of an older topic of the same name."""
         path = f"{self.path}/{topic.name}-{index}"
         topic_id = checkpoints.read_partition_metadata(self.env.files, path)
         if topic_id not in (None, topic.topic_id):
@@ -137,19 +137,19 @@ class DataDirectory:
         )
         if log.report.dropped_bytes:
             logger.warning("%s-%d: %s", name, index, log.report)
-        if self._recovery_points.get(key, 0) > log.end_offset:  # cut by hand: what comes now was not synced then
+        if self._recovery_points.get(key, 0) > log.end_offset:  # truncated by hand: new records will not be synced
             self.recovery_point_moved(key, log.end_offset)
             self.write_checkpoints()
         if key in self._cleaned:
             log.cleaned_offset = max(log.cleaned_offset, min(self._cleaned[key], log.end_offset))
             self.cleaned(key, log.cleaned_offset)
         if self._config.flush == "fsync" and log.synced_offset < log.end_offset:
-            log.sync()  # a crash left what only the page cache may hold: nobody may see it before the disk has it
+            log.sync()  # after a crash data may be in the page cache alone: sync it before a client sees it
         self.logs[key] = log
         return log
 
     def configure(self, metadata: ClusterMetadata, topic: Topic) -> None:
-        """Open logs of the topic take over its settings as they are now."""
+        """Apply the topic's present settings to its open logs."""
         config = log_config(metadata, topic)
         for index in range(len(topic.partitions)):
             log = self.logs.get((topic.name, index))
@@ -168,11 +168,11 @@ class DataDirectory:
         return sum(files.file_size(f"{path}/{file}") for file in files.listdir(path) if file.endswith(".log"))
 
     def volume_bytes(self) -> tuple[int, int]:
-        """(total, usable) bytes of the volume it lies on."""
+        """(total, usable) bytes of its volume."""
         return self.env.files.free_bytes(self.path)
 
     def forget(self, name: str, index: int) -> None:
-        """A partition's log has been deleted; `write_checkpoints` before another one takes its name."""
+        """A partition's log was deleted. Call `write_checkpoints` before the name is used again."""
         self.logs.pop((name, index), None)
         if self._recovery_points.pop((name, index), None) is not None:
             self._changed.add(checkpoints.RECOVERY_POINTS)
@@ -182,7 +182,7 @@ class DataDirectory:
             self._changed.add(checkpoints.CLEANER_OFFSETS)
 
     def delete(self, name: str, index: int) -> None:
-        """Remove what a partition that was not opened has on disk."""
+        """Remove the files of a partition that is not open."""
         if self.exists(name, index):
             self.env.files.remove_tree(f"{self.path}/{name}-{index}")
         self.forget(name, index)
@@ -190,29 +190,29 @@ class DataDirectory:
     # -- checkpoints
 
     def recovery_point(self, key: tuple[str, int]) -> int:
-        """Up to where a log need not be looked at after a crash."""
+        """The offset up to which a log need not be checked after a crash."""
         return self._recovery_points.get(key, 0)
 
     def recovery_point_moved(self, key: tuple[str, int], offset: int) -> None:
-        """A log is synced up to an offset; `write_checkpoints` makes it known to the next start."""
+        """A log is synced up to an offset; `write_checkpoints` writes that down for the next start."""
         if self._recovery_points.get(key, 0) != offset:
             self._recovery_points[key] = offset
             self._changed.add(checkpoints.RECOVERY_POINTS)
 
     def log_start_moved(self, name: str, index: int, offset: int) -> None:
-        """A log begins later; durable when `write_checkpoints` returns."""
+        """A log's start offset has moved; durable when `write_checkpoints` returns."""
         if self._log_starts.get((name, index), 0) != offset:
             self._log_starts[name, index] = offset
             self._changed.add(checkpoints.LOG_START_OFFSETS)
 
     def cleaned(self, key: tuple[str, int], offset: int) -> None:
-        """The cleaner has been below an offset; a start that does not know cleans anew."""
+        """The cleaner has cleaned below an offset. If this is lost, a start cleans again."""
         if self._cleaned.get(key, 0) != offset:
             self._cleaned[key] = offset
             self._changed.add(checkpoints.CLEANER_OFFSETS)
 
     def write_checkpoints(self) -> None:
-        """Make durable what has moved since the last time. Errors: OSError: it is not; the next call tries again."""
+        """Write the checkpoints that have changed. Errors: OSError: not written; the next call tries again."""
         for name, offsets in (
             (checkpoints.RECOVERY_POINTS, self._recovery_points),
             (checkpoints.LOG_START_OFFSETS, self._log_starts),
@@ -223,9 +223,9 @@ class DataDirectory:
                 self._changed.discard(name)
 
     def remove_orphans(self, metadata: ClusterMetadata) -> None:
-        """Remove what is left of topics that were deleted just before a crash.
+        """Remove files of topics that were deleted just before a crash.
 
-        Whether a directory under the name of a topic is that topic's is seen when it is opened: there may be 10,000.
+        A directory with the name of an existing topic is checked when it is opened: there may be 10,000.
         """
         files = self.env.files
         for name in files.listdir(self.path):
@@ -244,10 +244,10 @@ class DataDirectory:
         self.write_checkpoints()
 
     def close(self, deadline_ms: int) -> None:
-        """Sync and close every log, and say from where the next start has to look.
+        """Sync and close every log, and write the recovery points.
 
-        Durable: all of it, when the mark of a clean shutdown is written; what is left over at the deadline (of the
-                 monotonic clock) is only written, and scanned at the next start.
+        Durable: everything, if the mark of a clean shutdown is written. Logs that are left at the deadline (of the
+                 monotonic clock) are only written, and scanned at the next start.
         """
         clock, whole = self.env.clock, True
         for key, log in self.logs.items():
@@ -268,7 +268,7 @@ class DataDirectory:
 
 
 def log_config(metadata: ClusterMetadata, topic: Topic) -> LogConfig:
-    """A topic's settings in the log's terms."""
+    """A topic's settings as a LogConfig."""
 
     def number(key: str) -> int:
         value = metadata.value(topic, key)

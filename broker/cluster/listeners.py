@@ -1,4 +1,4 @@
-"""Which addresses each virtual broker listens on and which it tells clients: `listeners`, `advertised.listeners`."""
+"""The addresses that each virtual broker listens on and advertises: `listeners`, `advertised.listeners`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEFAULT_NAME = "PLAINTEXT"
 
 
 class Listener:
-    """An address that clients connect to, and the one they are told to come back to."""
+    """An address that clients connect to, and the one that is advertised to them."""
 
     __slots__ = ("advertised_host", "advertised_port", "host", "name", "port")
 
@@ -45,7 +45,7 @@ class Node:
 def make_nodes(config: BrokerConfig, listen: str | None, brokers: int) -> list[Node]:
     """The virtual brokers: ids count up from node.id, and so do ports that are not 0, unless each has its own.
 
-    listen   HOST:PORT, or one of them a broker; None: what `listeners` says.
+    listen   HOST:PORT, or one for each broker, separated by commas; None: the setting `listeners`.
     """
     if listen is None:
         return [Node(config.node_id + i, _configured(config, i)) for i in range(brokers)]

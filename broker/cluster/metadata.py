@@ -1,8 +1,8 @@
-"""What the cluster knows of itself, as a replicated state: topics, configs, features, clients, producer ids.
+"""ClusterMetadata: the state machine of topics, configs, features, client settings and producer ids.
 
-Everything here is made by replaying Kafka's own metadata records from the log `__cluster_metadata-0`, live and at
-loading. What to write is planned in metadata_plans; nothing else changes the state, but for one counter: the next
-producer id within the block that the log has reserved, which must not survive a restart.
+The state is made by replaying Kafka's metadata records from the log `__cluster_metadata-0`, live and at a start.
+metadata_plans.py decides what to write. Nothing else changes the state, except one counter: the next producer id within
+the block that the log has reserved. It is lost with a restart on purpose: a start takes a new block.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NO_LEADER_CHANGE = -2
 
 
 class TopicPartition:
-    """Who serves one partition. All replicas share one log here, so every replica is in sync."""
+    """Leader and replicas of one partition. All replicas share one log, so every replica is in sync."""
 
     __slots__ = ("index", "leader", "leader_epoch", "partition_epoch", "replicas")
 
@@ -51,7 +51,7 @@ class TopicPartition:
 
 
 class Topic:
-    """A topic; `configs` holds only what was set for it, as text."""
+    """A topic. `configs` holds only values set for it, as text."""
 
     __slots__ = ("configs", "internal", "name", "partitions", "topic_id", "values")
 
@@ -61,16 +61,16 @@ class Topic:
         self.partitions: list[TopicPartition] = []
         self.configs: dict[str, str] = {}
         self.internal = name in INTERNAL_TOPICS
-        self.values: dict[str, Value] = {}  # parsed values asked for since the last change
+        self.values: dict[str, Value] = {}  # parsed values, since the last change
 
     def leader_epoch(self, index: int) -> int:
         return self.partitions[index].leader_epoch
 
 
 class ClusterMetadata:
-    """The state machine. `listeners` are told (event, topic, partition): created, configured, deleted (-1: all), moved.
+    """The state machine. `listeners` are called with (event, topic, partition); -1: all partitions.
 
-    New partitions are no event: a topic of 10,000 would be 10,000 of them, and nobody has opened those yet.
+    Events: created, configured, deleted, moved. New partitions are no event: none is open, and there may be 10,000.
     """
 
     def __init__(
@@ -82,17 +82,17 @@ class ClusterMetadata:
         changed: Callable[[], None] | None = None,
     ) -> None:
         self.config = config
-        self._start_up = start_up  # what a start has to write: see metadata_plans.start_up
+        self._start_up = start_up  # makes the records that a start writes: metadata_plans.start_up
         self._changed = changed  # called after each batch of changes
         self.node_ids = list(node_ids)
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
         self.colliding: dict[str, list[str]] = {}  # names with '.' or '_' by their common key
-        self.topics_made = 0  # so far, those that were deleted since included
+        self.topics_made = 0  # so far, deleted ones included
         self.broker_configs: dict[str, dict[str, str]] = {}  # by node id; "" for all
         self.group_configs: dict[str, dict[str, str]] = {}
         self.clients = ClientSettings()
-        self.feature_levels: dict[str, int] = {}  # as recorded; features.py says what is in force
+        self.feature_levels: dict[str, int] = {}  # as recorded; features.py computes the levels in force
         self.reserved_producer_id = 0  # ids below may have been handed out
         self.version = 0  # records replayed so far
         self.listeners: list[Callable[[str, Topic, int], None]] = []
@@ -133,7 +133,7 @@ class ClusterMetadata:
         return shard_index(key, self.internal_partitions(topic_name))
 
     def coordinator_node(self, key: str, topic_name: str = OFFSETS_TOPIC) -> int:
-        """The node that coordinates a group or transactional id; the same before and after the topic is made."""
+        """The node that coordinates a group or transactional id, also before the topic is made."""
         index = self.coordinator_index(key, topic_name)
         topic = self.topics.get(topic_name)
         return topic.partitions[index].leader if topic else self.node_ids[index % len(self.node_ids)]
@@ -148,7 +148,7 @@ class ClusterMetadata:
         return self.config.offsets_topic_num_partitions
 
     def next_producer_id(self) -> tuple[int, list[bytes]]:
-        """A producer id never given before, and the records that must be durable before it is told."""
+        """A new producer id, and the records that must be durable before a client gets it."""
         producer_id = self._next_producer_id
         records = []
         if producer_id < 0 or producer_id >= self.reserved_producer_id:
@@ -161,7 +161,7 @@ class ClusterMetadata:
     # -- replay
 
     def replay(self, key: bytes | None, value: bytes | None, offset: int = -1, producer_id: int = -1) -> None:
-        """Apply one record. Types that this broker does not keep are passed over."""
+        """Apply one record. Unknown types are skipped."""
         self.version += 1
         assert value is not None, "metadata records have no tombstones"
         record = decode_record(value)
@@ -170,18 +170,18 @@ class ClusterMetadata:
             replay(record)
 
     def after_batch(self) -> None:
-        """Tell that something has changed."""
+        """Call `changed`."""
         if self._changed is not None:
             self._changed()
 
     def on_load(self, ctx: Context) -> Result:
-        """All is replayed: write what a start has to write. Errors: ConfigError (see metadata_plans.start_up)."""
+        """The whole log is replayed: the records that a start writes. Errors: ConfigError (metadata_plans.start_up)."""
         if self._start_up is None:
             return Result()
         return Result(records=[(None, value) for value in self._start_up(self, ctx.rng)])
 
     def on_timer(self, name: Hashable, ctx: Context) -> Result:
-        """There are no timers here."""
+        """The metadata sets no timers."""
         raise AssertionError(f"no such timer: {name}")
 
     def _replay_topic(self, record: TopicRecord) -> None:
@@ -266,7 +266,7 @@ class ClusterMetadata:
     # -- the state as a whole
 
     def image_records(self) -> Iterator[bytes]:
-        """The state as records: replayed on an empty state they give the same fingerprint."""
+        """The state as records: replaying them gives the same fingerprint."""
         for name, level in sorted(self.feature_levels.items(), key=lambda item: item[0] != "metadata.version"):
             yield encode_record(FeatureLevelRecord(name=name, feature_level=level), 0)
         for kind, table in ((BROKER, self.broker_configs), (GROUP, self.group_configs)):
@@ -285,14 +285,14 @@ class ClusterMetadata:
 
     @property
     def record_count(self) -> int:
-        """About how many records an image has."""
+        """About the number of records of an image."""
         topics = sum(1 + len(topic.configs) + len(topic.partitions) for topic in self.topics.values())
         configs = sum(len(table) for table in (*self.broker_configs.values(), *self.group_configs.values()))
         clients = len(self.clients.credentials) + sum(len(quotas) for quotas in self.clients.quotas.values())
         return topics + configs + clients + len(self.feature_levels) + 1
 
     def fingerprint(self) -> object:
-        """Equal for two states that answer every request alike."""
+        """Equal for two equal states."""
         return (
             {
                 name: (

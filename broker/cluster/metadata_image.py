@@ -1,9 +1,9 @@
-"""The image of the cluster's metadata: what lies before it in the log is not needed, and goes.
+"""The image (snapshot) of the cluster's metadata. The log before it is not needed and is removed.
 
 Name:     OFFSET-EPOCH.checkpoint (20 and 10 digits) beside the log, as KRaft's: the state before the record at OFFSET.
 Content:  batches: a control record that begins it, the records of the state, a control record that ends it.
-Durable:  whole or not there at all. The log is cut after the image is there; a start that finds both reads the image
-          and the log from its offset on, so a crash between any two writes changes nothing.
+Durable:  whole or not at all. The log is cut after the image is written. A start that finds both reads the image and
+          the log from its offset on, so a crash between any two writes changes nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ logger = logging.getLogger("momus.metadata_image")
 SUFFIX: Final = ".checkpoint"
 HEADER, FOOTER = 3, 4  # kinds of control records
 RECORDS_A_BATCH: Final = 1000
-WORTH_RECORDS: Final = 10_000  # to be replayed at a start before an image is thought of: about 60 ms
+WORTH_RECORDS: Final = 10_000  # a start that replays fewer (about 60 ms) needs no image
 _KEY: Final = Struct(">hh")  # version, kind
 _HEADER_VALUE: Final = Struct(">hqB")  # version, time of the last record, no tags
 _FOOTER_VALUE: Final = Struct(">hB")
@@ -41,10 +41,10 @@ class MetadataImage:
         self._files = files
         self._directory = directory
         self.offset = 0
-        self.records = 0  # in it, once they were read
+        self.records = 0  # in the image, once it was read
 
     def find(self) -> None:
-        """Look for the newest."""
+        """Find the newest image."""
         self.offset, self._path = max(self._all(), default=(0, ""))
 
     def _all(self) -> list[tuple[int, str]]:
@@ -82,7 +82,7 @@ class MetadataImage:
         )
 
     def write(self, metadata: ClusterMetadata, offset: int, leader_epoch: int, now_ms: int) -> None:
-        """Write the state as it is before the record at this offset; older images go."""
+        """Write the state before the record at this offset; remove older images."""
         path = f"{self._directory}/{offset:020d}-{max(leader_epoch, 0):010d}{SUFFIX}"
         values = list(metadata.image_records())
         batches: list[bytes] = []
@@ -107,13 +107,13 @@ class MetadataImage:
                 self._files.remove(old_path)
 
     def is_worth_it(self, metadata: ClusterMetadata, log: Log) -> bool:
-        """Whether a start replays much more than there is to know."""
+        """Whether a start replays much more than the state has."""
         replayed = self.records + log.end_offset - self.offset
         return replayed > WORTH_RECORDS and replayed > 2 * metadata.record_count
 
 
 def shrink(log: Log, image: MetadataImage, metadata: ClusterMetadata, now_ms: int) -> None:
-    """Put an image in the place of the log so far, when that is worth it. A disk that fails leaves all as it was."""
+    """Replace the log so far by an image, if that is worth it. If the disk fails, nothing changes."""
     if not image.is_worth_it(metadata, log):
         return
     try:
@@ -125,7 +125,7 @@ def shrink(log: Log, image: MetadataImage, metadata: ClusterMetadata, now_ms: in
 
 
 def cut_before(log: Log, offset: int, now_ms: int) -> None:
-    """Remove what an image holds; it may be that nothing else is left."""
+    """Remove the log before an image, perhaps all of it."""
     log.delete_records_before(offset)
     if log.end_offset == offset:
         log.roll()

@@ -1,6 +1,6 @@
-"""What to write into the metadata log for each administrative operation: plans only, replay does the rest.
+"""Plans: the records of each administrative operation. Replaying them changes the state.
 
-A plan is the list of record values that make one batch: the operation happens whole or not at all.
+A plan is a list of record values for one batch, so the operation happens whole or not at all.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 def place(metadata: ClusterMetadata, start: int, count: int, replication_factor: int) -> list[list[int]]:
-    """Replicas of `count` partitions: leaders go round the nodes from `start` on, followers come next in turn."""
+    """Replicas of `count` partitions: leaders round robin from node `start` on, followers on the next nodes."""
     nodes = metadata.node_ids
     return [
         [nodes[(start + index + replica) % len(nodes)] for replica in range(replication_factor)]
@@ -50,10 +50,10 @@ def create_topic(
     replicas: Sequence[Sequence[int]],
     configs: Mapping[str, str],
 ) -> tuple[Topic, list[bytes]]:
-    """A new topic whose partitions lie on these nodes: as it will be, and the records that make it.
+    """A new topic with its partitions on these nodes, and the records that make it.
 
-    Its id is 122 random bits of the system's. Nobody remembers the ids of deleted topics: of a thousand million
-    topics in a data directory's life two would get the same id with a chance of 1 in 10^19.
+    Its id has 122 random bits. Ids of deleted topics are not kept: of a thousand million topics in a data directory two
+    would get the same id with a probability of 1 in 10^19.
     """
     topic_id = rng.uuid_bytes()
     while topic_id in metadata.topics_by_id:
@@ -68,7 +68,7 @@ def create_topic(
 
 
 def create_default_topic(metadata: ClusterMetadata, rng: Rng, name: str, planned: int = 0) -> tuple[Topic, list[bytes]]:
-    """A topic as it is made when a client only asks for it; `planned` topics come before it in the batch."""
+    """A topic with default settings, for auto-creation. `planned`: topics before it in the batch."""
     config = metadata.config
     if name in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC):
         return create_internal_topic(metadata, rng, name)
@@ -79,7 +79,7 @@ def create_default_topic(metadata: ClusterMetadata, rng: Rng, name: str, planned
 
 
 def create_internal_topic(metadata: ClusterMetadata, rng: Rng, name: str) -> tuple[Topic, list[bytes]]:
-    """`__consumer_offsets` or `__transaction_state`; partition i lies on node i modulo their number."""
+    """`__consumer_offsets` or `__transaction_state`; partition i is on node i modulo the number of nodes."""
     config = metadata.config
     if name == OFFSETS_TOPIC:
         factor = config.offsets_topic_replication_factor
@@ -104,17 +104,17 @@ def create_internal_topic(metadata: ClusterMetadata, rng: Rng, name: str) -> tup
 
 
 def ensure_internal_topic(metadata: ClusterMetadata, rng: Rng, name: str = OFFSETS_TOPIC) -> list[bytes]:
-    """The records that make an internal topic; none when it is there."""
+    """The records that make an internal topic; none if it exists."""
     return [] if name in metadata.topics else create_internal_topic(metadata, rng, name)[1]
 
 
 def delete_topic(topic: Topic) -> list[bytes]:
-    """Its partitions and configs go with it."""
+    """Delete a topic with its partitions and configs."""
     return [encode_record(RemoveTopicRecord(topic_id=topic.topic_id), 0)]
 
 
 def grow_topic(topic: Topic, replicas: Sequence[Sequence[int]]) -> list[bytes]:
-    """More partitions, on these nodes."""
+    """Add partitions on these nodes."""
     first = len(topic.partitions)
     return [
         partition_record(topic.topic_id, TopicPartition(first + index, nodes[0], list(nodes)))
@@ -123,10 +123,9 @@ def grow_topic(topic: Topic, replicas: Sequence[Sequence[int]]) -> list[bytes]:
 
 
 def move_partition(topic: Topic, partition: TopicPartition, replicas: Sequence[int]) -> list[bytes]:
-    """A partition on other nodes; its leader stays where it may. Nothing when it is there already.
+    """Move a partition to these nodes; the leader stays if it is one of them. No records if nothing changes.
 
-    A new leader epoch begins with a new leader, and when a replica goes: as Kafka, so that it can be told by the epoch
-    from what it was before.
+    A new leader epoch begins with a new leader, and when a replica is removed, as in Kafka.
     """
     if list(replicas) == partition.replicas:
         return []
@@ -143,7 +142,7 @@ def move_partition(topic: Topic, partition: TopicPartition, replicas: Sequence[i
 
 
 def elect_leader(topic: Topic, partition: TopicPartition, leader: int) -> list[bytes]:
-    """Another of its replicas leads a partition."""
+    """Make another replica the leader."""
     change = PartitionChangeRecord(topic_id=topic.topic_id, partition_id=partition.index, leader=leader)
     return [encode_record(change, 0)]
 
@@ -153,10 +152,10 @@ def set_feature_level(name: str, level: int) -> list[bytes]:
 
 
 def start_up(metadata: ClusterMetadata, rng: Rng) -> list[bytes]:
-    """What a start has to write after loading; ConfigError when the settings do not fit the data directory.
+    """The records that a start writes after loading. Errors: ConfigError: settings do not fit the data directory.
 
     A new log begins with the metadata version, as Kafka's tools expect, and with `__consumer_offsets`. Partitions
-    of nodes that are no more get new leaders, and the present ones as replicas.
+    of nodes that no longer exist get present nodes as leaders and replicas.
     """
     config = metadata.config
     for name, key in (

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Asker(Protocol):
-    """Where a request came in."""
+    """The connection of a request."""
 
     @property
     def listener(self) -> Listener:
@@ -17,7 +17,7 @@ class Asker(Protocol):
 
     @property
     def local_host(self) -> str:
-        """Our address that the client connected to."""
+        """The broker's address that the client connected to."""
 
 
 class Nodes:
@@ -40,8 +40,8 @@ class Nodes:
         return self.up[0].node_id
 
     def endpoint(self, node_id: int, asker: Asker) -> tuple[str, int]:
-        """Host and port by which the client that asks reaches a node: on the listener it came in on. ("", -1): the
-        node is not up."""
+        """Host and port of a node for this client, on the listener that it connected to. ("", -1): the node is not
+        up."""
         for node in self.up:
             if node.node_id == node_id:
                 listener = node.listeners.get(asker.listener.name) or node.main

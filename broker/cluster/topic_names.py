@@ -1,4 +1,4 @@
-"""Which topic names Kafka allows, which clash, and which belong to the broker itself."""
+"""The rules for topic names: valid names, collisions, and internal topics."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ def name_fault(name: str) -> str | None:
 
 
 def collision_key(name: str) -> str | None:
-    """Names with the same key cannot live together: metrics know no difference between '.' and '_'."""
+    """Names with the same key collide: metrics do not distinguish '.' from '_'."""
     return name.replace(".", "_") if "." in name or "_" in name else None

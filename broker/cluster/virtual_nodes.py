@@ -1,8 +1,8 @@
-"""Which virtual brokers are up, and where partitions go when one stops and when it comes back.
+"""Stops and starts virtual brokers, and moves their partitions.
 
-A node that is stopped counts as absent: clients are not told of it, nothing is placed on it. Its partitions are led by
-their other replicas; one that has no other goes to a node that is up, for all nodes serve the same logs. When the node
-comes back, so do they, unless somebody has moved them since. What is stopped is not written down: a start of the
+A stopped node counts as absent: it is not in the metadata, and nothing is placed on it. Its partitions are led by their
+other replicas; a partition without one moves to a node that is up, since all nodes serve the same logs. When the node
+starts, they move back, unless a client has moved them since. Which nodes are stopped is not stored: a start of the
 process starts all nodes, and partitions stay where they are then.
 """
 
@@ -40,14 +40,14 @@ class VirtualNodes:
         return node in self._nodes.up
 
     def stop(self, node: Node, then: Callable[[bool], None]) -> None:
-        """Move everything off a node. `then(True)` once that is durable, `then(False)` when it cannot be written.
+        """Move everything off a node. `then(True)` once that is durable, `then(False)` if it cannot be written.
 
         Errors:  KafkaError, OSError, StorageError: nothing has changed.
         """
         self._change([each for each in self._nodes.up if each is not node], then)
 
     def start(self, node: Node, then: Callable[[bool], None]) -> None:
-        """Bring a node back with what it had."""
+        """Start a node and move its partitions back."""
         up = self._nodes.up
         self._change([each for each in self.all if each is node or each in up], then)
 
@@ -67,14 +67,14 @@ class VirtualNodes:
             shard.append(records, turn.now_ms)
         self._nodes.up[:] = up
         metadata.node_ids[:] = node_ids
-        turn.learned.drop()  # who may serve what has changed, whether or not a partition has moved
+        turn.learned.drop()  # which node serves what has changed, even if no partition has moved
         shard.flush_state.then(then)
         turn.touch(shard.flush_state)
 
     def _move(self, topic: Topic, partition: TopicPartition, up: list[int]) -> list[bytes]:
         key = topic.topic_id, partition.index
         home, changed = self._homes.get(key, (partition.replicas, partition.replicas))
-        if partition.replicas != changed:  # somebody has moved it since: this is where it belongs now
+        if partition.replicas != changed:  # a client has moved it since: these are its replicas now
             home = partition.replicas
         replicas = (
             [node_id for node_id in home if node_id in up]

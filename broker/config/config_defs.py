@@ -1,8 +1,8 @@
 """Config keys of topics and of groups: name, type, default, rule and one line of documentation for each.
 
-A row is (key, type, default, rule, broker key, documentation). The broker key gives the default of a topic or
-group that has no value of its own. A rule is None, (lowest, highest), the words allowed, or the name of a
-special rule in config_values. Rows are plain constants: the table costs nothing to import.
+A row is (key, type, default, rule, broker key, documentation). The broker key gives the default for a topic or
+group without a value of its own. A rule is None, (lowest, highest), the allowed words, or the name of a special
+rule in config_values. Rows are plain constants, so importing the table takes no time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Row: TypeAlias = tuple[str, str, "str | None", Rule, str, str]
 # fmt: off
 TOPIC_ROWS: tuple[Row, ...] = (
     ("cleanup.policy", "LIST", "delete", ("compact", "delete"), "log.cleanup.policy",
-     "What becomes of old segments: delete, compact, both or neither."),
+     "How old segments are cleaned up: delete, compact, both or neither."),
     ("compression.gzip.level", "INT", "-1", "gzip level", "compression.gzip.level",
      "Level used when the broker compresses with gzip."),
     ("compression.lz4.level", "INT", "9", (1, 17), "compression.lz4.level",
@@ -35,18 +35,18 @@ TOPIC_ROWS: tuple[Row, ...] = (
     ("flush.ms", "LONG", "9223372036854775807", (0, None), "log.flush.interval.ms",
      "Time after which the log is forced to disk."),
     ("follower.replication.throttled.replicas", "LIST", "", "throttled replicas", "",
-     "Replicas whose catching up is throttled on the follower."),
+     "Replicas whose replication is throttled on the follower."),
     ("index.interval.bytes", "INT", "4096", (0, None), "log.index.interval.bytes",
      "Bytes of log between two entries of the offset index."),
     ("internal.segment.bytes", "INT", None, None, "", "Segment size below the public minimum, for tests."),
     ("leader.replication.throttled.replicas", "LIST", "", "throttled replicas", "",
-     "Replicas whose catching up is throttled on the leader."),
+     "Replicas whose replication is throttled on the leader."),
     ("local.retention.bytes", "LONG", "-2", (-2, None), "log.local.retention.bytes",
      "Local part of retention.bytes with tiered storage."),
     ("local.retention.ms", "LONG", "-2", (-2, None), "log.local.retention.ms",
      "Local part of retention.ms with tiered storage."),
     ("max.compaction.lag.ms", "LONG", "9223372036854775807", (1, None), "log.cleaner.max.compaction.lag.ms",
-     "Time after which a record is due for compaction."),
+     "Time after which a record must be compacted."),
     ("max.message.bytes", "INT", "1048588", (0, None), "message.max.bytes",
      "Largest record batch accepted, headers included."),
     ("message.timestamp.after.max.ms", "LONG", "3600000", (0, None), "log.message.timestamp.after.max.ms",
@@ -56,15 +56,15 @@ TOPIC_ROWS: tuple[Row, ...] = (
      "How far a timestamp may lie before the broker's clock."),
     ("message.timestamp.type", "STRING", "CreateTime",
      ("CreateTime", "LogAppendTime"), "log.message.timestamp.type",
-     "Whose clock a record's timestamp is: CreateTime or LogAppendTime."),
+     "Timestamp of a record: of its producer (CreateTime) or of the broker (LogAppendTime)."),
     ("min.cleanable.dirty.ratio", "DOUBLE", "0.5", (0, 1), "log.cleaner.min.cleanable.ratio",
      "Share of the log that must be dirty before it is cleaned."),
     ("min.compaction.lag.ms", "LONG", "0", (0, None), "log.cleaner.min.compaction.lag.ms",
-     "Time a record stays uncompacted at least."),
+     "Least time before a record is compacted."),
     ("min.insync.replicas", "INT", "1", (1, None), "min.insync.replicas",
      "Replicas that must have a record before acks=all is answered."),
     ("preallocate", "BOOLEAN", "false", None, "log.preallocate",
-     "Take the space of a segment when it is begun."),
+     "Allocate the space of a segment when it is created."),
     ("remote.log.copy.disable", "BOOLEAN", "false", None, "", "Stop copying segments to tiered storage."),
     ("remote.log.delete.on.disable", "BOOLEAN", "false", None, "",
      "Delete the tiered data when tiered storage is switched off."),
@@ -79,7 +79,7 @@ TOPIC_ROWS: tuple[Row, ...] = (
     ("segment.index.bytes", "INT", "10485760", (4, None), "log.index.size.max.bytes",
      "Largest offset index of a segment."),
     ("segment.jitter.ms", "LONG", "0", (0, None), "log.roll.jitter.ms",
-     "Most that is taken at random from the rolling age."),
+     "Largest random reduction of the age at which a segment is rolled."),
     ("segment.ms", "LONG", "604800000", (1, None), "log.roll.ms",
      "Age in milliseconds at which a new segment is begun."),
     ("unclean.leader.election.enable", "BOOLEAN", "false", None, "unclean.leader.election.enable",
@@ -125,7 +125,7 @@ GROUP_ROWS: tuple[Row, ...] = (
 )
 # fmt: on
 
-# Broker keys that set the same thing in several units, finest first: the first one with a value wins.
+# Broker keys that set one value in several units, finest first: the first one with a value counts.
 UNITS: dict[str, tuple[tuple[str, int], ...]] = {
     "log.roll.ms": (("log.roll.ms", 1), ("log.roll.hours", 3_600_000)),
     "log.roll.jitter.ms": (("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", 3_600_000)),

@@ -1,8 +1,8 @@
 """Config keys of brokers: name, type, default, rule, how it may change while running, and documentation.
 
 A row is (key, type, default, rule, dynamic, documentation). `dynamic` is "" for a key read at start only,
-"cluster" for one that can change while running, for all brokers or for one. The defaults are Kafka's, but for
-the few that make a broker for tests slow or ask for three nodes.
+"cluster" for one that can change while running, for all brokers or for one. The defaults are Kafka's, except
+for the few that make a broker for tests slow or need three nodes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Text to value and back for config keys, with Kafka's words for what is wrong."""
+"""Parses and formats config values, with Kafka's error texts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _THROTTLED = re.compile(r"(\d+:\d+)?")
 
 
 class ConfigError(ValueError):
-    """A value that a key cannot have."""
+    """An invalid value of a key."""
 
     def __init__(self, key: str, value: object, reason: str) -> None:
         super().__init__(f"Invalid value {value} for configuration {key}: {reason}")
@@ -37,7 +37,7 @@ class ConfigError(ValueError):
 
 
 def parse_value(key: str, kind: str, rule: Rule, text: str) -> Value:
-    """The value a text stands for; ConfigError names the key, the text and the reason."""
+    """Parse a value. Errors: ConfigError, with key, text and reason."""
     text = text.strip()
     value: Value
     if kind in _BITS:

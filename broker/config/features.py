@@ -1,4 +1,4 @@
-"""Which features the cluster supports and which levels are in force, following from the APIs that are served."""
+"""The features that the cluster supports, by the served APIs, and their levels in force."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from protocol.api import ApiKey
 
 OLDEST_METADATA_VERSION = 7
-METADATA_VERSION = 30  # what Kafka 4.3 writes
+METADATA_VERSION = 30  # as Kafka 4.3 writes it
 
-# The API, and the version of it, that must be served for a feature's level.
+# Feature -> (level, API, version of it that must be served for this level).
 _NEEDS = {
     "group.version": ((1, ApiKey.CONSUMER_GROUP_HEARTBEAT, 0),),
     "streams.version": ((1, ApiKey.STREAMS_GROUP_HEARTBEAT, 0),),
@@ -32,8 +32,8 @@ def supported(api_versions: Iterable[tuple[int, int, int]]) -> dict[str, tuple[i
 def finalized(levels: dict[str, int], ranges: dict[str, tuple[int, int]]) -> dict[str, int]:
     """The level in force of each supported feature: the recorded one, or else the highest. Level 0 is left out.
 
-    A level is recorded only when someone asks for it, so that a data directory made by an older version gets the
-    features of the newer one without an upgrade command.
+    A level is recorded only on request, so that a data directory made by an older version gets the features of the
+    newer one without an upgrade command.
     """
     return {
         name: level

@@ -1,7 +1,7 @@
-"""The settings of the broker: Kafka's names and meanings as typed attributes, kept current while running.
+"""The settings of the broker: Kafka's keys as typed attributes, updated while running.
 
-A value of a broker key is looked for in: what was set dynamically for the node, dynamically for all, at the
-start, and the default. Topics and groups without a value of their own take the broker's.
+A broker key has the value set dynamically for the node, else dynamically for all nodes, else at the start, else
+its default. Topics and groups without a value of their own use the broker's.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ __all__ = ["BROKER_KEYS", "GROUP_KEYS", "TOPIC_KEYS", "BrokerConfig", "ConfigErr
 TOPIC_KEYS: dict[str, Row] = {row[0]: row for row in TOPIC_ROWS}
 GROUP_KEYS: dict[str, Row] = {row[0]: row for row in GROUP_ROWS}
 BROKER_KEYS: dict[str, Row] = {row[0]: row for row in BROKER_ROWS}
-FEATURE = "feature."  # begins a key that sets a feature's level for good, as UpdateFeatures does
+FEATURE = "feature."  # prefix of a key that sets a feature's level, as UpdateFeatures does
 
 
 class BrokerConfig:
-    """Every broker key as an attribute: `num.partitions` is `num_partitions`; those in use are declared."""
+    """Every broker key as an attribute: `num.partitions` is `num_partitions`. Those in use are declared."""
 
     node_id: int
     broker_rack: str | None
@@ -135,7 +135,7 @@ class BrokerConfig:
 
     @classmethod
     def load(cls, props: Mapping[str, str]) -> BrokerConfig:
-        """Settings from their texts. Unknown keys are kept in `unknown`; ConfigError says what is wrong."""
+        """Parse settings. Unknown keys are kept in `unknown`. Errors: ConfigError."""
         return cls(props)
 
     @property
@@ -147,7 +147,7 @@ class BrokerConfig:
         return self._values[key]
 
     def set_dynamic(self, dynamic: Mapping[str, Mapping[str, str]]) -> None:
-        """Take over what is set while running; `dynamic` replaces what was set so before."""
+        """Replace the values set while running."""
         self.dynamic = {node: dict(texts) for node, texts in dynamic.items() if texts}
         values = dict(self._static)
         for node in ("", str(self._static["node.id"])):
@@ -187,7 +187,7 @@ class BrokerConfig:
         return None
 
     def _check_together(self) -> None:
-        """What no single key can know."""
+        """Check rules between several keys."""
         for low, high in (
             ("group.min.session.timeout.ms", "group.max.session.timeout.ms"),
             ("log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"),
@@ -216,7 +216,7 @@ def _static_value(row: Row, text: str | None) -> Value:
 
 
 def _feature_levels(props: Mapping[str, str]) -> dict[str, int]:
-    """The levels that `feature.NAME` asks for. Errors: ConfigError."""
+    """The levels given by `feature.NAME`. Errors: ConfigError."""
     levels = {}
     for key, text in props.items():
         if key.startswith(FEATURE):

@@ -1,9 +1,9 @@
-"""What retention and the cleaner may remove waits until the archive has it: `archive.retain.group`.
+"""Keeps records from retention and the cleaner until the archive has them: `archive.retain.group`.
 
 The archive's position in a log is what that group has committed for the partition: an ordinary offset, durable with the
-log of its group and visible to every tool. The internal topics wait from the beginning, other topics from the group's
-first commit on them; deleted topics and DeleteRecords never wait, for somebody asked for those. While the group's shard
-is loading, everything waits.
+log of its group and visible to every tool. Internal topics wait from the beginning, other topics from the group's first
+commit on them. Deleted topics and DeleteRecords never wait, because a client asked for them. While the group's shard is
+loading, everything waits.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ logger = logging.getLogger("momus.archive")
 
 
 class ArchiveWait:
-    """How far each log may be taken away from, and how many bytes stay for the archive alone."""
+    """Computes the limits of retention and cleaning, and counts the bytes kept for the archive alone."""
 
     def __init__(self, turn: Turn, config: BrokerConfig, directory: DataDirectory, groups: GroupShards) -> None:
         self._turn = turn
         self._config = config
         self._directory = directory
         self._groups = groups
-        # (who would take it, topic, partition) -> bytes that wait, as of the last round
+        # (who would remove them, topic, partition) -> bytes kept, as of the last round
         self.held_bytes: dict[tuple[Literal["retention", "cleaner"], str, int], int] = {}
 
     def position(self, topic: str, index: int) -> int | None:
-        """The first offset that is not archived yet; None: nobody archives this log."""
+        """The first offset that is not archived; None: this log is not archived."""
         group_id = self._config.archive_retain_group
         if not group_id:
             return None
@@ -54,7 +54,7 @@ class ArchiveWait:
         return 0 if topic in INTERNAL_TOPICS else None
 
     def retention_limit(self, topic: str, index: int, log: Log, high_watermark: int) -> int:
-        """Below it retention may delete."""
+        """The offset below which retention may delete."""
         position = self.position(topic, index)
         if position is None:
             self.held_bytes.pop(("retention", topic, index), None)
@@ -65,7 +65,7 @@ class ArchiveWait:
         return self._weigh("retention", topic, index, waiting, limit, high_watermark)
 
     def cleaning_limit(self, topic: str, index: int, log: Log, last_stable_offset: int) -> int:
-        """Below it the cleaner may clean: always the beginning of a segment, so that no commit is cut in two."""
+        """The offset below which the cleaner may clean: the beginning of a segment, so that no commit is split."""
         position = self.position(topic, index)
         if position is None:
             self.held_bytes.pop(("cleaner", topic, index), None)
@@ -76,7 +76,7 @@ class ArchiveWait:
         return self._weigh("cleaner", topic, index, waiting, min(limit, last_stable_offset), last_stable_offset)
 
     def forget(self, topic: str) -> None:
-        """The topic is gone with all that waited."""
+        """The topic was deleted."""
         self.held_bytes = {key: held for key, held in self.held_bytes.items() if key[1] != topic}
 
     def _weigh(

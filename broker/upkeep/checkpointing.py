@@ -1,6 +1,6 @@
-"""Recovery points: every minute what was written is synced beside the loop, and the next start told where to look from.
+"""Recovery points: every minute what was written is synced in a thread, and its end noted for the next start.
 
-Without this a start after kill -9 would scan all that was written since the last clean stop.
+Without them a start after kill -9 would scan everything written since the last clean stop.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Checkpointing:
         self._directory = directory
         self._files = files
         self._fsync = fsync
-        self._failed: set[Log] = set()  # a sync that failed is never tried again: the next would lie
+        self._failed: set[Log] = set()  # a failed sync is never tried again: a later success proves nothing
 
     def round(self) -> Iterator[None]:
-        """Sync and note every log that has grown; one at a time, for the disk belongs to the clients."""
+        """Sync and note every log that has grown, one at a time, to leave the disk to clients."""
         directory = self._directory
         for key, log in list(directory.logs.items()):
             reached = log.synced_offset if self._fsync else log.flushed_offset
@@ -44,7 +44,7 @@ class Checkpointing:
                     logger.error("%s-%d: sync failed, not tried again: %s", *key, sync.error)
                     self._failed.add(log)
                     continue
-            if directory.logs.get(key) is log and not log.broken:  # neither deleted nor given up meanwhile
+            if directory.logs.get(key) is log and not log.broken:  # neither deleted nor out of use meanwhile
                 try:
                     log.checkpoint()
                 except OSError as error:
@@ -56,14 +56,14 @@ class Checkpointing:
 
 
 class _Sync:
-    """A log to sync in a thread of its own; what goes wrong there is kept."""
+    """Syncs a log in a thread and keeps the error."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self.error: Exception | None = None
 
     def sync(self) -> None:
-        """Log.sync, which raises nothing."""
+        """Log.sync without raising."""
         try:
             self._log.sync()
         except (OSError, StorageError) as error:

@@ -1,4 +1,4 @@
-"""Housekeeping between requests: shards loaded ahead, retention, cleaning; all of it in steps of a few milliseconds."""
+"""Housekeeping between requests: loads shards, runs retention and cleaning, in steps of a few milliseconds."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("momus.maintenance")
 
-SHARD_INTERVAL_MS = 2000  # between two looks at how much of the coordinators' logs is out of date
-LEAST_DIRTY_BYTES = 256 << 10  # of a coordinator's log, or a segment, before cleaning it out of turn is worth it
-BUSY_DIRTY_BYTES = 16 << 20  # the same while clients commit so much that they need the time themselves
+SHARD_INTERVAL_MS = 2000  # between two checks of how dirty the coordinators' logs are
+LEAST_DIRTY_BYTES = 256 << 10  # of a coordinator's log, or a segment, before it is cleaned early
+BUSY_DIRTY_BYTES = 16 << 20  # the same while clients commit so much that they need the time
 BUSY_RECORDS_A_SECOND = 10_000
-DIRTY_SHARE = 0.4  # of what is clean: with what comes during a pass the log stays below twice its live bytes
+DIRTY_SHARE = 0.4  # of the clean bytes: with writes during a pass the log stays below twice its live bytes
 
 Job = Callable[[], Iterator[None]]
 
@@ -49,7 +49,7 @@ class Coordinators(Protocol):
 
 
 class Maintenance:
-    """What a broker does of its own accord, by its clock."""
+    """The housekeeping of a broker, started by timers."""
 
     def __init__(
         self,
@@ -73,10 +73,10 @@ class Maintenance:
         self._busy: set[str] = set()
         self._least_dirty_bytes = LEAST_DIRTY_BYTES
         self._written = (0, turn.now_ms)  # records in the coordinators' logs so far, and when they were counted
-        self._gone: dict[str, set[bytes]] = {}  # names and ids of deleted topics that groups may have offsets on
+        self._gone: dict[str, set[bytes]] = {}  # deleted topics, by name and ids, whose offsets must be removed
 
     def start(self) -> None:
-        """Load the shards that have something to load, and begin the rounds."""
+        """Load the shards that have a log, and begin the rounds."""
         self._turn.jobs.add(self._load_shards())
         self._metadata_shard.when_reloaded.append(self._follow_metadata)
         self._follow_metadata()
@@ -102,7 +102,7 @@ class Maintenance:
         turn = self._turn
 
         def due(due_ms: int, now_ms: int) -> None:
-            if name not in self._busy:  # the last round may still be going on
+            if name not in self._busy:  # the last round may still run
                 self._busy.add(name)
                 turn.jobs.add(self._round(name, job))
             turn.timers.at(now_ms + interval_ms, due)
@@ -124,7 +124,7 @@ class Maintenance:
             flush_state.then(lambda durable: self._topic_gone(topic) if durable else None)
 
     def _topic_gone(self, topic: Topic) -> None:
-        """The offsets that groups have committed on a deleted topic go too; many topics go together."""
+        """Remove the offsets that groups have committed on a deleted topic; many topics are handled together."""
         self._archive.forget(topic.name)
         if not self._gone:
             self._turn.jobs.add(self._forget_offsets())
@@ -136,7 +136,7 @@ class Maintenance:
             while shard.state is not READY and self._directory.exists(OFFSETS_TOPIC, index):
                 try:
                     shard.require()
-                except KafkaError:  # it goes on loading in the background
+                except KafkaError:  # it loads in the background
                     yield
                 except (OSError, StorageError) as error:
                     logger.error("%s: cannot remove the offsets of deleted topics: %s", shard, error)
@@ -146,14 +146,14 @@ class Maintenance:
                 yield
 
     def _load_shards(self) -> Iterator[None]:
-        """Members of groups must time out whether or not anyone asks for their group after a restart."""
+        """Load all shards, so that members time out after a restart even without a request for their group."""
         for index, shard in enumerate(self._groups.shards):
             if shard.state is UNLOADED and self._directory.exists(OFFSETS_TOPIC, index):
                 try:
                     shard.require()
-                except KafkaError:  # a large one: it goes on loading in the background
+                except KafkaError:  # a large shard: it loads in the background
                     yield
-                except (OSError, StorageError) as error:  # whoever needs it will be told
+                except (OSError, StorageError) as error:  # a request for it gets the error
                     logger.error("cannot load %s: %s", shard, error)
                 yield
         if TRANSACTIONS_TOPIC in self._partitions.metadata.topics:
@@ -171,7 +171,7 @@ class Maintenance:
                             topic.name, index, partition.log, partition.high_watermark
                         )
                         yield from partition.maintenance(self._turn.now_ms, limit)
-                    except FAILURES as error:  # one bad log, not all of them
+                    except FAILURES as error:  # go on with the other logs
                         logger.error("retention of %s-%d failed: %s", topic.name, index, error)
                     yield
 
@@ -202,10 +202,10 @@ class Maintenance:
                 yield from self._clean_log(topic, index, log, shard.flush_state.durable_offset, commits=True)
 
     def _seal(self, log: Log) -> Iterator[None]:
-        """Begin a new segment: the one that is written to is never cleaned."""
+        """Begin a new segment, because the active one is never cleaned."""
         if log.segments[-1].size < min(self._least_dirty_bytes, log.config.segment_bytes) // 2:
             return
-        while log.dirty and not log.broken:  # what is written now belongs to requests that wait for it
+        while log.dirty and not log.broken:  # wait until the turn's records are flushed
             yield
         if not log.broken:
             log.roll()
@@ -227,7 +227,7 @@ class Maintenance:
         return config.compacts and log.dirty_ratio(None, limit_offset) >= config.min_cleanable_dirty_ratio
 
     def _is_wasteful(self, log: Log) -> bool:
-        """Whether so much has come since the last cleaning that the log may soon be twice as large as it need be."""
+        """Whether the log may soon be twice as large as its live bytes."""
         clean_bytes = sum(segment.size for segment in log.segments if segment.base_offset < log.cleaned_offset)
         least_bytes = min(self._least_dirty_bytes, log.config.segment_bytes)
         return log.size_bytes - clean_bytes >= max(least_bytes, DIRTY_SHARE * clean_bytes)
