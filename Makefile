@@ -8,7 +8,7 @@ LISTEN ?= 127.0.0.1:9092
 DATA ?= ./data
 CRASH_ROUNDS ?= 200
 
-.PHONY: serve test test-all test-slow lint pytest test-construct test-java test-pipeline pipeline-long pipeline-demo bench crash exactly-once e2e-java compiled test-compiled clean
+.PHONY: serve test test-all test-slow lint pytest test-construct test-java golden test-pipeline pipeline-long pipeline-demo bench crash exactly-once e2e-java compiled test-compiled clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
@@ -37,6 +37,10 @@ test-construct: $(VENV)/.dev
 # The same broker under Apache Kafka's own clients and console tools, fetched by Maven on the first run.
 test-java e2e-java: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "java and not spark" --require-java $(ARGS)
+
+# Writes tests/conformance/golden_*.txt by Kafka's own classes, after a message has been added or has a new version.
+golden: $(VENV)/.dev
+	$(BIN)/python tests/conformance/make_golden.py
 
 # The pipeline: its types, then its tests in one Spark, one after the other. Java comes by pip where there is none.
 test-pipeline: $(VENV)/.spark-dev

@@ -3,12 +3,9 @@ options of the long forms."""
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import importlib.util
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -16,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from kafka_jars import fetch_jars
 from not_run import NotRun
 
 from momus import Broker
@@ -27,7 +25,6 @@ settings.register_profile(
 settings.load_profile("momus")
 
 REPOSITORY = Path(__file__).parent.parent
-JAVA = REPOSITORY / "tests" / "e2e" / "java"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -110,16 +107,4 @@ def _jars(request: pytest.FixtureRequest, profile: str) -> str:
         if request.config.getoption("--require-java"):
             pytest.fail(reason)
         pytest.skip(reason)
-    pom = JAVA / "pom.xml"
-    edition = hashlib.sha256(pom.read_bytes()).hexdigest()[:12]
-    folder = JAVA / "target" / f"{profile}-{edition}"
-    folder.parent.mkdir(exist_ok=True)
-    with open(folder.parent / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # xdist's workers all want them first
-        if not (folder / "complete").exists():
-            command = ["mvn", "-B", "-q", "-f", str(pom), "-P", profile, "dependency:copy-dependencies"]
-            command += [f"-DoutputDirectory={folder}", "-DincludeScope=runtime"]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-            assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
-            (folder / "complete").touch()
-    return f"{folder}/*"
+    return f"{fetch_jars(profile)}/*"
