@@ -8,7 +8,7 @@ LISTEN ?= 127.0.0.1:9092
 DATA ?= ./data
 CRASH_ROUNDS ?= 200
 
-.PHONY: serve test test-all test-slow lint pytest test-construct test-java golden test-pipeline pipeline-long pipeline-demo bench crash exactly-once e2e-java compiled test-compiled clean
+.PHONY: serve test test-all test-slow test-deep lint pytest test-construct test-java golden test-pipeline pipeline-long pipeline-demo bench crash exactly-once e2e-java compiled test-compiled clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
@@ -29,6 +29,11 @@ pytest: $(VENV)/.dev
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not java and not spark" $(ARGS)
+
+# The properties, each with forty times the examples.
+test-deep: $(VENV)/.dev
+	MOMUS_HYPOTHESIS=deep $(BIN)/python -m pytest -n 2 --dist worksteal --timeout 0 -m "not java and not spark and not e2e" \
+	  $$(grep -rl --include='test_*.py' --exclude-dir=pipeline hypothesis tests) $(ARGS)
 
 # The real clients again, with every request read and every response written by construct.
 test-construct: $(VENV)/.dev

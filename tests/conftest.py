@@ -12,17 +12,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from budget import load_profile
 from kafka_jars import fetch_jars
 from not_run import NotRun
 
 from momus import Broker
 
-# No deadline: the machine may be busy with the other half of the tests.
-settings.register_profile(
-    "momus", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
-settings.load_profile("momus")
+load_profile()
 
 REPOSITORY = Path(__file__).parent.parent
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from budget import budget
 from codec_values import MESSAGES, NAMES, messages, versions
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
 from protocol.api import ApiKey, flexible_since, is_declared, request_class, response_class
@@ -15,9 +16,8 @@ from protocol.construct_codec import construct_codec
 from protocol.declare import Message
 from protocol.primitives import struct
 
-_LIGHT = settings(
-    max_examples=5,
-    deadline=None,
+_LIGHT = budget(
+    2,
     derandomize=True,
     database=None,
     phases=[Phase.generate],  # shrinking whole messages takes minutes and says no more than the first one found

@@ -6,10 +6,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from budget import budget
 from core_broker import Client, World, frame, make_topic
 from core_pair import GROUPS, TOPICS, Pair, spell
 from core_requests import commit_request
-from hypothesis import given, note, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from protocol.api import ApiKey
@@ -114,7 +115,7 @@ STEPS = st.sampled_from(
 
 @pytest.mark.parametrize("flush", ["os", "fsync"])
 def test_shortcuts_and_general_handlers_answer_and_write_the_same(flush):
-    @settings(max_examples=60, deadline=None)
+    @budget(15)
     @given(st.data())
     def check(data: Any) -> None:
         pair = Pair(flush)

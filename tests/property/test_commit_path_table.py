@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import settings
+from budget import budget
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -83,5 +83,5 @@ class TableAgainstDictionary(RuleBasedStateMachine):
                 assert self.table.get(group, "a", partition) == self.model.get((group, "a", partition))
 
 
-TableAgainstDictionary.TestCase.settings = settings(max_examples=80, stateful_step_count=25, deadline=None)
+TableAgainstDictionary.TestCase.settings = budget(20, stateful_step_count=25)
 TestTable = TableAgainstDictionary.TestCase

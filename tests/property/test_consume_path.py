@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from budget import budget
 from core_broker import Client, World, frame, make_topic
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.codegen import codec
@@ -182,7 +183,7 @@ STEPS = st.lists(
 
 @pytest.mark.parametrize("flush", ["os", "fsync"])
 def test_shortcut_and_general_handler_answer_the_same(flush: str) -> None:
-    @settings(max_examples=150, deadline=None)
+    @budget(40)
     @given(consumers=st.lists(CONSUMERS, min_size=3, max_size=3), steps=STEPS)
     def run(consumers: list[Consumer], steps: list[tuple[Any, ...]]) -> None:
         pair = Pair(flush, consumers)

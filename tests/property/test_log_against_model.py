@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import settings
+from budget import budget
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from log_kit import DIRECTORY, content, durable_env, live, put
@@ -123,5 +123,5 @@ class LogMachine(RuleBasedStateMachine):
                 assert found[1] == expected
 
 
-LogMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+LogMachine.TestCase.settings = budget(20, stateful_step_count=25)
 test_log_against_model = LogMachine.TestCase

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from admin_broker import AdminBroker
-from hypothesis import given, settings
+from budget import budget
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.handlers.admin_view import after_metadata
@@ -204,7 +205,7 @@ requests = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@budget(20)
 @given(requests)
 def test_admin_requests_replayed_give_the_live_state(operations):
     broker = AdminBroker((1, 2))

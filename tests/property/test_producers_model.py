@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from hypothesis import settings
+from budget import budget
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -221,7 +221,7 @@ class BatchesMachine(ProducerMachine):
             self.known[pid] = kept
 
 
-SETTINGS = settings(max_examples=40, stateful_step_count=30, deadline=None)
+SETTINGS = budget(12, stateful_step_count=30)
 ProducerMachine.TestCase.settings = SETTINGS
 BatchesMachine.TestCase.settings = SETTINGS
 test_producers_keep_to_the_model = ProducerMachine.TestCase

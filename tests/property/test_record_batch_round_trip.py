@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from budget import budget
+from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch
 
@@ -18,7 +19,7 @@ records = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@budget(40)
 @given(records=records, codec=st.integers(0, 4), base_offset=st.integers(0, 2**40), timestamp_ms=times)
 def test_batch_round_trip(records, codec, base_offset, timestamp_ms):
     batch = build_batch(records, base_offset=base_offset, timestamp_ms=timestamp_ms, attributes=codec)

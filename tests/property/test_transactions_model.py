@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from hypothesis import settings
+from budget import budget
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -172,5 +172,5 @@ class TransactionMachine(RuleBasedStateMachine):
         assert self.path.list_offset(-1, isolation_level=1).offset == self.path.fetch().last_stable_offset
 
 
-TransactionMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TransactionMachine.TestCase.settings = budget(30, stateful_step_count=30)
 test_transactions_keep_to_the_model = TransactionMachine.TestCase

@@ -11,7 +11,8 @@
 from __future__ import annotations
 
 import hypothesis.strategies as st
-from hypothesis import HealthCheck, settings
+from budget import budget
+from hypothesis import HealthCheck
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from unit.coordinator.harness import ShardHarness, subscription
 
@@ -337,10 +338,9 @@ class ClassicGroups(RuleBasedStateMachine):
             self.h.check()
 
 
-ClassicGroups.TestCase.settings = settings(
-    max_examples=150,
+ClassicGroups.TestCase.settings = budget(
+    40,
     stateful_step_count=40,
-    deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
 )

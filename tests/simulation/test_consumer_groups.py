@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from budget import budget
 from consumer_kit import GROUP, Groups
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
@@ -345,7 +346,7 @@ class Hunt(Group):
 
 
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-MODEL = settings(max_examples=50, stateful_step_count=40, deadline=None, suppress_health_check=QUIET)
+MODEL = budget(12, stateful_step_count=40, suppress_health_check=QUIET)
 GENERATE = [Phase.generate]
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from budget import budget
 from consumer_kit import GROUP, Groups, Member
 from core_broker import Client
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from unit.coordinator.harness import subscription
@@ -269,10 +270,9 @@ class Migration(RuleBasedStateMachine):
         assert sorted(owned) == sorted((t, p) for t in wanted for p in range(PARTITIONS[t]))
 
 
-Migration.TestCase.settings = settings(
-    max_examples=40,
+Migration.TestCase.settings = budget(
+    15,
     stateful_step_count=30,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 TestMigration = Migration.TestCase

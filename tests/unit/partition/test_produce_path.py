@@ -6,8 +6,9 @@ from struct import pack
 from typing import Any
 
 import pytest
+from budget import budget
 from data_path import NOW_MS, OTHER_NODE, DataPath, batch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.shortcuts.produce import ProduceShortcut
@@ -181,7 +182,7 @@ def test_topics_without_a_client_id_work() -> None:
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@budget(60)
 def test_damaged_request_never_breaks_the_shortcut(data: st.DataObject) -> None:
     path = DataPath()
     topic = path.topic()

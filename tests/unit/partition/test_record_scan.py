@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from budget import budget
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.partitions.record_scan import scan_records
@@ -53,14 +54,14 @@ def quickly(data: bytes | memoryview, count: int) -> tuple[int, int, list[int]] 
 
 
 @given(sections())
-@settings(max_examples=150, deadline=None)
+@budget(40)
 def test_scan_of_whole_sections_agrees_with_decoding(section: tuple[bytes, int]) -> None:
     data, count = section
     assert quickly(memoryview(data), count) == plainly(data, count) is not None
 
 
 @given(sections(), st.data())
-@settings(max_examples=300, deadline=None)
+@budget(80)
 def test_scan_of_damaged_sections_agrees_with_decoding(section: tuple[bytes, int], data: st.DataObject) -> None:
     whole, count = section
     damaged = bytearray(whole)

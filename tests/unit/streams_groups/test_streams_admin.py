@@ -149,11 +149,11 @@ def test_offsets_expire_once_their_topic_is_not_read():
         a = world.member("a")
         a.join()
         a.commit(None, {"in": [0], "other": [0]})
-        world.world.advance(8 * day_ms)
+        world.world.leap(8 * day_ms)
         offsets = world.world.broker.groups.of("g").machine.offsets
         assert list(offsets.partitions("g")) == ["in"]
         a.leave()
-        world.world.advance(day_ms)
+        world.world.leap(day_ms)
         assert world.list() == {}
 
 

@@ -173,7 +173,7 @@ def test_deleted_offset_takes_the_pending_one_along(client):
 
 def test_offset_does_not_expire_while_one_is_pending(client):
     client.call(commit_request("g", {0: 30, 1: 31}), 9)
-    client.world.advance(WEEK_MS - 10_000)
+    client.world.leap(WEEK_MS - 10_000)
     producer = Producer(client, "tx")
     producer.init(timeout_ms=900_000)
     producer.send_offsets({0: 1})

@@ -1,0 +1,34 @@
+"""How many examples Hypothesis tries of a property: few in the gate, many in `make test-deep`.
+
+MOMUS_HYPOTHESIS names the profile, fast or deep. A property that says nothing gets 25 examples; one that needs another
+number takes `budget`, which grows with the profile."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+
+FAST_EXAMPLES = 25
+DEEP_FACTOR = 40
+IS_DEEP = os.environ.get("MOMUS_HYPOTHESIS", "fast") == "deep"
+
+# No deadline: the machine may be busy with the other half of the tests.
+COMMON: dict[str, Any] = {
+    "deadline": None,
+    "print_blob": True,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
+}
+
+
+def load_profile() -> None:
+    """Make the profile that MOMUS_HYPOTHESIS names the default of all properties."""
+    settings.register_profile("fast", max_examples=FAST_EXAMPLES, **COMMON)
+    settings.register_profile("deep", max_examples=FAST_EXAMPLES * DEEP_FACTOR, **COMMON)
+    settings.load_profile("deep" if IS_DEEP else "fast")
+
+
+def budget(examples: int, **more: Any) -> settings:
+    """Settings of a property that tries so many examples in the gate, DEEP_FACTOR times as many in the deep form."""
+    return settings(max_examples=examples * DEEP_FACTOR if IS_DEEP else examples, **more)
