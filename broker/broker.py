@@ -1,7 +1,7 @@
-"""The composition root: makes the parts of one broker, without a socket, and opens and closes them.
+"""The composition root: makes, opens and closes the parts of one broker. It has no socket.
 
-No other module of broker/ imports this one but the shell: each part is handed the parts that it needs, and a handler
-declares as a Protocol what it uses of the object here.
+Only broker/shell imports this module. Each part is handed the parts that it needs, and a handler declares as a Protocol
+what it uses of Broker.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("momus.broker")
 
-CLOSE_BUDGET_MS = 1000  # who says SIGTERM waits two seconds before he says SIGKILL
+CLOSE_BUDGET_MS = 1000  # process managers and tests wait two seconds between SIGTERM and SIGKILL
 
 
 class Broker:
-    """All state of one process, whichever virtual broker is asked.
+    """All parts of one process, for all its virtual brokers.
 
-    The server around it runs the `turn` and hands sockets to `clients`.
+    The server around it runs the `turn` and makes connections with `clients`.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Broker:
             "__cluster_metadata-0",
             directory.open_metadata_log,
             self._new_metadata,
-            load_at_once_bytes=1 << 62,  # nothing can be served before it
+            load_at_once_bytes=1 << 62,  # nothing can be served before it is loaded
         )
         self.groups = GroupShards(self.turn, self.parked, config, directory, self.nodes, self.metadata_shard)
         self.partitions = Partitions(self.turn, directory, self.metadata_shard, self)
@@ -90,7 +90,7 @@ class Broker:
         self._shortcuts = Shortcuts(
             self.turn, config, self.metadata_shard, self.groups, self.partitions, self.fetch_sessions, self.router
         )
-        if config.codec == "construct":  # shortcuts read bytes, not messages: there are none
+        if config.codec == "construct":  # shortcuts read bytes, not messages: leave them out
             self.router.use_construct()
         else:
             self.clients.shortcuts = self._shortcuts.table
@@ -102,7 +102,7 @@ class Broker:
         metadata = ClusterMetadata(self.config, self.nodes.ids, start_up=start_up, changed=self.turn.learned.drop)
         for value in self.directory.image.values():
             metadata.replay(None, value)
-        metadata.version = self.directory.image.offset  # as many records as the log has had so far
+        metadata.version = self.directory.image.offset  # the number of records so far
         return metadata
 
     # -- opening and closing
@@ -118,7 +118,7 @@ class Broker:
         self.partitions.start()
 
     def start_maintenance(self) -> None:
-        """Begin the rounds of housekeeping."""
+        """Start housekeeping."""
         Maintenance(
             self.turn,
             self.config,
@@ -131,7 +131,7 @@ class Broker:
         ).start()
 
     def close(self) -> None:
-        """Flush and close every log, and say so on disk: the next start need not look for damage."""
+        """Flush and close every log, and mark the clean shutdown: the next start need not check for damage."""
         self.turn.end()
         begin_ms = self.turn.env.clock.monotonic_ms()
         self.partitions.close(begin_ms + CLOSE_BUDGET_MS // 2)
@@ -152,7 +152,7 @@ class Broker:
 
     @property
     def transactions(self) -> TransactionCoordinator:
-        """The transaction coordinator, made when it is first needed: most brokers never need one."""
+        """The transaction coordinator, made when first needed: most brokers never need one."""
         if self._transactions is None:
             # 19 ms: most brokers never see a transaction
             from broker.coordinator.transactions.coordinator import TransactionCoordinator
@@ -179,13 +179,13 @@ class Broker:
         return self.transactions.shards
 
     def shard_moved(self, topic: Topic, index: int) -> None:
-        """Another node coordinates what a shard holds: it begins anew from its log, as on another machine it would."""
+        """Another node coordinates a shard: reload it from its log, as another machine would."""
         shard = self.shards_of(topic.name)[index]
         if shard.log is None:
             return
         try:
             self.turn.durability.settle_now(shard.flush_state)
-        except (OSError, StorageError) as error:  # it has been cut back and reloaded, or is out of use until it can be
+        except (OSError, StorageError) as error:  # the shard was reloaded, or is out of use until it can be
             logger.error("cannot write the log of %s, which moves to another node: %s", shard, error)
         else:
             if shard.state is not UNLOADED:

@@ -1,16 +1,16 @@
-"""The control endpoint: HTTP and JSON on loopback, by which a test stops virtual brokers and moves the clock.
+"""The control endpoint: HTTP and JSON on loopback, for tests to stop virtual brokers and move the clock.
 
     GET  /healthz                       200 while the process runs
     GET  /readyz                        200 when all groups are loaded, 503 before
-    GET  /_admin/clock                  what time it is for the broker
-    POST /_admin/clock                  {"advance_ms": N}, {"set": UNIX_MS} (it then stands), or {"resume": true}
+    GET  /_admin/clock                  the time of the broker's clock
+    POST /_admin/clock                  {"advance_ms": N}, {"set": UNIX_MS} (stops the clock), or {"resume": true}
     GET  /_admin/brokers                the virtual brokers and their addresses
-    POST /_admin/brokers/ID/stop        close its listeners and connections, let the others lead what it led
-    POST /_admin/brokers/ID/start       listen again, and take back what it led
+    POST /_admin/brokers/ID/stop        close its listeners and connections; the others lead its partitions
+    POST /_admin/brokers/ID/start       listen again, and lead its partitions again
 
-One request a connection. An error is {"error": "..."} with a status that says whose fault it is. Moving the clock is
-answered when what became due has been done: members have timed out, offsets have expired, transactions are aborted.
-Written by hand: a framework for seven routes would cost every start more than the broker itself imports.
+One request a connection. An error is {"error": "..."} with an HTTP status. Moving the clock is answered when all due
+work is done: members have timed out, offsets have expired, transactions are aborted. It uses no framework: for seven
+routes that would take more of a start than all other imports of the broker.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ HEAD_BYTES: Final = 8192
 BODY_BYTES: Final = 65_536
 MOST_CONNECTIONS: Final = 32
 REQUEST_LIMIT_S: Final = 10.0  # for a request to arrive
-LINGER_S: Final = 5.0  # for the rest of a request that was refused
-SETTLE_LIMIT_S: Final = 25.0  # for what a moved clock made due: clients wait 30 s for an answer
+LINGER_S: Final = 5.0  # for reading the rest of a refused request
+SETTLE_LIMIT_S: Final = 25.0  # for the work that a moved clock made due: clients wait 30 s for the response
 LAST_MS: Final = 253_402_300_799_999  # the end of the year 9999
 REASONS: Final = {
     200: "OK",
@@ -98,12 +98,12 @@ class Control:
         }
 
     async def open(self, host: str, port: int) -> str:
-        """Listen; answers HOST:PORT."""
+        """Listen. Answers HOST:PORT."""
         self._server = await asyncio.start_server(self._connected, host, port, limit=HEAD_BYTES, backlog=16)
         return f"{host}:{self._server.sockets[0].getsockname()[1]}"
 
     async def close(self) -> None:
-        """Stop listening; whoever waits is cut off."""
+        """Stop listening and cancel open requests."""
         if self._server is not None:
             self._server.close()
         tasks = list(self._tasks)
@@ -123,7 +123,7 @@ class Control:
             else:
                 status, answer = await self._answer(reader)
             await self._send(writer, status, answer)
-            if status != 200:  # closed with bytes unread, the connection would be reset, and the answer lost
+            if status != 200:  # closing with unread bytes would reset the connection and lose the response
                 await asyncio.wait_for(_discard(reader), LINGER_S)
         except TimeoutError:
             logger.info("client continued to send after its request was refused")
@@ -162,7 +162,7 @@ class Control:
         writer.write(f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
         await writer.drain()
 
-    # -- what can be asked
+    # -- routes
 
     async def _health(self) -> dict[str, Any]:
         return {"status": "ok"}
@@ -207,7 +207,7 @@ class Control:
         return {**await self._clock(), "settled": await self._settle()}
 
     async def _settle(self) -> bool:
-        """Wait until what is due has been done; False if it takes long."""
+        """Wait until all due work is done. False: it was not within SETTLE_LIMIT_S."""
         broker, loop = self._broker, asyncio.get_running_loop()
         give_up_s = loop.time() + SETTLE_LIMIT_S
         while loop.time() < give_up_s:
@@ -296,7 +296,7 @@ async def _read_request(reader: asyncio.StreamReader) -> tuple[str, str, dict[st
         if name.lower() == "content-length" and name.lower() in fields:
             raise RefusedError(400, "Content-Length is given twice")
         fields[name.lower()] = value.strip()
-    if "origin" in fields:  # a page in somebody's browser, which reaches loopback as well as we do
+    if "origin" in fields:  # a web page in a local browser, which can reach loopback too
         raise RefusedError(403, "requests of web pages are refused")
     return words[0], words[1], await _read_body(reader, words[0], fields)
 

@@ -1,4 +1,4 @@
-"""The sizes of logs and groups, under the names that dashboards for Kafka already know."""
+"""The sizes of logs and groups, under the metric names of common Kafka dashboards."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ Gauge: TypeAlias = tuple[str, float, tuple[tuple[str, object], ...]]
 
 
 def broker_gauges(broker: Broker) -> Iterator[Gauge]:
-    """Every size there is to tell; the reader may stop in between for others, so each step reads what is
-    there then.
+    """All gauges. The reader may pause between two, so each step reads the present state.
 
-    Only what is open is measured: looking must not open ten thousand logs.
+    Only open partitions are measured: measuring must not open ten thousand logs.
     """
     open_partitions = {(p.topic.name, p.index): p for p in broker.partitions.opened()}
     groups = 0
@@ -35,8 +34,7 @@ def broker_gauges(broker: Broker) -> Iterator[Gauge]:
                         continue
                     tags = (*tagged, ("topic", topic), ("partition", index))
                     yield "kafka.consumer_offset", committed.offset, tags
-                    # The committed offset is read first, else a group that keeps up would show a negative
-                    # lag.
+                    # The committed offset is read first, or a group without lag could show a negative one.
                     partition = open_partitions.get((topic, index))
                     if partition is not None:
                         yield "kafka.consumer_lag", partition.high_watermark - committed.offset, tags

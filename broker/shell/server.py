@@ -1,4 +1,4 @@
-"""The shell: sockets, signals, timers of the loop and the sync threads around a Broker. No Kafka rule lives here."""
+"""The server around a Broker: sockets, signals, loop timers and sync threads. It has no rule of Kafka."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("momus.server")
 
-BUSY_WORK_S, BUSY_BREAK_S = 0.0003, 0.0015  # of housekeeping at once while clients are served, and between
+BUSY_WORK_S, BUSY_BREAK_S = 0.0003, 0.0015  # housekeeping at once while clients are served, and the break after it
 IDLE_WORK_S, IDLE_BREAK_S = 0.002, 0.001
 IDLE_SWEEP_S = 5.0
 SYNC_THREADS = 4
-MOST_DESCRIPTORS = 65_536  # asked of the system
-RESERVED_DESCRIPTORS = 64  # beside clients and segments: listeners, the loop, checkpoints, modules imported late
+MOST_DESCRIPTORS = 65_536  # requested from the system
+RESERVED_DESCRIPTORS = 64  # for listeners, the loop, checkpoints and late imports
 
 
 class Server:
@@ -57,13 +57,13 @@ class Server:
         self._control: Control | None = None
         self._alarm: asyncio.Handle | None = None
         self._stepping = False
-        self._requests = 0  # that had come when the last one was over
+        self._requests = 0  # counted up to the last step of housekeeping
         self._sync_pool: ThreadPoolExecutor | None = None
         self._closing = False
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> list[str]:
-        """Load what must be loaded, listen, and answer the addresses, first listener first."""
+        """Load the metadata and listen. Answers the address of each node's first listener."""
         self.broker.open()
         addresses = []
         for node in self.nodes:
@@ -76,7 +76,7 @@ class Server:
         return addresses
 
     async def listen(self, node: Node) -> None:
-        """Take clients of a node, on the ports it had before if it ever had any."""
+        """Listen for clients of a node, on its earlier ports if it had any."""
         self._servers[node] = []
         try:
             for listener in node.listeners.values():
@@ -94,7 +94,7 @@ class Server:
         self._servers[node].append(server)
 
     def close_node(self, node: Node) -> None:
-        """Stop listening for a node, and hang up on its clients."""
+        """Stop listening for a node, and close its connections."""
         for server in self._servers.pop(node, ()):
             server.close()
         for connection in list(self.broker.clients.open):
@@ -105,19 +105,19 @@ class Server:
 
     @property
     def clock(self) -> MovableClock:
-        """The clock, where there is an endpoint to move it by."""
+        """The clock of a broker with a control endpoint."""
         clock: Any = self.broker.turn.env.clock
         return clock  # type: ignore[no-any-return]  # movable where there is an endpoint
 
     async def open_control(self, host: str, port: int) -> str:
-        """Listen for those who control the broker; answers the address."""
+        """Open the control endpoint. Answers its address."""
         from broker.shell.control import Control  # 8 ms: most starts have no control endpoint
 
         self._control = Control(self)
         return await self._control.open(host, port)
 
     def clock_moved(self) -> None:
-        """Do what has become due. A client has not been silent for longer because the clock was moved."""
+        """Run the timers that have become due. Clients do not become idle because the clock was moved."""
         now_ms = self.clock.now_ms()
         for connection in self.broker.clients.open:
             connection.last_active_ms = now_ms
@@ -161,7 +161,7 @@ class Server:
             self._stepping = True
             requests = sum(self.broker.metrics.counts)
             is_busy, self._requests = requests != self._requests, requests
-            # while clients are served, housekeeping takes a part of the time; when they wait for it, all there is
+            # housekeeping gets a part of the time while clients are served, and all of it while one waits for a step
             if self.broker.turn.jobs.is_hurried:
                 self.loop.call_soon(self._step, 0.0)
             else:
@@ -177,7 +177,7 @@ class Server:
         self._step_soon()
 
     def _sync(self, logs: list[Log]) -> None:
-        """Sync some logs beside the loop; a job that fails names its logs. While stopping, closing a log syncs it."""
+        """Sync logs in threads, then call sync_done. While stopping it does nothing: closing a log syncs it."""
         if self._closing:
             return
         if not logs:
@@ -200,7 +200,7 @@ class Server:
             error: Exception | None = None
             try:
                 log.sync()
-            except Exception as caught:  # whatever it is, the replies behind it must not wait for ever
+            except Exception as caught:  # any error: the replies that wait must be answered
                 error = caught
             self.loop.call_soon_threadsafe(done, log, error)
 
@@ -210,7 +210,7 @@ class Server:
     # -- the process
 
     def _sweep(self) -> None:
-        """Close what has been silent for connections.max.idle.ms."""
+        """Close connections that have been idle for connections.max.idle.ms."""
         broker = self.broker
         limit_ms = self.config.connections_max_idle_ms
         now_ms = broker.turn.env.clock.now_ms()
@@ -221,7 +221,7 @@ class Server:
         self.loop.call_later(min(IDLE_SWEEP_S, max(limit_ms, 100) / 2000), self._sweep)
 
     async def stop(self) -> None:
-        """Stop listening, flush, and say on disk that all is well."""
+        """Stop listening, flush and close the logs."""
         if self._control is not None:
             await self._control.close()
         for node in self.nodes:
@@ -236,7 +236,7 @@ class Server:
 
 
 def _close(connection: Connection) -> None:
-    # one that does not read would keep a close waiting for ever
+    # close would wait for ever for a client that does not read
     (connection.transport.abort if connection.stuffed else connection.transport.close)()
 
 
@@ -271,7 +271,7 @@ async def _serve(options: dict[str, Any]) -> int:
 
 
 def allow_descriptors() -> int:
-    """Open as many files as the system lets us; how many that is. Windows has no such limit for sockets."""
+    """Raise the limit of open files. Answers the limit. Windows has none for sockets."""
     try:
         import resource  # not on every system
     except ImportError:
@@ -281,7 +281,7 @@ def allow_descriptors() -> int:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        except (OSError, ValueError):  # macOS names a limit that it does not allow
+        except (OSError, ValueError):  # macOS reports a limit that it does not allow
             return soft
         return wanted
     return min(soft, MOST_DESCRIPTORS) if soft != resource.RLIM_INFINITY else MOST_DESCRIPTORS
@@ -298,7 +298,7 @@ def serve(
     statsd: str | None = None,
     control: str | None = None,
 ) -> int:
-    """Run a broker until it is told to stop; answers the exit code."""
+    """Run a broker until SIGTERM or SIGINT. Answers the exit code."""
     logging.basicConfig(
         level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr
     )

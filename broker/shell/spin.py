@@ -1,21 +1,21 @@
-"""Looking for the next request before the loop sleeps: waking a process that sleeps takes longer than most requests."""
+"""Busy-polls for the next request: waking a sleeping process takes longer than most requests."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final
 
-LOOKS: Final = 20  # of the loop, 2 to 3 µs each, after a turn
+LOOKS: Final = 20  # iterations of the loop after a turn, 2 to 3 µs each
 MOST_TRUST: Final = 8
 TURNS_A_TRIAL: Final = 16
-LONGEST_MS: Final = 1  # that all looks take, unless others get the processor: then it is theirs
+LONGEST_MS: Final = 1  # if all looks take longer, other processes need the processor
 
 
 class Spin:
-    """Keeps the loop awake for a moment after a turn, as long as the next one mostly comes within it.
+    """Keeps the loop awake for some 60 µs after a turn, while the next request mostly comes within that time.
 
-    For the steps of a transaction, each of which waits for the answer to the one before. Where nothing ever comes in
-    time, be it that clients take longer or that they need the processor, this looks after one turn of sixteen only.
+    For the steps of a transaction, each of which waits for the reply to the one before. Where requests do not come in
+    time, because clients take longer or need the processor, it polls after one turn of sixteen only.
     """
 
     __slots__ = ("_began_ms", "_call_soon", "_left", "_looking", "_monotonic_ms", "_trust", "_turns")
@@ -30,7 +30,7 @@ class Spin:
         self._turns = 0
 
     def turn_ended(self) -> None:
-        """Begin to look, or go on."""
+        """Begin to poll, or continue."""
         self._turns += 1
         if self._looking:
             self._judge(came=True)

@@ -1,10 +1,9 @@
-"""Sends the broker's metrics as DogStatsD over UDP; the only file that imports asyncio_dgram, and only when
-asked to send.
+"""Sends the broker's metrics as DogStatsD over UDP. The only file that imports asyncio_dgram, at the first send.
 
-Every interval the differences of the counters since the last one, and every tenth the sizes of logs and
-groups, go out in datagrams below 1432 bytes (what fits an Ethernet frame through a tunnel). A dead agent, a
-full socket or a name that does not resolve costs a log line, never a request: sending is its own task, it
-works in short slices, and what cannot be sent is forgotten.
+Each interval sends the changes of the counters, every tenth also the sizes of logs and groups, in datagrams of at
+most 1432 bytes (which fit an Ethernet frame through a tunnel). A dead agent, a full socket or a name that does not
+resolve costs a log line, never a request: sending is a task of its own, works in short slices, and drops what it
+cannot send.
 """
 
 from __future__ import annotations
@@ -26,26 +25,26 @@ if TYPE_CHECKING:
 log = logging.getLogger("momus.statsd")
 
 DATAGRAM_BYTES: Final = 1432
-TAG_CHARS: Final = 200  # what Datadog keeps of a tag
+TAG_CHARS: Final = 200  # Datadog cuts longer tags
 GAUGES_EVERY: Final = 10
-SLICE_DATAGRAMS: Final = 8  # about 200 lines, 0.3 ms; then the loop serves others
+SLICE_DATAGRAMS: Final = 8  # about 200 lines, 0.3 ms; then the loop serves requests
 CONNECT_LIMIT_S: Final = 5.0
 SENDS_TO_TRUST: Final = 5
 LAST_WORD_LIMIT_S: Final = 0.2
 
-# What would end a tag or a line early.
+# Characters that would end a tag or a line early.
 _UNSAFE = str.maketrans(dict.fromkeys("|,#@\n\r", "_"))
 
 
 def line(name: str, value: float, kind: str, tags: Iterable[tuple[str, object]] = ()) -> bytes:
-    """One metric: NAME:VALUE|KIND|#TAG:VALUE,... with the tags made safe and cut to what an agent keeps."""
+    """One metric: NAME:VALUE|KIND|#TAG:VALUE,... with tags escaped and cut to TAG_CHARS."""
     text = f"{name}:{round(value, 6) if isinstance(value, float) else value}|{kind}"
     shown = ",".join(f"{key}:{str(tag).translate(_UNSAFE)}"[:TAG_CHARS] for key, tag in tags)
     return (f"{text}|#{shown}" if shown else text).encode("utf-8", "replace")
 
 
 def counter_lines(before: Metrics, now: Metrics) -> Iterator[bytes]:
-    """What has happened between two snapshots; silent about what has not."""
+    """The counters that have changed between two snapshots."""
     for api_key in range(API_KEYS):
         requests = now.counts[api_key] - before.counts[api_key]
         timed = now.timed[api_key] - before.timed[api_key]
@@ -69,8 +68,7 @@ def counter_lines(before: Metrics, now: Metrics) -> Iterator[bytes]:
 
 
 def datagrams(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines packed into datagrams, each as full as the limit allows; a line that no datagram can hold is left
-    out."""
+    """Lines packed into datagrams, each as full as possible. A line that is too long for one is left out."""
     batch: list[bytes] = []
     size = -1  # the first line has no newline before it
     for text in lines:
@@ -123,10 +121,10 @@ class Statsd:
         self._sends_left_to_trust = 0
 
     async def run(self) -> None:
-        """Send every interval until cancelled, and then what has happened since, if that takes no time."""
+        """Send each interval until cancelled, and the last changes then, within LAST_WORD_LIMIT_S."""
         beat = 0
         try:
-            await self.flush(gauges=False)  # connects, so that even a broker of one second has its last word
+            await self.flush(gauges=False)  # connects, so that even a broker that runs for a second can send at its end
             while True:
                 await asyncio.sleep(self._interval_s)
                 beat += 1
@@ -143,7 +141,7 @@ class Statsd:
             self._stream = None
 
     async def flush(self, *, gauges: bool) -> None:
-        """Send what has happened since the last call; what cannot be sent is logged once and forgotten."""
+        """Send the changes since the last call. What cannot be sent is dropped, and logged once."""
         now = self._metrics.snapshot()
         before, self._sent = self._sent, now
         try:
@@ -153,14 +151,14 @@ class Statsd:
             if gauges:
                 await self._send(line(name, value, "g", tags) for name, value, tags in self._gauges())
         except Exception as error:
-            # OSError, asyncio_dgram's TransportClosed, or a gauge that trips over a topic deleted meanwhile.
+            # OSError, asyncio_dgram's TransportClosed, or a gauge of a topic that was deleted meanwhile.
             self.close()
             if not self._failing:
                 log.warning("statsd: cannot send to %s:%d: %s", *self._address, error or type(error).__name__)
             self._failing = True
             self._sends_left_to_trust = SENDS_TO_TRUST
         else:
-            # UDP hears of a closed port one send late, so without an agent every other send works.
+            # UDP reports a closed port one send late, so without an agent every other send succeeds.
             self._sends_left_to_trust = max(0, self._sends_left_to_trust - 1)
             if self._failing and not self._sends_left_to_trust:
                 log.info("statsd: sending to %s:%d again", *self._address)
