@@ -1,4 +1,4 @@
-"""The routing table: one line an API. ApiVersions and SUPPORTED.md are made from it.
+"""The routing table: one line for each API. ApiVersions and SUPPORTED.md are made from it.
 
 A handler is named "module:function" and imported with the first request for it. Versions are those of Apache Kafka 4.3,
 and older ones where a line says why.

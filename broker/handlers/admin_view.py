@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# All operations, since no client is refused any; Kafka's bit fields.
+# All operations are allowed; Kafka's bit fields.
 CLUSTER_OPERATIONS = 8096
 TOPIC_OPERATIONS = 3576
 GROUP_OPERATIONS = 3400
@@ -36,12 +36,12 @@ def repeated(items: Iterable[T]) -> set[T]:
 
 
 def refuse(result: Any, error: KafkaError) -> None:
-    """Put an error into one of several results. The message is cut: one that quotes a client may exceed a string."""
+    """Put an error into one of several results. The message is cut, because it may quote a long name."""
     result.error_code = error.code
     result.error_message = error.message and error.message[:LONGEST_MESSAGE]
 
 
 def after_metadata(broker: HasMetadataLog, response: Any, values: Iterable[bytes] = ()) -> Result:
-    """A reply with the records that must be durable before it is sent."""
+    """A reply that is sent when these records of the metadata log are durable."""
     records = [(None, value) for value in values]
     return Result(response, appends=((broker.metadata_shard, records),) if records else ())

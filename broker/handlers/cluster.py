@@ -1,8 +1,8 @@
-"""What the broker is and can do: ApiVersions, UpdateFeatures and DescribeLogDirs.
+"""ApiVersions, UpdateFeatures and DescribeLogDirs.
 
 ApiVersions      v0-4. v3: client software name and version, features as tagged fields (KIP-511, KIP-584). v4:
-                 features whose lowest level is 0 are told (KIP-1022). Produce is told from 0 on, for librdkafka.
-UpdateFeatures   v0-2. v1: kind of upgrade, validation only. v2: no result a feature.
+                 features with lowest level 0 are listed (KIP-1022). Produce is listed from 0 on, for librdkafka.
+UpdateFeatures   v0-2. v1: kind of upgrade, validation only. v2: no results by feature.
 DescribeLogDirs  v1-5. v3: top-level error. v4: sizes of the volume. v5: cordoned.
 """
 
@@ -66,7 +66,7 @@ class View(Protocol):
 
 
 def api_versions(broker: View, ctx: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
-    """The routing table and the features."""
+    """Answer the routing table and the features."""
     if ctx.api_version >= 3:
         for text in (request.client_software_name, request.client_software_version):
             if not _SOFTWARE.fullmatch(text):
@@ -92,7 +92,7 @@ def api_versions(broker: View, ctx: Context, request: ApiVersionsRequest) -> Api
 
 
 def update_features(broker: View, ctx: Context, request: UpdateFeaturesRequest) -> Result:
-    """Set levels of features; all of them or none. Errors: INVALID_UPDATE_VERSION."""
+    """Set feature levels, all or none. Errors: INVALID_UPDATE_VERSION."""
     ranges = supported(broker.api_versions)
     levels = finalized(broker.metadata.feature_levels, ranges)
     records: list[bytes] = []
@@ -139,7 +139,7 @@ def _update_fault(
 
 
 def describe_log_dirs(broker: View, ctx: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-    """The data directory with the sizes of the partitions that the node asked leads."""
+    """Answer the data directory, with the sizes of the partitions that this node leads."""
     wanted: dict[str, Sequence[int]]
     if request.topics is None:
         wanted = {topic.name: range(len(topic.partitions)) for topic in broker.metadata.topics.values()}

@@ -1,4 +1,4 @@
-"""Configs as DescribeConfigs tells them: each with its value, where that comes from, and what else it could be."""
+"""The entries of DescribeConfigs: each config with its value, its source and its synonyms."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _IN_UNITS = {
     key: tuple(name for name, _ in names)
     for names in UNITS.values()
     for key, _ in names
-    if key != "log.flush.scheduler.interval.ms"  # a default for the other, not another unit
+    if key != "log.flush.scheduler.interval.ms"  # a default of the other key, not another unit
 }
 Source = tuple[str, "str | None", int]  # key, value, source
 
 
 class Detail:
-    """What the client wants to know beside the values."""
+    """The parts of an entry that the client asks for."""
 
     __slots__ = ("documentation", "keys", "synonyms")
 
@@ -39,7 +39,7 @@ class Detail:
 
 
 def broker_sources(config: BrokerConfig, key: str, node: str) -> list[Source]:
-    """Everywhere a broker key could get its value from, the one in force first."""
+    """The possible sources of a broker key's value, the one in force first."""
     names = _IN_UNITS.get(key, (key,))
     places: tuple[tuple[Mapping[str, str | None], int], ...] = (
         ({**config.dynamic.get(node, {})}, NODE_CONFIG),
@@ -52,7 +52,7 @@ def broker_sources(config: BrokerConfig, key: str, node: str) -> list[Source]:
 
 
 def source_and_value(config: BrokerConfig, configs: Mapping[str, str]) -> Iterator[tuple[str, int, str | None]]:
-    """Each topic key with the source and the value it has for a topic with these configs."""
+    """Each topic key with its source and value for a topic with these configs."""
     for row in TOPIC_KEYS.values():
         if not row[0].startswith("internal."):
             sources = _topic_sources(config, row, configs, "")
@@ -96,7 +96,7 @@ def group_entries(
 
 
 def node_entries(config: BrokerConfig, node: str, detail: Detail) -> list[DescribeConfigsResourceResult]:
-    """All broker keys as they are for one node, and what was set that nobody knows."""
+    """All broker keys of one node, and unknown keys that were set."""
     entries = []
     for key, row in BROKER_KEYS.items():
         if detail.wants(key):
@@ -111,7 +111,7 @@ def node_entries(config: BrokerConfig, node: str, detail: Detail) -> list[Descri
 
 
 def all_nodes_entries(config: BrokerConfig, detail: Detail) -> list[DescribeConfigsResourceResult]:
-    """What was set dynamically for all nodes."""
+    """The keys set dynamically for all nodes."""
     entries = []
     for key, text in config.dynamic.get("", {}).items():
         if detail.wants(key):
@@ -124,7 +124,7 @@ def all_nodes_entries(config: BrokerConfig, detail: Detail) -> list[DescribeConf
 
 
 def _unknown_entry(key: str, sources: list[Source], detail: Detail) -> DescribeConfigsResourceResult:
-    """A key without a type may be a secret: its value is not told."""
+    """An unknown key. It may be a secret, so its value is left out."""
     hidden: list[Source] = [(name, None, source) for name, _, source in sources]
     row: Row = (key, "", None, None, "", "")
     entry = _entry(row, None, hidden, detail, True)
@@ -152,7 +152,7 @@ def _entry(
 
 
 def logger_named(name: str) -> logging.Logger | None:
-    """The logger behind Kafka's name of it: root is the root of our own."""
+    """The logger of a name; "root" is the root of momus' loggers."""
     if name == "root":
         return logging.getLogger("momus")
     known = logging.Logger.manager.loggerDict

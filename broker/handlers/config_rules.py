@@ -1,4 +1,4 @@
-"""Whether configs may be set: the checks of topics, groups and brokers that look at more than one value."""
+"""Checks before configs are set: for topics, groups and brokers, also between several values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GROUP_KINDS = ("consumer", "streams")
 
 
 def check_topic_configs(config: BrokerConfig, configs: Mapping[str, str]) -> None:
-    """Refuse configs a topic cannot have. Errors: INVALID_CONFIG."""
+    """Refuse invalid topic configs. Errors: INVALID_CONFIG."""
     for key, text in configs.items():
         if key not in TOPIC_KEYS:
             raise _invalid(f"Unknown topic config name: {key}")
@@ -31,7 +31,7 @@ def check_topic_configs(config: BrokerConfig, configs: Mapping[str, str]) -> Non
 
 
 def check_group_configs(config: BrokerConfig, configs: Mapping[str, str]) -> None:
-    """Refuse configs a group cannot have. Errors: INVALID_CONFIG."""
+    """Refuse invalid group configs. Errors: INVALID_CONFIG."""
     for key, text in configs.items():
         if key not in GROUP_KEYS:
             raise _invalid(f"Unknown group config name: {key}")
@@ -49,9 +49,9 @@ def check_group_configs(config: BrokerConfig, configs: Mapping[str, str]) -> Non
 
 
 def check_broker_configs(configs: Mapping[str, str]) -> None:
-    """Refuse what cannot change while the broker runs. Errors: INVALID_REQUEST, as Kafka has it for brokers.
+    """Refuse keys that cannot change while the broker runs. Errors: INVALID_REQUEST, as in Kafka for brokers.
 
-    Names that nobody knows are kept, as Kafka does for the sake of plugins.
+    Unknown keys are kept, as in Kafka, where plugins use them.
     """
     fixed = [key for key in configs if key in BROKER_KEYS and not BROKER_KEYS[key][4]]
     if fixed:

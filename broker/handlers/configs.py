@@ -1,12 +1,12 @@
-"""Configs told and changed: of topics, brokers, loggers and groups.
+"""DescribeConfigs and its changes: configs of topics, brokers, loggers and groups.
 
 DescribeConfigs          v1-4. v1: sources and synonyms. v3: types and documentation.
 AlterConfigs             v0-2. Replaces all configs of a resource; deprecated, still used by older tools.
 IncrementalAlterConfigs  v0-1 (KIP-339): SET, DELETE, APPEND, SUBTRACT, key by key. Loggers: KIP-412.
 ListConfigResources      v0-1. v0 lists client metrics only (KIP-714); v1: every kind (KIP-1142).
 
-A resource's changes are applied together or refused together; all resources of a request are one batch. Levels of
-loggers change at once and are forgotten by a restart. Any node answers for every node: they are one process.
+A resource's changes are applied together or refused together; all resources of a request are one batch. Logger levels
+change at once and are lost with a restart. Any node answers for every node: they are one process.
 Absent: client metrics subscriptions, policies.
 Source: Kafka's ConfigHelper, ConfigAdminManager and ConfigurationControlManager.
 """
@@ -67,7 +67,7 @@ class View(Protocol):
 
 
 def describe_configs(broker: View, ctx: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    """Every resource with its configs, or with its own error."""
+    """Answer the configs of each resource, or its error."""
     results = []
     for resource in request.resources:
         result = DescribeConfigsResult(
@@ -114,7 +114,7 @@ def _check_topic_name(name: str) -> None:
 
 
 def _node_of(broker: View, name: str) -> str:
-    """The node a resource names. Errors: INVALID_REQUEST."""
+    """The node that a resource names. Errors: INVALID_REQUEST."""
     text = name.strip().removeprefix("+")
     if not (text.isascii() and text.isdigit()):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
@@ -126,7 +126,7 @@ def _node_of(broker: View, name: str) -> str:
 
 
 def alter_configs(broker: View, ctx: Context, request: AlterConfigsRequest) -> Result:
-    """Replace: keys that are not sent lose their values."""
+    """Replace all configs of a resource: keys that are not sent lose their values."""
 
     def wanted(resource: Any, present: Mapping[str, str]) -> dict[str, str]:
         return {config.name: config.value for config in resource.configs}
@@ -261,7 +261,7 @@ def _changes(kind: int, name: str, present: Mapping[str, str], configs: Mapping[
 
 
 def _set_levels(resource: Any, validate_only: bool) -> None:
-    """Set levels of loggers; all of them or none."""
+    """Set logger levels, all or none."""
     changes = []
     for config in resource.configs:
         logger = entries.logger_named(config.name)
@@ -289,7 +289,7 @@ def _set_levels(resource: Any, validate_only: bool) -> None:
 def list_config_resources(
     broker: View, ctx: Context, request: ListConfigResourcesRequest
 ) -> ListConfigResourcesResponse:
-    """The resources that can be described."""
+    """Answer the resources that can be described."""
     nodes = [str(node_id) for node_id in broker.nodes.ids]
     names: dict[int, Iterable[str]] = {
         GROUP: broker.metadata.group_configs,

@@ -1,8 +1,8 @@
-"""DeleteRecords: move the start of partitions up; what lies before it is gone for every reader at once.
+"""DeleteRecords: move the log start offset of partitions up. Readers lose the records before it at once.
 
 Versions:  0-2.
 Behaviour: offset -1 means the high watermark. Answers the new low watermark, the log's start offset, when it is durable
-           (Apache Kafka writes it down only once a minute).
+           (Apache Kafka writes it only once a minute).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class View(Protocol):
 
 
 def delete_records(broker: View, ctx: Context, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    """One partition after the other; each succeeds or fails alone.
+    """Delete records of each partition; each succeeds or fails alone.
 
     Errors:  UNKNOWN_TOPIC_OR_PARTITION; INVALID_TOPIC_EXCEPTION: an internal topic; NOT_LEADER_OR_FOLLOWER;
              POLICY_VIOLATION, OFFSET_OUT_OF_RANGE: see Partition.delete_records.

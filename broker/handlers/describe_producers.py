@@ -1,7 +1,7 @@
-"""DescribeProducers: what partitions know of the producers that have written to them (KIP-664).
+"""DescribeProducers: the producer state of partitions (KIP-664).
 
 Versions:  0.
-Behaviour: `kafka-transactions.sh describe-producers` and `find-hanging` read it.
+Behaviour: `kafka-transactions.sh describe-producers` and `find-hanging` use it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class View(Protocol):
 
 
 def describe_producers(broker: View, ctx: Context, request: DescribeProducersRequest) -> DescribeProducersResponse:
-    """The producers of each partition, by rising id.
+    """Answer the producers of each partition, by rising id.
 
     Errors:  a partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR.
     Source:  Kafka's KafkaApis.handleDescribeProducersRequest, UnifiedLog.activeProducers.

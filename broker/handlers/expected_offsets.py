@@ -1,13 +1,13 @@
-"""Optimistic locking of commits: "set to x if now y", in a tagged field of OffsetCommit v8 and up.
+"""Optimistic locking of commits: "set x if the offset is y", by a tagged field of OffsetCommit v8 and later.
 
 | where                          | tagged field 10000, int64                                                |
 |--------------------------------|--------------------------------------------------------------------------|
-| a partition of the request     | the offset that must be committed now; -1: none may be                   |
+| a partition of the request     | the offset that must be committed now; -1: none                          |
 | its answer, in case of conflict| the offset that is committed now; -1: none. The error is INVALID_REQUEST |
 
-Kafka counts its own tags up from 0 and passes over this one. It is looked at after the group has let the member pass,
-against what is committed in log order: a commit handled before in the same turn counts. One conflict refuses the whole
-commit: the other partitions answer OPERATION_NOT_ATTEMPTED and nothing is written.
+Kafka numbers its own tags from 0 and ignores this one. It is compared after the group has accepted the member, with the
+offsets committed so far in log order, earlier commits of the same turn included. One conflict refuses the whole commit:
+the other partitions answer OPERATION_NOT_ATTEMPTED and nothing is written.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def refuse_conflicts(
     group_id: str,
     wanted: Iterable[tuple[Topic, OffsetCommitRequestPartition, OffsetCommitResponsePartition]],
 ) -> bool:
-    """Compare what a commit expects with what is committed; whether it is refused, and then all its answers say so."""
+    """Compare expected and committed offsets. True: the commit is refused, and all its answers have an error."""
     conflicts: list[tuple[OffsetCommitResponsePartition, int]] = []
     for topic, partition, answer in wanted:
         tags = partition.unknown_tags
@@ -43,7 +43,8 @@ def refuse_conflicts(
         if expected is None:
             continue
         found = table.get(group_id, topic.name, partition.partition_index)
-        is_older_topics = found is not None and _ZERO_ID != found.topic_id != topic.topic_id  # of the same name
+        # an offset of an earlier topic of the same name
+        is_older_topics = found is not None and _ZERO_ID != found.topic_id != topic.topic_id
         current = NONE if found is None or is_older_topics else found.offset
         if len(expected) != _INT64.size or _INT64.unpack(expected)[0] != current:
             conflicts.append((answer, current))

@@ -1,9 +1,9 @@
-"""Fetch: hand out record batches below the high watermark, at once or as soon as there are enough of them.
+"""Fetch: answer record batches below the high watermark, at once or when there are enough bytes.
 
 Versions:  4-18.
-Behaviour: whole batches, in request order, up to the sizes asked for; the first batch of a response is whole even if it
-           is larger. Without enough bytes the request waits up to max_wait_ms; it is answered as soon as one partition
-           has an error. Records are slices of segment files and are not read here.
+Behaviour: whole batches, in request order, up to the size limits; the first batch of a response is whole even if it is
+           larger. Without enough bytes the request is parked for up to max_wait_ms; an error of a partition is answered
+           at once. Records are slices of segment files; the connection reads them.
 Notes:     5 LogStartOffset; 7 sessions (KIP-227); 9 leader epoch checks (KIP-320); 12 diverging epochs (KIP-595);
            13 topic ids (KIP-516); 15 ReplicaState (KIP-903); 16 CurrentLeader and NodeEndpoints (KIP-951).
 Absent:    followers (a log has one replica) and preferred read replicas.
@@ -70,7 +70,7 @@ class View(Protocol):
 
 
 def fetch(broker: View, ctx: Context, request: FetchRequest) -> FetchResponse | _Parked:
-    """Answer with what there is, or PARKED: the FetchWait answers later.
+    """Answer now, or PARKED: the FetchWait answers later.
 
     Errors:  the whole request: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
              a partition: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID, NOT_LEADER_OR_FOLLOWER,
@@ -132,9 +132,9 @@ def sessions_of(broker: View) -> FetchSessions:
 
 
 class FetchWait:
-    """One Fetch from its arrival to its answer; parked in between, if it has to wait.
+    """One Fetch, parked if it has to wait.
 
-    While parked it is watched for by its partitions, in its connection's `fetch_waits`, and has a deadline.
+    While it is parked, its partitions poll it, its connection holds it in `fetch_waits`, and it has a deadline.
     """
 
     __slots__ = (
@@ -166,7 +166,7 @@ class FetchWait:
         self._ctx = ctx
         self._wanted = wanted
         self._session = session
-        self._epoch = epoch  # the session's after this request; INITIAL_EPOCH: the answer begins a session
+        self._epoch = epoch  # of the session after this request; INITIAL_EPOCH: the response begins a session
         self._by_id = ctx.api_version >= TOPIC_IDS_SINCE
         self._read_committed = request.isolation_level == 1
         max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
@@ -188,7 +188,7 @@ class FetchWait:
     # ---------------------------------------------------------------- waiting
 
     def first_answer(self, max_wait_ms: int) -> FetchResponse | None:
-        """The response if there is reason to answer now, else None: then it is parked."""
+        """The response, if it can be answered now. None: it is parked."""
         found, size, failed = self._reader.read(self._wanted.values())
         known = [f for f in found if f.error_code not in UNKNOWN]
         if max_wait_ms <= 0 or size >= self._min_bytes or failed or not known:
@@ -208,7 +208,7 @@ class FetchWait:
         return None
 
     def poll(self) -> None:
-        """One of the partitions has new records, or is gone: answer if that is reason enough."""
+        """A partition has new records or was closed: answer if there are enough bytes."""
         if not self.parked:
             return
         node_id = self._ctx.node_id
@@ -222,7 +222,7 @@ class FetchWait:
                 break
         if not fresh:
             return
-        if self._min_bytes > 1 and not self._read_committed:  # reading costs: not before enough can have come
+        if self._min_bytes > 1 and not self._read_committed:  # no read before enough bytes can have arrived
             logs_size = sum(partition.log.size_bytes for partition, _ in self._watched)
             if logs_size - self._size_when_parked < self._missing_bytes:
                 return
@@ -231,12 +231,12 @@ class FetchWait:
             self._wake(found)
 
     def expire(self, due_ms: int, now_ms: int) -> None:
-        """max_wait_ms is over: answer with what there is."""
+        """max_wait_ms is over: answer with the present records."""
         if self.parked:
             self._wake(self._reader.read(self._wanted.values())[0])
 
     def cancel(self) -> None:
-        """The client has gone."""
+        """The connection is closed."""
         if self.parked:
             self._unpark()
 
@@ -255,7 +255,7 @@ class FetchWait:
 
     def _answer(self, found: list[Found]) -> FetchResponse:
         session = self._session
-        if session is not None and session.epoch != self._epoch:  # another Fetch of the session has overtaken it
+        if session is not None and session.epoch != self._epoch:  # a later Fetch of the session has come
             return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.session_id)
         topics: list[FetchableTopicResponse] = []
         endpoints: dict[int, FetchResponseNodeEndpoint] = {}
@@ -327,7 +327,7 @@ class FetchWait:
 
 
 def _is_news(found: Found, answer: PartitionData) -> bool:
-    """Must a session's client be told? After an error it is told the high watermark again."""
+    """Whether an incremental response includes this partition. After an error it does: the high watermark was reset."""
     wanted = found.wanted
     return bool(
         found.records is not None

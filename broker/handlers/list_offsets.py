@@ -1,11 +1,11 @@
-"""ListOffsets and OffsetForLeaderEpoch: where a partition begins, ends, and was at a time or in a leader epoch.
+"""ListOffsets and OffsetForLeaderEpoch: a partition's first and last offset, and offsets by time or leader epoch.
 
 Versions:  ListOffsets 1-11, OffsetForLeaderEpoch 2-4.
-Behaviour: timestamps below zero name a place: -1 the end that the isolation level may read, -2 the log's start, -3 the
+Behaviour: negative timestamps have a meaning: -1 the end that the isolation level may read, -2 the log's start, -3 the
            record with the greatest timestamp, -4 the local log's start (the log's start: nothing is tiered), -5 and -6
            ends of the tiered log (offset -1). Any other is looked up: the first record at or after it.
 Notes:     2 isolation level; 4 leader epochs (KIP-320); 7 timestamp -3 (KIP-734); 8 -4 (KIP-405); 9 -5 (KIP-1005);
-           11 -6 (KIP-1023); an older version that asks for one of them gets UNSUPPORTED_VERSION.
+           11 -6 (KIP-1023); an older version with one of them gets UNSUPPORTED_VERSION.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _SINCE: Final = {
 NO_EPOCH: Final = -1
 _LEADER_EPOCH_SINCE: Final = 4
 _READ_COMMITTED: Final = 1
-_DEBUGGING_REPLICA: Final = -2  # may ask any node
+_DEBUGGING_REPLICA: Final = -2  # may read from any node
 
 
 class View(Protocol):
@@ -62,7 +62,7 @@ class View(Protocol):
 
 
 def list_offsets(broker: View, ctx: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """One offset a partition.
+    """Answer one offset for each partition.
 
     Errors:  INVALID_REQUEST: the partition is named twice. UNSUPPORTED_VERSION: a special timestamp of a later version.
              UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH.
@@ -149,7 +149,7 @@ def _offset_at(
 def offset_for_leader_epoch(
     broker: View, ctx: Context, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
-    """The end of a leader epoch (or of the one before it), by which a consumer sees that the log was cut.
+    """The end of a leader epoch (or of the one before it), which shows a consumer that the log was truncated.
 
     Errors:  as ListOffsets for the partition; an epoch above all known ones answers -1, -1 without an error.
     Source:  Kafka's ReplicaManager.lastOffsetForLeaderEpoch.
@@ -162,7 +162,7 @@ def offset_for_leader_epoch(
             try:
                 partition = readable(broker, ctx, topic.topic, p.partition, p.current_leader_epoch)
                 answer.leader_epoch, end_offset = partition.log.epoch_end_offset(p.leader_epoch)
-                answer.end_offset = min(end_offset, partition.high_watermark)  # what follows may yet be lost
+                answer.end_offset = min(end_offset, partition.high_watermark)  # later records may still be lost
             except KafkaError as error:
                 answer.error_code = error.code
             except StorageError:

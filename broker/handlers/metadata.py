@@ -1,13 +1,13 @@
-"""Where things are: Metadata, DescribeCluster, DescribeTopicPartitions and FindCoordinator.
+"""Metadata, DescribeCluster, DescribeTopicPartitions and FindCoordinator: nodes, topics and coordinators.
 
 Metadata                 v0-13. v0: no topics means all. v1: null means all. v4: AllowAutoTopicCreation. v7: leader
                          epochs. v8-10: authorized operations. v10: topic ids in replies; v12: and in requests.
-DescribeCluster          v0-2. v1: endpoint types (KIP-919); only brokers live here.
+DescribeCluster          v0-2. v1: endpoint types (KIP-919); there are only broker endpoints.
 DescribeTopicPartitions  v0 (KIP-966): pages by a cursor.
 FindCoordinator          v0-6. v1: key type. v4: several keys, each with its own error. v6: share groups.
 
-A topic that is made because a client asked for it is in the same reply, once it is durable; Kafka answers
-UNKNOWN_TOPIC_OR_PARTITION first and lets the client ask again.
+An auto-created topic is in the same reply, once it is durable. Kafka answers UNKNOWN_TOPIC_OR_PARTITION first, and the
+client tries again.
 Absent: share coordinators (COORDINATOR_NOT_AVAILABLE).
 """
 
@@ -78,7 +78,7 @@ class View(Protocol):
 
 
 def metadata(broker: View, ctx: Context, request: MetadataRequest) -> Result:
-    """Nodes, and the topics asked for; makes the missing ones where that is allowed."""
+    """Answer the nodes and the named topics; create missing topics where that is allowed."""
     known = broker.metadata
     asked = request.topics
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
@@ -98,7 +98,7 @@ def metadata(broker: View, ctx: Context, request: MetadataRequest) -> Result:
             )
         create = request.allow_auto_topic_creation and broker.config.auto_create_topics_enable
         planned = 0
-        # As in Kafka, names are not looked at when there are ids.
+        # As in Kafka, names are ignored when there are ids.
         for name in {} if ids else dict.fromkeys(topic.name for topic in asked):
             assert name is not None  # _check_names
             found = known.topics.get(name)
@@ -142,7 +142,7 @@ def _check_names(ctx: Context, request: MetadataRequest) -> None:
 
 
 def _why_not_there(broker: View, name: str, create: bool) -> ErrorCode:
-    """The error for a topic that is not there; NONE when it can be made now."""
+    """The error for a missing topic. NONE: it can be created."""
     if name_fault(name):
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     if not create or name == METADATA_TOPIC:
@@ -177,7 +177,7 @@ def _endpoints(broker: View, ctx: Context) -> list[tuple[int, str, int]]:
 
 
 def describe_cluster(broker: View, ctx: Context, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    """The nodes and who of them is the controller."""
+    """Answer the nodes and the controller."""
     if request.endpoint_type == 2:
         raise KafkaError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, "This is an endpoint of brokers")
     if request.endpoint_type != 1:
@@ -196,7 +196,7 @@ def describe_cluster(broker: View, ctx: Context, request: DescribeClusterRequest
 
 
 def describe_topic_partitions(broker: View, ctx: Context, request: DescribeTopicPartitionsRequest) -> Result:
-    """Topics in the order of their names, from the cursor on, until the limit of partitions is reached."""
+    """Answer topics in the order of their names, from the cursor on, up to the limit of partitions."""
     metadata, cursor = broker.metadata, request.cursor
     asked = {topic.name for topic in request.topics}
     names = sorted(asked or metadata.topics)
@@ -260,7 +260,7 @@ def _unknown_topic(name: str) -> DescribeTopicPartitionsResponseTopic:
 
 
 def find_coordinator(broker: View, ctx: Context, request: FindCoordinatorRequest) -> Result:
-    """The node of each key's shard; the first call makes the internal topic it lies in."""
+    """Answer the node of each key's shard. The first call makes the internal topic."""
     response = FindCoordinatorResponse()
     records: list[bytes] = []
     keys = request.coordinator_keys if ctx.api_version >= 4 else [request.key]

@@ -1,7 +1,7 @@
-"""OffsetDelete: an administrator deletes committed offsets of a group that does not use them any more.
+"""OffsetDelete: delete committed offsets that a group does not use any more.
 
 Versions   0 (KIP-496).
-Behaviour  Offsets of topics that the group is subscribed to stay. A partition without an offset is no error.
+Behaviour  Offsets of topics that the group subscribes to are kept. A partition without an offset is no error.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def offset_delete(broker: View, ctx: Context, request: OffsetDeleteRequest) -> R
     """Delete the offsets of some partitions.
 
     Shape:   one tombstone per partition that has an offset, one batch.
-    Errors:  INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP (members that are no consumers: what they use cannot
-             be known); per partition UNKNOWN_TOPIC_OR_PARTITION, GROUP_SUBSCRIBED_TO_TOPIC.
+    Errors:  INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP (members that are no consumers: their topics are
+             unknown); per partition UNKNOWN_TOPIC_OR_PARTITION, GROUP_SUBSCRIBED_TO_TOPIC.
     Source:  KafkaApis.handleOffsetDeleteRequest, OffsetMetadataManager.deleteOffsets.
     """
     group_id = request.group_id

@@ -3,9 +3,9 @@
 OffsetCommit  v0-v10. v0 (the original proposal: no generation, no member) and v1 (a commit time a partition) are
               served though Kafka 4 dropped them; v2-v4 carry a retention; v6 leader epochs; v7 static members;
               v9 member epochs (KIP-848); v10 topic ids.
-OffsetFetch   v0-v10. v0 answers error 3 where nothing is committed, as its time did; v2 all topics; v7 stable reads
+OffsetFetch   v0-v10. v0 answers error 3 where nothing is committed, as Kafka did then; v2 all topics; v7 stable reads
               (KIP-447); v8 several groups; v9 member epochs; v10 topic ids.
-Any broker answers both (design 1) unless offsets.any.broker is false.
+Any node answers both, as the offset management proposal asks, unless offsets.any.broker is false.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class View(Protocol):
 
 
 def offset_commit(broker: View, ctx: Context, request: OffsetCommitRequest) -> Result:
-    """Accept or refuse the offsets one member commits.
+    """Accept or refuse the offsets that a member commits.
 
     Shape:   one OffsetCommit record per accepted partition, in request order, one batch.
     Units:   offsets count records; ctx.now_ms is Unix milliseconds.
     Errors:  per partition UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, OFFSET_METADATA_TOO_LARGE; for all of them
-             whatever the group says (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, ...).
+             those of the group (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, ...).
     Source:  KafkaApis.handleOffsetCommitRequest, OffsetMetadataManager.commitOffset.
     """
     response = OffsetCommitResponse(topics=[])
@@ -110,7 +110,7 @@ def _known(
     partitions: Sequence[OffsetCommitRequestPartition],
     answers: Sequence[OffsetCommitResponsePartition],
 ) -> Wanted:
-    """Those that the topic has; the answers of the others say that they are not there."""
+    """The partitions that the topic has; the others are answered with an error."""
     count = len(topic.partitions)
     indexes = [partition.partition_index for partition in partitions]
     if min(indexes) >= 0 and max(indexes) < count:
@@ -138,7 +138,7 @@ def _find_topic(broker: View, ctx: Context, asked: Any) -> Topic | None:
 
 
 def _checked(wanted: Iterable[Wanted], metadata_limit: int) -> Iterator[tuple[str, bytes, int]]:
-    """The partitions whose assignment epoch counts: one that is refused by itself does not stop the others."""
+    """The partitions whose assignment epoch is checked: those that are not refused for their metadata."""
     for topic, partition, _ in _one_by_one(wanted):
         if _fits(partition.committed_metadata or "", metadata_limit):
             yield topic.name, topic.topic_id, partition.partition_index
@@ -164,7 +164,7 @@ def _check_group(
 
 
 def _commit(broker: View, ctx: Context, request: OffsetCommitRequest, wanted: Iterable[Wanted]) -> Commit:
-    """What is to be committed; too much metadata refuses its own partition only."""
+    """The offsets to commit; one with too much metadata is refused alone."""
     headers: Headers = ()
     if broker.config.offsets_provenance:
         generation = request.generation_id_or_member_epoch if ctx.api_version >= 1 else -1
@@ -204,12 +204,12 @@ def _add(run: Run, ctx: Context, partition: OffsetCommitRequestPartition, metada
 
 
 def utf16_length(text: str) -> int:
-    """The length Kafka counts: UTF-16 code units."""
+    """The length as Kafka counts it: UTF-16 code units."""
     return len(text) + sum(ch > "\uffff" for ch in text)
 
 
 def offset_fetch(broker: View, ctx: Context, request: OffsetFetchRequest) -> Result:
-    """Answer the committed offsets of one group, or from v8 on of several.
+    """Answer the committed offsets of one group, or, from v8 on, of several.
 
     Errors:  of the group: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, INVALID_GROUP_ID, UNKNOWN_MEMBER_ID,
              STALE_MEMBER_EPOCH; an unknown group has offset -1 everywhere and no error.
@@ -301,9 +301,9 @@ def _fetch_group(broker: View, ctx: Context, asked: Any, request: OffsetFetchReq
         else:
             row.partitions = [_nothing(index) for index in partitions]
     if len(request.groups) == 1:
-        ctx.shard = shard  # the reply has seen no other: it waits for no other
+        ctx.shard = shard  # the reply depends on this shard only
         if not by_id and asked.member_id is None:
-            # all topics: a topic with nothing but pending offsets is not in the reply, and comes into it with a commit
+            # all topics: one with only pending offsets is not in the reply, but a commit adds it
             ctx.sources = (shard, sources if asked.topics is not None else list(table.topics(group_id)))
     return answer
 
@@ -311,7 +311,7 @@ def _fetch_group(broker: View, ctx: Context, asked: Any, request: OffsetFetchReq
 def _topics_of(
     broker: View, shard: Shard, group_id: str, topics: Sequence[Any] | None, by_id: bool
 ) -> Iterable[tuple[str | None, bytes, list[int]]]:
-    """(name, topic id, partitions); a name of None is an id that nobody knows."""
+    """(name, topic id, partitions). A name of None: the id is unknown."""
     metadata = broker.metadata
     if topics is None:
         for name, partitions in shard.machine.offsets.partitions(group_id).items():
@@ -331,7 +331,7 @@ def _topics_of(
 
 def _committed(columns: TopicOffsets, index: int, topic_id: bytes) -> OffsetFetchResponsePartitions:
     found = columns.get(index)
-    if found is None or ZERO_ID != topic_id != found.topic_id != ZERO_ID:  # of a topic that had the name before
+    if found is None or ZERO_ID != topic_id != found.topic_id != ZERO_ID:  # of an earlier topic of this name
         return _nothing(index)
     return OffsetFetchResponsePartitions(
         partition_index=index,

@@ -1,11 +1,11 @@
-"""Produce: append record batches to the partitions their leader is asked for.
+"""Produce: append record batches to partitions that this node leads.
 
 Versions:  3-13 (0-2 are listed by ApiVersions for librdkafka's sake and refused).
-Behaviour: one batch of magic 2 a partition; what a batch must satisfy stands in incoming_batch.stamp and in
-           coordinator.producers. The reply waits for the flush of every partition it touched. acks: 0 gets no reply,
-           and an error closes the connection; 1 and -1 mean the same here, where a log has one replica.
-           Transactional batches whose partition has not got the transaction open go through txn_gate first; the others
-           of the request do not wait for them, or the next request would overtake them.
+Behaviour: one batch of magic 2 a partition; partitions/incoming_batch.py and producers.py have the rules for it. The
+           reply waits for the flush of every partition it touched. acks: 0 gets no reply, and an error closes the
+           connection; 1 and -1 mean the same, since a log has one replica. A transactional batch whose partition does
+           not have the transaction open goes through transactions/gate.py first. The other batches of the request do
+           not wait for it, or the next request would overtake them.
 Notes:     5 answers LogStartOffset; 7 allows zstd; 8 RecordErrors and ErrorMessage (KIP-467); 10 CurrentLeader and
            NodeEndpoints (KIP-951); 12 adds partitions to transactions (KIP-890); 13 topic ids for names (KIP-516).
 """
@@ -51,7 +51,7 @@ LEADER_SINCE: Final = 10
 TOPIC_IDS_SINCE: Final = 13
 ADMIN_CLIENT: Final = "__admin_client"  # the one client id that may write to internal topics
 
-# refused before the partition was looked at: Kafka answers these without a log start offset
+# refused before the partition is looked up: Kafka answers these without a log start offset
 _NO_START_OFFSET: Final = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -85,12 +85,12 @@ class View(Protocol):
 
 
 def produce(broker: View, ctx: Context, request: ProduceRequest) -> ProduceResponse | _Parked | None:
-    """Append each batch or say why not, partition by partition; None when no reply is wanted.
+    """Append or refuse each batch, partition by partition. None: no reply (acks=0).
 
     Errors:  TRANSACTIONAL_ID_AUTHORIZATION_FAILED: transactional records without a transactional id, the whole request.
              INVALID_PRODUCER_ID_MAPPING: transactional records of two producers, the whole request.
              a partition: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUIRED_ACKS, INVALID_TOPIC_EXCEPTION
-             (internal), NOT_LEADER_OR_FOLLOWER, txn_gate's, Partition.append's.
+             (internal), NOT_LEADER_OR_FOLLOWER, those of transactions/gate.py and Partition.append.
     Source:  Kafka's KafkaApis.handleProduceRequest, ReplicaManager.handleProduceAppend.
     """
     producer = None
@@ -102,7 +102,7 @@ def produce(broker: View, ctx: Context, request: ProduceRequest) -> ProduceRespo
 
 
 class _Appending:
-    """One Produce from its arrival to its answer."""
+    """One Produce request."""
 
     __slots__ = (
         "_appended",
@@ -120,7 +120,7 @@ class _Appending:
         self._broker = broker
         self._ctx = ctx
         self._request = request
-        self._producer = producer  # of the transactional records, if there are any
+        self._producer = producer  # id and epoch of the transactional records, if any
         self._appended: list[tuple[FlushState, PartitionProduceResponse]] = []
         self._endpoints: dict[int, ProduceResponseNodeEndpoint] = {}
         self._failed = False
@@ -128,7 +128,7 @@ class _Appending:
         self._response = ProduceResponse(responses=[])
 
     def run(self) -> ProduceResponse | _Parked | None:
-        """Append what may be appended now; the rest when the gate lets it."""
+        """Append what may be appended now; the rest after the gate."""
         for topic_data in self._request.topic_data:
             row = TopicProduceResponse(name=topic_data.name, topic_id=topic_data.topic_id, partition_responses=[])
             self._response.responses.append(row)
@@ -162,7 +162,7 @@ class _Appending:
         *,
         gate: tuple[int, int] | None,
     ) -> None:
-        """Append one batch and fill in its answer; or, if it has to pass the gate first, put it by."""
+        """Append one batch and fill in its answer, or keep it for the gate."""
         broker, ctx = self._broker, self._ctx
         topic = find_topic(broker, ctx.api_version, topic_data.name, topic_data.topic_id)
         partition: Partition | None = None
@@ -207,7 +207,7 @@ class _Appending:
             answer.log_start_offset = partition.log.log_start_offset
 
     def _lost(self, answer: PartitionProduceResponse, durable: bool) -> None:
-        """What was appended while others waited at the gate is durable, or could not be written."""
+        """Batches that did not wait for the gate are durable, or could not be written."""
         if not durable:
             self._refuse(answer, KafkaError(lost_code(ApiKey.PRODUCE)), None)
 
@@ -235,21 +235,21 @@ class _Appending:
         if code == ErrorCode.INVALID_TXN_STATE:
             message = "The partition is not part of the transaction"
         elif code == ErrorCode.NOT_ENOUGH_REPLICAS:
-            message = "Whether the partition is part of the transaction cannot be told now"
+            message = "Cannot verify now whether the partition is part of the transaction"
         self._refuse(answer, KafkaError(code, message), None)
         try:
             self._broker.partitions.get(topic, data.index).refused(data.records)
-        except KafkaError:  # it has moved, or its log is out of use
+        except KafkaError:  # the partition has moved, or its log is out of use
             return
 
     def _later(self, refused: Refused) -> None:
-        """The gate has opened, or stays shut: append, and answer when that is durable."""
+        """The gate has decided: append what it admits, and answer when that is durable."""
         broker = self._broker
         token: Any = self._ctx.token
         self._pass_gate(refused)
         parked = broker.parked.find(token)
         if parked is None:
-            return  # the client has gone; its records were promised to the transaction all the same
+            return  # the connection is closed; its records belong to the transaction all the same
         connection, slot = token
         response, durability = self._done(), broker.turn.durability
         if response is not None:
@@ -293,7 +293,7 @@ def _producer_of(request: ProduceRequest) -> tuple[int, int] | None:
 
 
 def find_topic(broker: View, api_version: int, name: str, topic_id: bytes) -> Topic | KafkaError:
-    """The topic by name, or by id where the version has ids; the error to answer if there is none."""
+    """The topic by name, or by id where the version has ids, or the error to answer."""
     topic: Topic | None
     if api_version >= TOPIC_IDS_SINCE:
         topic = broker.partitions.metadata.topics_by_id.get(topic_id)
@@ -339,7 +339,7 @@ def _name_leader(
     topic: Topic | KafkaError,
     endpoints: dict[int, ProduceResponseNodeEndpoint],
 ) -> None:
-    """Tell a client that asked the wrong node whom to ask (KIP-951)."""
+    """Name the leader to a client that asked another node (KIP-951)."""
     assert not isinstance(topic, KafkaError)
     info = topic.partitions[answer.index]
     answer.current_leader = ProduceResponseLeaderIdAndEpoch(leader_id=info.leader, leader_epoch=info.leader_epoch)

@@ -1,8 +1,8 @@
-"""DescribeQuorum v0-2: who decides on the cluster's metadata (KIP-595).
+"""DescribeQuorum v0-2: the quorum of the cluster's metadata (KIP-595).
 
 v1: timestamps (KIP-836). v2: messages and nodes (KIP-853).
-The first node is leader and only voter, the others observe; they share one log, so nobody lags behind.
-Absent: directory ids (all zero) and controller listeners (none), since nobody votes over the network.
+The first node is the leader and only voter, the others are observers. They share one log, so none has a lag.
+Absent: directory ids (all zero) and controller listeners (none), since there are no votes over the network.
 Source: Kafka's KafkaRaftClient.handleDescribeQuorumRequest.
 """
 
@@ -37,7 +37,7 @@ class View(Protocol):
 
 
 def describe_quorum(broker: View, ctx: Context, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-    """The one partition of `__cluster_metadata`; asked for anything else, UNKNOWN_TOPIC_OR_PARTITION a partition."""
+    """Describe partition 0 of `__cluster_metadata`. Errors, of any other partition: UNKNOWN_TOPIC_OR_PARTITION."""
     asked = [(topic.topic_name, [p.partition_index for p in topic.partitions]) for topic in request.topics]
     if asked != [(METADATA_TOPIC, [0])]:
         return DescribeQuorumResponse(error_message=None, topics=_unknown(request))

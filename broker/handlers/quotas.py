@@ -1,10 +1,10 @@
-"""Quotas of clients (KIP-546): by user, client id, both, or address.
+"""Client quotas (KIP-546): by user, client id, both, or address.
 
-DescribeClientQuotas  v0-1. A filter: each component names a type of entity and what its name must be.
+DescribeClientQuotas  v0-1. A filter: each component has a type of entity and a rule for its name.
 AlterClientQuotas     v0-1. Sets and removes; an entity changes whole or not at all, all entities in one batch.
 
-Quotas are kept and told, and slow nobody down. Of an entity named twice in a request nothing is changed; Kafka says
-so too, and changes the first all the same. An address is written in digits, or is "localhost": names are not looked up.
+Quotas are stored and described, but not enforced. An entity named twice in a request is not changed; Kafka answers the
+same error, but changes the first. An address is numeric or "localhost": names are not resolved.
 Source: Kafka's ClientQuotaControlManager, ClientQuotasImage and QuotaConfig.
 """
 
@@ -33,7 +33,7 @@ from protocol.messages.quotas import (
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 EXACT, DEFAULT, SPECIFIED = 0, 1, 2
 
-# key: the largest whole number it takes, or None where fractions are allowed
+# key -> the largest whole number, or None where fractions are allowed
 _INT_MAX, _LONG_MAX = (1 << 31) - 1, (1 << 63) - 1
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class View(Protocol):
 def describe_client_quotas(
     broker: View, ctx: Context, request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:
-    """The entities that match every component. Errors: INVALID_REQUEST, UNSUPPORTED_VERSION: no such type."""
+    """Answer the entities that match every component. Errors: INVALID_REQUEST, UNSUPPORTED_VERSION: unknown type."""
     _check_filter(request.components)
     return DescribeClientQuotasResponse(
         error_message=None,
@@ -110,7 +110,7 @@ def _matches(entity: dict[str, str | None], request: DescribeClientQuotasRequest
 
 
 def alter_client_quotas(broker: View, ctx: Context, request: AlterClientQuotasRequest) -> Result:
-    """Change the entities that may be changed; the others are told INVALID_REQUEST."""
+    """Apply the valid changes; the others get INVALID_REQUEST."""
     entries = [
         (entity_of([(part.entity_type, part.entity_name) for part in entry.entity]), entry) for entry in request.entries
     ]

@@ -1,11 +1,11 @@
-"""Leaders and replicas moved between nodes.
+"""ElectLeaders, AlterPartitionReassignments and ListPartitionReassignments.
 
 ElectLeaders                 v0-2. v1: kind of election (KIP-460). The preferred leader is the first replica.
-AlterPartitionReassignments  v0-1 (KIP-455). v1: the replication factor may be held (KIP-860).
-ListPartitionReassignments   v0. None is ever under way.
+AlterPartitionReassignments  v0-1 (KIP-455). v1: the request may forbid a change of replication factor (KIP-860).
+ListPartitionReassignments   v0. None is ever in progress.
 
-All nodes are one process over one set of logs, so a replica is in sync as soon as it is named: a reassignment is done
-when it is answered, and there is never one to cancel. Every leader is alive, so there is nothing unclean to elect.
+All nodes are one process over one set of logs, so a new replica is in sync at once: a reassignment is done when it is
+answered, and there is never one to cancel. Every leader is alive, so unclean elections do not occur.
 Source: Kafka's ReplicationControlManager and PartitionChangeBuilder.
 """
 
@@ -50,7 +50,7 @@ class View(Protocol):
 
 
 def elect_leaders(broker: View, ctx: Context, request: ElectLeadersRequest) -> Result:
-    """Give partitions back to their first replicas; of all partitions only those are told that needed it.
+    """Elect the preferred leaders. Without named partitions, only those that needed it are answered.
 
     Errors a partition:  UNKNOWN_TOPIC_OR_PARTITION, ELECTION_NOT_NEEDED.
     """
@@ -83,7 +83,7 @@ def elect_leaders(broker: View, ctx: Context, request: ElectLeadersRequest) -> R
 
 
 def alter_partition_reassignments(broker: View, ctx: Context, request: AlterPartitionReassignmentsRequest) -> Result:
-    """Put partitions on other nodes; of one that is named twice the last word counts.
+    """Move partitions to other nodes. Of a partition named twice the last entry counts.
 
     Errors a partition:  UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR,
                          NO_REASSIGNMENT_IN_PROGRESS: nothing to cancel.
@@ -127,7 +127,7 @@ def _find(
 def _target(
     metadata: ClusterMetadata, partition: TopicPartition, wanted: ReassignablePartition, may_change_factor: bool
 ) -> list[int]:
-    """The nodes a partition is to lie on."""
+    """The nodes that a partition moves to."""
     if wanted.replicas is None:
         raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress.")
     check_assignment(metadata, wanted.replicas, None)
@@ -146,5 +146,5 @@ def _all(records: dict[tuple[str, int], list[bytes]]) -> list[bytes]:
 def list_partition_reassignments(
     broker: View, ctx: Context, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
-    """Nothing moves: it has moved."""
+    """Answer none: reassignments are done at once."""
     return ListPartitionReassignmentsResponse(error_message=None)

@@ -3,7 +3,7 @@
 DescribeUserScramCredentials  v0. Null or an empty list means all users.
 AlterUserScramCredentials     v0. Deletions and upsertions; a user changes whole or not at all, all users in one batch.
 
-Credentials are kept and told; nobody has to show one, because there is no SASL listener.
+Credentials are stored and described, but not used: there is no SASL listener.
 Source: Kafka's ScramControlManager and ScramImage.
 """
 
@@ -53,7 +53,7 @@ class View(Protocol):
 def describe_user_scram_credentials(
     broker: View, ctx: Context, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
-    """Mechanisms and iterations, user by user. Errors a user: RESOURCE_NOT_FOUND, DUPLICATE_RESOURCE."""
+    """Answer mechanisms and iterations of users. Errors, of a user: RESOURCE_NOT_FOUND, DUPLICATE_RESOURCE."""
     known = broker.metadata.clients.credentials
     asked = [user.name for user in request.users or ()]
     twice = repeated(asked)
@@ -78,7 +78,7 @@ def describe_user_scram_credentials(
 
 
 def alter_user_scram_credentials(broker: View, ctx: Context, request: AlterUserScramCredentialsRequest) -> Result:
-    """Change what may be changed; the others are told why not.
+    """Apply the valid changes; answer an error for each of the others.
 
     Errors a user:  DUPLICATE_RESOURCE: named twice. UNACCEPTABLE_CREDENTIAL: no name, or too few or too many
                     iterations. UNSUPPORTED_SASL_MECHANISM. RESOURCE_NOT_FOUND: nothing to delete.
@@ -95,7 +95,7 @@ def alter_user_scram_credentials(broker: View, ctx: Context, request: AlterUserS
         result = AlterUserScramCredentialsResult(user=change.name, error_message=None)
         results.append(result)
         try:
-            record = _record(broker, change)  # the first fault that is found is told, before "twice"
+            record = _record(broker, change)  # the first fault is answered, before "twice"
             if change.name in named_twice:
                 raise KafkaError(
                     ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
@@ -109,7 +109,7 @@ def alter_user_scram_credentials(broker: View, ctx: Context, request: AlterUserS
 
 
 def _record(broker: View, change: ScramCredentialDeletion | ScramCredentialUpsertion) -> bytes:
-    """What makes one change. Errors: see alter_user_scram_credentials."""
+    """The record of one change. Errors: see alter_user_scram_credentials."""
     if not change.name:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
     digest = _DIGESTS.get(change.mechanism)
@@ -126,7 +126,7 @@ def _record(broker: View, change: ScramCredentialDeletion | ScramCredentialUpser
     def keyed(text: bytes) -> bytes:
         return hmac.digest(change.salted_password, text, digest)
 
-    # RFC 5802: what a server keeps proves nothing to another server
+    # RFC 5802: what a server stores cannot be used to log in elsewhere
     return encode_record(
         UserScramCredentialRecord(
             name=change.name,

@@ -1,12 +1,12 @@
-"""Topics made, deleted and grown.
+"""CreateTopics, DeleteTopics and CreatePartitions.
 
 CreateTopics      v2-7. v4: -1 for default partitions and replication. v5: configs in the reply. v7: topic ids.
 DeleteTopics      v1-6. v5: messages. v6: by name or id (KIP-516).
 CreatePartitions  v0-3. v2: flexible.
 
-One request is one batch: every topic in it that passes is made, deleted or grown together with the others.
-The broker's own topics are made by the broker only, and are neither deleted nor grown: the shard of a group follows
-from the number of partitions. (Kafka lets clients do all three and breaks.)
+One request is one batch: all its valid topics are created, deleted or grown together. Only the broker creates its
+internal topics; they are never deleted or grown, because the shard of a group depends on the number of partitions.
+(Kafka lets clients do all three and breaks.)
 Absent: policies and quotas, which Kafka loads as classes.
 Source: Kafka's ReplicationControlManager and ControllerApis.
 """
@@ -59,7 +59,7 @@ class View(Protocol):
 
 
 def create_topics(broker: View, ctx: Context, request: CreateTopicsRequest) -> Result:
-    """Make the topics that can be made; the others are told why not."""
+    """Create the valid topics; answer an error for each of the others."""
     metadata = broker.metadata
     wanted = sum(len(topic.assignments) or max(topic.num_partitions, 1) for topic in request.topics)
     if wanted > MAX_PARTITIONS_PER_REQUEST:
@@ -118,7 +118,7 @@ def _creation_configs(broker: View, asked: CreatableTopic) -> dict[str, str]:
 
 
 def _replicas(metadata: ClusterMetadata, asked: CreatableTopic, planned: int) -> list[list[int]]:
-    """The nodes of each partition, as the client assigned them or as they come."""
+    """The nodes of each partition, as assigned by the client or round robin."""
     if asked.assignments:
         return _assigned(metadata, asked)
     factor, count = asked.replication_factor, asked.num_partitions
@@ -173,7 +173,7 @@ def _assigned(metadata: ClusterMetadata, asked: CreatableTopic) -> list[list[int
 
 
 def check_assignment(metadata: ClusterMetadata, node_ids: list[int], factor: int | None) -> None:
-    """Whether a partition may lie on these nodes. Errors: INVALID_REPLICA_ASSIGNMENT."""
+    """Check that a partition may be on these nodes. Errors: INVALID_REPLICA_ASSIGNMENT."""
     fault = None
     if not node_ids:
         fault = "includes an empty replica list."
@@ -199,7 +199,7 @@ def _config_list(broker: View, configs: Mapping[str, str]) -> list[CreatableTopi
 
 
 def delete_topics(broker: View, ctx: Context, request: DeleteTopicsRequest) -> Result:
-    """Delete topics by name or id. A topic named twice, even once by name and once by id, is left alone."""
+    """Delete topics by name or id. A topic named twice, even once by name and once by id, is not deleted."""
     if not broker.config.delete_topic_enable:
         if ctx.api_version < 3:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "This version does not support topic deletion.")
@@ -230,7 +230,7 @@ def delete_topics(broker: View, ctx: Context, request: DeleteTopicsRequest) -> R
 def _to_delete(
     metadata: ClusterMetadata, names: list[str], ids: list[bytes], results: list[DeletableTopicResult]
 ) -> Iterable[Topic]:
-    """The topics that are there and named once; `results` gets a refusal for each of the others."""
+    """The existing topics that are named once; `results` gets an error for each of the others."""
     found: dict[bytes, Topic] = {}
     ids_twice, names_twice, all_ids = repeated(ids), repeated(names), set(ids)
     for topic_id in dict.fromkeys(ids):
@@ -265,7 +265,7 @@ def _refused(
 
 
 def create_partitions(broker: View, ctx: Context, request: CreatePartitionsRequest) -> Result:
-    """Grow topics to the number of partitions asked for."""
+    """Grow topics to the requested number of partitions."""
     twice = repeated(topic.name for topic in request.topics)
     results: dict[str, CreatePartitionsTopicResult] = {}
     records: list[bytes] = []

@@ -1,13 +1,13 @@
-"""What transactional producers ask of their coordinator: who they are, what their transaction touches, and its end.
+"""InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn and EndTxn: requests of producers to their coordinator.
 
-InitProducerId      v0-5. Without a transactional id: a producer id never given before. v3: resume with id and epoch
-                    (KIP-360). v4 knows PRODUCER_FENCED. v6 (two-phase commit, KIP-939) is not final and not told.
+InitProducerId      v0-5. Without a transactional id: a new producer id. v3: resume with id and epoch (KIP-360). v4 has
+                    PRODUCER_FENCED. v6 (two-phase commit, KIP-939) is not final and not served.
 AddPartitionsToTxn  v0-5. Up to 3 from clients, all partitions or none; from 4 on for several transactions, perhaps
-                    only to verify (between brokers; answered to anybody).
+                    only to verify (in Kafka between brokers; served to any client).
 AddOffsetsToTxn     v0-4. The partition of `__consumer_offsets` that holds a group's offsets.
-EndTxn              v0-5. v5: the epoch rises with every transaction, and the answer tells it (KIP-890).
+EndTxn              v0-5. v5: the epoch rises with every transaction, and the response has it (KIP-890).
 
-EndTxn answers when the transaction is complete, later than Kafka; see broker.txn_coordinator.
+EndTxn answers when the transaction is complete, later than in Kafka; see transactions/coordinator.py.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ class View(Protocol):
 
 
 def init_producer_id(broker: View, ctx: Context, request: InitProducerIdRequest) -> Any:
-    """A producer's id and epoch; every older producer with this transactional id is fenced by it.
+    """Answer a producer's id and epoch. This fences every older producer with the transactional id.
 
-    Errors:  INVALID_REQUEST (the id is empty, or only one of producer id and epoch is there),
-             INVALID_TRANSACTION_TIMEOUT, CONCURRENT_TRANSACTIONS (also when this call was what ended a transaction),
+    Errors:  INVALID_REQUEST (the id is empty, or only one of producer id and epoch is given),
+             INVALID_TRANSACTION_TIMEOUT, CONCURRENT_TRANSACTIONS (also when this call aborts a transaction),
              PRODUCER_FENCED, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
     Source:  Kafka's TransactionCoordinator.handleInitProducerId.
     """
@@ -113,7 +113,7 @@ def init_producer_id(broker: View, ctx: Context, request: InitProducerIdRequest)
 
 
 def _with_new_id(broker: View, ctx: Context, shard: Shard, request: Any, attempt: Callable[[int | None], Any]) -> Any:
-    """`attempt` without a new producer id, or again with one; its response, or PARKED until there is one."""
+    """Call `attempt` without a new producer id, or again with one. Answers its response, or PARKED until then."""
     try:
         return attempt(None)
     except NeedsProducerIdError:
@@ -132,7 +132,7 @@ def _with_new_id(broker: View, ctx: Context, shard: Shard, request: Any, attempt
 
     def again(new_id: int) -> None:
         if parked and ctx.token not in shard.parked:
-            return  # the shard was thrown away, and the client told so
+            return  # the shard was reloaded, and the client got an error
         try:
             response = attempt(new_id)
         except KafkaError as error:
@@ -151,11 +151,11 @@ def _with_new_id(broker: View, ctx: Context, shard: Shard, request: Any, attempt
 
 
 def add_partitions_to_txn(broker: View, ctx: Context, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
-    """Make partitions a part of transactions, or (from version 4 on) only say whether they are.
+    """Add partitions to transactions, or (from version 4 on) only verify that they were added.
 
     Errors:  a partition: UNKNOWN_TOPIC_OR_PARTITION, and then OPERATION_NOT_ATTEMPTED for the others; or for all of a
              transaction INVALID_REQUEST (no id), INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS;
-             when only asked: TRANSACTION_ABORTABLE for those that are not in it.
+             only verified: TRANSACTION_ABORTABLE for those that are not in it.
     Source:  Kafka's KafkaApis.handleAddPartitionsToTxnRequest.
     """
     if ctx.api_version < BATCHES_SINCE:
@@ -197,7 +197,7 @@ def _grouped(topics: Iterable[AddPartitionsToTxnTopic]) -> Partitions:
     return wanted
 
 
-Codes = dict[tuple[str, int], ErrorCode] | ErrorCode  # of single partitions (the others have none), or of all
+Codes = dict[tuple[str, int], ErrorCode] | ErrorCode  # of single partitions (none for the others), or of all
 
 
 def _add(
@@ -225,7 +225,7 @@ def _add(
     try:
         shard, transaction = _find(broker, ctx, transactional_id)
         if ctx.api_version < BATCHES_SINCE:
-            ctx.shard = shard  # the reply has seen no other: it waits for no other
+            ctx.shard = shard  # the reply depends on this shard only
         if verify_only:
             missing = verify_partitions(transaction, producer_id, producer_epoch, wanted)
             return dict.fromkeys(missing, ErrorCode.TRANSACTION_ABORTABLE)
@@ -264,7 +264,7 @@ def _find(broker: View, ctx: Context, transactional_id: str) -> tuple[Shard, Tra
 
 
 def add_offsets_to_txn(broker: View, ctx: Context, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
-    """Make a group's offsets a part of the transaction. Errors: as AddPartitionsToTxn."""
+    """Add a group's offsets to the transaction. Errors: as AddPartitionsToTxn."""
     shard, transaction = _find(broker, ctx, request.transactional_id)
     ctx.shard = shard
     place: Partitions = {OFFSETS_TOPIC: (broker.groups.index_of(request.group_id),)}
@@ -275,11 +275,11 @@ def add_offsets_to_txn(broker: View, ctx: Context, request: AddOffsetsToTxnReque
 
 
 def end_txn(broker: View, ctx: Context, request: EndTxnRequest) -> Any:
-    """Commit or abort; the answer comes when every partition has its marker.
+    """Commit or abort. The response comes when every partition has its marker.
 
-    Errors:  INVALID_REQUEST (no id), INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS (the same
-             was asked before and goes on), INVALID_TXN_STATE.
-    Source:  Kafka's TransactionCoordinator.endTransaction; the tables stand in transaction_rules.
+    Errors:  INVALID_REQUEST (no id), INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS (an equal
+             request is still being carried out), INVALID_TXN_STATE.
+    Source:  Kafka's TransactionCoordinator.endTransaction; transactions/rules.py has the tables.
     """
     shard, transaction = _find(broker, ctx, request.transactional_id)
     if ctx.api_version < EPOCH_RISES_SINCE:
@@ -304,7 +304,7 @@ def end_txn(broker: View, ctx: Context, request: EndTxnRequest) -> Any:
 
 
 def _end(broker: View, ctx: Context, shard: Shard, transaction: Transaction | None, made: Transaction | None) -> Any:
-    if made is None:  # it was ended so before
+    if made is None:  # it has already ended like this
         assert transaction is not None
         return EndTxnResponse(producer_id=transaction.producer_id, producer_epoch=transaction.producer_epoch)
     done = broker.transactions.end(shard, made, broker.turn.now_ms, ctx.token)

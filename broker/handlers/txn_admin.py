@@ -1,4 +1,4 @@
-"""What tools ask of transactions: to list and describe them, and to end one that hangs (KIP-664).
+"""Requests of tools: list and describe transactions, and end one that hangs (KIP-664).
 
 ListTransactions      v0-2. v1: by age (KIP-994). v2: by a pattern of the transactional id (KIP-1152).
 DescribeTransactions  v0.
@@ -52,9 +52,9 @@ class View(Protocol):
 
 
 def list_transactions(broker: View, ctx: Context, request: ListTransactionsRequest) -> ListTransactionsResponse:
-    """The transactions that the node asked coordinates, and that pass all filters.
+    """Answer the transactions that this node coordinates and that pass all filters.
 
-    Errors:  COORDINATOR_LOAD_IN_PROGRESS, INVALID_REGULAR_EXPRESSION; states that do not exist are told back.
+    Errors:  COORDINATOR_LOAD_IN_PROGRESS, INVALID_REGULAR_EXPRESSION; the response names unknown states.
     Source:  Kafka's TransactionStateManager.listTransactionStates.
     """
     states = set(request.state_filters)
@@ -94,7 +94,7 @@ def list_transactions(broker: View, ctx: Context, request: ListTransactionsReque
 def describe_transactions(
     broker: View, ctx: Context, request: DescribeTransactionsRequest
 ) -> DescribeTransactionsResponse:
-    """The state of each id. Errors: of one, INVALID_REQUEST, NOT_COORDINATOR, TRANSACTIONAL_ID_NOT_FOUND."""
+    """Answer the state of each id. Errors, of an id: INVALID_REQUEST, NOT_COORDINATOR, TRANSACTIONAL_ID_NOT_FOUND."""
     return DescribeTransactionsResponse(
         transaction_states=[_describe(broker, ctx, name) for name in request.transactional_ids]
     )
@@ -123,7 +123,7 @@ def _describe(broker: View, ctx: Context, name: str) -> DescribeTransactionsResp
 
 
 def write_txn_markers(broker: View, ctx: Context, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
-    """Append markers whatever the coordinator says; the reply waits for all logs they went to.
+    """Append markers regardless of the coordinator's state. The reply waits for all their logs.
 
     Errors:  a partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH,
              TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR.

@@ -1,10 +1,10 @@
 """TxnOffsetCommit: offsets that become a group's when a producer's transaction commits.
 
-Versions   0-5. v2 leader epochs; v3 member, generation and instance (KIP-447); v4 knows TRANSACTION_ABORTABLE; v5 adds
-           the group's offsets to the transaction by itself (KIP-890). None has topic ids.
-Behaviour  In this order: does the topic exist, is the offsets' partition part of the transaction, does the group accept
-           the member. So a fenced producer hears INVALID_PRODUCER_EPOCH, even with a wrong generation. The offsets are
-           one batch of the producer's, and pending until its marker (coordinator/offsets/pending.py).
+Versions   0-5. v2 leader epochs; v3 member, generation and instance (KIP-447); v4 has TRANSACTION_ABORTABLE; v5 adds
+           the group's offsets to the transaction (KIP-890). No version has topic ids.
+Behaviour  The checks in order: the topic exists, the offsets' partition is part of the transaction, the group accepts
+           the member. So a fenced producer gets INVALID_PRODUCER_EPOCH, even with a wrong generation. The offsets are
+           one batch of the producer, pending until its marker (coordinator/offsets/pending.py).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from broker.turn.turn import Turn
     from broker.wire.parked import ParkedRequests
 
-LOADING_SINCE: Final = 2  # older producers may crash when they hear COORDINATOR_LOAD_IN_PROGRESS
+LOADING_SINCE: Final = 2  # older producers may crash on COORDINATOR_LOAD_IN_PROGRESS
 
 Wanted = list[tuple[str, TxnOffsetCommitRequestPartition, TxnOffsetCommitResponsePartition]]
 
@@ -61,11 +61,11 @@ class View(Protocol):
 
 
 def txn_offset_commit(broker: View, ctx: Context, request: TxnOffsetCommitRequest) -> Any:
-    """Put offsets into the transaction, or say why not.
+    """Add offsets to the transaction, or refuse them.
 
     Errors:  of a partition: UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE; of all others: INVALID_GROUP_ID,
-             NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, what txn_gate says, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
-             ILLEGAL_GENERATION.
+             NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, those of transactions/gate.py, UNKNOWN_MEMBER_ID,
+             FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
     Source:  KafkaApis.handleTxnOffsetCommitRequest, OffsetMetadataManager.commitTransactionalOffset.
     """
     topics = broker.metadata.topics
@@ -126,7 +126,7 @@ def _refused(ctx: Context, response: TxnOffsetCommitResponse, wanted: Wanted, co
 
 
 def _checked(broker: View, wanted: Wanted) -> Iterator[tuple[str, bytes, int]]:
-    """The partitions whose assignment epoch counts: one that is refused by itself does not stop the others."""
+    """The partitions whose assignment epoch is checked: those that are not refused for their metadata."""
     limit, topics = broker.config.offset_metadata_max_bytes, broker.metadata.topics
     for name, partition, _ in wanted:
         if utf16_length(partition.committed_metadata or "") <= limit:
@@ -135,9 +135,9 @@ def _checked(broker: View, wanted: Wanted) -> Iterator[tuple[str, bytes, int]]:
 
 
 def _append(broker: View, shard: Shard, ctx: Context, request: TxnOffsetCommitRequest, wanted: Wanted) -> ErrorCode:
-    """Check the group, and append what it accepts; an offset with too much metadata does not stop the others."""
+    """Check the group and append the offsets; one with too much metadata is refused alone."""
     try:
-        shard.require()  # it may have been thrown away while the transaction's record was written
+        shard.require()  # it may have been reloaded while the transaction's record was written
     except KafkaError as error:
         return error.code
     except (OSError, StorageError):

@@ -127,7 +127,7 @@ class Control:
                 await asyncio.wait_for(_discard(reader), LINGER_S)
         except TimeoutError:
             logger.info("client continued to send after its request was refused")
-        except OSError as error:  # the client has gone
+        except OSError as error:  # the connection is closed
             logger.info("cannot send a reply: %s", error)
         finally:
             self._tasks.discard(task)
