@@ -1,4 +1,4 @@
-"""Replies of which parts lie in segment files: the parts are read in chunks, as the client takes them."""
+"""Sends replies with slices of segment files: these are read in chunks, as the client takes them."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ if TYPE_CHECKING:
     from broker.turn.metrics import Metrics
     from storage.log import FileSlice
 
-# a reply: its bytes, or parts of which some lie in segment files and are read when the client takes them
+# a reply: its bytes, or parts, some of them slices of segment files that are read when the client takes them
 Reply: TypeAlias = "bytes | list[bytes | FileSlice] | None"
 
-PARKED_BYTES: Final = 8192  # what a request takes that waits for something
-TURN_BYTES: Final = 2 << 20  # sent to one client from segment files before others get their turn
+PARKED_BYTES: Final = 8192  # counted for a parked request
+TURN_BYTES: Final = 2 << 20  # sent to one client from segment files before others are served
 
 
 class ReplyStream:
-    """What is being sent to one client, oldest first."""
+    """The parts to send to one client, oldest first."""
 
     __slots__ = ("_metrics", "_parts", "_read")
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self._parts: list[bytes | FileSlice] = []
-        self._read = 0  # bytes of the slice at the front that are sent
+        self._read = 0  # bytes already sent of the first slice
 
     def __bool__(self) -> bool:
         return bool(self._parts)
@@ -38,14 +38,14 @@ class ReplyStream:
                 self._parts.append(reply)
 
     def clear(self) -> None:
-        """The client has gone: nothing more is sent."""
+        """The connection is closed: send nothing more."""
         self._parts.clear()
 
     def write(self, transport: Any, chunk_bytes: int, is_stopped: Callable[[], bool]) -> bool:
-        """Write until the transport has enough; False: the client's share of this turn is used up, and more is left.
+        """Write until the transport is full. False: TURN_BYTES are sent, and more is left.
 
-        Units:   `chunk_bytes` are read of a slice at once.
-        Errors:  OSError, StorageError: a slice cannot be read, and half of its reply may have left.
+        Units:   `chunk_bytes`: read from a slice at once.
+        Errors:  OSError, StorageError: a slice cannot be read; a part of its reply may be sent already.
         """
         parts = self._parts
         done = sent = 0
@@ -72,7 +72,7 @@ class ReplyStream:
 
 
 def size_of(reply: Reply) -> int:
-    """Bytes of memory a waiting reply takes; parts in files take none."""
+    """Bytes of memory that a waiting reply takes; slices of files take none."""
     if reply is None:
         return PARKED_BYTES
     if isinstance(reply, bytes):
