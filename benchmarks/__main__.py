@@ -75,7 +75,7 @@ def compare(scenario: Scenario, peer: str, pairs: int, seconds: float, flush: st
     for _ in range(pairs):
         with running("momus", flush) as broker:
             ours.append(measure(broker, scenario, seconds))
-        with running(peer) as broker:
+        with running(peer, flush) as broker:
             theirs.append(measure(broker, scenario, seconds))
         ratio = ours[-1] / theirs[-1]
         ratios.append(ratio if scenario.more_is_better else 1 / ratio)
@@ -97,7 +97,7 @@ def startup(peer: str, pairs: int) -> tuple[float, float]:
 def main() -> None:
     """Print a table in Markdown."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--peer", action="append", help="kfake, kfake-disk, kfake-sync, kafka or rdmock")
+    parser.add_argument("--peer", action="append", help="kfake, kfake-disk, kfake-sync, kafka, rdmock, or a checkout")
     parser.add_argument("--only", action="append", help="scenarios whose name begins so")
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3.0)

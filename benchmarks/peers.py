@@ -3,6 +3,7 @@
 kfake, kfake-disk, kfake-sync   franz-go's fake cluster: in memory, on disk, synced; needs Go
 kafka                           Apache Kafka, one KRaft node; needs Java and Maven
 rdmock                          librdkafka's mock cluster; needs confluent-kafka in this environment
+a folder                        another checkout of momus, run by this Python: what a change costs
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def free_port() -> int:
 @contextmanager
 def running(name: str, flush: str = "os", settings: Sequence[str] = ()) -> Iterator[Running]:
     """A broker by name, momus with settings of its own; stopped and its directory removed at the end."""
-    directory = Path(tempfile.mkdtemp(prefix=f"bench-{name}-"))
+    directory = Path(tempfile.mkdtemp(prefix=f"bench-{Path(name).name}-"))
     try:
         started = start(name, directory, flush, settings)
         try:
@@ -92,7 +93,9 @@ def running(name: str, flush: str = "os", settings: Sequence[str] = ()) -> Itera
 def start(name: str, directory: Path, flush: str = "os", settings: Sequence[str] = ()) -> Running:
     """Start a broker and wait until it accepts connections."""
     port = free_port()
-    if name == "momus":
+    folder = HERE.parent
+    if name == "momus" or Path(name).is_dir():
+        folder = folder if name == "momus" else Path(name)
         command = momus_command(port, directory / "data", flush, settings)
     elif name.startswith("kfake"):
         command = [str(_kfake()), str(port)]
@@ -106,7 +109,7 @@ def start(name: str, directory: Path, flush: str = "os", settings: Sequence[str]
         return Running(process.stdout.readline().decode().strip(), process, directory)
     else:
         raise ValueError(f"there is no peer named {name}")
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=HERE.parent)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder)
     deadline = time.monotonic() + START_S
     while True:
         with socket.socket() as probe:

@@ -20,6 +20,11 @@ _ONE_BYTE_DELTAS: Final = bytes(range(0, 128, 2))  # zigzag of 0..63
 _BAND_ENDS: Final = (64, 8192)  # from these offset deltas on the varint is one byte longer
 
 
+# positions of the body, behind the record and behind the time; the time's varint; position of the key and its varint;
+# positions of the value's size and of its content; the first byte of the headers
+_Fields = tuple[int, int, int, int, int, int, int, int, int]
+
+
 class Scan(NamedTuple):
     """The result of a scan. Deltas are against the batch's base timestamp, in ms."""
 
@@ -53,7 +58,8 @@ def _scan(data: bytes | memoryview, count: int, keys_wanted: bool, each_timestam
     next_run = 0 if each_timestamp is None and type(data) is bytes else count
     while index < count:
         start = pos
-        body, stop, after_time, zigzag, key_at = _head(data, pos, end, index)
+        body, stop, after_time, zigzag, key_at, key, value_at, content_at, headers = _record(data, pos, end, index)
+        pos = stop
         if zigzag != last_zigzag or not index:
             last_zigzag = zigzag
             delta = (zigzag >> 1) ^ -(zigzag & 1)
@@ -61,8 +67,7 @@ def _scan(data: bytes | memoryview, count: int, keys_wanted: bool, each_timestam
             high = delta if not index or delta > high else high
         if each_timestamp is not None:
             each_timestamp.append((zigzag >> 1) ^ -(zigzag & 1))
-        value_at, has_key, headers, pos = _fields(data, key_at, stop, index)
-        if keys_wanted and not has_key:
+        if keys_wanted and key == 1:
             without_key.append(index)
         index += 1
         if index >= next_run and not headers and count - index >= _RUN_MIN and isinstance(data, bytes):
@@ -71,7 +76,7 @@ def _scan(data: bytes | memoryview, count: int, keys_wanted: bool, each_timestam
             fixed = (
                 *range(body - start),
                 *range(key_at - start, after_key_size - start),
-                *range(value_at - start, _after_size(data, value_at) - start),
+                *range(value_at - start, content_at - start),
                 stride - 1,
             )
             times = range(body + 1 - start, after_time - start)
@@ -90,11 +95,8 @@ def _scan(data: bytes | memoryview, count: int, keys_wanted: bool, each_timestam
     return Scan(low, high, without_key)
 
 
-def _head(data: bytes | memoryview, pos: int, end: int, index: int) -> tuple[int, int, int, int, int]:
-    """The fields of a record before its key. Varints of two bytes are read in place: a call takes twice as long.
-
-    Answers the positions of the body, after the record and after the time, the time's varint, and the key's position.
-    """
+def _record(data: bytes | memoryview, pos: int, end: int, index: int) -> _Fields:
+    """Check one record. Varints of two bytes are read in place where they are usual: a call takes twice as long."""
     start = pos
     zigzag = data[pos]
     pos += 1
@@ -117,55 +119,44 @@ def _head(data: bytes | memoryview, pos: int, end: int, index: int) -> tuple[int
     zigzag = data[pos]
     pos += 1
     if zigzag >= 0x80:
+        zigzag += (data[pos] << 7) - 0x80
+        pos += 1
+    if zigzag != 2 * index or index >= _BAND_ENDS[1]:  # not these bytes, or more of them
+        pos = _offset_delta(data, after_time, index)
+    key_at = pos
+    key = data[pos]
+    pos += 1
+    if key >= 0x80:
+        key, pos = _zigzag(data, pos - 1)
+    value_at = pos = pos + (key >> 1)  # nothing to pass over where it is null (1)
+    value = data[pos]
+    pos += 1
+    if value >= 0x80:
         byte = data[pos]
         pos += 1
         if byte < 0x80:
-            zigzag += (byte << 7) - 0x80
+            value += (byte << 7) - 0x80
         else:
-            zigzag, pos = _zigzag(data, pos - 2)
-    if zigzag != 2 * index:
-        raise ValueError(f"record {index} has another offset delta")
-    return body, stop, after_time, time, pos
-
-
-def _fields(data: bytes | memoryview, pos: int, stop: int, index: int) -> tuple[int, bool, int, int]:
-    """Key, value and headers of a record: the value's position, whether there is a key, the first byte of the headers,
-    the record's end."""
-    zigzag = data[pos]
-    pos += 1
-    if zigzag >= 0x80:
-        zigzag, pos = _zigzag(data, pos - 1)
-    if not zigzag & 1:
-        pos += zigzag >> 1
-    elif zigzag != 1:
-        raise ValueError(f"record {index} has a key of negative length")
-    has_key = zigzag != 1
-    value_at = pos
-    zigzag = data[pos]
-    pos += 1
-    if zigzag >= 0x80:
-        byte = data[pos]
-        pos += 1
-        if byte < 0x80:
-            zigzag += (byte << 7) - 0x80
-        else:
-            zigzag, pos = _zigzag(data, pos - 2)
-    if not zigzag & 1:
-        pos += zigzag >> 1
-    elif zigzag != 1:
-        raise ValueError(f"record {index} has a value of negative length")
+            value, pos = _zigzag(data, pos - 2)
+    content_at = pos
+    pos += value >> 1
+    if (key & 1 and key != 1) or (value & 1 and value != 1):
+        raise ValueError(f"record {index} has a key or a value of negative length")
     if pos >= stop:
         raise ValueError(f"the fields of record {index} reach over its end")
     headers = data[pos]
     pos = _skip_headers(data, pos, stop) if headers else pos + 1
     if pos != stop:
         raise ValueError(f"the fields of record {index} do not fill it")
-    return value_at, has_key, headers, pos
+    return body, stop, after_time, time, key_at, key, value_at, content_at, headers
 
 
-def _after_size(data: bytes, pos: int) -> int:
-    """The position after a varint."""
-    return read_varint(data, pos)[1]
+def _offset_delta(data: bytes | memoryview, pos: int, index: int) -> int:
+    """Where the offset delta of a record ends, however many bytes it takes."""
+    zigzag, pos = _zigzag(data, pos)
+    if zigzag != 2 * index:
+        raise ValueError(f"record {index} has another offset delta")
+    return pos
 
 
 def _key_bytes(data: bytes | memoryview, pos: int) -> int:
