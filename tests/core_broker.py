@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from copy import copy
 from functools import cache
 from typing import Any
@@ -15,14 +16,17 @@ from typing import Any
 from broker.broker import Broker
 from broker.cluster.directory import DataDirectory
 from broker.cluster.listeners import make_nodes
+from broker.cluster.topic_names import INTERNAL_TOPICS
 from broker.config.settings import BrokerConfig
 from broker.coordinator.runtime import READY
 from broker.wire.connection import Connection
 from protocol.api import ApiKey, response_class
 from protocol.codegen import codec
+from protocol.errors import KafkaError
 from protocol.header import decode_response_header, encode_request_header
 from protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 from storage.env import Env
+from storage.errors import StorageError
 from storage.log import Log
 from storage.sim_env import ManualClock, MemoryFiles, SimulatedCrash, sim_env
 
@@ -314,9 +318,29 @@ class World:
         return self.again(self.files.crash(), **settings)
 
     def fingerprints(self) -> dict[str, Any]:
-        """The state of all shards that are loaded."""
-        shards = [self.broker.metadata_shard, *self.broker.groups.shards]
-        return {shard.name: shard.machine.fingerprint() for shard in shards if shard.state is READY}
+        """The state of all shards that are loaded, and of the producers of all partitions."""
+        broker = self.broker
+        shards = [broker.metadata_shard, *broker.groups.shards]
+        if broker._transactions is not None:  # not made for this: that would add its shortcuts
+            shards += broker._transactions.shards
+        found = {shard.name: shard.machine.fingerprint() for shard in shards if shard.state is READY}
+        for topic in broker.metadata.topics.values():
+            if not topic.internal:
+                for partition in topic.partitions:
+                    with suppress(KafkaError, OSError, StorageError):  # a log that is out of use
+                        opened = broker.partitions.get(topic, partition.index)
+                        found[f"producers {topic.name}-{partition.index}"] = opened.producers.fingerprint()
+        return found
+
+    def check_replay(self) -> None:
+        """A start after kill -9 that loads everything comes to the same state."""
+        live, again = self.fingerprints(), self.crash()
+        for name in again.broker.metadata.topics.keys() & INTERNAL_TOPICS:
+            for shard in again.broker.shards_of(name):
+                shard.require()
+        replayed = again.fingerprints()
+        wrong = [name for name in live if replayed.get(name) != live[name]]
+        assert not wrong, wrong
 
 
 def make_topic(client: Client, name: str = "t", partitions: int = 1) -> bytes:

@@ -5,8 +5,8 @@ Both are stored and shown, neither is enforced: there is no authentication, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, TypeAlias
 
 from protocol.messages.metadata_records import (
     ClientQuotaRecord,
@@ -23,6 +23,8 @@ class ClientSettings:
     """Credentials by user and mechanism, quotas by entity and key."""
 
     __slots__ = ("credentials", "quotas", "replays")
+
+    VOLATILE: ClassVar[Mapping[str, str]] = {"replays": "the same for every state"}
 
     def __init__(self) -> None:
         self.credentials: dict[str, dict[int, UserScramCredentialRecord]] = {}
@@ -60,10 +62,6 @@ class ClientSettings:
         for entity, values in self.quotas.items():
             for key, value in values.items():
                 yield quota_record(entity, key, value)
-
-    def fingerprint(self) -> object:
-        """Equal for two equal states."""
-        return sorted(self.image_records())
 
 
 def entity_of(parts: list[tuple[str, str | None]]) -> Entity:

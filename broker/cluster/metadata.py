@@ -7,13 +7,14 @@ the block that the log has reserved. It is lost with a restart on purpose: a sta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from broker.cluster.client_settings import ClientSettings
 from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, collision_key
 from broker.config.config_values import Value
 from broker.config.settings import BrokerConfig
+from broker.coordinator.facts import facts
 from broker.coordinator.placement import shard_index
 from broker.coordinator.result import Context, Result
 from protocol.messages.metadata_records import (
@@ -40,6 +41,8 @@ class TopicPartition:
 
     __slots__ = ("index", "leader", "leader_epoch", "partition_epoch", "replicas")
 
+    VOLATILE: ClassVar[Mapping[str, str]] = {}
+
     def __init__(
         self, index: int, leader: int, replicas: list[int], leader_epoch: int = 0, partition_epoch: int = 0
     ) -> None:
@@ -54,6 +57,8 @@ class Topic:
     """A topic. `configs` holds only values set for it, as text."""
 
     __slots__ = ("configs", "internal", "name", "partitions", "topic_id", "values")
+
+    VOLATILE: ClassVar[Mapping[str, str]] = {"values": "a cache of what configs and the broker's settings say"}
 
     def __init__(self, name: str, topic_id: bytes) -> None:
         self.name = name
@@ -72,6 +77,38 @@ class ClusterMetadata:
 
     Events: created, configured, deleted, moved. New partitions are no event: none is open, and there may be 10,000.
     """
+
+    __slots__ = (
+        "_changed",
+        "_next_producer_id",
+        "_replays",
+        "_start_up",
+        "broker_configs",
+        "clients",
+        "colliding",
+        "config",
+        "feature_levels",
+        "group_configs",
+        "listeners",
+        "node_ids",
+        "reserved_producer_id",
+        "topics",
+        "topics_by_id",
+        "topics_made",
+        "version",
+    )
+
+    VOLATILE: ClassVar[Mapping[str, str]] = {
+        "_changed": "given",
+        "_next_producer_id": "what is left of a block is not used after a start",
+        "_replays": "the same for every state",
+        "_start_up": "given",
+        "config": "given; replay sets its dynamic values to broker_configs",
+        "listeners": "given",
+        "node_ids": "given; a start writes what follows from new ones",
+        "topics_made": "an image leaves out the topics that were deleted",
+        "version": "counts records; an image has fewer of them",
+    }
 
     def __init__(
         self,
@@ -291,25 +328,9 @@ class ClusterMetadata:
         clients = len(self.clients.credentials) + sum(len(quotas) for quotas in self.clients.quotas.values())
         return topics + configs + clients + len(self.feature_levels) + 1
 
-    def fingerprint(self) -> object:
-        """Equal for two equal states."""
-        return (
-            {
-                name: (
-                    topic.topic_id,
-                    topic.configs,
-                    [(p.index, p.leader, p.replicas, p.leader_epoch, p.partition_epoch) for p in topic.partitions],
-                )
-                for name, topic in self.topics.items()
-            },
-            sorted(self.topics_by_id),
-            {key: sorted(names) for key, names in self.colliding.items()},
-            self.broker_configs,
-            self.group_configs,
-            self.clients.fingerprint(),
-            self.feature_levels,
-            self.reserved_producer_id,
-        )
+    def fingerprint(self) -> dict[str, object]:
+        """Equal for two states that answer every request alike: all but what is VOLATILE."""
+        return {**facts(self), "order": list(self.topics)}
 
 
 PRODUCER_ID_BLOCK = 1000

@@ -6,6 +6,8 @@ one that is derived from others: a replayed object derives it again, so a wrong 
 
 from __future__ import annotations
 
+from array import array
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Protocol, cast
 
@@ -32,7 +34,7 @@ def _copy(value: object) -> object:
         return {key: _copy(held) for key, held in value.items()}
     if isinstance(value, set):
         return frozenset(value)
-    if isinstance(value, list):
+    if isinstance(value, (list, deque, array)):
         return [_copy(held) for held in value]
     if hasattr(value, "VOLATILE"):
         return facts(cast("Replayable", value))

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, NamedTuple
 
 
 class AbortedTransaction(NamedTuple):
@@ -24,6 +24,8 @@ class AbortedTransactions:
     """Columns, by rising last_offset."""
 
     __slots__ = ("_first_offsets", "_last_offsets", "_last_stable_offsets", "_producer_ids")
+
+    VOLATILE: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self) -> None:
         self._producer_ids = array("q")

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
+
+from broker.coordinator.facts import facts
 
 LEAF_ROWS: Final = 512
 _ROW: Final = Struct("<hiqiqii")
@@ -49,6 +51,14 @@ class ProducerTable:
     """Producer id -> Row."""
 
     __slots__ = ("_firsts", "_leaves", "_recent_at", "_recent_id", "_recent_rows", "_size")
+
+    VOLATILE: ClassVar[Mapping[str, str]] = {
+        "_firsts": "where leaves are cut depends on the order in which producers came",
+        "_leaves": "as _firsts; facts() compares their rows",
+        "_recent_at": "of the last look-up",
+        "_recent_id": "of the last look-up",
+        "_recent_rows": "of the last look-up",
+    }
 
     def __init__(self) -> None:
         self._recent_id = -1  # the last id found, and where
@@ -184,6 +194,10 @@ class ProducerTable:
         """(producer id, fields of its row), by rising id."""
         for leaf in self._leaves:
             yield from zip(leaf.producer_ids, _ROW.iter_unpack(leaf.rows), strict=True)
+
+    def facts(self) -> dict[str, object]:
+        """What replaying the log must reproduce: every row."""
+        return {**facts(self), "rows": list(self.items())}
 
     def copy(self) -> ProducerTable:
         """A copy, to be read while this table changes; it takes some milliseconds for a million rows."""

@@ -23,9 +23,10 @@ DUPLICATE_SEQUENCE_NUMBER is never answered for records that this partition did 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import ClassVar, Final, NamedTuple
 
+from broker.coordinator.facts import facts
 from broker.partitions.aborted import AbortedTransactions
 from broker.partitions.producer_table import ProducerTable
 from protocol.errors import ErrorCode, KafkaError
@@ -73,6 +74,11 @@ class Producers:
     """All producers of one partition, and their transactions."""
 
     __slots__ = ("_awaited", "_ended", "_older", "aborted", "open", "table", "unstable")
+
+    VOLATILE: ClassVar[Mapping[str, str]] = {
+        "_awaited": "batches that were refused; no log holds them",
+        "_ended": "markers that are not durable yet; all that a start finds are",
+    }
 
     def __init__(self, *, batches: bool = False) -> None:
         self.table = ProducerTable()
@@ -353,12 +359,9 @@ class Producers:
         older = self._older.get(producer_id, ()) if self._older else ()
         return [*older, CachedBatch((last - delta) & MAX_SEQUENCE, last, offset - delta, offset, timestamp_ms)]
 
-    def fingerprint(self) -> tuple[tuple[object, ...], ...]:
-        """The whole state, to compare a replayed one with a live one."""
-        return tuple(
-            (producer_id, row, self.open.get(producer_id, NO_OFFSET), tuple(self.batches(producer_id)))
-            for producer_id, row in self.table.items()
-        )
+    def fingerprint(self) -> dict[str, object]:
+        """What replaying the log must reproduce: all but what is VOLATILE."""
+        return {**facts(self), "table": self.table.facts(), "open": list(self.open.items())}
 
 
 def _snapshot(table: ProducerTable, open_: dict[int, int]) -> Iterator[ProducerSnapshot]:

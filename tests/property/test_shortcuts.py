@@ -169,12 +169,11 @@ class History:
     def check_logs(self) -> None:
         self.check()
         fast, general = (side.world for side in self.sides)
-        assert fast.fingerprints() == general.fingerprints()
+        ours, theirs = fast.fingerprints(), general.fingerprints()
+        both = ours.keys() & theirs.keys()  # a shard that has moved may be loaded on one side alone
+        assert {name: ours[name] for name in both} == {name: theirs[name] for name in both}
         assert logs(fast) == logs(general)
-        again = fast.crash()
-        for name, facts in again.fingerprints().items():
-            if "offsets" in facts:
-                assert facts["offsets"] == fast.fingerprints()[name]["offsets"]
+        fast.check_replay()
 
 
 def logs(world: World) -> dict[str, bytes]:

@@ -29,7 +29,7 @@ ALLOWED = {
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("broker.config",),
     ("broker.turn",),
-    ("broker.coordinator.result", "broker.coordinator.placement"),
+    ("broker.coordinator.result", "broker.coordinator.placement", "broker.coordinator.facts"),
     ("broker.wire",),
     ("broker.coordinator", "broker.cluster", "broker.partitions"),
     ("broker.upkeep", "broker.shortcuts", "broker.handlers"),

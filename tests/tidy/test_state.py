@@ -24,8 +24,8 @@ STATE: dict[str, dict[str, set[str]]] = {
     "broker/coordinator/groups/consumer/group.py": {"ConsumerGroup": set()},
     "broker/coordinator/groups/streams/group.py": {"StreamsGroup": set()},
     "broker/coordinator/groups/common/group.py": {"ModernGroup": set()},
-    "broker/coordinator/transactions/machine.py": {"TransactionMachine": {"_expiring", "_forms"}},
-    "broker/cluster/metadata.py": {"ClusterMetadata": {"_next_producer_id", "listeners"}},
+    "broker/coordinator/transactions/machine.py": {"TransactionMachine": set()},
+    "broker/cluster/metadata.py": {"ClusterMetadata": set()},
 }
 # Whoever may call a replay method from outside a state class: they have just appended what is replayed.
 APPENDERS = {

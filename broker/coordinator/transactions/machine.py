@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from struct import Struct
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
+from broker.coordinator.facts import facts
 from broker.coordinator.offsets.provenance import CLIENT, GENERATION, INSTANCE, MEMBER
 from broker.coordinator.result import Context, Record, Result
 from broker.coordinator.transactions.transaction import (
@@ -61,6 +62,14 @@ class TransactionMachine:
     """The state machine of one shard."""
 
     __slots__ = ("_expiring", "_forms", "_host", "config", "groups", "index", "transactions")
+
+    VOLATILE: ClassVar[Mapping[str, str]] = {
+        "_expiring": "the rest of a running check; it starts again after loading",
+        "_forms": "a cache of encoded group records",
+        "_host": "given",
+        "config": "given",
+        "index": "given",
+    }
 
     def __init__(self, index: int, config: TransactionConfig, host: TransactionHost) -> None:
         self.index = index  # the partition of `__transaction_state`
@@ -182,10 +191,8 @@ class TransactionMachine:
 
     def fingerprint(self) -> dict[str, Any]:
         """The hard state, to compare a replayed shard with a live one."""
-        return {
-            "transactions": {name: transaction.facts() for name, transaction in self.transactions.items()},
-            "groups": self.groups,
-        }
+        transactions = {name: transaction.facts() for name, transaction in self.transactions.items()}
+        return {**facts(self), "transactions": transactions}
 
 
 def group_key(transactional_id: str, group_id: str) -> bytes:

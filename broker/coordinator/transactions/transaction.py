@@ -14,14 +14,15 @@ makes the next one, which replaces the old one at replay.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from struct import Struct
-from typing import Final
+from typing import ClassVar, Final
 
 from fastcrc.crc32 import iscsi as crc32c
 
+from broker.coordinator.facts import facts
 from protocol.codec_support import uvarint
 from protocol.codegen import codec
 from protocol.messages.coordinator_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
@@ -98,10 +99,7 @@ _layouts: dict[tuple[int, int, int], Layout] = {}
 
 
 class Transaction:
-    """The state of one transactional id. Times are Unix milliseconds.
-
-    `last_producer_epoch` is in no record: Kafka loses it with the process, and a reloaded shard does too.
-    """
+    """The state of one transactional id. Times are Unix milliseconds."""
 
     __slots__ = (
         "_named",
@@ -120,6 +118,11 @@ class Transaction:
         "transactional_id",
         "updated_ms",
     )
+
+    VOLATILE: ClassVar[Mapping[str, str]] = {
+        "_wire": "a cache; facts() compares what it holds, or would hold",
+        "last_producer_epoch": "in no record: Kafka loses it with the process, and a reloaded shard does too",
+    }
 
     def __init__(
         self, transactional_id: str, producer_id: int, timeout_ms: int, key: bytes = b"", named: bytes = b""
@@ -196,12 +199,13 @@ class Transaction:
         """The partitions as encoded in version 1 of the record."""
         wire = self._wire
         if wire is None:
-            if self.state is EMPTY:
-                wire = b"\x00"
-            else:
-                wire = _wire_partitions(self.partitions) if self.partitions else _NO_PARTITIONS_WIRE
-            self._wire = wire
+            self._wire = wire = self._encode_partitions()
         return wire
+
+    def _encode_partitions(self) -> bytes:
+        if self.state is EMPTY:
+            return b"\x00"
+        return _wire_partitions(self.partitions) if self.partitions else _NO_PARTITIONS_WIRE
 
     def encode(self, version: int) -> bytes:
         """The value of its record in version 0, or 1 (flexible, with the fields of transactions v2).
@@ -288,20 +292,9 @@ class Transaction:
             client_transaction_version=self.client_version,
         )
 
-    def facts(self) -> tuple[object, ...]:
-        """The fields of its record in version 1, to compare a replayed transaction with a live one."""
-        return (
-            self.producer_id,
-            self.previous_producer_id,
-            self.next_producer_id,
-            self.producer_epoch,
-            self.timeout_ms,
-            self.state,
-            {topic: sorted(indexes) for topic, indexes in self.partitions.items()},
-            self.start_ms,
-            self.updated_ms,
-            self.client_version,
-        )
+    def facts(self) -> dict[str, object]:
+        """What replaying its record must reproduce: all but what is VOLATILE, and the encoded partitions."""
+        return {**facts(self), "wire": self._encode_partitions() if self._wire is None else self._wire}
 
 
 def transaction_key(transactional_id: str) -> bytes:
