@@ -21,32 +21,31 @@ Made from the routing table by `python -m broker.supported`; do not edit. The re
 BEYOND = """
 ## Beyond Kafka
 
-* **OffsetCommit v0, v1 and OffsetFetch v0** of the original offset management proposal are answered; Kafka 4 starts at
-  v2 and v1. ApiVersions can name only one range, so it says 0.
-* **Any broker answers offset requests** with `--brokers N`: the one that is not the coordinator forwards within the
-  process. `offsets.any.broker=false` gives Kafka's NOT_COORDINATOR.
+* **OffsetCommit v0, v1 and OffsetFetch v0** of the original offset management proposal are served; Kafka 4 starts at v2
+  and v1. ApiVersions has one range for each API, so it begins at 0.
+* **Any broker answers offset requests** with `--brokers N`, also one that is not the coordinator.
+  `offsets.any.broker=false` gives Kafka's NOT_COORDINATOR.
 * **A topic created by Metadata or FindCoordinator** is in the same reply; Kafka answers an error first and the client
-  asks again.
+  tries again.
 * **Defaults made for tests**: no initial rebalance delay, one replica. `--set KEY=VALUE` or
   `--config server.properties` gives Kafka's.
-
-* **Whose offsets a transaction carried** (the first draft of KIP-447) is kept beside it, in a record of type 1000 that
-  Kafka's tools skip, and shown by `momus txn describe`.
+* **Whose offsets a transaction carried** (the first draft of KIP-447) is recorded beside it, in a record of type 1000
+  that Kafka's tools skip, and shown by `momus txn describe`.
 * **A control endpoint** (`--control HOST:PORT`, HTTP and JSON on loopback: `/healthz`, `/readyz`, `/_admin/clock`,
   `/_admin/brokers`) moves the clock and stops and starts virtual brokers. A partition whose only replica is stopped
   goes to another node and comes back; Kafka would leave it without a leader.
-* **`feature.NAME=LEVEL`** as a setting does what UpdateFeatures does, and is kept.
+* **`feature.NAME=LEVEL`** as a setting does what UpdateFeatures does, permanently.
 
 ## Different from Kafka
 
-* EndTxn answers when the transaction is complete; Kafka answers when it is decided, and the producer's next transaction
-  may have to wait (CONCURRENT_TRANSACTIONS).
-* A transaction that lasts too long is aborted when its time is over, not at the next look
+* EndTxn is answered when the transaction is complete; Kafka answers when it is decided, and the producer's next
+  transaction may have to wait (CONCURRENT_TRANSACTIONS).
+* A transaction is aborted when its timeout is over, not at the next check
   (`transaction.abort.timed.out.transaction.cleanup.interval.ms` has no effect).
-* One process: replicas are numbers. A virtual broker leads partitions, and acks=all means one log. A reassignment is
-  done when it is answered.
-* Client quotas and SCRAM credentials are kept and told, but nobody is slowed down and nobody has to log in.
-* Topics that the broker keeps for itself cannot be created, deleted or grown by clients.
+* One process: replication factors are accepted and shown, nothing is replicated, and acks=all means one log. A
+  reassignment is done when it is answered.
+* Client quotas and SCRAM credentials are stored and shown, but not enforced: no client is throttled or has to log in.
+* Clients cannot create, delete or grow internal topics.
 
 ## Absent by choice
 
@@ -54,9 +53,9 @@ BEYOND = """
 |---|---|
 | KIP-447's draft client API (a group id in the producer, assignments in InitProducerId) | it never got wire fields |
 | Two-phase commit (KIP-939, InitProducerId v6) | not final in Kafka 4.3 |
-| ACLs, delegation tokens | there is no authorizer: whoever reaches the port may do all |
+| ACLs, delegation tokens | there is no authorizer: any client that reaches the port may do everything |
 | Share groups (KIP-932) | another kind of queue; offsets and transactions come first |
-| Telemetry (71, 72) | clients send what nobody here reads |
+| Telemetry (71, 72) | nothing here reads what clients send |
 | Controller and replication (4-7, 52-54, 56, 58, 59, 62-64, 67, 70, 73, 80-82) | one process has no followers |
 | Tiered storage | segments stay where they are |
 
@@ -67,7 +66,7 @@ ZooKeeper's layout (the proposal replaces it), writes that scale over machines, 
 
 
 def supported() -> str:
-    """The whole page."""
+    """The text of SUPPORTED.md."""
     rows = []
     for route in sorted(make_routes(), key=lambda route: route.api_key):
         request = request_class(route.api_key)

@@ -25,7 +25,7 @@ METADATA_TOPIC = "__cluster_metadata"
 
 
 class DirectoryError(Exception):
-    """The data directory cannot be used; the text says why and what to do."""
+    """The data directory cannot be used; the message says why and what to do."""
 
 
 class DataDirectory:
@@ -137,7 +137,7 @@ class DataDirectory:
         )
         if log.report.dropped_bytes:
             logger.warning("%s-%d: %s", name, index, log.report)
-        if self._recovery_points.get(key, 0) > log.end_offset:  # truncated by hand: new records will not be synced
+        if self._recovery_points.get(key, 0) > log.end_offset:  # truncated by hand: new records are not synced
             self.recovery_point_moved(key, log.end_offset)
             self.write_checkpoints()
         if key in self._cleaned:

@@ -77,7 +77,7 @@ class Shard:
     ) -> None:
         self.load_at_once_bytes = load_at_once_bytes
         self.followers: list[Callable[[int], None]] = []  # called with the durable offset
-        self.when_reloaded: list[Callable[[], None]] = []  # callers that hold references into the machine
+        self.when_reloaded: list[Callable[[], None]] = []  # called after a reload: users of the old machine
         self._turn = turn
         self._answers = answers
         self.name = name
@@ -93,7 +93,7 @@ class Shard:
         self._loads = 0  # loads begun so far: an older one in the background stops
         self.parked: set[Token] = set()
         self.cleanable_from = 0
-        self.image_offset = 0  # where the last image of the state was taken
+        self.image_offset = 0  # of the last image of the state
         self.kept: dict[bytes, int] = {}  # key that is not of an offset -> offset of its last record
 
     def __str__(self) -> str:

@@ -322,7 +322,7 @@ class Producers:
         open_: list[tuple[int, int]] = []
         for producer_id, epoch, last, offset, delta, timestamp_ms, coordinator_epoch, first, written in snapshot:
             if offset >= 0 and written <= delta:
-                written = delta + 1  # a snapshot of Kafka's tells of one batch
+                written = delta + 1  # a snapshot of Kafka has one batch only
             rows.append((producer_id, (epoch, last, offset, delta, timestamp_ms, coordinator_epoch, written)))
             if first >= 0:
                 open_.append((first, producer_id))

@@ -36,7 +36,7 @@ class Client(Protocol):
         """Send the replies that are ready below a slot."""
 
 
-# client, slot of the reply, and where the request lies: the bytes that hold its frame, where it starts and stops
+# client, slot of the reply, and the request: bytes that hold its frame, its start and stop in them
 Held: TypeAlias = tuple[Client, int, bytes, int, int]
 
 

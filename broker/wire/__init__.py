@@ -1,7 +1,8 @@
-"""Connections: bytes to requests, and replies to bytes in request order; no socket and no Kafka rule.
+"""Connections: bytes to requests, and replies to bytes in request order. No socket and no rule of Kafka.
 
-Owns: connections and their bounds (`connection.py`, `clients.py`, `backlog.py`), the routing table's entries
-(`route.py`), the general way of a request (`router.py`), requests that wait (`parked.py`), and the one place where an
-error becomes a reply (`errors.py`). Imports `turn`, `config` and the coordinator's `result.py`. Start reading at
-`Connection.data_received`; a frame goes from `_process` to a shortcut, or to `Router.dispatch` and its handler.
+Owns: connections and their limits (`connection.py`, `reply_stream.py`, `clients.py`, `backlog.py`), the entries of the
+routing table (`route.py`), the way of a request to its handler (`router.py`), parked requests (`parked.py`), and the
+one place where an error becomes a reply (`errors.py`). Imports `turn`, `config` and the coordinator's `result.py`.
+Start reading at `Connection.data_received`; a frame goes from `_process` to a shortcut, or to `Router.dispatch` and its
+handler.
 """

@@ -1,4 +1,4 @@
-"""Committed offsets: their columns in memory, their records, who may commit, and the images of them.
+"""Committed offsets: their columns in memory, their records, and images of them.
 
 Owns: the table and its columns (`table.py`, `columns.py`), offsets that a transaction has not committed yet
 (`pending.py`), the records of a commit (`commit_batch.py`, `spans.py`, `provenance.py`) and the one way to append and
