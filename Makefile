@@ -27,8 +27,11 @@ lint: $(VENV)/.dev
 pytest: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not java and not spark and not slow" $(ARGS)
 
+# What make test leaves out for its time, then fuzzing and kill -9 for longer than there.
+LONGER := tests/fuzz tests/crash/test_broker_kill_9.py tests/crash/test_commits_killed.py tests/crash/test_transactions_processes.py
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not java and not spark" $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" --fuzz-seconds 5 --crash-rounds 5 $(LONGER)
 
 # The properties, each with forty times the examples.
 test-deep: $(VENV)/.dev

@@ -1,13 +1,17 @@
-"""How many examples Hypothesis tries of a property: few in the gate, many in `make test-deep`.
+"""What a test may cost: its share of the gate, and what only the long forms run.
 
-MOMUS_HYPOTHESIS names the profile, fast or deep. A property that says nothing gets 25 examples; one that needs another
-number takes `budget`, which grows with the profile."""
+`slow` marks what `make test` leaves to `make test-slow`. Hypothesis tries few examples of a property in the gate, many
+in `make test-deep`: MOMUS_HYPOTHESIS names the profile, fast or deep. A property that says nothing gets 25 examples;
+one that needs another number takes `budget`, which grows with the profile.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 FAST_EXAMPLES = 25
@@ -32,3 +36,13 @@ def load_profile() -> None:
 def budget(examples: int, **more: Any) -> settings:
     """Settings of a property that tries so many examples in the gate, DEEP_FACTOR times as many in the deep form."""
     return settings(max_examples=examples * DEEP_FACTOR if IS_DEEP else examples, **more)
+
+
+def slow(*values: Any, name: str | None = None) -> Any:
+    """A case of a parametrised test that only `make test-slow` runs."""
+    return pytest.param(*values, marks=pytest.mark.slow, id=name)
+
+
+def short_and_slow(values: Iterable[Any], short: int) -> list[Any]:
+    """The first values for the gate, the others for `make test-slow`."""
+    return [value if at < short else slow(value) for at, value in enumerate(values)]

@@ -26,8 +26,8 @@ REPOSITORY = Path(__file__).parent.parent
 def pytest_addoption(parser: pytest.Parser) -> None:
     options = parser.getgroup("momus' own tests")
     options.addoption("--codec", default="generated", help="of every broker in a subprocess: generated or construct")
-    options.addoption("--crash-rounds", type=int, default=3, help="kill -9 so many times in each crash test")
-    options.addoption("--fuzz-seconds", type=float, default=2.0, help="how long each fuzz test goes on")
+    options.addoption("--crash-rounds", type=int, default=1, help="kill -9 so many times in each crash test")
+    options.addoption("--fuzz-seconds", type=float, default=0.5, help="how long each fuzz test goes on")
     options.addoption("--pipeline-long", action="store_true", help="the pipeline: ten kills, more random histories")
     options.addoption("--require-spark", action="store_true", help="fail, not skip, where pyspark is absent")
     options.addoption("--require-java", action="store_true", help="fail, not skip, where java or mvn is absent")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from budget import slow
 from core_broker import Client, SimulatedCrash, World
 from core_requests import commit_request, fetch_request, produce_request
 
@@ -275,11 +276,20 @@ def operations(flush: str) -> int:
     return count
 
 
-@pytest.mark.parametrize(("kinds", "short_bytes"), [(ALL_KINDS, 0), (("write",), 100)], ids=["any", "torn-write"])
-@pytest.mark.parametrize("flush", ["os", "fsync"])
-def test_broker_killed_at_any_change_of_the_disk_comes_back_with_all_it_acknowledged(flush, kinds, short_bytes):
+@pytest.mark.parametrize(
+    ("flush", "kinds", "short_bytes", "step"),
+    [
+        pytest.param("fsync", ALL_KINDS, 0, 4, id="fsync-any-4th"),
+        pytest.param("os", ("write",), 100, 4, id="os-torn-write-4th"),
+        slow("os", ALL_KINDS, 0, 1, name="os-any"),
+        slow("fsync", ALL_KINDS, 0, 1, name="fsync-any"),
+        slow("os", ("write",), 100, 1, name="os-torn-write"),
+        slow("fsync", ("write",), 100, 1, name="fsync-torn-write"),
+    ],
+)
+def test_broker_killed_at_any_change_of_the_disk_comes_back_with_all_it_acknowledged(flush, kinds, short_bytes, step):
     lose = flush == "fsync"
-    for nth in itertools.count(1):
+    for nth in itertools.count(1, step):
         env, seen = sim_env(3), Seen()
         env.files.kill_at(nth, short_bytes=short_bytes, kinds=kinds)
         if run(lambda env=env: World(flush, env), seen) is not None:
@@ -297,11 +307,11 @@ def test_broker_killed_at_any_change_of_the_disk_comes_back_with_all_it_acknowle
     assert nth > 25
 
 
-@pytest.mark.parametrize("flush", ["os", "fsync"])
-def test_broker_killed_during_its_recovery_comes_back_with_all_it_acknowledged(flush):
+@pytest.mark.parametrize(("flush", "step"), [("os", 68), ("fsync", 68), slow("os", 17), slow("fsync", 17)])
+def test_broker_killed_during_its_recovery_comes_back_with_all_it_acknowledged(flush, step):
     """The first crash is in the middle of a commit; the second at any change that the next start makes."""
     lose = flush == "fsync"
-    for first in range(20, operations(flush), 17):
+    for first in range(20, operations(flush), step):
         env, seen = sim_env(3), Seen()
         env.files.kill_at(first, short_bytes=40)
         run(lambda env=env: World(flush, env), seen)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from budget import slow
 from core_broker import SimulatedCrash
 from transaction_deaths import (
     FLOWS,
@@ -46,9 +47,21 @@ STATES = {
 FOUR_LOGS = {"/data/__transaction_state-0", f"/data/{OFFSETS}-0", "/data/t-0", "/data/t-1"}
 
 
-@pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.__name__)
-@pytest.mark.parametrize("v2", [False, True], ids=["v1", "v2"])
-@pytest.mark.parametrize("short_bytes", [0, 20])
+def cases(*in_the_gate: tuple[object, ...], over: tuple[list[object], ...]) -> list[object]:
+    """Every combination: those named run in the gate, the others in `make test-slow`."""
+    whole = list(itertools.product(*over))
+    assert set(in_the_gate) <= set(whole)
+    ids = {each: "-".join(getattr(part, "__name__", str(part)) for part in each) for each in whole}
+    return [pytest.param(*each, id=ids[each]) if each in in_the_gate else slow(*each, name=ids[each]) for each in whole]
+
+
+@pytest.mark.parametrize(
+    ("flow", "v2", "short_bytes"),
+    cases(
+        *((flow, at % 2 == 0, 20 * (at % 2)) for at, flow in enumerate(FLOWS)),
+        over=(list(FLOWS), [False, True], [0, 20]),
+    ),
+)
 def test_killed_at_every_write(flow, v2, short_bytes):
     states = set()
     for nth in itertools.count(1):
@@ -62,8 +75,10 @@ def test_killed_at_every_write(flow, v2, short_bytes):
     assert states == STATES[flow]
 
 
-@pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.__name__)
-@pytest.mark.parametrize("v2", [False, True], ids=["v1", "v2"])
+@pytest.mark.parametrize(
+    ("flow", "v2"),
+    cases((Script.commits, False), (Script.runs_out_of_epochs, True), over=(list(FLOWS), [False, True])),
+)
 def test_power_cut_at_every_write_with_every_mixture_of_losses(flow, v2):
     states, lost, together = set(), set(), 0
     for nth in itertools.count(1):
@@ -84,11 +99,13 @@ def test_power_cut_at_every_write_with_every_mixture_of_losses(flow, v2):
     assert together >= 3  # the markers of both partitions and of the group
 
 
-@pytest.mark.parametrize("v2", [False, True], ids=["v1", "v2"])
-@pytest.mark.parametrize("lose_unsynced", [False, True], ids=["kill", "power-cut"])
-def test_killed_again_at_every_write_of_the_next_start(v2, lose_unsynced):
+@pytest.mark.parametrize(
+    ("v2", "lose_unsynced", "step"),
+    [(True, True, 35), *(slow(v2, lose, 7) for v2 in (False, True) for lose in (False, True))],
+)
+def test_killed_again_at_every_write_of_the_next_start(v2, lose_unsynced, step):
     deaths = 0
-    for nth in itertools.count(1, 7):
+    for nth in itertools.count(1, step):
         died = died_at("fsync", nth, Script.is_replaced, v2=v2)
         if died is None:
             break
@@ -105,7 +122,7 @@ def test_killed_again_at_every_write_of_the_next_start(v2, lose_unsynced):
                 deaths += 1
             else:
                 break
-    assert deaths > 100
+    assert deaths > 700 // step
 
 
 def test_script_that_nobody_kills_leaves_one_marker_a_transaction():

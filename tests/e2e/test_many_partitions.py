@@ -27,7 +27,10 @@ START_LIMIT = 10  # times the work of a start with nothing in it; it takes less 
 HANGS_S = 120
 HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="/proc tells how many descriptors are open")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="/proc tells how many descriptors are open"),
+]
 
 
 class Broker:

@@ -11,6 +11,7 @@ import random
 from typing import Any
 
 import pytest
+from budget import slow
 from core_broker import Client, World, make_topic
 from core_requests import commit_request, fetch_request, produce_request
 
@@ -23,7 +24,6 @@ GROUPS = ["a", "b", "c"]
 LOGS = ["x", "y"]
 PARTITIONS = 4
 STEPS = 250
-SEEDS = range(30)
 PAST_FAILURES: list[tuple[str, int]] = []  # (flush, seed): kept once they have found something
 RETRY = {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.KAFKA_STORAGE_ERROR}
 
@@ -200,7 +200,9 @@ class Simulation:
 
 
 @pytest.mark.parametrize(
-    ("flush", "seed"), [*PAST_FAILURES, *((flush, seed) for flush in ("memory", "os", "fsync") for seed in SEEDS)]
+    ("flush", "seed"),
+    [*PAST_FAILURES, *((flush, seed) for flush in ("memory", "os", "fsync") for seed in range(10))]
+    + [slow(flush, seed) for flush in ("memory", "os", "fsync") for seed in range(10, 30)],
 )
 def test_broker_with_random_faults_takes_nothing_back_and_shows_nothing_refused(flush, seed):
     simulation = Simulation(flush, seed)

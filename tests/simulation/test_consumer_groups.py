@@ -346,7 +346,7 @@ class Hunt(Group):
 
 
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-MODEL = budget(12, stateful_step_count=40, suppress_health_check=QUIET)
+MODEL = budget(8, stateful_step_count=40, suppress_health_check=QUIET)
 GENERATE = [Phase.generate]
 
 

@@ -13,6 +13,7 @@ import random
 from typing import NamedTuple
 
 import pytest
+from budget import short_and_slow
 from core_broker import Client, World, make_topic
 from core_requests import commit_request
 
@@ -195,7 +196,7 @@ def run_history(seed: int, flush: str, brokers: int, steps: int = 160) -> dict[s
 
 @pytest.mark.parametrize("brokers", [1, 3])
 @pytest.mark.parametrize("flush", ["os", "fsync"])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", short_and_slow(range(12), 4))
 def test_history_is_linearizable(seed, flush, brokers):
     histories = run_history(seed, flush, brokers)
     for group, history in histories.items():

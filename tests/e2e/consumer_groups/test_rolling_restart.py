@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 
 import pytest
+from budget import slow
 from clientwork import share_evenly, until
 from confluent_kafka import Producer
 from members import PROMPT_GROUPS, CommittingMember, begin_at_zero, create
@@ -39,7 +40,7 @@ def send(broker: Broker, topic: str, stage: str) -> list[bytes]:
     return values
 
 
-@pytest.mark.parametrize("kind", ["dynamic", "static", "range"])
+@pytest.mark.parametrize("kind", ["dynamic", "static", slow("range")])
 def test_five_members_over_sixty_partitions_restart_one_by_one(prompt_broker, name, kind):
     create(prompt_broker, name, PARTITIONS)
     begin_at_zero(prompt_broker, name, name, PARTITIONS)
@@ -92,6 +93,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_partitions_of_a_member_that_is_killed_go_to_the_other(broker_factory, name):
     broker = broker_factory(config=PROMPT_GROUPS | {"group.consumer.session.timeout.ms": 6000})
     create(broker, name, 6)

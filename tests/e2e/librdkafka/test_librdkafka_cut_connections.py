@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from budget import slow
 from clientwork import LIMIT_S
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from fault_proxy import FaultProxy
 from read_back import read_back
 
-RECORDS = 20_000
 
-
-@pytest.mark.parametrize("state", ["latest", "batches"])
-def test_all_records_are_there_once_and_in_order(serve, name, state):
+@pytest.mark.parametrize(("state", "records"), [("latest", 5_000), slow("latest", 20_000), slow("batches", 20_000)])
+def test_all_records_are_there_once_and_in_order(serve, name, state, records):
     with FaultProxy(3, least_bytes=5_000, most_bytes=60_000) as proxy:
         host, port = proxy.address
         proxy.target = serve(f"{host}:{port}", producer_state=state)
@@ -34,14 +33,14 @@ def test_all_records_are_there_once_and_in_order(serve, name, state):
                 "message.timeout.ms": 300_000,
             }
         )
-        for number in range(RECORDS):
+        for number in range(records):
             producer.produce(name, b"%0100d" % number, on_delivery=lambda error, _: error and failed.append(error))
             producer.poll(0)
         assert producer.flush(300) == 0
         assert failed == []
         cuts = proxy.cuts
         proxy.calm()
-        values, end = read_back(f"{host}:{port}", name, RECORDS)
+        values, end = read_back(f"{host}:{port}", name, records)
     assert cuts > 5
-    assert values == [b"%0100d" % number for number in range(RECORDS)]
-    assert end == RECORDS
+    assert values == [b"%0100d" % number for number in range(records)]
+    assert end == records

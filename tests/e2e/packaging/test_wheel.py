@@ -13,8 +13,6 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[3]
 
-pytestmark = pytest.mark.slow
-
 # A project with folders of its own under the same names, none of them a regular package: these lose to any
 # regular package found anywhere on sys.path.
 PROJECT = {
@@ -51,7 +49,7 @@ def pip(python: str, *arguments: str, env: dict[str, str] | None = None) -> str:
 
 @pytest.fixture(scope="module")
 def wheelhouse(tmp_path_factory, worker_id) -> Path:
-    """The wheel, built from the source distribution, beside wheels of all it needs: nothing may need a compiler."""
+    """A folder with the wheel, built from the source distribution."""
     base = tmp_path_factory.getbasetemp()
     folder = (base if worker_id == "master" else base.parent) / "wheelhouse"
     folder.mkdir(exist_ok=True)
@@ -59,10 +57,20 @@ def wheelhouse(tmp_path_factory, worker_id) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)  # whichever worker comes first makes it for all
         if not (folder / "complete").exists():
             run(sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(REPOSITORY))
-            (wheel,) = folder.glob("*.whl")
-            pip(sys.executable, "download", "-q", "--only-binary", ":all:", "-d", str(folder), str(wheel))
             (folder / "complete").touch()
     return folder
+
+
+@pytest.fixture(scope="module")
+def full_wheelhouse(wheelhouse) -> Path:
+    """The same with wheels of all that it needs: nothing may need a compiler."""
+    with open(wheelhouse / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (wheelhouse / "full").exists():
+            (wheel,) = wheelhouse.glob("momus-*.whl")
+            pip(sys.executable, "download", "-q", "--only-binary", ":all:", "-d", str(wheelhouse), str(wheel))
+            (wheelhouse / "full").touch()
+    return wheelhouse
 
 
 @pytest.fixture
@@ -98,21 +106,24 @@ def test_wheel_holds_the_packages_off_the_path_and_no_tests(wheelhouse):
     assert not [name for name in names if "test" in name.lower() and "pytest_plugin" not in name]
 
 
-def test_wheel_in_a_clean_environment_serves(wheelhouse, project, tmp_path):
+@pytest.mark.slow
+def test_wheel_in_a_clean_environment_serves(full_wheelhouse, project, tmp_path):
     run(sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv"))
     python = str(tmp_path / "venv" / "bin" / "python")
-    install(python, wheelhouse)
+    install(python, full_wheelhouse)
     check(python, project)
     assert run(str(tmp_path / "venv" / "bin" / "momus"), "--version").startswith("momus ")
 
 
-def test_wheel_installed_for_the_user_serves(wheelhouse, project, bare_python, tmp_path):
+@pytest.mark.slow
+def test_wheel_installed_for_the_user_serves(full_wheelhouse, project, bare_python, tmp_path):
     env = {"PYTHONUSERBASE": str(tmp_path / "user"), "PIP_BREAK_SYSTEM_PACKAGES": "1"}
-    install(bare_python, wheelhouse, "--user", "--ignore-installed", env=env)
+    install(bare_python, full_wheelhouse, "--user", "--ignore-installed", env=env)
     check(bare_python, project, env)
 
 
-def test_wheel_installed_into_a_target_folder_serves(wheelhouse, project, bare_python, tmp_path):
+@pytest.mark.slow
+def test_wheel_installed_into_a_target_folder_serves(full_wheelhouse, project, bare_python, tmp_path):
     target = tmp_path / "vendored"
-    install(bare_python, wheelhouse, "--target", str(target))
+    install(bare_python, full_wheelhouse, "--target", str(target))
     check(bare_python, project, {"PYTHONPATH": str(target)})
