@@ -331,9 +331,9 @@ class Producers:
         self.settle(0)
 
     def recall(self, before: Producers) -> None:
-        """Take over from the state before a failed write what the log does not tell.
+        """Take over from the state before a failed write what the log does not hold.
 
-        That is the batches before the last one, and which producers have lost all they ever wrote.
+        That is the batches before the last one, and the producers whose only batches were lost.
         """
         self._awaited = before._awaited
         for producer_id, (epoch, last, offset, _, _, _, written) in before.table.items():

@@ -20,7 +20,7 @@ _ONE_BYTE_DELTAS: Final = bytes(range(0, 128, 2))  # zigzag of 0..63
 _BAND_ENDS: Final = (64, 8192)  # from these offset deltas on the varint is one byte longer
 
 
-# positions of the body, behind the record and behind the time; the time's varint; position of the key and its varint;
+# positions of the body, after the record and after the time; the time's varint; position of the key and its varint;
 # positions of the value's size and of its content; the first byte of the headers
 _Fields = tuple[int, int, int, int, int, int, int, int, int]
 
@@ -128,7 +128,7 @@ def _record(data: bytes | memoryview, pos: int, end: int, index: int) -> _Fields
     pos += 1
     if key >= 0x80:
         key, pos = _zigzag(data, pos - 1)
-    value_at = pos = pos + (key >> 1)  # nothing to pass over where it is null (1)
+    value_at = pos = pos + (key >> 1)  # a null key (1) has no bytes
     value = data[pos]
     pos += 1
     if value >= 0x80:
@@ -152,7 +152,7 @@ def _record(data: bytes | memoryview, pos: int, end: int, index: int) -> _Fields
 
 
 def _offset_delta(data: bytes | memoryview, pos: int, index: int) -> int:
-    """Where the offset delta of a record ends, however many bytes it takes."""
+    """The position after the offset delta of a record, of any length."""
     zigzag, pos = _zigzag(data, pos)
     if zigzag != 2 * index:
         raise ValueError(f"record {index} has another offset delta")
