@@ -1,4 +1,7 @@
-"""The features that the cluster supports, by the served APIs, and their levels in force."""
+"""The features that the cluster supports, by the served APIs, and their levels in force.
+
+Beyond Kafka: `feature.NAME=LEVEL` as a setting does what UpdateFeatures does, permanently.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 A broker key has the value set dynamically for the node, else dynamically for all nodes, else at the start, else
 its default. Topics and groups without a value of their own use the broker's.
+
+Differs: the defaults are made for tests: no initial rebalance delay, one replica. `--set KEY=VALUE` or
+         `--config server.properties` gives Kafka's.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """The routing table: one line for each API. ApiVersions and SUPPORTED.md are made from it.
 
 A handler is named "module:function" and imported with the first request for it. Versions are those of Apache Kafka 4.3,
-and older ones where a line says why.
+and older ones where a line says why. An API that Kafka has and that is not served stands in ABSENT with the reason.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from broker.wire.route import GROUP, Route
 from protocol.api import ApiKey
@@ -64,3 +66,72 @@ def make_routes() -> list[Route]:
         Route(ApiKey.STREAMS_GROUP_HEARTBEAT, 0, 0, "streams_group:streams_group_heartbeat"),
         Route(ApiKey.STREAMS_GROUP_DESCRIBE, 0, 0, "streams_group:streams_group_describe"),
     ]
+
+
+_NO_AUTHENTICATION = "There is no authentication and no authorizer: any client that reaches the port may do everything."
+_NO_SHARE_GROUPS = "Share groups (KIP-932) are another kind of queue; offsets and transactions come first."
+_ONE_PROCESS = "Between brokers and controllers. The virtual brokers are one process without followers or controllers."
+
+# (keys, why they are not served); the tidy tests ask that each key of Kafka is here or has a route
+ABSENT: Final[list[tuple[tuple[ApiKey, ...], str]]] = [
+    (
+        (
+            ApiKey.LEADER_AND_ISR,
+            ApiKey.STOP_REPLICA,
+            ApiKey.UPDATE_METADATA,
+            ApiKey.CONTROLLED_SHUTDOWN,
+            ApiKey.VOTE,
+            ApiKey.BEGIN_QUORUM_EPOCH,
+            ApiKey.END_QUORUM_EPOCH,
+            ApiKey.ALTER_PARTITION,
+            ApiKey.ENVELOPE,
+            ApiKey.FETCH_SNAPSHOT,
+            ApiKey.BROKER_REGISTRATION,
+            ApiKey.BROKER_HEARTBEAT,
+            ApiKey.UNREGISTER_BROKER,
+            ApiKey.ALLOCATE_PRODUCER_IDS,
+            ApiKey.CONTROLLER_REGISTRATION,
+            ApiKey.ASSIGN_REPLICAS_TO_DIRS,
+            ApiKey.ADD_RAFT_VOTER,
+            ApiKey.REMOVE_RAFT_VOTER,
+            ApiKey.UPDATE_RAFT_VOTER,
+        ),
+        _ONE_PROCESS,
+    ),
+    (
+        (
+            ApiKey.SASL_HANDSHAKE,
+            ApiKey.SASL_AUTHENTICATE,
+            ApiKey.DESCRIBE_ACLS,
+            ApiKey.CREATE_ACLS,
+            ApiKey.DELETE_ACLS,
+            ApiKey.CREATE_DELEGATION_TOKEN,
+            ApiKey.RENEW_DELEGATION_TOKEN,
+            ApiKey.EXPIRE_DELEGATION_TOKEN,
+            ApiKey.DESCRIBE_DELEGATION_TOKEN,
+        ),
+        _NO_AUTHENTICATION,
+    ),
+    (
+        (
+            ApiKey.SHARE_GROUP_HEARTBEAT,
+            ApiKey.SHARE_GROUP_DESCRIBE,
+            ApiKey.SHARE_FETCH,
+            ApiKey.SHARE_ACKNOWLEDGE,
+            ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+            ApiKey.READ_SHARE_GROUP_STATE,
+            ApiKey.WRITE_SHARE_GROUP_STATE,
+            ApiKey.DELETE_SHARE_GROUP_STATE,
+            ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+            ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+            ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+            ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+        ),
+        _NO_SHARE_GROUPS,
+    ),
+    (
+        (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY),
+        "Nothing here reads the metrics that clients would send.",
+    ),
+    ((ApiKey.ALTER_REPLICA_LOG_DIRS,), "A broker has one log directory."),
+]

@@ -1,10 +1,11 @@
-"""SyncGroup, Heartbeat and LeaveGroup of classic groups; JoinGroup has a file of its own and is re-exported here.
+"""SyncGroup, Heartbeat and LeaveGroup of classic groups; JoinGroup is in join_group.py and exported here as well.
 
-SyncGroup  0-5. 3 instance id; 5 protocol type and name are checked and returned (KIP-559). Parked until the leader's
-           SyncGroup has brought the assignment into the log.
-Heartbeat  0-4. 3 instance id. Changes nothing but the member's session timer.
-LeaveGroup 0-5. 3 several members at once, also by instance id alone (KIP-345); 5 reason (KIP-800), ignored.
-Classic members of a consumer group: groups/consumer/classic_members.py.
+SyncGroup   v3: instance id. v5: protocol type and name are checked and returned (KIP-559).
+Heartbeat   v3: instance id.
+LeaveGroup  v3: several members at once, also by instance id alone (KIP-345). v5: reason (KIP-800), ignored.
+
+Behaviour: SyncGroup is parked until the assignment that the leader sends is in the log. Heartbeat changes nothing but
+           the member's session timer. Classic members of a consumer group: groups/consumer/classic_members.py.
 """
 
 from __future__ import annotations

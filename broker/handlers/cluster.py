@@ -1,9 +1,11 @@
 """ApiVersions, UpdateFeatures and DescribeLogDirs.
 
-ApiVersions      v0-4. v3: client software name and version, features as tagged fields (KIP-511, KIP-584). v4:
-                 features with lowest level 0 are listed (KIP-1022). Produce is listed from 0 on, for librdkafka.
-UpdateFeatures   v0-2. v1: kind of upgrade, validation only. v2: no results by feature.
-DescribeLogDirs  v1-5. v3: top-level error. v4: sizes of the volume. v5: cordoned.
+ApiVersions      v3: client software name and version; features as tagged fields (KIP-511, KIP-584). v4: features whose
+                 lowest level is 0 are listed (KIP-1022).
+UpdateFeatures   v1: kind of upgrade, validation only. v2: no result for each feature.
+DescribeLogDirs  v3: top-level error. v4: sizes of the volume. v5: whether the directory is cordoned.
+
+Differs: ApiVersions lists Produce from version 0 on, which librdkafka looks for; 0 to 2 are refused.
 """
 
 from __future__ import annotations

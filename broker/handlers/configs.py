@@ -1,14 +1,15 @@
 """DescribeConfigs and its changes: configs of topics, brokers, loggers and groups.
 
-DescribeConfigs          v1-4. v1: sources and synonyms. v3: types and documentation.
-AlterConfigs             v0-2. Replaces all configs of a resource; deprecated, still used by older tools.
-IncrementalAlterConfigs  v0-1 (KIP-339): SET, DELETE, APPEND, SUBTRACT, key by key. Loggers: KIP-412.
-ListConfigResources      v0-1. v0 lists client metrics only (KIP-714); v1: every kind (KIP-1142).
+DescribeConfigs          v1: sources and synonyms. v3: types and documentation.
+AlterConfigs             Replaces all configs of a resource; deprecated, still used by older tools.
+IncrementalAlterConfigs  SET, DELETE, APPEND, SUBTRACT, key by key (KIP-339). Loggers: KIP-412.
+ListConfigResources      v0: client metrics only (KIP-714). v1: every kind (KIP-1142).
 
-A resource's changes are applied together or refused together; all resources of a request are one batch. Logger levels
-change at once and are lost with a restart. Any node answers for every node: they are one process.
-Absent: client metrics subscriptions, policies.
-Source: Kafka's ConfigHelper, ConfigAdminManager and ConfigurationControlManager.
+Behaviour: the changes of one resource are applied together or refused together; all resources of a request are one
+           batch. Levels of loggers change at once and are forgotten by a restart. Any node answers for every node:
+           they are one process.
+Absent:    subscriptions to client metrics.
+Source:    Kafka's ConfigHelper, ConfigAdminManager and ConfigurationControlManager.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """ConsumerGroupHeartbeat and ConsumerGroupDescribe: the consumer group protocol of KIP-848.
 
-ConsumerGroupHeartbeat  0-1. A member joins (epoch 0), sends what changed, confirms what it gave back, keeps its
-                        session, leaves (-1), or leaves for a while (-2, static members). 1 regular expressions;
-                        clients make the member ids (KIP-1082). The steps are in groups/consumer/heartbeat.py.
-ConsumerGroupDescribe   0-1. Epochs, members, their current and target assignments. 1 marks classic members.
-Absent                  Client-side assignors: KIP-848 describes them, no Kafka release has them.
+ConsumerGroupHeartbeat  v1: regular expressions; clients make the member ids (KIP-1082).
+ConsumerGroupDescribe   v1: marks classic members.
+
+Behaviour: by a heartbeat a member joins (epoch 0), sends what changed, confirms what it gave back, keeps its session,
+           leaves (-1), or leaves for a while (-2, static members). The steps are in groups/consumer/heartbeat.py.
+           Describe answers epochs, members, and their current and target assignments.
+Absent:    client-side assignors of consumer groups. KIP-848 describes them, no Kafka release has them.
 """
 
 from __future__ import annotations

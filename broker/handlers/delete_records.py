@@ -1,8 +1,9 @@
 """DeleteRecords: move the log start offset of partitions up. Readers lose the records before it at once.
 
-Versions:  0-2.
-Behaviour: offset -1 means the high watermark. Answers the new low watermark, the log's start offset, when it is durable
-           (Apache Kafka writes it only once a minute).
+DeleteRecords  Offset -1 means the high watermark (KIP-107).
+
+Differs: DeleteRecords answers the new low watermark, the log's start offset, when it is durable. Kafka writes it down
+         once a minute.
 """
 
 from __future__ import annotations

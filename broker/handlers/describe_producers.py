@@ -1,7 +1,6 @@
 """DescribeProducers: the producer state of partitions (KIP-664).
 
-Versions:  0.
-Behaviour: `kafka-transactions.sh describe-producers` and `find-hanging` use it.
+DescribeProducers  For `kafka-transactions.sh describe-producers` and `find-hanging` (KIP-664).
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Fetch: answer record batches below the high watermark, at once or when there are enough bytes.
 
-Versions:  4-18.
+Fetch  v5: LogStartOffset. v7: sessions (KIP-227). v9: leader epoch checks (KIP-320). v12: diverging epochs (KIP-595).
+       v13: topic ids (KIP-516). v15: ReplicaState (KIP-903). v16: CurrentLeader and NodeEndpoints (KIP-951).
+
 Behaviour: whole batches, in request order, up to the size limits; the first batch of a response is whole even if it is
            larger. Without enough bytes the request is parked for up to max_wait_ms; an error of a partition is answered
            at once. Records are slices of segment files; the connection reads them.
-Notes:     5 LogStartOffset; 7 sessions (KIP-227); 9 leader epoch checks (KIP-320); 12 diverging epochs (KIP-595);
-           13 topic ids (KIP-516); 15 ReplicaState (KIP-903); 16 CurrentLeader and NodeEndpoints (KIP-951).
-Absent:    followers (a log has one replica) and preferred read replicas.
+Absent:    fetches by followers (a log has one copy); preferred read replicas.
 """
 
 from __future__ import annotations

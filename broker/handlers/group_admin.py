@@ -1,12 +1,14 @@
 """DescribeGroups, ListGroups and DeleteGroups.
 
-DescribeGroups 0-6. 3 authorized operations; 4 instance ids; 6 GROUP_ID_NOT_FOUND for an unknown group (KIP-1043), which
-               is Dead in earlier versions. The empty group id is a group like any other.
-ListGroups     0-5. 4 filter by state (KIP-518); 5 filter by type (KIP-848); both ignore case. A node lists the groups
-               that it coordinates.
-DeleteGroups   0-2. Only groups without members; their offsets are deleted with them, in one batch per group.
-A simple group (committed offsets only) is listed and described as Empty, without protocol type.
-DescribeGroups describes classic groups only; the other types have APIs of their own.
+DescribeGroups  v3: authorized operations. v4: instance ids. v6: GROUP_ID_NOT_FOUND for an unknown group (KIP-1043),
+                which is Dead in earlier versions.
+ListGroups      v4: filter by state (KIP-518). v5: filter by type (KIP-848). Both ignore case.
+DeleteGroups    Groups without members, with their offsets (KIP-229).
+
+Behaviour: the empty group id is a group like any other. A node lists the groups that it coordinates. Each group
+           is deleted with its offsets in one batch. A simple group (committed
+           offsets only) is listed and described as Empty, without protocol type. DescribeGroups knows classic groups
+           only; the other types have APIs of their own.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """JoinGroup: a client becomes a member of a classic group, or takes part in its next generation.
 
-Versions   0-9. 1 adds the rebalance timeout (0 uses the session timeout); from 4 on a client without member id is given
-           one, and has to join again with it (KIP-394); 5 static members (KIP-345); 7 protocol type, protocol name may
-           be null (KIP-559); 8 reason (KIP-800), ignored; 9 SkipAssignment (KIP-814).
-Behaviour  The request is parked until the group's rebalance is over. Refusals are sent at once.
+JoinGroup  v1: rebalance timeout (v0 uses the session timeout). v4: a client without member id is given one, and has to
+           join again with it (KIP-394). v5: static members (KIP-345). v7: protocol type; the protocol name may be null
+           (KIP-559). v8: reason (KIP-800), ignored. v9: SkipAssignment (KIP-814).
+
+Behaviour: the request is parked until the group's rebalance is over. Refusals are sent at once.
            Members of the classic protocol in a consumer group: groups/consumer/classic_members.py.
 
 How a client becomes a member:

@@ -1,11 +1,13 @@
 """ListOffsets and OffsetForLeaderEpoch: a partition's first and last offset, and offsets by time or leader epoch.
 
-Versions:  ListOffsets 1-11, OffsetForLeaderEpoch 2-4.
-Behaviour: negative timestamps have a meaning: -1 the end that the isolation level may read, -2 the log's start, -3 the
+ListOffsets           v2: isolation level. v4: leader epochs (KIP-320). v7: timestamp -3 (KIP-734). v8: -4 (KIP-405).
+                      v9: -5 (KIP-1005). v11: -6 (KIP-1023).
+OffsetForLeaderEpoch  Where a leader epoch ends (KIP-320).
+
+Behaviour: timestamps below zero name a place: -1 the end that the isolation level may read, -2 the log's start, -3 the
            record with the greatest timestamp, -4 the local log's start (the log's start: nothing is tiered), -5 and -6
-           ends of the tiered log (offset -1). Any other is looked up: the first record at or after it.
-Notes:     2 isolation level; 4 leader epochs (KIP-320); 7 timestamp -3 (KIP-734); 8 -4 (KIP-405); 9 -5 (KIP-1005);
-           11 -6 (KIP-1023); an older version with one of them gets UNSUPPORTED_VERSION.
+           ends of the tiered log (offset -1). A version that does not know one of them gets UNSUPPORTED_VERSION. Any
+           other timestamp is looked up: the first record at or after it.
 """
 
 from __future__ import annotations

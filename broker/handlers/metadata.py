@@ -1,14 +1,14 @@
 """Metadata, DescribeCluster, DescribeTopicPartitions and FindCoordinator: nodes, topics and coordinators.
 
-Metadata                 v0-13. v0: no topics means all. v1: null means all. v4: AllowAutoTopicCreation. v7: leader
-                         epochs. v8-10: authorized operations. v10: topic ids in replies; v12: and in requests.
-DescribeCluster          v0-2. v1: endpoint types (KIP-919); there are only broker endpoints.
-DescribeTopicPartitions  v0 (KIP-966): pages by a cursor.
-FindCoordinator          v0-6. v1: key type. v4: several keys, each with its own error. v6: share groups.
+Metadata                 v0: no topics means all. v1: null means all. v4: AllowAutoTopicCreation. v7: leader epochs.
+                         v8-10: authorized operations. v10: topic ids in responses. v12: topic ids in requests.
+DescribeCluster          v1: endpoint types (KIP-919); there are only brokers.
+DescribeTopicPartitions  Pages by a cursor (KIP-966).
+FindCoordinator          v1: key type. v4: several keys, each with its own error. v6: share groups.
 
-An auto-created topic is in the same reply, once it is durable. Kafka answers UNKNOWN_TOPIC_OR_PARTITION first, and the
-client tries again.
-Absent: share coordinators (COORDINATOR_NOT_AVAILABLE).
+Differs: a topic that Metadata or FindCoordinator creates is in the same response, once it is durable; Kafka answers an
+         error first, and the client asks again.
+Absent:  share coordinators (COORDINATOR_NOT_AVAILABLE).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """OffsetDelete: delete committed offsets that a group does not use any more.
 
-Versions   0 (KIP-496).
-Behaviour  Offsets of topics that the group subscribes to are kept. A partition without an offset is no error.
+OffsetDelete  Offsets of topics that the group is subscribed to stay (KIP-496).
+
+Behaviour: a partition without an offset is no error.
 """
 
 from __future__ import annotations

@@ -1,11 +1,14 @@
 """OffsetCommit and OffsetFetch in every version; shortcuts/offset_commit.py and offset_fetch.py serve the usual case.
 
-OffsetCommit  v0-v10. v0 (the original proposal: no generation, no member) and v1 (a commit time a partition) are
-              served though Kafka 4 dropped them; v2-v4 carry a retention; v6 leader epochs; v7 static members;
-              v9 member epochs (KIP-848); v10 topic ids.
-OffsetFetch   v0-v10. v0 answers error 3 where nothing is committed, as Kafka did then; v2 all topics; v7 stable reads
-              (KIP-447); v8 several groups; v9 member epochs; v10 topic ids.
-Any node answers both, as the offset management proposal asks, unless offsets.any.broker is false.
+OffsetCommit  v0: no generation, no member. v1: a commit time for each partition. v2-4: retention time. v6: leader
+              epochs. v7: static members. v9: member epochs (KIP-848). v10: topic ids.
+OffsetFetch   v0: error 3 where nothing is committed. v2: all topics. v7: stable reads (KIP-447). v8: several groups.
+              v9: member epochs. v10: topic ids.
+
+Beyond Kafka: OffsetCommit v0 and v1 and OffsetFetch v0, the original offset management proposal, are answered. Kafka 4
+              starts at v2 and v1. ApiVersions can name only one range for each API, so it says 0.
+Beyond Kafka: any broker answers OffsetCommit and OffsetFetch with `--brokers N`; one that is not the coordinator
+              forwards within the process. `offsets.any.broker=false` gives Kafka's NOT_COORDINATOR.
 """
 
 from __future__ import annotations

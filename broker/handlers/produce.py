@@ -1,13 +1,13 @@
 """Produce: append record batches to partitions that this node leads.
 
-Versions:  3-13 (0-2 are listed by ApiVersions for librdkafka's sake and refused).
+Produce  v5: LogStartOffset. v7: zstd. v8: RecordErrors and ErrorMessage (KIP-467). v10: CurrentLeader and NodeEndpoints
+         (KIP-951). v12: adds partitions to transactions (KIP-890). v13: topic ids in place of names (KIP-516).
+
 Behaviour: one batch of magic 2 a partition; partitions/incoming_batch.py and producers.py have the rules for it. The
            reply waits for the flush of every partition it touched. acks: 0 gets no reply, and an error closes the
            connection; 1 and -1 mean the same, since a log has one replica. A transactional batch whose partition does
            not have the transaction open goes through transactions/gate.py first. The other batches of the request do
            not wait for it, or the next request would overtake them.
-Notes:     5 answers LogStartOffset; 7 allows zstd; 8 RecordErrors and ErrorMessage (KIP-467); 10 CurrentLeader and
-           NodeEndpoints (KIP-951); 12 adds partitions to transactions (KIP-890); 13 topic ids for names (KIP-516).
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """DescribeQuorum v0-2: the quorum of the cluster's metadata (KIP-595).
 
-v1: timestamps (KIP-836). v2: messages and nodes (KIP-853).
-The first node is the leader and only voter, the others are observers. They share one log, so none has a lag.
-Absent: directory ids (all zero) and controller listeners (none), since there are no votes over the network.
-Source: Kafka's KafkaRaftClient.handleDescribeQuorumRequest.
+DescribeQuorum  v1: timestamps (KIP-836). v2: messages and nodes (KIP-853).
+
+Behaviour: the first node is leader and only voter, the others are observers; they share one log, so none is behind.
+Absent:    directory ids (all zero) and controller listeners (none) of the quorum: there are no votes over the network.
+Source:    Kafka's KafkaRaftClient.handleDescribeQuorumRequest.
 """
 
 from __future__ import annotations

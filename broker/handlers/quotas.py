@@ -1,11 +1,13 @@
 """Client quotas (KIP-546): by user, client id, both, or address.
 
-DescribeClientQuotas  v0-1. A filter: each component has a type of entity and a rule for its name.
-AlterClientQuotas     v0-1. Sets and removes; an entity changes whole or not at all, all entities in one batch.
+DescribeClientQuotas  A filter: each component names a type of entity and what its name must be.
+AlterClientQuotas     Sets and removes; an entity changes whole or not at all, all entities in one batch.
 
-Quotas are stored and described, but not enforced. An entity named twice in a request is not changed; Kafka answers the
-same error, but changes the first. An address is numeric or "localhost": names are not resolved.
-Source: Kafka's ClientQuotaControlManager, ClientQuotasImage and QuotaConfig.
+Behaviour: an address is written in digits, or is "localhost": names are not looked up.
+Differs:   client quotas are stored and shown, but not enforced: no client is throttled.
+Differs:   if a request of AlterClientQuotas names an entity twice, nothing of it is changed; Kafka answers the same and
+           changes the first.
+Source:    Kafka's ClientQuotaControlManager, ClientQuotasImage and QuotaConfig.
 """
 
 from __future__ import annotations

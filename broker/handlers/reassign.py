@@ -1,12 +1,13 @@
 """ElectLeaders, AlterPartitionReassignments and ListPartitionReassignments.
 
-ElectLeaders                 v0-2. v1: kind of election (KIP-460). The preferred leader is the first replica.
-AlterPartitionReassignments  v0-1 (KIP-455). v1: the request may forbid a change of replication factor (KIP-860).
-ListPartitionReassignments   v0. None is ever in progress.
+ElectLeaders                 v1: kind of election (KIP-460).
+AlterPartitionReassignments  KIP-455. v1: the replication factor may be held (KIP-860).
+ListPartitionReassignments   KIP-455. The list is always empty.
 
-All nodes are one process over one set of logs, so a new replica is in sync at once: a reassignment is done when it is
-answered, and there is never one to cancel. Every leader is alive, so unclean elections do not occur.
-Source: Kafka's ReplicationControlManager and PartitionChangeBuilder.
+Behaviour: the preferred leader is the first replica. Every leader is alive, so unclean elections have nothing to do.
+Differs:   replication factors are accepted and shown; nothing is replicated. All nodes are one process with one log for
+           each partition, acks=all means that log, and a reassignment is complete when it is answered.
+Source:    Kafka's ReplicationControlManager and PartitionChangeBuilder.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """SCRAM credentials of users (KIP-554).
 
-DescribeUserScramCredentials  v0. Null or an empty list means all users.
-AlterUserScramCredentials     v0. Deletions and upsertions; a user changes whole or not at all, all users in one batch.
+DescribeUserScramCredentials  Null or an empty list means all users.
+AlterUserScramCredentials     Deletions and upsertions; a user changes whole or not at all, all users in one batch.
 
-Credentials are stored and described, but not used: there is no SASL listener.
-Source: Kafka's ScramControlManager and ScramImage.
+Differs: SCRAM credentials are stored and shown; no client has to authenticate, because there is no SASL listener.
+Source:  Kafka's ScramControlManager and ScramImage.
 """
 
 from __future__ import annotations

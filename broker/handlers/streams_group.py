@@ -1,11 +1,12 @@
 """StreamsGroupHeartbeat and StreamsGroupDescribe: the streams group protocol of KIP-1071.
 
-StreamsGroupHeartbeat  0. A member joins (epoch 0) with its topology, sends what changed, confirms what it gave back,
-                       keeps its session, leaves (-1), or asks the whole application to shut down. The broker creates
-                       internal topics. The steps are in groups/streams/heartbeat.py.
-StreamsGroupDescribe   0. Epochs, topology, members, their current and target assignments.
-Absent                 As in Kafka 4.3: static members, regular expressions for sources, task offsets and warm-up tasks,
-                       topology updates. They are refused.
+StreamsGroupHeartbeat  A member joins with its topology, sends what changed and confirms what it gave back.
+StreamsGroupDescribe   Epochs, topology, members, their current and target assignments.
+
+Behaviour: by a heartbeat a member joins (epoch 0), keeps its session, leaves (-1), or asks the whole application to
+           shut down. The broker creates internal topics. The steps are in groups/streams/heartbeat.py.
+Absent:    in streams groups, as in Kafka 4.3: static members, regular expressions for sources, task offsets and warm-up
+           tasks, topology updates. They are refused.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """CreateTopics, DeleteTopics and CreatePartitions.
 
-CreateTopics      v2-7. v4: -1 for default partitions and replication. v5: configs in the reply. v7: topic ids.
-DeleteTopics      v1-6. v5: messages. v6: by name or id (KIP-516).
-CreatePartitions  v0-3. v2: flexible.
+CreateTopics      v4: -1 for default partitions and replication. v5: configs in the response. v7: topic ids.
+DeleteTopics      v5: messages. v6: by name or id (KIP-516).
+CreatePartitions  More partitions for topics (KIP-195).
 
-One request is one batch: all its valid topics are created, deleted or grown together. Only the broker creates its
-internal topics; they are never deleted or grown, because the shard of a group depends on the number of partitions.
-(Kafka lets clients do all three and breaks.)
-Absent: policies and quotas, which Kafka loads as classes.
-Source: Kafka's ReplicationControlManager and ControllerApis.
+Behaviour: one request is one batch: every topic in it that passes is changed together with the others.
+Differs:   clients cannot create, delete or grow the topics that the broker keeps for itself. Kafka lets them; the shard
+           of a group follows from the number of partitions, so groups would be lost.
+Absent:    policies for topics and configs, which Kafka loads as classes; the quota on changes of topics.
+Source:    Kafka's ReplicationControlManager and ControllerApis.
 """
 
 from __future__ import annotations

@@ -1,13 +1,18 @@
 """InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn and EndTxn: requests of producers to their coordinator.
 
-InitProducerId      v0-5. Without a transactional id: a new producer id. v3: resume with id and epoch (KIP-360). v4 has
-                    PRODUCER_FENCED. v6 (two-phase commit, KIP-939) is not final and not served.
-AddPartitionsToTxn  v0-5. Up to 3 from clients, all partitions or none; from 4 on for several transactions, perhaps
-                    only to verify (in Kafka between brokers; served to any client).
-AddOffsetsToTxn     v0-4. The partition of `__consumer_offsets` that holds a group's offsets.
-EndTxn              v0-5. v5: the epoch rises with every transaction, and the response has it (KIP-890).
+InitProducerId      v3: resume with id and epoch (KIP-360). v4: PRODUCER_FENCED.
+AddPartitionsToTxn  v0-3: from clients, all partitions or none. v4: several transactions, perhaps only to verify.
+AddOffsetsToTxn     Adds the partition of `__consumer_offsets` that holds the offsets of a group.
+EndTxn              v5: the epoch rises with every transaction, and the response holds it (KIP-890).
 
-EndTxn answers when the transaction is complete, later than in Kafka; see transactions/coordinator.py.
+Behaviour: without a transactional id InitProducerId gives a producer id that was never given before. AddPartitionsToTxn
+           from v4 on is for brokers, and answered to everybody.
+Differs:   EndTxn is answered when the transaction is complete. Kafka answers when it is decided, and the
+           producer's next transaction may have to wait (CONCURRENT_TRANSACTIONS).
+Differs:   a transaction is aborted when its timeout is over, not at the next check
+           (`transaction.abort.timed.out.transaction.cleanup.interval.ms` has no effect).
+Absent:    two-phase commit (KIP-939, InitProducerId v6), which is not final in Kafka 4.3.
+Absent:    KIP-447's draft client API (a group id in the producer, assignments in InitProducerId): it never got fields.
 """
 
 from __future__ import annotations

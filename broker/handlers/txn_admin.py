@@ -1,8 +1,8 @@
 """Requests of tools: list and describe transactions, and end one that hangs (KIP-664).
 
-ListTransactions      v0-2. v1: by age (KIP-994). v2: by a pattern of the transactional id (KIP-1152).
-DescribeTransactions  v0.
-WriteTxnMarkers       v1-2. Between brokers in Kafka, and from `kafka-transactions.sh abort`. v2: transaction version.
+ListTransactions      v1: by age (KIP-994). v2: by a pattern of the transactional id (KIP-1152).
+DescribeTransactions  State, timeout and partitions of transactions.
+WriteTxnMarkers       Between brokers in Kafka, and from `kafka-transactions.sh abort`. v2: transaction version.
 """
 
 from __future__ import annotations

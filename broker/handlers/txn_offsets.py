@@ -1,8 +1,9 @@
 """TxnOffsetCommit: offsets that become a group's when a producer's transaction commits.
 
-Versions   0-5. v2 leader epochs; v3 member, generation and instance (KIP-447); v4 has TRANSACTION_ABORTABLE; v5 adds
-           the group's offsets to the transaction (KIP-890). No version has topic ids.
-Behaviour  The checks in order: the topic exists, the offsets' partition is part of the transaction, the group accepts
+TxnOffsetCommit  v2: leader epochs. v3: member, generation and instance (KIP-447). v4: TRANSACTION_ABORTABLE. v5: adds
+                 the group's offsets to the transaction by itself (KIP-890). No version has topic ids.
+
+Behaviour: the checks in order: the topic exists, the offsets' partition is part of the transaction, the group accepts
            the member. So a fenced producer gets INVALID_PRODUCER_EPOCH, even with a wrong generation. The offsets are
            one batch of the producer, pending until its marker (coordinator/offsets/pending.py).
 """

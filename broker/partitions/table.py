@@ -1,4 +1,7 @@
-"""The open partitions: opened at their first use, closed when their topic is deleted."""
+"""The open partitions: opened at their first use, closed when their topic is deleted.
+
+Absent: tiered storage; segments stay where they are.
+"""
 
 from __future__ import annotations
 

@@ -11,6 +11,10 @@
 One request a connection. An error is {"error": "..."} with an HTTP status. Moving the clock is answered when all due
 work is done: members have timed out, offsets have expired, transactions are aborted. It uses no framework: for seven
 routes that would take more of a start than all other imports of the broker.
+
+Beyond Kafka: a control endpoint (`--control HOST:PORT`, HTTP and JSON on loopback) moves the clock and stops and starts
+              virtual brokers. A partition whose only replica is stopped goes to another node and comes back; Kafka
+              would leave it without a leader.
 """
 
 from __future__ import annotations

@@ -9,6 +9,9 @@
 
 Kafka's tools show the headers and its brokers ignore them. Replay uses them only for transactions, to record whose
 offsets a transaction carried.
+
+Beyond Kafka: a record of type 1000 in `__transaction_state` says whose offsets a transaction carried (the first draft
+              of KIP-447). Kafka's tools skip it; `momus txn describe` shows it.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from broker.coordinator.groups.consumer.group import ConsumerGroup
 from broker.coordinator.groups.consumer.member import CurrentAssignment
 from broker.coordinator.groups.consumer.records import current_record, group_record, target_epoch_record
 from protocol.errors import ErrorCode as E
+from protocol.messages.consumer_group import ConsumerGroupDescribeRequest
 from protocol.messages.group_admin import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
 from protocol.messages.offsets import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 
@@ -58,6 +59,14 @@ def test_describe_of_what_is_no_consumer_group_is_not_found(g):
         found = g.describe(group_id)
         assert (found.error_code, text in found.error_message) == (E.GROUP_ID_NOT_FOUND, True)
     assert g.describe("").error_code == E.INVALID_GROUP_ID
+
+
+def test_describe_tells_operations_of_known_groups_when_asked(g):
+    g.joined("a")
+    request = ConsumerGroupDescribeRequest(group_ids=["g", "missing"], include_authorized_operations=True)
+    found, missing = g.client.call(request, 1).groups
+    assert (found.authorized_operations, missing.authorized_operations) == (3400, -(2**31))
+    assert g.describe().authorized_operations == -(2**31)
 
 
 def test_listing_tells_type_and_state_and_filters_by_both(g):
