@@ -41,6 +41,7 @@ def make_routes() -> list[Route]:
         Route(ApiKey.TXN_OFFSET_COMMIT, 0, 5, "txn_offsets:txn_offset_commit"),
         Route(ApiKey.DESCRIBE_CONFIGS, 1, 4, "configs:describe_configs"),
         Route(ApiKey.ALTER_CONFIGS, 0, 2, "configs:alter_configs"),
+        Route(ApiKey.ALTER_REPLICA_LOG_DIRS, 1, 2, "reassign:alter_replica_log_dirs"),
         Route(ApiKey.DESCRIBE_LOG_DIRS, 1, 5, "cluster:describe_log_dirs"),
         Route(ApiKey.CREATE_PARTITIONS, 0, 3, "topics:create_partitions"),
         Route(ApiKey.DELETE_GROUPS, 0, 2, "group_admin:delete_groups"),
@@ -133,5 +134,4 @@ ABSENT: Final[list[tuple[tuple[ApiKey, ...], str]]] = [
         (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY),
         "Nothing here reads the metrics that clients would send.",
     ),
-    ((ApiKey.ALTER_REPLICA_LOG_DIRS,), "A broker has one log directory."),
 ]

@@ -1,13 +1,14 @@
-"""ElectLeaders, AlterPartitionReassignments and ListPartitionReassignments.
+"""ElectLeaders, AlterPartitionReassignments, ListPartitionReassignments and AlterReplicaLogDirs.
 
 ElectLeaders                 v1: kind of election (KIP-460).
 AlterPartitionReassignments  KIP-455. v1: the replication factor may be held (KIP-860).
 ListPartitionReassignments   KIP-455. The list is always empty.
+AlterReplicaLogDirs          KIP-113. A broker has one log directory, so nothing is ever moved.
 
 Behaviour: the preferred leader is the first replica. Every leader is alive, so unclean elections have nothing to do.
 Differs:   replication factors are accepted and shown; nothing is replicated. All nodes are one process with one log for
            each partition, acks=all means that log, and a reassignment is complete when it is answered.
-Source:    Kafka's ReplicationControlManager and PartitionChangeBuilder.
+Source:    Kafka's ReplicationControlManager, PartitionChangeBuilder and ReplicaManager.alterReplicaLogDirs.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.reassign import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
     ElectLeadersRequest,
     ElectLeadersResponse,
     ListPartitionReassignmentsRequest,
@@ -38,6 +43,7 @@ from protocol.messages.reassign import (
 PREFERRED, UNCLEAN = 0, 1
 
 if TYPE_CHECKING:
+    from broker.cluster.directory import DataDirectory
     from broker.coordinator.runtime import Shard
 
 
@@ -48,6 +54,8 @@ class View(Protocol):
     def metadata(self) -> ClusterMetadata: ...
     @property
     def metadata_shard(self) -> Shard: ...
+    @property
+    def directory(self) -> DataDirectory: ...
 
 
 def elect_leaders(broker: View, ctx: Context, request: ElectLeadersRequest) -> Result:
@@ -149,3 +157,43 @@ def list_partition_reassignments(
 ) -> ListPartitionReassignmentsResponse:
     """Answer none: reassignments are done at once."""
     return ListPartitionReassignmentsResponse(error_message=None)
+
+
+def alter_replica_log_dirs(
+    broker: View, ctx: Context, request: AlterReplicaLogDirsRequest
+) -> AlterReplicaLogDirsResponse:
+    """Answer whether each partition is in the directory that it is to move to. Nothing changes.
+
+    Shape:   each partition once, under its topic. Of several directories for one partition the last counts.
+    Errors:  a partition: LOG_DIR_NOT_FOUND (paths are compared as text, relative ones included),
+             UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER (the node that is asked has no replica).
+    """
+    targets: dict[str, dict[int, str]] = {}
+    for directory in request.dirs:
+        for asked in directory.topics:
+            for index in asked.partitions:
+                targets.setdefault(asked.name, {})[index] = directory.path
+    return AlterReplicaLogDirsResponse(
+        results=[
+            AlterReplicaLogDirTopicResult(
+                topic_name=name,
+                partitions=[
+                    AlterReplicaLogDirPartitionResult(
+                        partition_index=index, error_code=_move_error(broker, ctx.node_id, name, index, path)
+                    )
+                    for index, path in paths.items()
+                ],
+            )
+            for name, paths in targets.items()
+        ]
+    )
+
+
+def _move_error(broker: View, node_id: int, name: str, index: int, path: str) -> ErrorCode:
+    """Why a replica cannot move to a directory, in the order of Kafka's checks."""
+    if path != broker.directory.path:
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    topic = broker.metadata.topics.get(name)
+    if topic is None or not 0 <= index < len(topic.partitions):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.NONE if node_id in topic.partitions[index].replicas else ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -1,4 +1,4 @@
-"""Messages that elect leaders and move replicas."""
+"""Messages that elect leaders and move replicas, between brokers or between the log directories of one."""
 
 from __future__ import annotations
 
@@ -140,6 +140,45 @@ class ListPartitionReassignmentsResponse(Message):
     topics: list[OngoingTopicReassignment] = field(Array(OngoingTopicReassignment))
 
 
+@nested
+class AlterReplicaLogDirTopic(Message):
+    name: str = field(String)
+    partitions: list[int] = field(Array(Int32))
+
+
+@nested
+class AlterReplicaLogDir(Message):
+    path: str = field(String)
+    topics: list[AlterReplicaLogDirTopic] = field(Array(AlterReplicaLogDirTopic))
+
+
+@message(api_key=34, versions="1-2", flexible="2+")
+class AlterReplicaLogDirsRequest(Message):
+    """Move replicas to log directories of the broker that is asked (KIP-113)."""
+
+    dirs: list[AlterReplicaLogDir] = field(Array(AlterReplicaLogDir))
+
+
+@nested
+class AlterReplicaLogDirPartitionResult(Message):
+    partition_index: int = field(Int32)
+    error_code: int = field(Int16)
+
+
+@nested
+class AlterReplicaLogDirTopicResult(Message):
+    topic_name: str = field(String)
+    partitions: list[AlterReplicaLogDirPartitionResult] = field(Array(AlterReplicaLogDirPartitionResult))
+
+
+@message(api_key=34, versions="1-2", flexible="2+")
+class AlterReplicaLogDirsResponse(Message):
+    """A result for each partition."""
+
+    throttle_time_ms: int = field(Int32)
+    results: list[AlterReplicaLogDirTopicResult] = field(Array(AlterReplicaLogDirTopicResult))
+
+
 def error_response(request: Message, api_version: int, code: ErrorCode, message: str | None = None) -> Message:
     """The response that refuses a whole request, with the code where Kafka puts it."""
     match request:
@@ -178,4 +217,17 @@ def error_response(request: Message, api_version: int, code: ErrorCode, message:
                 for asked in request.topics or ()
             ]
             return ListPartitionReassignmentsResponse(error_code=code, error_message=message, topics=topics)
+        case AlterReplicaLogDirsRequest():
+            moves = [
+                AlterReplicaLogDirTopicResult(
+                    topic_name=topic.name,
+                    partitions=[
+                        AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code)
+                        for index in topic.partitions
+                    ],
+                )
+                for directory in request.dirs
+                for topic in directory.topics
+            ]
+            return AlterReplicaLogDirsResponse(results=moves)
     raise TypeError(f"not a request of this family: {request!r}")

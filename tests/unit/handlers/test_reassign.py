@@ -5,11 +5,19 @@ from __future__ import annotations
 import pytest
 from admin_broker import AdminBroker
 
-from broker.handlers.reassign import alter_partition_reassignments, elect_leaders, list_partition_reassignments
+from broker.handlers.reassign import (
+    alter_partition_reassignments,
+    alter_replica_log_dirs,
+    elect_leaders,
+    list_partition_reassignments,
+)
 from broker.handlers.topics import create_topics
 from protocol.errors import ErrorCode
 from protocol.messages.reassign import (
     AlterPartitionReassignmentsRequest,
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
     ElectLeadersRequest,
     ElectLeadersRequestTopicPartitions,
     ListPartitionReassignmentsRequest,
@@ -164,3 +172,49 @@ def test_unclean_election_is_never_needed():
 
 def test_unknown_kind_of_election_refuses_all():
     assert elect(broker_with([1]), {"t": [0]}, kind=2) == ErrorCode.INVALID_REQUEST
+
+
+def move_dirs(broker, *targets, version=2, node_id=1):
+    """Codes by topic and partition; a target is (path, topic, partitions)."""
+    dirs = [
+        AlterReplicaLogDir(path=path, topics=[AlterReplicaLogDirTopic(name=name, partitions=partitions)])
+        for path, name, partitions in targets
+    ]
+    reply = broker.call(alter_replica_log_dirs, AlterReplicaLogDirsRequest(dirs=dirs), version, node_id)
+    return {row.topic_name: [(p.partition_index, p.error_code) for p in row.partitions] for row in reply.results}
+
+
+# The codes are those that Apache Kafka 4.3.1 with one log directory answered to the same requests.
+@pytest.mark.parametrize("version", [1, 2])
+def test_log_dir_of_the_broker_is_where_partitions_are(version):
+    broker = broker_with([1], [1])
+    assert move_dirs(broker, ("/data", "t", [0, 1]), version=version) == {"t": [(0, 0), (1, 0)]}
+    assert move_dirs(broker, ("/data", "t", []), version=version) == {}
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "relative/data", "data", "", "/data/", "/data/."])
+@pytest.mark.parametrize("name", ["t", "missing"])
+def test_log_dir_of_another_name_is_not_found(path, name):
+    assert move_dirs(broker_with([1]), (path, name, [0])) == {name: [(0, ErrorCode.LOG_DIR_NOT_FOUND)]}
+
+
+def test_log_dir_of_unknown_partitions_is_answered_beside_the_known():
+    broker = broker_with([1], [1])
+    assert move_dirs(broker, ("/data", "t", [5, -1, 2, 0]), ("/data", "missing", [0])) == {
+        "t": [(5, UNKNOWN), (-1, UNKNOWN), (2, UNKNOWN), (0, 0)],
+        "missing": [(0, UNKNOWN)],
+    }
+
+
+def test_log_dir_named_last_counts():
+    broker = broker_with([1])
+    assert move_dirs(broker, ("/data", "t", [0, 0]), ("/nowhere", "t", [0])) == {
+        "t": [(0, ErrorCode.LOG_DIR_NOT_FOUND)]
+    }
+    assert move_dirs(broker, ("/nowhere", "t", [0]), ("/data", "t", [0])) == {"t": [(0, 0)]}
+
+
+def test_log_dir_of_a_node_without_a_replica_is_refused():
+    broker = broker_with([2])
+    assert move_dirs(broker, ("/data", "t", [0])) == {"t": [(0, ErrorCode.NOT_LEADER_OR_FOLLOWER)]}
+    assert move_dirs(broker, ("/data", "t", [0]), node_id=2) == {"t": [(0, 0)]}
