@@ -166,7 +166,7 @@ def alter_replica_log_dirs(
 
     Shape:   each partition once, under its topic. Of several directories for one partition the last counts.
     Errors:  a partition: LOG_DIR_NOT_FOUND (paths are compared as text, relative ones included),
-             UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER (the node that is asked has no replica).
+             UNKNOWN_TOPIC_OR_PARTITION, REPLICA_NOT_AVAILABLE (the node that is asked has no replica).
     """
     targets: dict[str, dict[int, str]] = {}
     for directory in request.dirs:
@@ -196,4 +196,4 @@ def _move_error(broker: View, node_id: int, name: str, index: int, path: str) ->
     topic = broker.metadata.topics.get(name)
     if topic is None or not 0 <= index < len(topic.partitions):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return ErrorCode.NONE if node_id in topic.partitions[index].replicas else ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return ErrorCode.NONE if node_id in topic.partitions[index].replicas else ErrorCode.REPLICA_NOT_AVAILABLE
