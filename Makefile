@@ -8,7 +8,7 @@ LISTEN ?= 127.0.0.1:9092
 DATA ?= ./data
 CRASH_ROUNDS ?= 200
 
-.PHONY: serve test test-all test-slow test-deep lint pytest test-construct test-java golden test-pipeline pipeline-long pipeline-demo bench crash exactly-once e2e-java compiled test-compiled clean
+.PHONY: serve test test-all test-slow test-deep lint pytest test-construct test-java golden test-pipeline pipeline-long pipeline-demo bench crash exactly-once e2e-java compiled test-compiled mutants clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
@@ -78,6 +78,10 @@ test-compiled: compiled
 	  --deselect tests/crash/test_log_failures.py::test_power_cut_at_any_operation_loses_nothing_that_was_synced \
 	  tests/property tests/crash tests/simulation tests/conformance tests/e2e tests/unit/storage $(ARGS)
 
+# Mutation tests: a seeded sample, about an hour. To go on with one that was stopped: ARGS="--resume build/mutants-1.jsonl".
+mutants: $(VENV)/.mutants
+	$(BIN)/python tools/mutants.py $(ARGS)
+
 # The long form of the crash tests: kill -9 under load, again and again.
 crash: $(VENV)/.dev
 	$(BIN)/python -m pytest -m crash --crash-rounds $(CRASH_ROUNDS) --timeout 0 $(ARGS)
@@ -111,6 +115,10 @@ $(VENV)/.spark: pyproject.toml | $(VENV)/pyvenv.cfg
 
 $(VENV)/.spark-dev: pyproject.toml | $(VENV)/.dev $(VENV)/.spark
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -e '.[pipeline-dev]'
+	@touch $@
+
+$(VENV)/.mutants: pyproject.toml | $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -e '.[mutants]'
 	@touch $@
 
 clean:
