@@ -215,3 +215,12 @@ def test_serving_imports_only_what_it_needs():
     )
     needless = (late & set(found)) - set(asyncio_brings.split())
     assert not needless
+
+
+def test_modules_of_the_compiled_build_exist():
+    names = {
+        node.value for node in ast.walk(tree_of(REPOSITORY / "tools" / "compiled.py")) if isinstance(node, ast.Constant)
+    }
+    named = {name for name in names if isinstance(name, str) and re.fullmatch(r"\w+/[\w/]+\.py", name)}
+    assert named
+    assert {name for name in named if not (REPOSITORY / name).exists()} == set()
