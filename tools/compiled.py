@@ -48,7 +48,6 @@ MODULES = (
     "broker/shortcuts/add_to_txn.py",
     "broker/shortcuts/end_txn.py",
     "broker/shortcuts/fetch.py",
-    "broker/shortcuts/fetch.py",
     "broker/shortcuts/fetch_shape.py",
     "broker/shortcuts/head.py",
     "broker/shortcuts/offset_commit.py",
