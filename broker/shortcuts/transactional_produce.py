@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from broker.coordinator.transactions.gate import ask
 from broker.partitions.record_rules import is_transactional
 from broker.shortcuts.head import BODY, PRODUCER, REPLY_HEAD, HeadReader, keep, transactional_id_end
-from broker.shortcuts.transactions import REFUSED, TransactionShortcuts, nobody_waits
+from broker.shortcuts.transactions import REFUSED, TransactionShortcuts, no_step_follows
 from broker.wire.connection import TAKEN
 from protocol.codec_support import read_uvarint
 
@@ -100,7 +100,7 @@ class TransactionalProduceShortcut:
                 epoch,
                 place.partitions,
                 adds,
-                nobody_waits,
+                no_step_follows,
             ):
                 return None
         offset, append_time = partition.append(records, turn.now_ms, begins_at_zero=version >= ADDS_SINCE)

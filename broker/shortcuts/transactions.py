@@ -41,6 +41,6 @@ class TransactionShortcuts:
         return self.transactions.metadata.topics.get(name)
 
 
-def nobody_waits(durable: bool) -> None:
+def no_step_follows(durable: bool) -> None:
     """The step for a write that is durable at once: it is never called."""
     raise AssertionError("a write that is durable at once has a step behind it")

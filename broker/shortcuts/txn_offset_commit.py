@@ -18,7 +18,7 @@ from broker.coordinator.runtime import READY
 from broker.coordinator.transactions.gate import ask
 from broker.coordinator.transactions.transaction import Partitions
 from broker.shortcuts.head import BODY, INT32, PRODUCER, REPLY_HEAD, HeadReader, keep, transactional_id_end
-from broker.shortcuts.transactions import REFUSED, TransactionShortcuts, nobody_waits
+from broker.shortcuts.transactions import REFUSED, TransactionShortcuts, no_step_follows
 from broker.wire.connection import TAKEN
 from protocol.api import ApiKey
 from protocol.codec_support import uvarint
@@ -158,7 +158,7 @@ class TxnOffsetCommitShortcut:
         if place.shard.state is not READY or (not adds and not self._config.transaction_partition_verification_enable):
             return False
         name, now_ms = place.transactional_id, self._turn.now_ms
-        if ask(self._transactions, now_ms, name, *producer, place.group_partition, adds, nobody_waits):
+        if ask(self._transactions, now_ms, name, *producer, place.group_partition, adds, no_step_follows):
             return False
         machine: GroupMachine = place.shard.machine
         code = machine.check_txn_offset_commit(
