@@ -179,9 +179,8 @@ def mutants_of(file: str) -> Iterator[Mutant]:
                 yield Mutant(file, name, occurrence, start[0], digest)
 
 
-def mutated(mutant: Mutant) -> tuple[str, str]:
+def mutated(mutant: Mutant, source: str) -> tuple[str, str]:
     """The mutant's source, and what differs as lines of a diff."""
-    source = (ROOT / mutant.file).read_text()
     changed: str = mutate_code(source, get_operator(mutant.operator)(), mutant.occurrence)
     lines = difflib.unified_diff(source.splitlines(), changed.splitlines(), lineterm="", n=0)
     return changed, "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
@@ -205,10 +204,15 @@ class Worker:
     def run(self, tests: Sequence[str], seed: int, timeout_s: float) -> tuple[str, float]:
         """What the tests say: "passed", "failed" or "timeout"; and the seconds they took."""
         command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--tb=no", "-p", "no:cacheprovider"]
-        command += [f"--hypothesis-seed={seed}", *dict.fromkeys(tests)]
+        command += ["-m", "not slow", f"--hypothesis-seed={seed}", *dict.fromkeys(tests)]
         began = time.monotonic()
         process = subprocess.Popen(
-            command, cwd=self.root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+            command,
+            cwd=self.root,
+            env={**os.environ, "MOMUS_HYPOTHESIS": "mutants"},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         try:
             outcome = "failed" if process.wait(timeout_s) else "passed"
@@ -216,18 +220,18 @@ class Worker:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             outcome = "timeout"
-        shutil.rmtree(self.root / ".hypothesis", ignore_errors=True)  # what one mutant taught is not for the next
         return outcome, time.monotonic() - began
 
     def test(self, mutant: Mutant, tests: Sequence[str], seed: int, timeout_s: float) -> dict[str, Any]:
         """The result for one mutant, as it is kept."""
         path = self.root / mutant.file
-        changed, diff = mutated(mutant)
+        source = path.read_text()  # the copy's: somebody may work on the tree
+        changed, diff = mutated(mutant, source)
         try:
             self._write(path, changed)
             outcome, seconds = self.run(tests, seed, timeout_s)
         finally:
-            self._write(path, (ROOT / mutant.file).read_text())
+            self._write(path, source)
         return {**asdict(mutant), "name": mutant.name, "outcome": outcome, "seconds": round(seconds, 1), "diff": diff}
 
     @staticmethod

@@ -1,0 +1,54 @@
+"""When a batch begins a new segment: the same rules for one batch and for several that are to lie together."""
+
+from __future__ import annotations
+
+import pytest
+from log_kit import DIRECTORY
+
+from protocol.record_batch import build_batch
+from storage.log import Log, LogConfig
+from storage.sim_env import sim_env
+
+
+def log_of(**config: int) -> Log:
+    return Log.open(sim_env(), DIRECTORY, LogConfig(**config))
+
+
+def add(log: Log, timestamp_ms: int, value: bytes, together: bool) -> int:
+    """Append two batches together, or one; the bytes."""
+    batches = [
+        build_batch([(None, value)], base_offset=log.end_offset + n, timestamp_ms=timestamp_ms)
+        for n in range(1 + together)
+    ]
+    if together:
+        numbered = [(batch, log.end_offset + n) for n, batch in enumerate(batches)]
+        log.append_together(numbered, max_timestamp_ms=timestamp_ms)
+    else:
+        (batch,), offset = batches, log.end_offset
+        log.append([batch], base_offset=offset, last_offset=offset, max_timestamp_ms=timestamp_ms, size=len(batch))
+    return sum(map(len, batches))
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_segment_takes_times_up_to_segment_ms_after_its_first(together):
+    log = log_of(segment_ms=1000)
+    for timestamp_ms, segments in ((5000, 1), (5500, 1), (6000, 1), (6001, 2), (6900, 2), (7001, 2), (7002, 3)):
+        add(log, timestamp_ms, b"v", together)
+        assert len(log.segments) == segments, timestamp_ms
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_segment_takes_batches_up_to_its_size_exactly(together):
+    size = add(log_of(), 1, b"v" * 50, together)
+    for more, segments in ((0, 1), (1, 2)):
+        log = log_of(segment_bytes=3 * size)
+        for value in (b"v" * 50, b"v" * 50, b"v" * (50 + more)):
+            add(log, 1, value, together)
+        assert len(log.segments) == segments
+
+
+def test_segment_whose_index_is_full_takes_no_further_batch():
+    log = log_of(index_interval_bytes=0, segment_index_bytes=36)  # room for three entries, the last one is kept free
+    for _ in range(7):
+        add(log, 1, b"v", together=False)
+    assert [segment.base_offset for segment in log.segments] == [0, 3, 6]
