@@ -113,7 +113,6 @@ class FetchSessions:
         self._slots = slots
         self._eviction_ms = eviction_ms
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
-        self.evictions = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -149,5 +148,4 @@ class FetchSessions:
                 return False
             victim = smallest
         del self._sessions[victim.session_id]
-        self.evictions += 1
         return True

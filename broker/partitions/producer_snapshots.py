@@ -50,19 +50,8 @@ class Snapshot(NamedTuple):
     last_aborted_offset: int = NONE_ABORTED
 
 
-def encode_snapshot(producers: Iterable[ProducerSnapshot], last_aborted_offset: int = NONE_ABORTED) -> bytes:
-    """The content of a file."""
-    steps = encode_steps(producers, last_aborted_offset)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as done:
-            data: bytes = done.value
-            return data
-
-
 def encode_steps(producers: Iterable[ProducerSnapshot], last_aborted_offset: int) -> Generator[None, None, bytes]:
-    """The same, step by step."""
+    """The content of a file, made in steps of about 2 ms."""
     steps: list[bytes] = []  # joined step by step: joining a million entries at the end takes too long
     entries: list[bytes] = []
     written = array("i")

@@ -308,10 +308,6 @@ class Producers:
                 self._older = {key: older for key, older in self._older.items() if key in self.table}
             yield gone
 
-    def first_open_offset(self) -> int | None:
-        """The first offset of the oldest open transaction."""
-        return next(iter(self.open.values()), None)
-
     def snapshot(self) -> Iterator[ProducerSnapshot]:
         """Every producer with its last batch, by producer id; later changes do not show."""
         return _snapshot(self.table.copy(), self.open.copy())

@@ -7,7 +7,7 @@ from data_path import NOW_MS, DataPath, batch, values_of
 from fastcrc.crc32 import iscsi as crc32c
 
 from broker.partitions import partition as partition_module
-from broker.partitions.producer_snapshots import ProducerSnapshots, decode_snapshot, encode_snapshot
+from broker.partitions.producer_snapshots import NONE_ABORTED, ProducerSnapshots, decode_snapshot, encode_steps
 from broker.partitions.producers import ProducerSnapshot
 from protocol.errors import ErrorCode
 from protocol.record_batch import ABORT, TRANSACTIONAL, BatchHeader, control_batch
@@ -113,6 +113,15 @@ def test_damaged_snapshot_falls_back_to_the_one_before_or_the_log() -> None:
         kept = again.partition(again.metadata.topics["t"], 0).producers.batches(1)
         assert [entry.base_sequence for entry in kept] == [1, 2]
         assert snapshots(again) == [2]
+
+
+def encode_snapshot(producers, last_aborted_offset=NONE_ABORTED):
+    steps = encode_steps(producers, last_aborted_offset)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            return done.value
 
 
 def test_snapshot_codec_keeps_every_field() -> None:

@@ -256,11 +256,11 @@ def test_after_a_marker_of_a_new_epoch_only_zero_follows() -> None:
 def test_plain_records_during_an_open_transaction_are_refused() -> None:
     producers = Producers()
     producers.replay(PID, 0, 0, 0, 10, 10, 1, transactional=True)
-    assert producers.first_open_offset() == 10
+    assert list(producers.open.values()) == [10]
     assert code(producers, 0, 1, 1) == ErrorCode.INVALID_TXN_STATE
     assert producers.decide(PID, 0, 1, 1, transactional=True) is None
     producers.replay_marker(PID, 0, 1, 2, 11, commit=True)
-    assert producers.first_open_offset() is None
+    assert not producers.open
     assert producers.decide(PID, 0, 1, 1) is None
 
 
