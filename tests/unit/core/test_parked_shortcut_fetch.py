@@ -1,0 +1,75 @@
+"""A Fetch that its shortcut has parked, and that only the general handler can answer: its topic is deleted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from core_broker import Client, World, make_topic
+from core_requests import fetch_request
+
+from protocol.api import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
+
+
+def count_taken(client: Client) -> list[bool]:
+    """Whether each Fetch from now on is taken by the shortcut."""
+    shortcut, taken = client.world.broker.clients.shortcuts[ApiKey.FETCH], []
+
+    def counted(*args: Any) -> bytes | None:
+        reply = shortcut(*args)
+        taken.append(reply is not None)
+        return reply
+
+    client.world.broker.clients.shortcuts[ApiKey.FETCH] = counted
+    return taken
+
+
+def delete_topic(world: World) -> None:
+    request = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1)
+    assert Client(world).call(request, 6).responses[0].error_code == 0
+
+
+@pytest.fixture
+def client() -> Client:
+    made = Client(World("os"))
+    make_topic(made)
+    return made
+
+
+def test_fetch_without_a_session_is_answered_when_its_topic_is_deleted(client):
+    taken = count_taken(client)
+    request = fetch_request("t", 0, 0, max_wait_ms=500)
+    client.send(request, 12)
+    client.world.advance(500)
+    client.send(request, 12)
+    client.world.run()
+    assert (taken, len(client.replies())) == ([False, True], 1)
+    delete_topic(client.world)
+    (answer,) = client.replies()
+    assert answer.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert not client.closed
+
+
+def test_fetch_of_a_session_is_answered_when_its_topic_is_deleted_and_the_session_goes_on(client):
+    wanted = [FetchTopic(topic="t", partitions=[FetchPartition(partition=0, partition_max_bytes=1 << 20)])]
+    limits = {"max_wait_ms": 500, "min_bytes": 1, "max_bytes": 1 << 20}
+    first = client.call(FetchRequest(session_epoch=0, topics=wanted, **{**limits, "max_wait_ms": 0}), 12)
+    assert first.session_id
+    taken = count_taken(client)
+    for epoch in (1, 2):
+        assert client.replies() == []
+        client.send(FetchRequest(session_id=first.session_id, session_epoch=epoch, **limits), 12)
+        client.world.run()
+        if epoch == 1:
+            client.world.advance(500)
+            assert client.replies()[0].error_code == 0
+    assert taken == [False, True]
+    delete_topic(client.world)
+    (answer,) = client.replies()
+    assert answer.error_code == 0
+    assert answer.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    again = client.call(FetchRequest(session_id=first.session_id, session_epoch=3, **limits), 12)
+    assert again.error_code == 0
