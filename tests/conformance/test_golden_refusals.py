@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import pytest
+from cases import each_case
 from golden_values import golden_value
 
 from protocol.api import message_class, response_class
@@ -51,7 +51,7 @@ def _sort_lists(value: Any) -> Any:
     return sorted(map(_sort_lists, value), key=repr) if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("name", _ANSWERS)
+@each_case("name", _ANSWERS)
 def test_refusal_of_a_request_equals_that_of_kafka(name: str) -> None:
     cls = message_class(name)
     refuse = import_module(cls.__module__).error_response

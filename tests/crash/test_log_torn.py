@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
+from cases import each_case
 from log_kit import DIRECTORY, ONE_SEGMENT, SMALL, content, filled, put, reopened
 
 from storage.errors import StorageError
@@ -45,8 +48,7 @@ def test_log_cut_at_every_byte_of_the_last_segment_keeps_whole_batches():
         assert reopened(after.env).end_offset == 2 * kept + 1
 
 
-@pytest.mark.parametrize("byte", range(0, 130, 3))
-@pytest.mark.parametrize("bit", [0, 5, 7])
+@each_case("byte, bit", itertools.product(range(0, 130, 3), [0, 5, 7]))
 def test_flipped_bit_in_the_last_batch_is_a_torn_tail(byte, bit):
     env = sim_env()
     log = filled(env, 5, ONE_SEGMENT)
@@ -64,8 +66,7 @@ def test_flipped_bit_in_the_last_batch_is_a_torn_tail(byte, bit):
     assert after.report.path == path
 
 
-@pytest.mark.parametrize("byte", [*range(8, 12), *range(16, 61), 70, 90])
-@pytest.mark.parametrize("bit", [0, 6])
+@each_case("byte, bit", itertools.product([*range(8, 12), *range(16, 61), 70, 90], [0, 6]))
 def test_flipped_bit_in_the_middle_is_refused_and_nothing_is_changed(byte, bit):
     env = sim_env()
     log = filled(env, 5, ONE_SEGMENT)

@@ -7,6 +7,7 @@ import tracemalloc
 
 import construct
 import pytest
+from cases import each_case
 from codec_values import MESSAGES, NAMES, sample, versions
 
 from protocol.codegen import codec
@@ -34,7 +35,7 @@ def _reference(cls: type[Message], version: int, data: bytes) -> Message | None:
     return value
 
 
-@pytest.mark.parametrize("cls", MESSAGES, ids=NAMES)
+@each_case("cls", MESSAGES, ids=NAMES)
 def test_decode_of_cut_bytes_is_malformed(cls: type[Message]) -> None:
     rng = random.Random(1)
     for version in versions(cls):
@@ -44,7 +45,7 @@ def test_decode_of_cut_bytes_is_malformed(cls: type[Message]) -> None:
                 codec(cls, version).decode(data[:cut])
 
 
-@pytest.mark.parametrize("cls", MESSAGES, ids=NAMES)
+@each_case("cls", MESSAGES, ids=NAMES)
 def test_decode_of_changed_bytes_agrees_with_the_reference(cls: type[Message]) -> None:
     rng = random.Random(2)
     for version in versions(cls):
@@ -60,7 +61,7 @@ def test_decode_of_changed_bytes_agrees_with_the_reference(cls: type[Message]) -
             assert repr(mine[0] if mine else None) == repr(theirs)
 
 
-@pytest.mark.parametrize("cls", MESSAGES, ids=NAMES)
+@each_case("cls", MESSAGES, ids=NAMES)
 def test_decode_allocates_by_what_is_there_not_by_what_is_claimed(cls: type[Message]) -> None:
     rng = random.Random(3)
     version = cls.MAX_VERSION

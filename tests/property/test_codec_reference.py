@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from budget import budget
+from cases import each_case
 from codec_values import MESSAGES, NAMES, messages, versions
 from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
@@ -25,7 +26,7 @@ _LIGHT = budget(
 )
 
 
-@pytest.mark.parametrize("cls", MESSAGES, ids=NAMES)
+@each_case("cls", MESSAGES, ids=NAMES)
 @_LIGHT
 @given(data=st.data())
 def test_codec_of_every_version_equals_the_construct_reference(cls: type[Message], data: Any) -> None:
@@ -59,7 +60,7 @@ def _without_plain_tags(value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize("cls", MESSAGES, ids=NAMES)
+@each_case("cls", MESSAGES, ids=NAMES)
 def test_codec_of_defaults_equals_the_construct_reference(cls: type[Message]) -> None:
     for version in versions(cls):
         encoded = codec(cls, version).encode(cls())
@@ -67,7 +68,7 @@ def test_codec_of_defaults_equals_the_construct_reference(cls: type[Message]) ->
         assert codec(cls, version).decode(encoded) == (struct(cls, version).parse(encoded), len(encoded))
 
 
-@pytest.mark.parametrize("cls", MESSAGES, ids=NAMES)
+@each_case("cls", MESSAGES, ids=NAMES)
 def test_message_outside_its_versions_has_no_codec(cls: type[Message]) -> None:
     with pytest.raises(ValueError, match="versions"):
         codec(cls, cls.MAX_VERSION + 1)
@@ -75,7 +76,7 @@ def test_message_outside_its_versions_has_no_codec(cls: type[Message]) -> None:
         codec(cls, cls.MIN_VERSION - 1)
 
 
-@pytest.mark.parametrize("api_key", [each for each in ApiKey if is_declared(each)])
+@each_case("api_key", [each for each in ApiKey if is_declared(each)])
 def test_registry_agrees_with_the_declarations(api_key: ApiKey) -> None:
     request, response = request_class(api_key), response_class(api_key)
     name = api_key.name.replace("_", "").lower()

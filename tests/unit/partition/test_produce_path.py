@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from struct import pack
 from typing import Any
 
 import pytest
 from budget import budget
+from cases import each_case
 from data_path import NOW_MS, OTHER_NODE, DataPath, batch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,8 +75,7 @@ def generally(path: DataPath, request: ProduceRequest, version: int) -> bytes:
     return pack(">ii", 4 + len(body), CORRELATION_ID) + body
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("time", ["CreateTime", "LogAppendTime"])
+@each_case("version, time", itertools.product(VERSIONS, ["CreateTime", "LogAppendTime"]))
 @pytest.mark.parametrize("size", [1, 40, 300, 20_000, 700_000])
 def test_shortcut_answers_what_the_general_handler_answers(version: int, time: str, size: int) -> None:
     paths = [DataPath(), DataPath()]

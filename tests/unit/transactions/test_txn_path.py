@@ -5,6 +5,8 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from budget import IS_DEEP
+from cases import each_case
 from core_broker import Client, World, frame, make_topic
 from txn_kit import Producer
 
@@ -150,7 +152,7 @@ def test_a_whole_transaction_in_one_go_is_answered_alike():
     pair.check()
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each_case("seed", range(640 if IS_DEEP else 16))
 def test_damaged_requests_are_answered_alike(seed):
     random = Random(seed)
     pair = Pair()
