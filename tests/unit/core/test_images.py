@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from consumer_kit import Groups
 from core_broker import Client, World, make_topic
 from core_requests import commit_request, committed
 
@@ -76,6 +77,16 @@ def test_start_with_an_image_is_the_same_as_without():
     again = world.crash()
     assert began_at(again) == offset == shard_of(world).log.end_offset
     assert facts(again) == facts(world)
+
+
+def test_image_holds_the_records_of_groups_as_well():
+    with Groups({"t": 120}, **SETTINGS) as groups:
+        groups.joined(*(f"m{n:02}" for n in range(60)))  # more records than are read in one step
+        offset = image(groups.world)
+        again = groups.world.crash()
+        assert began_at(again) == offset
+        assert facts(again) == facts(groups.world)
+        assert groups.world.broker.groups.of("g").machine.groups["g"].members.keys() == {f"m{n:02}" for n in range(60)}
 
 
 def test_tail_behind_the_image_counts():
