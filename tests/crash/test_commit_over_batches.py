@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 
 import pytest
+from budget import slow
 from core_broker import Client, SimulatedCrash, World, make_topic
 from core_requests import commit_request, committed
 
@@ -110,7 +111,7 @@ def test_disk_that_fails_at_any_batch_of_a_commit_leaves_nothing_of_it(flush, er
         assert committed(world.crash(lose_unsynced=flush == "fsync"), "g") == NEW
 
 
-@pytest.mark.parametrize(("partitions", "metadata"), [(10_000, "m" * 120), (400, "m" * 4096)])
+@pytest.mark.parametrize(("partitions", "metadata"), [slow(10_000, "m" * 120), (400, "m" * 4096)])
 def test_commit_larger_than_a_batch_may_be_is_whole_with_the_default_settings(partitions, metadata):
     world = World("os", offsets_topic_num_partitions="1")
     client = Client(world)

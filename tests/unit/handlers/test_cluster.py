@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from admin_broker import AdminBroker
 
-from broker.cluster.metadata import PRODUCER_ID_BLOCK
+from broker.cluster import metadata as cluster_metadata
 from broker.handlers.cluster import api_versions, describe_log_dirs, update_features
 from broker.handlers.topics import create_topics
 from broker.handlers.transactions import init_producer_id
@@ -165,12 +165,14 @@ def producer_id(broker, **fields):
     return broker.call(init_producer_id, InitProducerIdRequest(transactional_id=None, **fields))
 
 
-def test_producer_ids_are_never_given_twice_over_starts():
+def test_producer_ids_are_never_given_twice_over_starts(monkeypatch):
+    block = 20
+    monkeypatch.setattr(cluster_metadata, "PRODUCER_ID_BLOCK", block)
     broker = AdminBroker()
     given = [producer_id(broker).producer_id for _ in range(3)]
     for _ in range(3):
         broker.metadata = broker.reloaded()  # as after kill -9
-        given += [producer_id(broker).producer_id for _ in range(PRODUCER_ID_BLOCK + 1)]
+        given += [producer_id(broker).producer_id for _ in range(block + 1)]
     assert len(set(given)) == len(given)
     assert broker.metadata.reserved_producer_id > max(given)
 
