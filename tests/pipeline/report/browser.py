@@ -34,7 +34,7 @@ addEventListener("load", () => {
 
 
 @dataclass
-class AuditInput(HTMLParser):
+class DrawnPage(HTMLParser):
     """Tables by name, all figures, what the probe found, and lines of the console."""
 
     console: list[str] = field(default_factory=list)
@@ -69,7 +69,7 @@ class AuditInput(HTMLParser):
             self._rows[-1][-1] += data
 
 
-def look(page: str, *flags: str, width: int = 1280) -> AuditInput:
+def look(page: str, *flags: str, width: int = 1280) -> DrawnPage:
     """Load a page from a file in a fresh profile."""
     assert CHROMIUM is not None
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -78,6 +78,6 @@ def look(page: str, *flags: str, width: int = 1280) -> AuditInput:
         size = f"--window-size={width},1000"
         command = [CHROMIUM, *FLAGS, *flags, size, f"--user-data-dir={folder}/profile", "--dump-dom", file.as_uri()]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    seen = AuditInput(console=re.findall(r"CONSOLE.*", done.stderr))
+    seen = DrawnPage(console=re.findall(r"CONSOLE.*", done.stderr))
     seen.feed(done.stdout)
     return seen
