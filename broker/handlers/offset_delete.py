@@ -53,13 +53,14 @@ def offset_delete(broker: View, ctx: Context, request: OffsetDeleteRequest) -> R
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
     if group is not None and not group.is_empty and not group.uses_consumer_protocol():
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
-    topics, deleted = [], {}
+    topics: list[OffsetDeleteResponseTopic] = []
+    deleted: dict[str, dict[int, None]] = {}
     for asked in request.topics:
         topic = broker.metadata.topics.get(asked.name)
         exists = len(topic.partitions) if topic is not None else 0
         answers, there = _decide(asked, exists, group, machine.offsets, group_id)
         topics.append(OffsetDeleteResponseTopic(name=asked.name, partitions=answers))
-        deleted[asked.name] = there
+        deleted.setdefault(asked.name, {}).update(dict.fromkeys(there))  # a topic may be named twice
     records = offset_tombstones(group_id, deleted)
     return Result(OffsetDeleteResponse(topics=topics), appends=((shard, records),) if records else ())
 
@@ -81,4 +82,4 @@ def _decide(
         elif columns is not None and (columns.get(index) is not None or index in (columns.pending or ())):
             there.append(index)
         answers.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
-    return answers, list(dict.fromkeys(there))
+    return answers, there

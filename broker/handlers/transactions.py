@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from broker.cluster.topic_names import OFFSETS_TOPIC
+from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
 from broker.coordinator.result import PARKED, Context, Result
 from broker.coordinator.transactions.rules import (
     NeedsProducerIdError,
@@ -158,8 +158,9 @@ def _with_new_id(broker: View, ctx: Context, shard: Shard, request: Any, attempt
 def add_partitions_to_txn(broker: View, ctx: Context, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
     """Add partitions to transactions, or (from version 4 on) only verify that they were added.
 
-    Errors:  a partition: UNKNOWN_TOPIC_OR_PARTITION, and then OPERATION_NOT_ATTEMPTED for the others; or for all of a
-             transaction INVALID_REQUEST (no id), INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS;
+    Errors:  a partition: TOPIC_AUTHORIZATION_FAILED (an internal topic, before version 4), UNKNOWN_TOPIC_OR_PARTITION,
+             and then OPERATION_NOT_ATTEMPTED for the others; or for all of a transaction INVALID_REQUEST (no id),
+             INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS;
              only verified: TRANSACTION_ABORTABLE for those that are not in it.
     Source:  Kafka's KafkaApis.handleAddPartitionsToTxnRequest.
     """
@@ -220,7 +221,9 @@ def _add(
     for name, indexes in wanted.items():
         topic = topics.get(name)
         for index in indexes:
-            if topic is None or not 0 <= index < len(topic.partitions):
+            if name in INTERNAL_TOPICS and ctx.api_version < BATCHES_SINCE:
+                codes[name, index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif topic is None or not 0 <= index < len(topic.partitions):
                 codes[name, index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if codes:
         for name, indexes in wanted.items():

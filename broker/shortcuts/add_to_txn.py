@@ -122,7 +122,7 @@ class AddToTxnShortcut:
             name = request.v3_and_below_transactional_id
             for asked in request.v3_and_below_topics:
                 topic = self._shared.settled_topic(asked.name)
-                if topic is None or not asked.partitions or asked.name in partitions:
+                if topic is None or topic.internal or not asked.partitions or asked.name in partitions:
                     return None
                 if min(asked.partitions) < 0 or max(asked.partitions) >= len(topic.partitions):
                     return None

@@ -296,14 +296,15 @@ class ShardHarness:
         reply = self.send(delete_groups, self, DeleteGroupsRequest(groups_names=list(groups)), version)
         return [(r.group_id, r.error_code) for r in reply.results]
 
-    def delete_offsets(self, topics: dict[str, list[int]], group: str = "g") -> Reply:
+    def delete_offsets(self, topics: dict[str, list[int]] | list[tuple[str, list[int]]], group: str = "g") -> Reply:
+        """OffsetDelete; pairs instead of a dict may name a topic twice."""
         request = OffsetDeleteRequest(
             group_id=group,
             topics=[
                 OffsetDeleteRequestTopic(
                     name=name, partitions=[OffsetDeleteRequestPartition(partition_index=p) for p in partitions]
                 )
-                for name, partitions in topics.items()
+                for name, partitions in (topics.items() if isinstance(topics, dict) else topics)
             ],
         )
         return self.send(offset_delete, self, request, 0)

@@ -197,6 +197,17 @@ def test_delete_offsets_of_a_group_that_is_empty(h):
     assert len(h.log) == before + 1  # no tombstone where nothing was
 
 
+def test_delete_offsets_of_a_topic_that_is_named_twice_deletes_both_times(h):
+    h.add_topic("t", 3)
+    for partition in range(3):
+        h.commit("t", partition, 1)
+    before = len(h.log)
+    reply = h.delete_offsets([("t", [0, 1]), ("t", [1, 2]), ("t", [])])
+    assert [len(topic.partitions) for topic in reply.topics] == [2, 2, 0]
+    assert [h.offset("t", partition) for partition in range(3)] == [None, None, None]
+    assert len(h.log) == before + 3
+
+
 def test_delete_offsets_of_unknown_partitions_is_refused_for_them(h):
     h.add_topic("t", 1)
     h.commit("t", 0, 1)

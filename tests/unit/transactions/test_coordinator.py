@@ -150,6 +150,22 @@ def test_add_partitions_of_which_one_is_missing_adds_none(client):
     assert state_of(client).transaction_state == "Empty"
 
 
+@pytest.mark.parametrize("version", range(4))
+def test_add_partitions_of_an_internal_topic_is_refused_and_adds_none(client, version):
+    producer = Producer(client, v2=False)
+    producer.init()
+    for _ in range(2):  # the shortcut may learn the second one
+        assert producer.add({OFFSETS: [0]}, version) == {(OFFSETS, 0): ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+        assert producer.add({"t": [0], OFFSETS: [0, 99], "nope": [0], "__transaction_state": [0]}, version) == {
+            ("t", 0): ErrorCode.OPERATION_NOT_ATTEMPTED,
+            (OFFSETS, 0): ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            (OFFSETS, 99): ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            ("nope", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            ("__transaction_state", 0): ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        }
+    assert state_of(client).transaction_state == "Empty"
+
+
 @pytest.mark.parametrize(("version", "code"), [(0, 47), (1, 47), (2, 90), (3, 90)])
 def test_add_of_a_fenced_producer_is_told_in_words_it_knows(client, version, code):
     producer, successor = Producer(client, v2=False), Producer(client)
