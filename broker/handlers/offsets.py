@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from broker.coordinator.groups.classic.commit_checks import on_offset_commit_accepted
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
     from broker.coordinator.runtime import Shard
 
 ZERO_ID = bytes(16)
+_INDEX, _OFFSET = attrgetter("partition_index"), attrgetter("committed_offset")
+_EPOCH, _METADATA = attrgetter("committed_leader_epoch"), attrgetter("committed_metadata")
+_TAGS = attrgetter("unknown_tags")
 
 
 class View(Protocol):
@@ -73,14 +77,15 @@ def offset_commit(broker: View, ctx: Context, request: OffsetCommitRequest) -> R
     wanted: list[Wanted] = []
     for asked in request.topics:
         topic = _find_topic(broker, ctx, asked)
-        answers = [OffsetCommitResponsePartition(partition_index=each.partition_index) for each in asked.partitions]
+        indexes = list(map(_INDEX, asked.partitions))
+        answers = OffsetCommitResponsePartition.many("partition_index", indexes)
         response.topics.append(OffsetCommitResponseTopic(name=asked.name, topic_id=asked.topic_id, partitions=answers))
         if topic is None:
             unknown = ErrorCode.UNKNOWN_TOPIC_ID if ctx.api_version >= 10 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             for answer in answers:
                 answer.error_code = unknown
         elif asked.partitions:
-            wanted.append(_known(topic, asked.partitions, answers))
+            wanted.append(_known(topic, asked.partitions, indexes, answers))
     if not any(each.partitions for each in wanted):
         return Result(response)
     try:
@@ -92,7 +97,7 @@ def offset_commit(broker: View, ctx: Context, request: OffsetCommitRequest) -> R
             for answer in each.answers:
                 answer.error_code = error.code
         return Result(response)
-    expects = any(partition.unknown_tags for each in wanted for partition in each.partitions)
+    expects = any(any(map(_TAGS, each.partitions)) for each in wanted)
     if expects and refuse_conflicts(shard.machine.offsets, request.group_id, list(_one_by_one(wanted))):
         return Result(response)
     ctx.shard = shard
@@ -105,30 +110,33 @@ class Wanted(NamedTuple):
 
     topic: Topic
     partitions: Sequence[OffsetCommitRequestPartition]
+    indexes: list[int]  # those of `partitions`
     answers: Sequence[OffsetCommitResponsePartition]
 
 
 def _known(
     topic: Topic,
     partitions: Sequence[OffsetCommitRequestPartition],
+    indexes: list[int],
     answers: Sequence[OffsetCommitResponsePartition],
 ) -> Wanted:
     """The partitions that the topic has; the others are answered with an error."""
     count = len(topic.partitions)
-    indexes = [partition.partition_index for partition in partitions]
     if min(indexes) >= 0 and max(indexes) < count:
-        return Wanted(topic, partitions, answers)
+        return Wanted(topic, partitions, indexes, answers)
     there = [0 <= index < count for index in indexes]
     for answer, is_there in zip(answers, there, strict=True):
         if not is_there:
             answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return Wanted(topic, list(compress(partitions, there)), list(compress(answers, there)))
+    return Wanted(
+        topic, list(compress(partitions, there)), list(compress(indexes, there)), list(compress(answers, there))
+    )
 
 
 def _one_by_one(
     wanted: Iterable[Wanted],
 ) -> Iterator[tuple[Topic, OffsetCommitRequestPartition, OffsetCommitResponsePartition]]:
-    for topic, partitions, answers in wanted:
+    for topic, partitions, _, answers in wanted:
         for partition, answer in zip(partitions, answers, strict=True):
             yield topic, partition, answer
 
@@ -175,9 +183,9 @@ def _commit(broker: View, ctx: Context, request: OffsetCommitRequest, wanted: It
     commit = Commit(request.group_id, headers)
     expire_ms = ctx.now_ms + request.retention_time_ms if request.retention_time_ms >= 0 else -1
     has_times = ctx.api_version == 1 or expire_ms >= 0
-    for topic, partitions, answers in wanted:
+    for topic, partitions, indexes, answers in wanted:
         run = commit.run(topic.name, topic.topic_id)
-        if has_times or any(partition.committed_metadata for partition in partitions):
+        if has_times or any(map(_METADATA, partitions)):
             metadata_limit = broker.config.offset_metadata_max_bytes
             for partition, answer in zip(partitions, answers, strict=True):
                 metadata = partition.committed_metadata or ""
@@ -186,9 +194,9 @@ def _commit(broker: View, ctx: Context, request: OffsetCommitRequest, wanted: It
                     continue
                 _add(run, ctx, partition, metadata, expire_ms)
         else:
-            run.partitions = [partition.partition_index for partition in partitions]
-            run.offsets = [partition.committed_offset for partition in partitions]
-            run.leader_epochs = [partition.committed_leader_epoch for partition in partitions]
+            run.partitions = indexes
+            run.offsets = list(map(_OFFSET, partitions))
+            run.leader_epochs = list(map(_EPOCH, partitions))
     return commit
 
 

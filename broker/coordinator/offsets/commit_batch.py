@@ -15,7 +15,7 @@ BATCH_HEAD = Struct(">qiiBI")  # base offset, length, leader epoch, magic, crc
 # attributes, last offset delta, first and last time, producer id and epoch, base sequence, record count
 BATCH_TAIL = Struct(">hiqqqhii")
 VALUE_HEAD = Struct(">hqiBq")  # version, offset, leader epoch, length of the metadata, commit timestamp
-TEMPLATES_KEPT = 512
+TEMPLATE_RECORDS_KEPT = 50_000  # of all templates together; about 0.5 kB each
 RECORD_BYTES = 48  # of a record beside its key's prefix and the tags: lengths, deltas, partition, value
 ZERO_ID = bytes(16)
 
@@ -102,7 +102,7 @@ class CommitBatch:
 class Template:
     """The layout and constant bytes of the records after the first one, in a batch of `count` records."""
 
-    __slots__ = ("heads", "pack", "size", "unpack", "value_size")
+    __slots__ = ("constants", "heads", "pack", "size", "unpack", "value_size")
 
     def __init__(self, count: int, key_size: int, value_size: int) -> None:
         tail_size = value_size - VALUE_HEAD.size + 1
@@ -115,6 +115,13 @@ class Template:
             size = len(body) + key_size + len(self.value_size) + value_size + 1
             heads.append(varint(size) + body)
             layout.append(f"{len(heads[-1])}s{key_size - 4}si{len(self.value_size)}shqiBq{tail_size}s")
+        # What `pack` takes, ten values a record: head, prefix, partition, length, then version, offset, epoch, length
+        # of the metadata plus one, time, tags. A build copies this and fills in the others.
+        self.constants: list[object] = [None] * (10 * (count - 1))
+        self.constants[0::10] = heads
+        self.constants[3::10] = [self.value_size] * (count - 1)
+        self.constants[4::10] = [4] * (count - 1)
+        self.constants[7::10] = [1] * (count - 1)
         self.heads = tuple(heads)
         struct = Struct("".join(layout))
         self.unpack = struct.unpack_from
@@ -130,7 +137,7 @@ def template_of(count: int, key_size: int, value_size: int) -> Template:
     shape = count, key_size, value_size
     template = _templates.get(shape)
     if template is None:
-        if len(_templates) >= TEMPLATES_KEPT:
+        if count + sum([kept[0] for kept in _templates]) > TEMPLATE_RECORDS_KEPT:
             _templates.clear()
         template = _templates[shape] = Template(*shape)
     return template
@@ -178,15 +185,11 @@ class OneCommit:
         records = varint(len(body) + value_size + len(self._headers)) + body + value + self._headers
         if n > 1:
             template = template_of(n, len(key), value_size)
-            args: list[object] = [None] * (10 * (n - 1))
-            args[0::10] = template.heads
+            args = template.constants.copy()
             args[1::10] = [prefix] * (n - 1)
             args[2::10] = partitions[1:]
-            args[3::10] = [template.value_size] * (n - 1)
-            args[4::10] = [4] * (n - 1)
             args[5::10] = offsets[1:]
             args[6::10] = epochs[1:]
-            args[7::10] = [1] * (n - 1)
             args[8::10] = [now_ms] * (n - 1)
             args[9::10] = [tags + b"\x00"] * (n - 1)
             records += template.pack(*args)

@@ -181,3 +181,15 @@ def test_registry_and_families_are_imported_only_when_asked_for() -> None:
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "['protocol.messages.offsets']"
+
+
+def test_many_messages_equal_those_made_one_by_one() -> None:
+    codec(FetchResponse, 13)  # its nested classes are declared
+    for cls in (OffsetCommitRequestTopic, FetchableTopicResponse, PartitionData, OffsetCommitRequest):
+        for each in cls.FIELDS:
+            made = cls.many(each.name, [1, 2])
+            assert made == [cls(**{each.name: 1}), cls(**{each.name: 2})]
+            assert all(item.unknown_tags is None for item in made)
+    one, other = OffsetCommitRequest.many("group_id", ["a", "b"])
+    one.topics.append(OffsetCommitRequestTopic(name="t"))
+    assert other.topics == []
