@@ -7,8 +7,9 @@ DeleteGroups    Groups without members, with their offsets (KIP-229).
 
 Behaviour: the empty group id is a group like any other. A node lists the groups that it coordinates. Each group
            is deleted with its offsets in one batch. A simple group (committed
-           offsets only) is listed and described as Empty, without protocol type. DescribeGroups knows classic groups
-           only; the other types have APIs of their own.
+           offsets only) is listed and described as Empty, without protocol type; when its last offset is gone, it
+           stays until the next check of expired offsets. DescribeGroups knows classic groups only; the other types have
+           APIs of their own.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def describe_groups(broker: View, ctx: Context, request: DescribeGroupsRequest) 
     groups = []
     for group_id in request.groups:
         try:
-            described = _describe(broker.groups.require(group_id, ctx).machine, ctx, group_id)
+            described = _describe(broker.groups.require(group_id, ctx), ctx, group_id)
         except KafkaError as error:
             described = DescribeGroupsResponseDescribedGroup(group_id=group_id, error_code=error.code)
         if request.include_authorized_operations and described.error_code == ErrorCode.NONE:
@@ -63,8 +64,9 @@ def describe_groups(broker: View, ctx: Context, request: DescribeGroupsRequest) 
     return Result(DescribeGroupsResponse(groups=groups))
 
 
-def _describe(shard: GroupMachine, ctx: Context, group_id: str) -> DescribeGroupsResponseDescribedGroup:
-    group = shard.groups.get(group_id)
+def _describe(shard: Any, ctx: Context, group_id: str) -> DescribeGroupsResponseDescribedGroup:
+    machine: GroupMachine = shard.machine
+    group = machine.groups.get(group_id)
     is_classic = group is None or group.group_type == CLASSIC
     if group is not None and is_classic:
         return DescribeGroupsResponseDescribedGroup(
@@ -74,7 +76,7 @@ def _describe(shard: GroupMachine, ctx: Context, group_id: str) -> DescribeGroup
             protocol_data=(group.protocol_name or "") if group.state is STABLE else "",
             members=_members(group),
         )
-    if is_classic and shard.has_group(group_id):
+    if is_classic and machine.simple.is_shown(group_id, shard.log.end_offset):
         return DescribeGroupsResponseDescribedGroup(group_id=group_id, group_state=EMPTY.value)
     described = DescribeGroupsResponseDescribedGroup(group_id=group_id, group_state=DEAD.value)
     if ctx.api_version >= NOT_FOUND_SINCE:
@@ -110,17 +112,18 @@ def list_groups(broker: View, ctx: Context, request: ListGroupsRequest) -> Resul
             group_type=group_type,
         )
         for shard in broker.groups.own(ctx)
-        for group_id, protocol_type, state, group_type in _listed(shard.machine)
+        for group_id, protocol_type, state, group_type in _listed(shard.machine, shard.log.end_offset)
         if (not states or state.lower() in states) and (not types or group_type in types)
     ]
     return Result(ListGroupsResponse(groups=groups))
 
 
-def _listed(shard: GroupMachine) -> Iterator[tuple[str, str, str, str]]:
-    for group_id in shard.group_ids():
-        group = shard.groups.get(group_id)
+def _listed(machine: GroupMachine, log_end: int) -> Iterator[tuple[str, str, str, str]]:
+    for group_id in machine.group_ids():
+        group = machine.groups.get(group_id)
         if group is None:
-            yield group_id, "", EMPTY.value, CLASSIC
+            if machine.simple.is_shown(group_id, log_end):
+                yield group_id, "", EMPTY.value, CLASSIC
         else:
             yield group_id, group.protocol_type, group.state.value, group.group_type
 

@@ -102,7 +102,10 @@ def offset_commit(broker: View, ctx: Context, request: OffsetCommitRequest) -> R
         return Result(response)
     ctx.shard = shard
     commit = _commit(broker, ctx, request, wanted)
-    return Result(response, commits=() if commit.is_empty else ((shard, commit),))
+    if commit.is_empty:
+        shard.machine.simple_group_for(request.group_id, shard.log.end_offset)
+        return Result(response)
+    return Result(response, commits=((shard, commit),))
 
 
 class Wanted(NamedTuple):

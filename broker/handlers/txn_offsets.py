@@ -171,6 +171,8 @@ def _append(broker: View, shard: Shard, ctx: Context, request: TxnOffsetCommitRe
             run.add_other(index, Committed(offset, epoch, metadata, now_ms))
         else:
             run.add(index, offset, epoch)
-    if not commit.is_empty:
+    if commit.is_empty:
+        shard.machine.simple_group_for(group_id, shard.log.end_offset)
+    else:
         commit.append_to(shard, now_ms, (request.producer_id, request.producer_epoch))
     return ErrorCode.NONE

@@ -1,7 +1,7 @@
 """GroupMachine: the groups and committed offsets of one partition of `__consumer_offsets`.
 
-    groups    groups of every kind that have a record. A simple group (committed offsets without members) has no entry:
-              it costs nothing but its offsets.
+    groups    groups of every kind that have a record
+    simple    groups without one: committed offsets without members
     offsets   committed offsets by group, topic and partition.
     pending   offsets of transactions that have not ended, by producer id.
 
@@ -16,14 +16,14 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from struct import Struct
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
-from broker.coordinator.groups.classic import timers as classic_timers
 from broker.coordinator.groups.classic.commit_checks import check_offset_commit, check_txn_offset_commit
-from broker.coordinator.groups.classic.group import EMPTY, STABLE, ClassicGroup
-from broker.coordinator.groups.classic.records import group_tombstone
+from broker.coordinator.groups.classic.group import ClassicGroup
 from broker.coordinator.groups.common import assignment_epoch_checks
 from broker.coordinator.groups.common.group import THE_GROUP
 from broker.coordinator.groups.common.outcome import Outcome
+from broker.coordinator.groups.kinds import CLASSIC, group_tombstones, logged_groups, timers_of
 from broker.coordinator.groups.offset_expiry import expired_offsets
+from broker.coordinator.groups.simple import SimpleGroups
 from broker.coordinator.offsets.pending import PendingOffsets
 from broker.coordinator.offsets.replay_run import offset_key
 from broker.coordinator.offsets.table import OffsetTable
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("momus.groups")
 
-CLASSIC: Final = ClassicGroup.group_type
 EXPIRY_TIMER: Final = ("offsets",)
 GROUPS_A_SLICE: Final = 1000  # checked for expired offsets in one turn of the event loop: about 2 ms
 ZERO_ID: Final = bytes(16)
@@ -81,6 +80,7 @@ class GroupMachine:
         "index",
         "offsets",
         "pending",
+        "simple",
         "touched",
     )
 
@@ -92,6 +92,7 @@ class GroupMachine:
         "config": "given",
         "delay_timers": "first assignments that are delayed; not delayed again after loading",
         "index": "given",
+        "simple": "groups without offsets: a cleaned log does not make them again, as in Kafka",
         "touched": "what the batch that is being replayed has changed",
     }
 
@@ -103,6 +104,7 @@ class GroupMachine:
         self.delay_timers: set[tuple[Any, ...]] = set()  # running timers that delay the first assignment (streams)
         self.offsets = OffsetTable()
         self.pending = PendingOffsets(self.offsets)
+        self.simple = SimpleGroups(self.offsets)
         self.touched: dict[str, set[str]] | None = None  # group -> members with new records; None while loading
         self._unlogged: dict[str, ClassicGroup] = {}  # made by a handler whose records are about to be replayed
         self._expiring: list[str] = []  # the rest of a running expiry check
@@ -118,11 +120,11 @@ class GroupMachine:
 
     def has_group(self, group_id: str) -> bool:
         """Whether the group exists, as a simple group at least."""
-        return group_id in self.groups or self.offsets.has_group(group_id)
+        return group_id in self.groups or group_id in self.simple
 
     def group_ids(self) -> list[str]:
         """All groups, simple ones included."""
-        return [*self.groups, *(g for g in self.offsets.group_ids() if g not in self.groups)]
+        return [*self.groups, *(g for g in self.simple.ids() if g not in self.groups)]
 
     @property
     def metadata(self) -> ClusterMetadata:
@@ -168,7 +170,7 @@ class GroupMachine:
             generation_id,
             member_id,
             group_instance_id,
-            has_offsets=group is None and self.offsets.has_group(group_id),
+            is_simple=group is None and group_id in self.simple,
         )
 
     def check_txn_offset_commit(
@@ -195,7 +197,7 @@ class GroupMachine:
             generation_id,
             member_id,
             group_instance_id,
-            has_offsets=group is None and self.offsets.has_group(group_id),
+            is_simple=group is None and group_id in self.simple,
         )
 
     def check_offset_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
@@ -212,11 +214,15 @@ class GroupMachine:
         group = self._unlogged[group_id] = ClassicGroup(group_id, now_ms)
         return group
 
+    def simple_group_for(self, group_id: str, log_end: int) -> None:
+        """Make a simple group if there is none of the name: all offsets of a commit were refused."""
+        if group_id not in self.groups:
+            self.simple.make(group_id, log_end)
+
     def delete_group_records(self, group_id: str) -> list[Record]:
         """The records that delete a group with all its offsets."""
         records = offset_tombstones(group_id, self.offsets.all_partitions(group_id))
-        group = self.groups.get(group_id)
-        return records if group is None else records + group_tombstones(group)
+        return records + group_tombstones(group_id, self.groups.get(group_id))
 
     def forget_topics(self, topic_ids: Mapping[str, Collection[bytes]]) -> Result:
         """Tombstones for the offsets of deleted topics; a new topic with the name of an old one keeps its offsets."""
@@ -279,8 +285,8 @@ class GroupMachine:
             group = self.groups.get(group_id)
             expired, is_all = expired_offsets(group, self.offsets, group_id, ctx.now_ms, retention_ms)
             out.records += offset_tombstones(group_id, expired)
-            if is_all and group is not None and group.is_empty:
-                out.records += group_tombstones(group)
+            if is_all and (group is None or group.is_empty):
+                out.records += group_tombstones(group_id, group)
         del self._expiring[-GROUPS_A_SLICE:]
         more = bool(self._expiring)
         out.set_timer(EXPIRY_TIMER, 0 if more else self.config.offsets_retention_check_interval_ms)
@@ -328,6 +334,7 @@ class GroupMachine:
         group_id = codec(GroupMetadataKey, 0).decode(key, 2)[0].group
         group = self.groups.get(group_id)
         if value is None:
+            self.simple.replay_tombstone(group_id)
             if group is not None and group.group_type == CLASSIC:
                 del self.groups[group_id]
                 group.replay_tombstone()
@@ -358,6 +365,7 @@ class GroupMachine:
             group = self.groups[group_id] = kind(group_id)
         if fact is None and own_record == name.API_KEY:
             self.delay_timers.discard(("delay", group_id))
+            self.simple.replay_tombstone(group_id)
             del self.groups[group_id]
         else:
             group.replay(name, fact)
@@ -375,26 +383,3 @@ class GroupMachine:
             "offsets": self.offsets.fingerprint(),
             "pending": self.pending.fingerprint(),
         }
-
-
-def timers_of(group_type: str) -> Any:
-    """The module with `on_load` and `on_timer` for a type of group."""
-    if group_type == CLASSIC:
-        return classic_timers
-    if group_type == "consumer":
-        from broker.coordinator.groups.consumer import timers as consumer_timers  # late: 7 ms, as the groups themselves
-
-        return consumer_timers
-    from broker.coordinator.groups.streams import timers as streams_timers  # late: 7 ms, as the groups themselves
-
-    return streams_timers
-
-
-def logged_groups(groups: Iterable[Any]) -> list[Any]:
-    """The groups that are what their last record says: all but classic groups in a rebalance."""
-    return [g for g in groups if g.group_type != CLASSIC or g.state is EMPTY or g.state is STABLE]
-
-
-def group_tombstones(group: Any) -> list[Record]:
-    """The records that delete a group, except for its offsets."""
-    return [group_tombstone(group.group_id)] if group.group_type == CLASSIC else group.tombstones()

@@ -13,6 +13,7 @@ Payload, big-endian:
             | i32 partition, i64 offset, i32 leader epoch, i64 commit time: a column of n each
         2   a group with n partitions: u32 length, its name | the same columns
         3   rare values of the preceding group: n times i32 partition | i64 expiry | 16 topic id | u32 length, metadata
+        4   n groups that have no offset left (topic 0): n times u32 length, name
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from broker.coordinator.offsets.table import OffsetTable
 SINGLES: Final = 1
 COLUMNS: Final = 2
 RARE: Final = 3
+EMPTIED: Final = 4
 GROUPS_A_SLICE: Final = 100  # about 0.3 ms
 CELLS_A_SLICE: Final = 20_000
 
@@ -90,6 +92,10 @@ def encode_offsets(table: OffsetTable, labels: Labels) -> Generator[None, None, 
             blocks.clear()
             yield
     _flush(singles, labels, blocks)
+    if table.emptied:
+        blocks.append(_BLOCK.pack(EMPTIED, 0, len(table.emptied)))
+        for name in [group_id.encode() for group_id in table.emptied]:
+            blocks += (_COUNT.pack(len(name)), name)
     slices.append(b"".join(blocks))
     return slices
 
@@ -183,6 +189,10 @@ class Reader:
         handled = 0
         while self._at < len(self._data):
             kind, topic, n = self._unpack(_BLOCK)
+            if kind == EMPTIED:
+                for _ in range(n):
+                    table.replay_emptied(self._bytes().decode())
+                continue
             label = labels[topic]
             if kind == RARE:
                 assert columns is not None

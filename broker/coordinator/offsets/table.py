@@ -12,11 +12,12 @@ ZERO_ID = bytes(16)
 class OffsetTable:
     """Group -> topic -> columns, for all groups of one shard. A group with one topic needs no dict."""
 
-    __slots__ = ("_groups", "_labels", "dropped", "shape")
+    __slots__ = ("_groups", "_labels", "dropped", "emptied", "shape")
 
     def __init__(self) -> None:
         self._groups: dict[str, TopicOffsets | dict[str, TopicOffsets]] = {}
         self._labels: dict[str, Label] = {}
+        self.emptied: set[str] = set()  # groups that had offsets and have none left: see groups/simple.py
         self.shape = 0  # grows when a column object is added or removed
         self.dropped: Callable[[], None] | None = None  # called when a column object is removed: references are stale
 
@@ -51,6 +52,7 @@ class OffsetTable:
         found = self._groups.get(group_id)
         if found is None:
             self._groups[group_id] = columns
+            self.emptied.discard(group_id)
         elif isinstance(found, TopicOffsets):
             self._groups[group_id] = {found.label.name: found, columns.label.name: columns}
         else:
@@ -70,6 +72,7 @@ class OffsetTable:
         found = self._groups[group_id]
         if isinstance(found, TopicOffsets):
             del self._groups[group_id]
+            self.emptied.add(group_id)
         else:
             del found[topic]
             if len(found) == 1:
@@ -106,6 +109,15 @@ class OffsetTable:
         columns = self.topic_or_new(group_id, topic)
         columns.replay_run(partitions, offsets, leader_epochs, commit_ms, topic_id, dense=dense)
 
+    def replay_emptied(self, group_id: str) -> None:
+        """Read from an image that the group has no offset left."""
+        if group_id not in self._groups:
+            self.emptied.add(group_id)
+
+    def replay_gone(self, group_id: str) -> None:
+        """Replay the tombstone of the group itself."""
+        self.emptied.discard(group_id)
+
     # -- queries
 
     def get(self, group_id: str, topic: str, partition: int) -> Committed | None:
@@ -128,7 +140,7 @@ class OffsetTable:
         """Whether a transaction has offsets pending in the group."""
         return any(columns.pending for columns in self.topics(group_id))
 
-    def has_group(self, group_id: str) -> bool:
+    def has_group(self, group_id: object) -> bool:
         """Whether the group has any offset, committed or pending."""
         return group_id in self._groups
 

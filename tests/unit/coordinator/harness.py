@@ -75,6 +75,14 @@ class Reply:
         return getattr(self.response, name)
 
 
+class LogList(list[tuple[bytes, bytes | None]]):
+    """The records of a log."""
+
+    @property
+    def end_offset(self) -> int:
+        return len(self)
+
+
 class ShardHarness:
     """One shard, its log, its timers and its waiting requests."""
 
@@ -82,7 +90,7 @@ class ShardHarness:
         self.config = SimpleNamespace(**{**DEFAULTS, **config})
         self.rng = Rng(seed)
         self.now_ms = START_MS
-        self.log: list[tuple[bytes, bytes | None]] = []
+        self.log = LogList()
         self.replies: dict[int, Reply] = {}
         self.topics: dict[str, SimpleNamespace] = {}
         self.last_token = 0

@@ -41,16 +41,16 @@ def check_offset_commit(
     member_id: str,
     group_instance_id: str | None,
     *,
-    has_offsets: bool = False,
+    is_simple: bool = False,
 ) -> ErrorCode:
-    """Whether an OffsetCommit is accepted. `has_offsets`: the group has committed offsets; for `group` None only.
+    """Whether an OffsetCommit is accepted. `is_simple`: it is a simple group; for `group` None only.
 
     | group                    | request                                         | result                           |
     |--------------------------|-------------------------------------------------|----------------------------------|
-    | unknown                  | generation < 0                                  | NONE: a simple group is created  |
-    | unknown, offsets         | generation >= 0                                 | UNKNOWN_MEMBER_ID                |
-    | unknown, no offsets      | generation >= 0, from v9 on                     | GROUP_ID_NOT_FOUND               |
-    | unknown, no offsets      | generation >= 0, before v9                      | ILLEGAL_GENERATION               |
+    | unknown, simple          | generation < 0                                  | NONE: a simple group is created  |
+    | simple                   | generation >= 0                                 | UNKNOWN_MEMBER_ID                |
+    | unknown                  | generation >= 0, from v9 on                     | GROUP_ID_NOT_FOUND               |
+    | unknown                  | generation >= 0, before v9                      | ILLEGAL_GENERATION               |
     | Dead                     | any                                             | COORDINATOR_NOT_AVAILABLE        |
     | Empty                    | generation < 0, whatever the member             | NONE                             |
     | any                      | member, instance or generation >= 0: not a      | UNKNOWN_MEMBER_ID or             |
@@ -60,13 +60,13 @@ def check_offset_commit(
     | CompletingRebalance      | ... a member of this generation                 | REBALANCE_IN_PROGRESS            |
     | Stable, Preparing        | ... a member of this generation                 | NONE                             |
 
-    A simple group (offsets, no record of its own) counts as Empty without members, which gives the second row.
+    A simple group (groups/simple.py) counts as Empty without members, which gives the second row.
     Source: Kafka's OffsetMetadataManager.validateOffsetCommit and ClassicGroup.validateOffsetCommit.
     """
     if group is None:
         if generation_id < 0:
             return NONE
-        if has_offsets:
+        if is_simple:
             return ErrorCode.UNKNOWN_MEMBER_ID
         return ErrorCode.GROUP_ID_NOT_FOUND if api_version >= 9 else ErrorCode.ILLEGAL_GENERATION
     state = group.state
@@ -90,15 +90,15 @@ def check_txn_offset_commit(
     member_id: str,
     group_instance_id: str | None,
     *,
-    has_offsets: bool = False,
+    is_simple: bool = False,
 ) -> ErrorCode:
     """Whether a TxnOffsetCommit is accepted: as OffsetCommit, but a producer may leave out all about the group.
 
     | group                | request                                     | result                                   |
     |----------------------|---------------------------------------------|------------------------------------------|
-    | unknown              | generation < 0                              | NONE                                     |
-    | unknown, offsets     | generation >= 0                             | UNKNOWN_MEMBER_ID                        |
-    | unknown, no offsets  | generation >= 0                             | ILLEGAL_GENERATION, in every version     |
+    | unknown, simple      | generation < 0                              | NONE                                     |
+    | simple               | generation >= 0                             | UNKNOWN_MEMBER_ID                        |
+    | unknown              | generation >= 0                             | ILLEGAL_GENERATION, in every version     |
     | Dead                 | any                                         | COORDINATOR_NOT_AVAILABLE                |
     | Empty                | generation < 0                              | NONE                                     |
     | any                  | no member, no instance, generation < 0      | NONE                                     |
@@ -109,7 +109,7 @@ def check_txn_offset_commit(
     if group is None:
         if generation_id < 0:
             return NONE
-        return ErrorCode.UNKNOWN_MEMBER_ID if has_offsets else ErrorCode.ILLEGAL_GENERATION
+        return ErrorCode.UNKNOWN_MEMBER_ID if is_simple else ErrorCode.ILLEGAL_GENERATION
     if group.state is DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     if generation_id < 0 and (group.state is EMPTY or (not member_id and group_instance_id is None)):
