@@ -1,7 +1,7 @@
 # A broker in a container: no shell tools needed at run time, no root, data in a volume.
 FROM python:3.13-slim AS build
 COPY . /src
-RUN python -m venv /opt/momus && /opt/momus/bin/pip install --no-cache-dir '/src[regex]'
+RUN python -m venv /opt/momus && /opt/momus/bin/pip install --no-cache-dir /src
 
 FROM python:3.13-slim
 COPY --from=build /opt/momus /opt/momus

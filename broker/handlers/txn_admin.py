@@ -7,9 +7,11 @@ WriteTxnMarkers       Between brokers in Kafka, and from `kafka-transactions.sh 
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from broker.coordinator.patterns import STEPS_A_SLICE, PatternError, compiled
+from broker.coordinator.result import PARKED, _Parked
 from broker.coordinator.transactions.transaction import STATE_NAMES, Transaction
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.transaction_admin import (
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from broker.coordinator.result import Context
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
     from broker.turn.turn import Turn
+    from broker.wire.parked import ParkedRequests
 
 _NAMES: Final = frozenset(STATE_NAMES.values())
 
@@ -48,35 +51,29 @@ class View(Protocol):
     @property
     def transactions(self) -> TransactionCoordinator: ...
     @property
+    def parked(self) -> ParkedRequests: ...
+    @property
     def turn(self) -> Turn: ...
 
 
-def list_transactions(broker: View, ctx: Context, request: ListTransactionsRequest) -> ListTransactionsResponse:
-    """Answer the transactions that this node coordinates and that pass all filters.
+def list_transactions(
+    broker: View, ctx: Context, request: ListTransactionsRequest
+) -> ListTransactionsResponse | _Parked:
+    """Answer the transactions that this node coordinates and that pass all filters, as they are now.
 
     Errors:  COORDINATOR_LOAD_IN_PROGRESS, INVALID_REGULAR_EXPRESSION; the response names unknown states.
     Source:  Kafka's TransactionStateManager.listTransactionStates.
     """
     states = set(request.state_filters)
-    pattern = None
-    if request.transactional_id_pattern:
-        try:
-            pattern = re.compile(request.transactional_id_pattern)
-        except re.error as error:
-            raise KafkaError(
-                ErrorCode.INVALID_REGULAR_EXPRESSION,
-                f"{request.transactional_id_pattern!r} is not a valid regular expression: {error}",
-            ) from None
 
     def passes(transaction: Transaction) -> bool:
         return (
             (not request.producer_id_filters or transaction.producer_id in request.producer_id_filters)
             and (not states or STATE_NAMES[transaction.state] in states)
             and not 0 <= request.duration_filter >= ctx.now_ms - transaction.start_ms
-            and (pattern is None or pattern.fullmatch(transaction.transactional_id) is not None)
         )
 
-    return ListTransactionsResponse(
+    response = ListTransactionsResponse(
         unknown_state_filters=[state for state in request.state_filters if state not in _NAMES],
         transaction_states=[
             ListTransactionsResponseTransactionState(
@@ -89,6 +86,52 @@ def list_transactions(broker: View, ctx: Context, request: ListTransactionsReque
             if passes(transaction)
         ],
     )
+    return _matching(broker, ctx, request.transactional_id_pattern, response)
+
+
+def _matching(
+    broker: View, ctx: Context, expression: str | None, response: ListTransactionsResponse
+) -> ListTransactionsResponse | _Parked:
+    """Keep the transactions whose ids match. PARKED: there are many, and the rest is matched between turns.
+
+    Errors:  INVALID_REGULAR_EXPRESSION.
+    """
+    if not expression:
+        return response
+    try:
+        pattern = compiled(expression)
+    except PatternError as error:
+        raise KafkaError(
+            ErrorCode.INVALID_REGULAR_EXPRESSION,
+            f"Transaction ID pattern `{expression}` is not a valid regular expression: {error}.",
+        ) from None
+    found, response.transaction_states = response.transaction_states, []
+
+    def match() -> Iterator[None]:
+        steps = 0
+        for transaction in found:
+            steps += pattern.steps(transaction.transactional_id)
+            if steps > STEPS_A_SLICE:
+                steps = pattern.steps(transaction.transactional_id)
+                yield
+            if pattern.matches(transaction.transactional_id):
+                response.transaction_states.append(transaction)
+
+    matching = match()
+    try:
+        next(matching)
+    except StopIteration:
+        return response
+
+    def rest() -> Iterator[None]:
+        for _ in matching:
+            yield
+            if ctx.token not in broker.parked:
+                return  # the client has left
+        broker.parked.answer(ctx.token, response)
+
+    broker.turn.jobs.add(rest())
+    return PARKED
 
 
 def describe_transactions(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import pytest
@@ -114,13 +113,6 @@ def test_many_topics_are_matched_in_slices():
 
 def test_expression_that_would_take_forever_elsewhere_takes_no_time():
     assert resolved(regex.resolve(["(a*)*b"], ["a" * 200])) == (0, {"(a*)*b": frozenset()})
-
-
-def test_expression_without_the_library_is_refused_with_a_hint(g, monkeypatch):
-    monkeypatch.setitem(sys.modules, "re2", None)
-    answer = g.member(topics=None, regex="not-asked-before").join()
-    assert answer.error_code == E.INVALID_REGULAR_EXPRESSION
-    assert "pip install 'momus[regex]'" in answer.error_message
 
 
 def test_logged_expression_that_cannot_be_compiled_is_reported_and_stops_no_other(g, monkeypatch, caplog):

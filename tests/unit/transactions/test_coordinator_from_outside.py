@@ -7,6 +7,7 @@ from core_broker import Client, World
 from txn_kit import Producer, committed, find_coordinator, state_of
 from unit.transactions.coordinator_kit import OFFSETS, group_partition, set_feature
 
+from broker.handlers import txn_admin
 from protocol.errors import ErrorCode
 from protocol.messages.cluster import ApiVersionsRequest
 from protocol.messages.transaction_admin import DescribeTransactionsRequest, ListTransactionsRequest
@@ -63,6 +64,53 @@ def test_list_filters(client):
     assert listed(client, duration_filter=999) == {"open": "Ongoing", "done": "CompleteCommit"}
     request = ListTransactionsRequest(transactional_id_pattern="(")
     assert client.call(request, 2).error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
+@pytest.mark.parametrize("expression", [r"(x)\1", "(?=x)x", "(x++)y"])
+def test_list_refuses_an_expression_that_needs_backtracking(client, expression):
+    request = ListTransactionsRequest(transactional_id_pattern=expression)
+    assert client.call(request, 2).error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
+def test_list_by_an_expression_that_would_take_for_ever_elsewhere(client):
+    assert Producer(client, "x" * 200).init() == 0
+    assert listed(client, transactional_id_pattern="(x+x+)+y") == {}
+
+
+def test_list_of_many_ids_is_matched_between_turns(client, monkeypatch):
+    names = [f"id-{i}" for i in range(20)]
+    assert [Producer(client, name).init() for name in names] == [0] * 20
+    monkeypatch.setattr(txn_admin, "STEPS_A_SLICE", 1)
+    client.send(ListTransactionsRequest(transactional_id_pattern="id-1.*"), 2)
+    other = Client(client.world)
+    world, slices = client.world, 0
+    while world.broker.turn.jobs:
+        world.broker.turn.begin()
+        world.broker.turn.jobs.step()
+        slices += 1
+        assert client.replies() == []
+        other.send(DescribeTransactionsRequest(transactional_ids=["id-1"]), 0)
+        world.turn()
+        assert [len(reply.transaction_states) for reply in other.replies()] == [1]
+    world.run()
+    (answer,) = client.replies()
+    assert slices >= 20
+    assert sorted(each.transactional_id for each in answer.transaction_states) == sorted(
+        name for name in names if name.startswith("id-1")
+    )
+
+
+def test_list_for_a_client_that_leaves_ends_with_it(client, monkeypatch):
+    assert [Producer(client, f"id-{i}").init() for i in range(20)] == [0] * 20
+    monkeypatch.setattr(txn_admin, "STEPS_A_SLICE", 1)
+    leaver = Client(client.world)
+    leaver.send(ListTransactionsRequest(transactional_id_pattern="id-1.*"), 2)
+    leaver.leave()
+    client.world.turn()
+    jobs = client.world.broker.turn.jobs
+    jobs.step()
+    jobs.step()
+    assert not jobs
 
 
 def test_write_txn_markers_ends_what_hangs(client):

@@ -1,4 +1,4 @@
-"""Topic subscriptions by regular expression, in RE2's syntax and linear time.
+"""Topic subscriptions by regular expression (patterns.py).
 
 Expressions are resolved to topic names between the turns of the event loop, never inside a heartbeat: until then they
 stand for no topics. The result is logged, so that it survives a restart. Expressions are resolved again if the group
@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from broker.coordinator import patterns
 from broker.coordinator.groups.common.metadata_hash import metadata_hash
 from broker.coordinator.groups.consumer.records import ResolvedRegex, group_record, regex_record, regex_tombstone
+from broker.coordinator.patterns import STEPS_A_SLICE, Pattern
 from broker.coordinator.result import Record
 from protocol.errors import ErrorCode, KafkaError
 
@@ -27,29 +28,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger("momus.groups")
 
 LEAST_INTERVAL_MS: Final = 10_000
-NAMES_A_SLICE: Final = 2_000  # matched in one turn of the event loop: about 2 ms
 
 NO_CHANGE, UPDATED, UPDATED_AND_RESOLVED = 0, 1, 2
 
 
-@lru_cache(maxsize=256)
-def compiled(regex: str) -> Any:
+def compiled(regex: str) -> Pattern:
     """The compiled expression. Errors: INVALID_REGULAR_EXPRESSION."""
     try:
-        import re2  # 2 ms, and not on every system
-    except ImportError:
-        raise KafkaError(
-            ErrorCode.INVALID_REGULAR_EXPRESSION, "regular expressions need google-re2: pip install 'momus[regex]'"
-        ) from None
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        return re2.compile(regex, options)
-    except re2.error as error:
-        reason = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
+        return patterns.compiled(regex)
+    except patterns.PatternError as error:
         raise KafkaError(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {reason}.",
+            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {error}.",
         ) from None
 
 
@@ -103,21 +93,21 @@ def resolve(regexes: Iterable[str], names: Iterable[str]) -> Resolution:
     An expression that cannot be compiled (another broker logged it) is reported, and matches nothing, as in Kafka.
     """
     found_by = {regex: set[str]() for regex in regexes}
-    patterns = []
+    wanted: list[tuple[Pattern, set[str]]] = []
     for regex, found in found_by.items():
         try:
-            patterns.append((compiled(regex).fullmatch, found))
+            wanted.append((compiled(regex), found))
         except KafkaError as error:
             logger.error("a subscription to `%s` is ignored: %s", regex, error.message)
-    done = 0
+    steps = 0
     for name in names:
-        for fullmatch, found in patterns:
-            if fullmatch(name) is not None:
+        for pattern, found in wanted:
+            steps += pattern.steps(name)
+            if steps > STEPS_A_SLICE:
+                steps = pattern.steps(name)
+                yield
+            if pattern.matches(name):
                 found.add(name)
-        done += len(patterns)
-        if done >= NAMES_A_SLICE:
-            done = 0
-            yield
     return {regex: frozenset(found) for regex, found in found_by.items()}
 
 
