@@ -65,9 +65,11 @@ def one_partition(producers: int) -> None:
             longest_s = max(longest_s, time.process_time() - step_s)
     written_s = time.process_time() - start_s
     start_s = time.process_time()
-    Producers().load(decode_snapshot(data).producers)
+    Producers().load(decode_snapshot(*data).producers)
     loaded_s = time.process_time() - start_s
-    print(f"snapshot {len(data) / 1e6:.0f} MB, written in {written_s:.1f} s, no step of it longer than ", end="")
+    print(
+        f"snapshot {sum(map(len, data)) / 1e6:.0f} MB, written in {written_s:.1f} s, no step of it longer than ", end=""
+    )
     print(f"{longest_s * 1000:.1f} ms, loaded in {loaded_s:.1f} s")
 
 

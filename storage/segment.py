@@ -15,8 +15,8 @@ from storage.index import SparseIndex, decode
 LOG_SUFFIX: Final = ".log"
 INDEX_SUFFIX: Final = ".index"
 TIME_INDEX_SUFFIX: Final = ".timeindex"
-# Suffixes of files that belong to a segment: all of them go when it goes.
-SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, ".txnindex", ".snapshot")
+# Suffixes of files that belong to a segment: all of them go when it goes. Not `.snapshot`: it stays true without it.
+SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, ".txnindex")
 
 MAX_RELATIVE_OFFSET: Final = (1 << 31) - 1
 _MAX_HINTS: Final = 64

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from broker.partitions.incoming_batch import Buffer, stamp
 from broker.partitions.producer_files import ProducerFiles, replay_log
-from broker.partitions.producers import STABLE, Producers, ProducerSnapshot, add_to_sequence
+from broker.partitions.producer_table import ProducerSnapshot
+from broker.partitions.producer_undo import forget_below
+from broker.partitions.producers import STABLE, Producers, add_to_sequence
 from broker.partitions.record_rules import TopicRules
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record_batch import ABORT, COMMIT, HEADER, HEADER_BYTES, TRANSACTIONAL, control_batch
@@ -234,8 +236,11 @@ class Partition:
         if durable_offset > self.high_watermark:
             self.high_watermark = durable_offset
             producers = self._producers
-            if producers is not None and producers.unstable != STABLE:
-                producers.settle(durable_offset)
+            if producers is not None:
+                if producers.undo:
+                    forget_below(producers.undo, durable_offset)
+                if producers.unstable != STABLE:
+                    producers.settle(durable_offset)
             if self.waiters:
                 _poll(self.waiters)
             if self.stable_waiters:
@@ -265,6 +270,7 @@ class Partition:
     def reload(self) -> None:
         """A write has failed and the log was cut back: drop the producer state and load it again."""
         if self._producers is not None:
+            self._producers.revert(self.log.end_offset)
             self._producers_before = self._producers
         self._producers = None
         self._files.remove_after(self.log.end_offset)
@@ -305,6 +311,8 @@ class Partition:
                 self._producers_before = None
             if self.flush_state.owner is not self:
                 self._followed_offset = self.log.flushed_offset
+            else:
+                producers.undo = []
             self._producers = producers
         return producers
 

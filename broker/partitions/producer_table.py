@@ -1,4 +1,4 @@
-"""The table of a partition's producers: one row a producer id, packed into sorted columns of 42 bytes a row.
+"""The table of a partition's producers: one row a producer id, packed into sorted columns of 46 bytes a row.
 
 Kafka's map of objects takes some 300 bytes a producer; here a million producers on one partition fit into 50 MB, and so
 do a thousand on each of a thousand partitions. Rows are in leaves of a few hundred, sorted by producer id: a look-up is
@@ -18,8 +18,9 @@ from typing import ClassVar, Final, NamedTuple
 from broker.coordinator.facts import facts
 
 LEAF_ROWS: Final = 512
-_ROW: Final = Struct("<hiqiqii")
+_ROW: Final = Struct("<hiqiqiii")
 _ROW_BYTES: Final = _ROW.size
+FAR: Final = -(2**31)  # a marker_delay_ms that has no room in a row
 _unpack = _ROW.unpack_from
 _pack = _ROW.pack_into
 
@@ -36,7 +37,23 @@ class Row(NamedTuple):
     offset_delta: int  # from the first record of the last batch to its last one
     last_timestamp_ms: int
     coordinator_epoch: int
-    written: int  # how many sequences up to the last one are known to be in the log, without a gap
+    written: int  # how many sequences up to the last one are known to be written without a gap
+    marker_delay_ms: int  # last_timestamp_ms is that of a marker, so much later than the last batch; FAR: out of range
+
+
+class ProducerSnapshot(NamedTuple):
+    """A producer as a `.snapshot` file holds it."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp_ms: int
+    coordinator_epoch: int
+    txn_first_offset: int
+    written: int = 0  # this and the next are in the file beside it; 0: not known
+    marker_delay_ms: int = 0
 
 
 class _Leaf:
@@ -109,6 +126,7 @@ class ProducerTable:
         last_timestamp_ms: int,
         coordinator_epoch: int,
         written: int,
+        marker_delay_ms: int,
     ) -> None:
         """Set the row of a producer."""
         if producer_id != self._recent_id and self.get(producer_id) is None:
@@ -123,6 +141,7 @@ class ProducerTable:
             last_timestamp_ms,
             coordinator_epoch,
             written,
+            marker_delay_ms,
         )
 
     def fill(self, rows: Sequence[tuple[int, tuple[int, ...]]]) -> None:
@@ -163,6 +182,15 @@ class ProducerTable:
         leaf.producer_ids, leaf.rows = ids[:cut], rows[: cut * _ROW_BYTES]
         self._leaves.insert(index + 1, after)
         self._firsts.insert(index + 1, after.producer_ids[0])
+
+    def remove(self, producer_id: int) -> None:
+        """Remove a row, if there is one."""
+        leaf = self._leaves[bisect_right(self._firsts, producer_id) - 1]
+        at = bisect_left(leaf.producer_ids, producer_id)
+        if at < len(leaf.producer_ids) and leaf.producer_ids[at] == producer_id:
+            self._recent_id = -1
+            del leaf.producer_ids[at], leaf.rows[at * _ROW_BYTES : (at + 1) * _ROW_BYTES]
+            self._size -= 1
 
     def remove_if_before(self, timestamp_ms: int, kept: dict[int, int]) -> Iterator[int]:
         """Remove the rows up to a time, except for the ids in `kept`. Yields how many, leaf by leaf."""

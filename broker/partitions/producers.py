@@ -1,7 +1,8 @@
 """The idempotent producers of one partition: which sequence each may append next, and which batches are repetitions.
 
 `decide` only reads; `replay` and `replay_marker` only change, live and from the log at a start.
-A batch of sequences f..l of a producer whose last batch here is F..L; D(x) = (L - x) modulo 2^31:
+A batch of sequences f..l comes from a producer whose last batch here is F..L. D(x) = (L - x) modulo 2^31. W is the
+length of the unbroken run of this epoch's sequences that ends at L, 2^30 at most:
 
 | batch                                           | latest (KAFKA-12207)         | batches (released Kafka)     |
 |-------------------------------------------------|------------------------------|------------------------------|
@@ -11,13 +12,20 @@ A batch of sequences f..l of a producer whose last batch here is F..L; D(x) = (L
 | f..l = F..L                                     | the offset of that batch     | the offset of that batch     |
 | f..l equal one of the four batches before F..L  | see below                    | the offset of that batch     |
 | f = L + 1, or f = 0 after L = 2^31 - 1          | append                       | append                       |
-| D(l) <= 1000, and f..l is known to be written   | DUPLICATE_SEQUENCE_NUMBER    | OUT_OF_ORDER_SEQUENCE_NUMBER |
+| D(l) <= D(f) < W: f..l is known to be written   | DUPLICATE_SEQUENCE_NUMBER    | OUT_OF_ORDER_SEQUENCE_NUMBER |
 | any other f                                     | OUT_OF_ORDER_SEQUENCE_NUMBER | OUT_OF_ORDER_SEQUENCE_NUMBER |
 
 An unknown producer may begin with any sequence: its state may have expired, or been deleted with its records. There
 are two exceptions. Transactions of KIP-890 begin at 0. And when a batch of the producer was refused or lost here before
 any succeeded, later batches are refused until that one is appended (`batches`: only in transactions, as in Kafka). So
-DUPLICATE_SEQUENCE_NUMBER is never answered for records that this partition did not write.
+DUPLICATE_SEQUENCE_NUMBER is never answered for records that this partition did not write. D(l) <= D(f) refuses a batch
+that begins before L and ends behind it. The limit of W keeps a batch that is up to 2^30 ahead of L from counting as
+written: sequences wrap, so ahead by n is the same as behind by 2^31 - n.
+
+Differs: A batch sent again is answered by `producer.state=latest` (the default, KAFKA-12207) without the limit of five
+         batches: the last batch with its offset, an older one with DUPLICATE_SEQUENCE_NUMBER if all of it is known to
+         be written, anything else with OUT_OF_ORDER_SEQUENCE_NUMBER. Clients take the first two as success. What is
+         known lies beside Kafka's `.snapshot`. `producer.state=batches` answers as Kafka does.
 """
 
 from __future__ import annotations
@@ -28,11 +36,12 @@ from typing import ClassVar, Final, NamedTuple
 
 from broker.coordinator.facts import facts
 from broker.partitions.aborted import AbortedTransactions
-from broker.partitions.producer_table import ProducerTable
+from broker.partitions.producer_table import FAR, ProducerSnapshot, ProducerTable
+from broker.partitions.producer_undo import Change, revert
 from protocol.errors import ErrorCode, KafkaError
 
 MAX_SEQUENCE: Final = 2**31 - 1
-DUPLICATES_WITHIN: Final = 1000  # sequences before the last one
+MOST_WRITTEN: Final = 2**30  # half of all sequences: what is further behind could as well be ahead
 OLDER_BATCHES: Final = 4  # kept with `batches` beside the last one: a Java producer has five requests in flight
 MOST_AWAITED: Final = 10_000
 NO_EPOCH: Final = -1
@@ -56,28 +65,16 @@ class CachedBatch(NamedTuple):
     timestamp_ms: int
 
 
-class ProducerSnapshot(NamedTuple):
-    """A producer as a `.snapshot` file holds it."""
-
-    producer_id: int
-    producer_epoch: int
-    last_sequence: int
-    last_offset: int
-    offset_delta: int
-    timestamp_ms: int
-    coordinator_epoch: int
-    txn_first_offset: int
-    written: int = 0  # not in Kafka's part of the file
-
-
 class Producers:
     """All producers of one partition, and their transactions."""
 
-    __slots__ = ("_awaited", "_ended", "_older", "aborted", "open", "table", "unstable")
+    __slots__ = ("_awaited", "_ended", "_far", "_older", "aborted", "open", "table", "undo", "unstable")
 
     VOLATILE: ClassVar[Mapping[str, str]] = {
         "_awaited": "batches that were refused; no log holds them",
         "_ended": "markers that are not durable yet; all that a start finds are",
+        "_far": "times of batches weeks away from a marker; a start from a snapshot has the marker's, as in Kafka",
+        "undo": "rows before the batches that are not durable yet",
     }
 
     def __init__(self, *, batches: bool = False) -> None:
@@ -88,6 +85,8 @@ class Producers:
         self._ended: deque[tuple[int, int]] = deque()  # (first offset, offset of a marker that is not durable)
         self._older: dict[int, deque[CachedBatch]] | None = {} if batches else None
         self._awaited: dict[int, tuple[int, int]] = {}  # unknown producer -> epoch, first failed sequence
+        self._far: dict[int, int] = {}  # producer id -> timestamp of its last batch, where a row has no room for it
+        self.undo: list[Change] | None = None  # by rising offset; None: what is replayed is durable
 
     # -- rules
 
@@ -111,20 +110,19 @@ class Producers:
         if row is None:
             self._decide_unknown(producer_id, producer_epoch, base_sequence, transactional, begins_at_zero)
             return None
-        known_epoch, last, last_offset, delta, timestamp_ms, _, written = row
+        known_epoch, last, last_offset, delta, timestamp_ms, _, written, delay = row
         if producer_epoch == known_epoch:
             if base_sequence != last + 1 and not (base_sequence == 0 and last == MAX_SEQUENCE):
                 if last_offset < 0:
                     raise self._out_of_order(producer_id, base_sequence, last)
                 if last_sequence == last and (last - base_sequence) & MAX_SEQUENCE == delta:
+                    timestamp_ms = self._batch_time(producer_id, timestamp_ms, delay)
                     return CachedBatch(base_sequence, last, last_offset - delta, last_offset, timestamp_ms)
                 if self._older is not None:
                     for batch in self._older.get(producer_id, ()):
                         if batch[0] == base_sequence and batch[1] == last_sequence:
                             return batch
-                elif (last - last_sequence) & MAX_SEQUENCE <= DUPLICATES_WITHIN and (
-                    last - base_sequence
-                ) & MAX_SEQUENCE < written:
+                elif (last - last_sequence) & MAX_SEQUENCE <= (last - base_sequence) & MAX_SEQUENCE < written:
                     raise KafkaError(
                         ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
                         f"Producer {producer_id} has sequences up to {last} here, {base_sequence} is one of them",
@@ -231,24 +229,27 @@ class Producers:
         """Replay a batch of data."""
         table = self.table
         row = table.get(producer_id)
+        if self.undo is not None:
+            self.undo.append((base_offset, producer_id, row, producer_epoch, base_sequence))
         coordinator_epoch = -1
         delta = last_offset - base_offset
         written = delta + 1
         if row is not None:
-            known_epoch, known, known_offset, known_delta, known_timestamp_ms, coordinator_epoch, known_written = row
+            known_epoch, known, known_offset, known_delta, known_ms, coordinator_epoch, known_written, delay = row
             if known_epoch == producer_epoch and known_offset >= 0:
                 if base_sequence == (known + 1) & MAX_SEQUENCE:
-                    written = min(written + known_written, MAX_SEQUENCE)
+                    written = min(written + known_written, MOST_WRITTEN)
                 if self._older is not None:
                     first = (known - known_delta) & MAX_SEQUENCE
-                    last = CachedBatch(first, known, known_offset - known_delta, known_offset, known_timestamp_ms)
+                    known_ms = self._batch_time(producer_id, known_ms, delay)
+                    last = CachedBatch(first, known, known_offset - known_delta, known_offset, known_ms)
                     self._older.setdefault(producer_id, deque(maxlen=OLDER_BATCHES)).append(last)
             elif self._older:
                 self._older.pop(producer_id, None)
         elif self._awaited:
             self._awaited.pop(producer_id, None)
         table.put(
-            producer_id, producer_epoch, last_sequence, last_offset, delta, timestamp_ms, coordinator_epoch, written
+            producer_id, producer_epoch, last_sequence, last_offset, delta, timestamp_ms, coordinator_epoch, written, 0
         )
         if transactional and producer_id not in self.open:
             self.open[producer_id] = base_offset
@@ -267,15 +268,22 @@ class Producers:
     ) -> None:
         """Replay a transaction marker, which ends the producer's open transaction."""
         row = self.table.get(producer_id)
+        if self.undo is not None:
+            self.undo.append((offset, producer_id, row, producer_epoch, NO_SEQUENCE))
         if row is not None and row[0] == producer_epoch:
-            _, last, last_offset, delta, _, _, written = row
+            _, last, last_offset, delta, before_ms, _, written, delay = row
+            batch_ms = self._batch_time(producer_id, before_ms, delay)
+            delay = timestamp_ms - batch_ms if last_offset >= 0 else 0
+            if not FAR < delay < -FAR:
+                self._far[producer_id], delay = batch_ms, FAR
             self.table.put(
-                producer_id, producer_epoch, last, last_offset, delta, timestamp_ms, coordinator_epoch, written
+                producer_id, producer_epoch, last, last_offset, delta, timestamp_ms, coordinator_epoch, written, delay
             )
         else:
             if self._older:
                 self._older.pop(producer_id, None)
-            self.table.put(producer_id, producer_epoch, NO_SEQUENCE, NO_OFFSET, 0, timestamp_ms, coordinator_epoch, 0)
+            row = producer_epoch, NO_SEQUENCE, NO_OFFSET, 0, timestamp_ms, coordinator_epoch, 0, 0
+            self.table.put(producer_id, *row)
             self._awaited.pop(producer_id, None)
         first = self.open.pop(producer_id, None)
         if first is None:
@@ -294,6 +302,12 @@ class Producers:
 
     # -- the whole
 
+    def _batch_time(self, producer_id: int, timestamp_ms: int, marker_delay_ms: int) -> int:
+        """The timestamp of a producer's last batch."""
+        if marker_delay_ms == FAR:
+            return self._far.get(producer_id, timestamp_ms)
+        return timestamp_ms - marker_delay_ms
+
     def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
         """Whether the producer has a transaction open here in this epoch."""
         if producer_id not in self.open:
@@ -306,6 +320,8 @@ class Producers:
         for gone in self.table.remove_if_before(now_ms - expiration_ms, self.open):
             if gone and self._older:
                 self._older = {key: older for key, older in self._older.items() if key in self.table}
+            if gone and self._far:
+                self._far = {key: timestamp_ms for key, timestamp_ms in self._far.items() if key in self.table}
             yield gone
 
     def snapshot(self) -> Iterator[ProducerSnapshot]:
@@ -316,30 +332,35 @@ class Producers:
         """Start from a snapshot; the caller then replays what was appended after it."""
         rows: list[tuple[int, tuple[int, ...]]] = []
         open_: list[tuple[int, int]] = []
-        for producer_id, epoch, last, offset, delta, timestamp_ms, coordinator_epoch, first, written in snapshot:
+        for producer_id, epoch, last, offset, delta, timestamp_ms, coordinator_epoch, first, written, delay in snapshot:
             if offset >= 0 and written <= delta:
                 written = delta + 1  # a snapshot of Kafka has one batch only
-            rows.append((producer_id, (epoch, last, offset, delta, timestamp_ms, coordinator_epoch, written)))
+            written = min(written, MOST_WRITTEN)
+            rows.append((producer_id, (epoch, last, offset, delta, timestamp_ms, coordinator_epoch, written, delay)))
             if first >= 0:
                 open_.append((first, producer_id))
         self.table.fill(sorted(rows))
         self.open = {producer_id: first for first, producer_id in sorted(open_)}
         self.settle(0)
 
-    def recall(self, before: Producers) -> None:
-        """Take over from the state before a failed write what the log does not hold.
+    def revert(self, end_offset: int) -> None:
+        """The log was cut back to this offset: the table has its rows of before again."""
+        undo, self.undo = self.undo or [], None
+        for producer_id, producer_epoch, base_sequence in revert(self.table, undo, end_offset):
+            self.refused(producer_id, producer_epoch, base_sequence)
 
-        That is the batches before the last one, and the producers whose only batches were lost.
+    def recall(self, before: Producers) -> None:
+        """Take over from the state before a failed write, which was reverted, what the log does not hold.
+
+        That is the table (retention may have removed the batches that a row comes from), the batches before the last
+        one, and what refused producers are awaited with.
         """
-        self._awaited = before._awaited
-        for producer_id, (epoch, last, offset, _, _, _, written) in before.table.items():
-            if offset >= 0 and producer_id not in self.table:
-                self.refused(producer_id, epoch, (last - written + 1) & MAX_SEQUENCE)
+        self.table, self._awaited = before.table, before._awaited
         if self._older is None or before._older is None:
             return
         for producer_id, older in before._older.items():
             row = self.table.get(producer_id)
-            if row is not None and row[0] == before.table[producer_id].producer_epoch and row[2] >= 0:
+            if row is not None and row[2] >= 0:
                 known = self._older.get(producer_id, ())
                 first = known[0].base_offset if known else row[2] - row[3]
                 found = [batch for batch in older if batch.last_offset < first]
@@ -351,8 +372,9 @@ class Producers:
         row = self.table.get(producer_id)
         if row is None or row[2] < 0:
             return []
-        _, last, offset, delta, timestamp_ms, _, _ = row
+        _, last, offset, delta, timestamp_ms, _, _, delay = row
         older = self._older.get(producer_id, ()) if self._older else ()
+        timestamp_ms = self._batch_time(producer_id, timestamp_ms, delay)
         return [*older, CachedBatch((last - delta) & MAX_SEQUENCE, last, offset - delta, offset, timestamp_ms)]
 
     def fingerprint(self) -> dict[str, object]:
@@ -361,6 +383,8 @@ class Producers:
 
 
 def _snapshot(table: ProducerTable, open_: dict[int, int]) -> Iterator[ProducerSnapshot]:
-    for producer_id, (epoch, last, offset, delta, timestamp_ms, coordinator_epoch, written) in table.items():
+    for producer_id, (epoch, last, offset, delta, timestamp_ms, coordinator_epoch, written, delay) in table.items():
         first = open_.get(producer_id, NO_OFFSET)
-        yield ProducerSnapshot(producer_id, epoch, last, offset, delta, timestamp_ms, coordinator_epoch, first, written)
+        yield ProducerSnapshot(
+            producer_id, epoch, last, offset, delta, timestamp_ms, coordinator_epoch, first, written, delay
+        )

@@ -73,9 +73,8 @@ class ProducerMachine(RuleBasedStateMachine):
         latest = known[-1]
         if (latest.first, latest.last) == (first, last):
             return ErrorCode.NONE, latest.offset
-        behind = (latest.last - last) & MAX
         written = ((latest.last - known[0].first) & MAX) + 1
-        if behind <= 1000 and (latest.last - first) & MAX < written:
+        if (latest.last - last) & MAX <= (latest.last - first) & MAX < written:
             return ErrorCode.DUPLICATE_SEQUENCE_NUMBER, -1
         return None
 

@@ -7,8 +7,8 @@ from data_path import NOW_MS, DataPath, batch, values_of
 from fastcrc.crc32 import iscsi as crc32c
 
 from broker.partitions import partition as partition_module
-from broker.partitions.producer_snapshots import NONE_ABORTED, ProducerSnapshots, decode_snapshot, encode_steps
-from broker.partitions.producers import ProducerSnapshot
+from broker.partitions.producer_snapshots import NONE_ABORTED, UNTOLD, ProducerSnapshots, decode_snapshot, encode_steps
+from broker.partitions.producer_table import ProducerSnapshot
 from protocol.errors import ErrorCode
 from protocol.record_batch import ABORT, TRANSACTIONAL, BatchHeader, control_batch
 from storage.sim_env import MemoryFiles
@@ -126,22 +126,111 @@ def encode_snapshot(producers, last_aborted_offset=NONE_ABORTED):
 
 def test_snapshot_codec_keeps_every_field() -> None:
     producers = [
-        ProducerSnapshot(1, 2, 3, 4, 5, 6, 7, 8, 9),
-        ProducerSnapshot(2**63 - 1, 32767, -1, -1, 0, -1, -1, -1, 2**31 - 1),
+        ProducerSnapshot(1, 2, 3, 4, 5, 6, 7, 8, 9, -10),
+        ProducerSnapshot(2**63 - 1, 32767, -1, -1, 0, -1, -1, -1, 2**30, -(2**31)),
     ]
-    data = encode_snapshot(producers, 77)
-    assert decode_snapshot(data) == (producers, 77)
-    kafkas = 2 + 4 + 4 + 2 * 46
-    assert len(data) == kafkas + 2 * 4 + 8
-    whole = data[10:kafkas]
-    body = data[6:10] + whole
-    assert decode_snapshot(data[:2] + crc32c(body).to_bytes(4, "big") + body) == (
-        [producer._replace(written=0) for producer in producers],
-        -2,
-    )
-    for wrong in (b"\0\2" + data[2:], data[:5], b""):
+    kafkas, ours = encode_snapshot(producers, 77)
+    assert decode_snapshot(kafkas, ours) == (producers, 77)
+    assert len(kafkas) == 2 + 4 + 4 + 2 * 46
+    assert len(ours) == 8 + 4 + 4 + 8 + 2 * (4 + 4)
+    alone = [producer._replace(written=0, marker_delay_ms=0) for producer in producers], UNTOLD
+    assert decode_snapshot(kafkas) == alone
+    longer = kafkas[6:] + bytes(16)  # as earlier versions of momus wrote them; Kafka ignores it
+    assert decode_snapshot(kafkas[:2] + crc32c(longer).to_bytes(4, "big") + longer) == alone
+    others = encode_snapshot([producer._replace(last_sequence=1) for producer in producers], 77).ours
+    for at in range(len(ours)):
+        assert decode_snapshot(kafkas, ours[:at] + bytes([ours[at] ^ 1]) + ours[at + 1 :]) == alone
+    for wrong in (ours[:-1], ours + b"\0", others, b""):
+        assert decode_snapshot(kafkas, wrong) == alone
+    for broken in (b"\0\2" + kafkas[2:], kafkas[:5], b""):
         with pytest.raises(ValueError, match=r"version|early"):
-            decode_snapshot(wrong)
+            decode_snapshot(broken, ours)
+
+
+def test_snapshot_without_our_file_tells_of_the_last_batch(path: DataPath) -> None:
+    path.topic()
+    for seq in range(3):
+        path.produce(batch(b"a", pid=1, epoch=0, seq=seq))
+    path = path.reopened()
+    ours = f"data/t-0/{3:020d}.momus-producers"
+    again = path.reopened(files=path.env.files.crash())
+    assert again.produce(batch(b"a", pid=1, epoch=0, seq=1)).error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
+    path.env.files.remove(ours)
+    path = path.reopened()
+    assert path.produce(batch(b"a", pid=1, epoch=0, seq=2)).base_offset == 2
+    assert path.produce(batch(b"a", pid=1, epoch=0, seq=1)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert path.produce(batch(b"a", pid=1, epoch=0, seq=3)).base_offset == 3
+    assert path.produce(batch(b"a", pid=1, epoch=0, seq=2)).error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
+
+
+def test_cleaner_that_merges_segments_keeps_what_is_known_of_their_producers(path: DataPath) -> None:
+    """A snapshot may lie where a segment began that is merged into the one before it."""
+    topic = path.topic(cleanup_policy="compact", segment_bytes=str(1 << 20))
+    log = path.partition(topic, 0).log
+    for seq in range(8):
+        path.produce(batch((b"%d" % max(seq, 4), b"v" * 600_000), pid=1, epoch=0, seq=seq))
+        if seq == 4:
+            path.partition(topic, 0).take_snapshot()
+    assert 5 in [segment.base_offset for segment in log.segments]
+    log.config = log.config._replace(segment_bytes=16 << 20)
+    for _ in log.clean(path.now_ms, log.end_offset):
+        pass
+    assert [segment.base_offset for segment in log.segments] == [0, 7]
+    path.produce(batch((b"k", b"v"), pid=1, epoch=0, seq=8))
+    path = path.reopened(clean=False)
+    assert path.partition(path.metadata.topics["t"], 0).producers.table[1].written == 9
+    assert path.produce(batch((b"k", b"v"), pid=1, epoch=0, seq=0)).error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
+
+
+def test_our_file_goes_with_its_snapshot(path: DataPath) -> None:
+    topic = path.topic()
+    for seq in range(4):
+        path.produce(batch(b"a", pid=1, epoch=0, seq=seq))
+        path.partition(topic, 0).take_snapshot()
+    assert snapshots(path) == [3, 4]
+    path.env.files.remove(f"data/t-0/{4:020d}.snapshot")  # Kafka did so
+    path = path.reopened(clean=False)
+    path.partition(path.metadata.topics["t"], 0)
+    ours = [name for name in path.env.files.listdir("data/t-0") if name.endswith(".momus-producers")]
+    assert ours == [f"{3:020d}.momus-producers"]
+
+
+@pytest.mark.parametrize("flush_first", [True, False])
+def test_failed_write_takes_the_run_back_to_what_is_left_when_retention_removed_it(
+    path: DataPath, flush_first: bool
+) -> None:
+    topic = path.topic(segment_bytes=str(1 << 20), retention_bytes=str(1 << 20))
+    partition = path.partition(topic, 0)
+    for seq in range(40):
+        path.produce(batch(b"a", pid=1, epoch=0, seq=seq, ts=NOW_MS + seq))
+        path.produce(batch(b"b", pid=2, epoch=0, seq=seq))
+    for _ in range(4):
+        path.produce(batch(b"x" * 600_000))
+    partition.log.config = partition.log.config._replace(retention_bytes=700_000)
+    run(path)
+    assert partition.log_start_offset >= 80
+    before = partition.producers.fingerprint()
+    if flush_first:
+        path.produce(batch(b"c", pid=1, epoch=0, seq=40))
+        before = partition.producers.fingerprint()
+    for first in (41, 42) if flush_first else (40, 41):
+        path.produce(batch(b"lost", pid=1, epoch=0, seq=first), end_turn=False)
+    path.produce(batch(b"lost", pid=3, epoch=0, seq=7), end_turn=False)
+    path.produce(batch(b"lost", pid=3, epoch=0, seq=8), end_turn=False)
+    path.produce(batch(b"lost", pid=2, epoch=1, seq=0), end_turn=False)
+    path.env.files.inject(1, short_bytes=10)
+    path.end_turn()
+    path.env.files.heal()
+    assert partition.producers.fingerprint() == before
+    last = 40 if flush_first else 39
+    assert partition.producers.table[1].written == last + 1
+    for lost in (last + 2, last + 3):
+        assert path.produce(batch(b"c", pid=1, epoch=0, seq=lost)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert path.produce(batch(b"c", pid=1, epoch=0, seq=0)).error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
+    assert path.produce(batch(b"c", pid=1, epoch=0, seq=last + 1)).error_code == 0
+    assert path.produce(batch(b"c", pid=2, epoch=0, seq=40)).error_code == 0
+    assert path.produce(batch(b"c", pid=3, epoch=0, seq=8)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert path.produce(batch(b"c", pid=3, epoch=0, seq=7)).error_code == 0
 
 
 def test_partition_without_producers_never_loads_them(path: DataPath) -> None:
@@ -245,6 +334,7 @@ def test_two_snapshots_are_kept() -> None:
         kept.write(offset, encode_snapshot([]))
     assert kept.offsets == ProducerSnapshots(files, "data/t-0").offsets == [12, 20]
     assert kept.latest(19) == (12, ([], -1))
+    assert len(files.listdir("data/t-0")) == 4
     assert kept.latest(11) is None
 
 

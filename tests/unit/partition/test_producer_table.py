@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def row(n: int) -> Row:
-    return Row(n % 32768, n, n * 7, n % 9, 1_700_000_000_000 + n, n % 5, n + 1)
+    return Row(n % 32768, n, n * 7, n % 9, 1_700_000_000_000 + n, n % 5, n + 1, n - 9)
 
 
 @pytest.mark.parametrize("order", ["rising", "falling", "random"])
@@ -68,6 +68,22 @@ def test_removal_keeps_who_may_not_go() -> None:
     assert list(table) == [5, 2 * LEAF_ROWS]
     table.put(7, *row(7))
     assert list(table) == [5, 7, 2 * LEAF_ROWS]
+
+
+def test_row_is_removed_alone() -> None:
+    rng, table, model = Random(3), ProducerTable(), {}
+    for n in range(3 * LEAF_ROWS):
+        table.put(n, *row(n))
+        model[n] = row(n)
+    for producer_id in rng.sample(range(4 * LEAF_ROWS), 2 * LEAF_ROWS):
+        table.get(producer_id)
+        table.remove(producer_id)
+        model.pop(producer_id, None)
+        assert table.get(producer_id) is None
+    assert len(table) == len(model)
+    assert {producer_id: Row(*fields) for producer_id, fields in table.items()} == model
+    table.put(5, *row(8))
+    assert table[5] == row(8)
 
 
 def test_copy_stays_as_it_was() -> None:

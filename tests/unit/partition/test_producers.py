@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from broker.partitions.producer_undo import forget_below
 from broker.partitions.producers import MAX_SEQUENCE, MOST_AWAITED, CachedBatch, Producers, add_to_sequence
 from protocol.errors import ErrorCode, KafkaError
 
@@ -47,7 +48,10 @@ def code(producers: Producers, epoch: int, first: int, last: int) -> ErrorCode |
     return refused.value.code
 
 
-# KAFKA-12207's examples: what was written, what comes, and what each mode answers.
+HALF = 2**30
+
+
+# KAFKA-12207's examples, without its limit of 1000: what was written, what comes, and what each mode answers.
 @pytest.mark.parametrize(
     ("have", "comes", "latest", "released"),
     [
@@ -56,19 +60,21 @@ def code(producers: Producers, epoch: int, first: int, last: int) -> ErrorCode |
         ((0, 0), (2, 2), OUT_OF_ORDER, OUT_OF_ORDER),
         ((0, 999), (0, 0), DUPLICATE, OUT_OF_ORDER),
         ((0, 1000), (0, 0), DUPLICATE, OUT_OF_ORDER),
-        ((0, 1001), (0, 0), OUT_OF_ORDER, OUT_OF_ORDER),
-        ((0, 1001), (1, 1), DUPLICATE, OUT_OF_ORDER),
+        ((0, 1001), (0, 0), DUPLICATE, OUT_OF_ORDER),
         ((0, 4), (0, 0), DUPLICATE, STORED),
         ((MAX_SEQUENCE - 1001, MAX_SEQUENCE), (0, 0), APPEND, APPEND),
         ((MAX_SEQUENCE - 1001, MAX_SEQUENCE), (2147482647, 2147482647), DUPLICATE, OUT_OF_ORDER),
-        ((MAX_SEQUENCE - 1001, MAX_SEQUENCE), (2147482646, 2147482646), OUT_OF_ORDER, OUT_OF_ORDER),
+        ((MAX_SEQUENCE - 1001, MAX_SEQUENCE), (2147482646, 2147482646), DUPLICATE, OUT_OF_ORDER),
+        ((MAX_SEQUENCE - 1001, MAX_SEQUENCE), (2147482645, 2147482645), OUT_OF_ORDER, OUT_OF_ORDER),
         ((MAX_SEQUENCE, 0), (MAX_SEQUENCE, MAX_SEQUENCE), DUPLICATE, STORED),
         ((2147483640, 5), (2147483640, 2147483640), DUPLICATE, OUT_OF_ORDER),
         ((2147483140, 500), (2147483148, 2147483148), DUPLICATE, OUT_OF_ORDER),
-        ((2147483140, 500), (2147483147, 2147483147), OUT_OF_ORDER, OUT_OF_ORDER),
+        ((2147483140, 500), (2147483140, 2147483140), DUPLICATE, OUT_OF_ORDER),
+        ((2147483140, 500), (2147483139, 2147483139), OUT_OF_ORDER, OUT_OF_ORDER),
         ((0, 10), (12, 12), OUT_OF_ORDER, OUT_OF_ORDER),
         ((0, 10), (MAX_SEQUENCE, MAX_SEQUENCE), OUT_OF_ORDER, OUT_OF_ORDER),
-        ((0, 2000), (0, 1500), DUPLICATE, OUT_OF_ORDER),  # D(l) decides, and all of it was written
+        ((0, 2000), (0, 1500), DUPLICATE, OUT_OF_ORDER),
+        ((0, 2000), (1990, 2001), OUT_OF_ORDER, OUT_OF_ORDER),
     ],
 )
 def test_sequences_behind_the_last_one(
@@ -76,6 +82,25 @@ def test_sequences_behind_the_last_one(
 ) -> None:
     assert outcome(written(*have), *comes) == latest
     assert outcome(written(*have, mode=True), *comes) == released
+
+
+@pytest.mark.parametrize("last", [HALF - 2, HALF - 1, HALF, MAX_SEQUENCE - 1, MAX_SEQUENCE, MAX_SEQUENCE + 1, 5 * HALF])
+def test_half_of_all_sequences_count_as_written_and_half_as_ahead(last: int) -> None:
+    quarter = HALF // 2
+    parts = [(at & MAX_SEQUENCE, min(quarter, last - at + 1)) for at in range(0, last + 1, quarter)]
+    producers = appended(*parts)
+    first = max(0, last - HALF + 1)
+    batch_first = parts[-1][0]
+    assert outcome(producers, first & MAX_SEQUENCE, first & MAX_SEQUENCE) == DUPLICATE
+    assert outcome(producers, first & MAX_SEQUENCE, last & MAX_SEQUENCE) == DUPLICATE
+    assert outcome(producers, batch_first, last & MAX_SEQUENCE) == STORED
+    before = (first - 1) & MAX_SEQUENCE
+    assert outcome(producers, before, before) == OUT_OF_ORDER
+    assert outcome(producers, before, first & MAX_SEQUENCE) == OUT_OF_ORDER
+    for ahead in (2, 1000, HALF):
+        gap = (last + ahead) & MAX_SEQUENCE
+        assert outcome(producers, gap, gap) == OUT_OF_ORDER
+        assert outcome(producers, last & MAX_SEQUENCE, gap) == OUT_OF_ORDER  # begins before the end, ends behind it
 
 
 @pytest.mark.parametrize(
@@ -193,10 +218,27 @@ def test_transaction_of_version_2_begins_at_zero() -> None:
 
 
 def test_producer_that_lost_all_its_batches_begins_with_the_first_of_them() -> None:
-    before, after = appended((4, 2), (6, 1)), Producers()
+    before, after = Producers(), Producers()
+    before.undo = []
+    before.replay(PID, 0, 4, 5, 100, 101, 1)
+    before.replay(PID, 0, 6, 6, 102, 102, 1)
+    before.revert(100)
     after.recall(before)
     assert outcome(after, 6, 6) == OUT_OF_ORDER
     assert outcome(after, 4, 5) == APPEND
+
+
+def test_what_is_durable_is_not_undone() -> None:
+    before, after = appended((0, 5)), Producers()
+    before.undo = []
+    for first in range(5, 9):
+        before.replay(PID, 0, first, first, 100 + first, 100 + first, 1)
+    forget_below(before.undo, 107)
+    assert [change[0] for change in before.undo] == [107, 108]
+    before.revert(107)
+    after.recall(before)
+    assert after.batches(PID) == [(6, 6, 106, 106, 1)]
+    assert after.table[PID].written == 7
 
 
 def test_unknown_producer_may_begin_anywhere() -> None:
@@ -292,6 +334,32 @@ def test_snapshot_keeps_the_last_batch_and_what_is_known_to_be_written(batches: 
     assert outcome(again, 0, 2) == (OUT_OF_ORDER if batches else DUPLICATE)
     assert outcome(again, 3, 6) == STORED
     assert outcome(again, 7, 7) == APPEND
+
+
+def test_snapshot_does_not_count_more_than_half_of_all_sequences() -> None:
+    producers = appended((0, 3))
+    again = Producers()
+    again.load(entry._replace(written=MAX_SEQUENCE) for entry in producers.snapshot())
+    assert again.table[PID].written == HALF
+
+
+@MODES
+@pytest.mark.parametrize("marker_ms", [0, 104, 99, 3 * 10**9, -(10**10)])
+def test_repetition_after_a_marker_has_the_time_of_the_batch(marker_ms: int, batches: bool) -> None:
+    producers = appended((0, 3), mode=batches)
+    producers.replay_marker(PID, 0, 1, marker_ms, 103, commit=True)
+    assert producers.table[PID].last_timestamp_ms == marker_ms
+    for _ in range(2):
+        found = producers.decide(PID, 0, 0, 2)
+        assert found is not None
+        assert found.timestamp_ms == 100
+        producers.replay_marker(PID, 0, 1, marker_ms + 1, 104, commit=False)
+    if -(2**31) < marker_ms < 2**31:
+        again = Producers(batches=batches)
+        again.load(producers.snapshot())
+        assert again.batches(PID) == [(0, 2, 100, 102, 100)]
+    producers.replay(PID, 0, 3, 3, 105, 105, 7)
+    assert [entry.timestamp_ms for entry in producers.batches(PID)] == ([100, 7] if batches else [7])
 
 
 def test_snapshot_of_kafka_tells_of_one_batch() -> None:
