@@ -11,7 +11,7 @@ CRASH_ROUNDS ?= 200
 # Bytecode is kept even where the environment forbids it: without, each of pytest's workers rewrites 300 test files anew (4 s).
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java golden test-pipeline pipeline-long pipeline-demo bench crash exactly-once e2e-java compiled test-compiled mutants clean
+.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden test-pipeline pipeline-long pipeline-demo bench crash exactly-once e2e-java compiled test-compiled mutants clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
@@ -26,6 +26,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	MYPYPATH=tests $(BIN)/mypy --explicit-package-bases tests/differential
 	$(BIN)/python tools/dead_code.py
 
 pytest: $(VENV)/.dev
@@ -53,6 +54,15 @@ test-construct: $(VENV)/.dev
 # The same broker under Apache Kafka's own clients and console tools, fetched by Maven on the first run.
 test-java e2e-java: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "java and not spark" --require-java $(ARGS)
+
+# Random requests to Apache Kafka, fetched by Maven, and to this broker, answers compared: ARGS="--seed 7 --cases 300".
+# tests/differential/__main__.py names all options.
+differ: $(VENV)/.dev
+	PYTHONPATH=tests $(BIN)/python -m differential $(ARGS)
+
+# A million pairs, a few hours; goes on where it was stopped.
+differ-long: $(VENV)/.dev
+	PYTHONPATH=tests nice $(BIN)/python -m differential --seed 100 --pairs 1000000 --state build/differential/long.json $(ARGS)
 
 # Writes tests/conformance/golden_*.txt by Kafka's own classes, after a message has been added or has a new version.
 golden: $(VENV)/.dev

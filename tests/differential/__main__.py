@@ -1,0 +1,156 @@
+"""make differ: random requests to Apache Kafka 4.3.1 and to momus, answers compared. Needs java and mvn.
+
+    make differ ARGS="--seed 7 --cases 300"                        the default profile
+    make differ ARGS="--profile restarts --seed 7 --cases 200"     others: latest, assignors, nodes, expiry
+    make differ ARGS="--replay build/differential/X.json"          one case again
+    make differ ARGS="--at 70000012,70000013"                      some cases again, by the seeds that were printed
+    make differ ARGS="--record"                                    Kafka's answers for make test
+    make differ-long                                               a million pairs; goes on where it was stopped
+
+The last line is `N pairs, K unexplained differences`; exit code 0 means K is 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from differential import recording
+from differential.brokers import KafkaPeer, WorldPeer
+from differential.campaign import Brokers, Plan, Result, allow_list, run
+from differential.generate.profiles import PROFILES, make_case
+from differential.pair import Pair
+from differential.script import Script, describe
+
+CASES_A_ROUND = 1500  # between fresh brokers
+RECORDED_PAIRS = 2000
+RECORDED_SEED = 1
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="make differ", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--cases", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="number of the first case")
+    parser.add_argument("--profile", choices=sorted(PROFILES), default="default")
+    parser.add_argument("--only", default="", help="families of the profile, with commas")
+    parser.add_argument("--inside", action="store_true", help="momus in this process, not in one of its own")
+    parser.add_argument("--shrink-seconds", type=float, default=20.0)
+    parser.add_argument("--scripts", type=Path, default=Path("build/differential"))
+    parser.add_argument("--at", default="", help="seeds of single cases, with commas")
+    parser.add_argument("--replay", type=Path)
+    parser.add_argument("--record", action="store_true")
+    parser.add_argument("--pairs", type=int, default=0, help="go on until there are so many, with --state")
+    parser.add_argument("--state", type=Path, help="file that keeps what has been played")
+    args = parser.parse_args()
+    for tool in ("java", "mvn"):
+        if shutil.which(tool) is None:
+            parser.error(f"{tool} is not installed")
+    if args.record:
+        return record()
+    if args.replay:
+        script = Script.read(args.replay)
+        return replay([script], args.inside)
+    if args.at:
+        seeds = [int(text) for text in args.at.split(",")]
+        return replay(
+            [Script("case", args.profile, seed, make_case(args.profile, seed)[1]) for seed in seeds], args.inside
+        )
+    return campaign(args)
+
+
+def campaign(args: argparse.Namespace) -> int:
+    """Rounds of cases, each on fresh brokers."""
+    state = _load(args.state) if args.state else {"next": args.first, "pairs": 0, "cases": 0, "real": [], "noise": []}
+    end = args.first + args.cases if not args.pairs else 1 << 62
+    while state["next"] < end and (not args.pairs or state["pairs"] < args.pairs):
+        cases = min(CASES_A_ROUND, end - state["next"])
+        only = [name for name in args.only.split(",") if name] or None
+        plan = Plan(args.profile, args.seed, cases, state["next"], only, args.inside, args.shrink_seconds, args.scripts)
+        brokers = Brokers(args.profile, args.inside)
+        try:
+            result = run(plan, brokers)
+        finally:
+            brokers.stop()
+        report(result)
+        state["next"] += cases
+        state["pairs"] += result.pairs
+        state["cases"] += result.cases
+        state["real"] += [*result.real, *result.open, *result.broken]
+        state["noise"] += result.noise
+        if args.state:
+            args.state.parent.mkdir(parents=True, exist_ok=True)
+            args.state.write_text(json.dumps(state, indent=1))
+    sys.stdout.write(f"{state['pairs']} pairs, {len(set(state['real']))} unexplained differences\n")
+    return 1 if state["real"] else 0
+
+
+def _load(path: Path) -> dict[str, Any]:
+    if path.exists():
+        found: dict[str, Any] = json.loads(path.read_text())
+        return found
+    return {"next": 0, "pairs": 0, "cases": 0, "real": [], "noise": []}
+
+
+def report(result: Result) -> None:
+    """What a round has played, and which rules it has met."""
+    rate = result.pairs / max(result.seconds, 0.001)
+    lines = [
+        f"{result.cases} cases, {result.pairs} pairs in {result.seconds:.0f} s, {rate:.0f} a second;"
+        f" {result.skipped} steps left out behind a difference",
+        f"explained: {dict(result.explained.most_common())}",
+        f"families: {dict(result.families.most_common())}",
+        f"APIs: {dict(result.apis.most_common())}",
+        *(f"open: {name} in {count} cases" for name, count in result.open.most_common()),
+        *(f"broken: {text}" for text in result.broken),
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
+
+
+def replay(scripts: list[Script], inside: bool) -> int:
+    """Single cases, shown whole."""
+    pairs = unexplained = 0
+    brokers = Brokers(scripts[0].profile, inside)
+    try:
+        pair = brokers.pair(0, allow_list())
+        for script in scripts:
+            outcome = pair.play(script.steps, script.slow_s)
+            sys.stdout.write(describe(script, outcome) + "\n")
+            pairs += outcome.pairs
+            unexplained += len(outcome.findings) + len(outcome.open)
+    finally:
+        brokers.stop()
+    sys.stdout.write(f"{pairs} pairs, {unexplained} unexplained differences\n")
+    return 1 if unexplained else 0
+
+
+def record() -> int:
+    """Ask Kafka, and keep its answers."""
+    kafka = KafkaPeer()
+    lines: list[str] = []
+    pairs = number = 0
+    try:
+        pair = Pair([kafka, WorldPeer()], allow_list())
+        while pairs < RECORDED_PAIRS:
+            family, steps = make_case("default", RECORDED_SEED * 10_000_000 + number)
+            number += 1
+            line, count = recording.record(pair, family, steps)
+            lines.append(line)
+            pairs += count
+    finally:
+        kafka.stop()
+    recording.write(lines)
+    sys.stdout.write(f"{len(lines)} cases, {pairs} pairs, {recording.PATH.stat().st_size} bytes in {recording.PATH}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

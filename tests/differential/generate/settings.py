@@ -1,0 +1,74 @@
+"""Settings of topics and groups with values inside, at and beyond what they accept; None: no value at all."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from differential.generate.builder import Case
+from differential.plain import Values
+
+Table = tuple[tuple[str, tuple[str | None, ...]], ...]
+
+TOPICS: Final[Table] = (
+    ("retention.ms", ("1000", "-1", "-2", "x", "", None, "9223372036854775807", "9223372036854775808")),
+    (
+        "cleanup.policy",
+        ("compact", "delete", "compact,delete", "", "zip", None, "delete,delete", " compact", "Compact"),
+    ),
+    ("segment.bytes", ("1048576", "1", "0", "14", "2147483648")),
+    ("max.message.bytes", ("0", "1", "-1", "100")),
+    ("min.insync.replicas", ("1", "2", "0", "x")),
+    ("compression.type", ("gzip", "none", "lz4", "producer", "uncompressed", "GZIP")),
+    ("compression.gzip.level", ("1", "-1", "0", "10")),
+    ("compression.lz4.level", ("1", "17", "18")),
+    ("compression.zstd.level", ("1", "22", "23", "-131072", "-131073")),
+    ("message.timestamp.type", ("CreateTime", "LogAppendTime", "x")),
+    ("min.cleanable.dirty.ratio", ("0.1", "1.1", "x", "1", "-0.1")),
+    ("preallocate", ("true", "TRUE", "yes", "")),
+    ("segment.ms", ("1", "0", "1000")),
+    ("flush.ms", ("0", "-1")),
+    ("flush.messages", ("1", "0")),
+    ("no.such.key", ("1",)),
+    ("", ("1",)),
+    ("unclean.leader.election.enable", ("true", "x")),
+    ("leader.replication.throttled.replicas", ("*", "0:1", "", "x", "none")),
+    ("message.downconversion.enable", ("true",)),
+    ("message.format.version", ("3.0",)),
+    ("remote.storage.enable", ("true", "false")),
+    ("index.interval.bytes", ("0", "-1", "10")),
+    ("segment.jitter.ms", ("0", "-1", "5")),
+    ("local.retention.ms", ("-2", "100", "-3")),
+    ("retention.bytes", ("-1", "0", "100", "-2")),
+    ("max.compaction.lag.ms", ("0", "1")),
+    ("min.compaction.lag.ms", ("0", "-1")),
+    ("delete.retention.ms", ("0", "-1")),
+    ("file.delete.delay.ms", ("0", "-1")),
+    ("segment.index.bytes", ("4", "3", "100")),
+    ("message.timestamp.before.max.ms", ("0", "-1")),
+    ("message.timestamp.after.max.ms", ("0", "-1")),
+)
+GROUPS: Final[Table] = (
+    ("consumer.session.timeout.ms", ("45000", "50000", "1000", "70000", "x")),
+    ("consumer.heartbeat.interval.ms", ("5000", "6000", "100", "20000")),
+    ("consumer.assignment.interval.ms", ("0", "1000", "-1", "20000")),
+    ("streams.num.standby.replicas", ("0", "1", "2", "3", "-1")),
+    ("streams.session.timeout.ms", ("45000", "100")),
+    ("streams.heartbeat.interval.ms", ("5000", "1")),
+    ("streams.initial.rebalance.delay.ms", ("0", "100", "-1")),
+    ("no.such", ("1",)),
+)
+OPERATIONS: Final = ((0, 6), (1, 2), (2, 1), (3, 1), (4, 0.2), (-1, 0.1))  # SET, DELETE, APPEND, SUBTRACT, none such
+
+
+def rows(case: Case, table: Table = TOPICS) -> list[Values]:
+    """Some settings; mostly one."""
+    found = []
+    for _ in range(case.count(0.5, 6, 2, 1)):
+        key, values = case.rng.choice(table)
+        found.append({"Name": key, "Value": case.rng.choice(values)})
+    return found
+
+
+def changes(case: Case, table: Table = TOPICS) -> list[Values]:
+    """The same with operations."""
+    return [{**row, "ConfigOperation": case.weighted(OPERATIONS)} for row in rows(case, table)]

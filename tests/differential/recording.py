@@ -1,0 +1,165 @@
+"""Apache Kafka's answers to two thousand requests, kept in a file, so that momus can be compared without a Kafka.
+
+A line for each case: its family, its steps, and what Kafka answered: number of the step, answer, and for a late
+answer the number of the step after which it came.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from differential.brokers import Peer
+from differential.links import Link
+from differential.pair import Pair
+from differential.plain import Values
+from differential.play import Play
+from differential.side import Sent, Side
+
+PATH: Final = Path(__file__).parent / "recorded.jsonl.xz"
+HERE_NOW: Final = b"\0"  # stands for the bytes of a recorded answer
+
+
+class Recorded(NamedTuple):
+    """One case with Kafka's answers."""
+
+    family: str
+    steps: list[Values]
+    answers: dict[int, Values]  # at once; a step without one waits, or has no answer
+    late: dict[int, tuple[int, Values]]  # step -> after which step, and the answer
+
+
+class Recorder(Play):
+    """Plays a case to its end, whatever differs, and keeps what Kafka answers."""
+
+    def _judge(self, number: int, step: Values, answers: list[Values], late: bool) -> bool:
+        kafka, momus = answers
+        after = self.at - 1
+        self.kept.append([number, kafka, after] if late else [number, kafka])
+        super()._judge(number, step, [kafka, momus], late)
+        self.tainted.clear()
+        return True
+
+    kept: list[list[object]]
+
+
+def record(pair: Pair, family: str, steps: list[Values]) -> tuple[str, int]:
+    """The line of a case, and how many pairs it has."""
+    play = Recorder(pair.begin(steps).sides, steps, pair.allow)
+    play.kept = []
+    try:
+        play.run()
+    finally:
+        for side in play.sides:
+            side.close()
+        play.settler.clean()
+    line = json.dumps(
+        {"family": family, "steps": steps, "answers": play.kept}, separators=(",", ":"), ensure_ascii=False
+    )
+    return line, play.outcome.pairs
+
+
+def write(lines: list[str]) -> None:
+    """Replace the file."""
+    PATH.write_bytes(lzma.compress("\n".join(lines).encode(), preset=9 | lzma.PRESET_EXTREME))
+
+
+def read() -> Iterator[Recorded]:
+    """The cases in the file."""
+    for line in lzma.decompress(PATH.read_bytes()).decode().splitlines():
+        row = json.loads(line)
+        answers = {each[0]: each[1] for each in row["answers"] if len(each) == 2 and "parked" not in each[1]}
+        late = {each[0]: (each[2], each[1]) for each in row["answers"] if len(each) == 3}
+        yield Recorded(row["family"], row["steps"], answers, late)
+
+
+class _NoBroker:
+    """Stands where Kafka was."""
+
+    name = "kafka"
+    nodes = 1
+    is_live = False
+
+    def link(self, node: int) -> Link:
+        raise NotImplementedError
+
+    def now_ms(self) -> int:
+        return 0
+
+    def pass_time(self, ms: int) -> None:
+        """Its answers are written down."""
+
+    def restart(self) -> None:
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """There is nothing to stop."""
+
+
+class _RecordedLink:
+    """Has the answer to one request when its time has come."""
+
+    correlation_id = 0
+    is_open = True
+
+    def __init__(self, side: RecordedSide, number: int) -> None:
+        self._side = side
+        self._number = number
+        self._is_taken = False
+
+    def send(self, frame: bytes) -> None:
+        raise NotImplementedError
+
+    def take(self) -> bytes | None:
+        if self._is_taken or not self._side.is_here(self._number):
+            return None
+        self._is_taken = True
+        return HERE_NOW
+
+    def fileno(self) -> int:
+        return -1
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class RecordedSide(Side):
+    """Kafka's side of a case, from the file."""
+
+    is_connected = False
+
+    def __init__(self, case: Recorded, prefix: str, lasting: str) -> None:
+        peer: Peer = _NoBroker()
+        super().__init__(peer, None, prefix, lasting, {})  # type: ignore[arg-type]  # it never routes a request
+        self._case = case
+        self._at = 0
+
+    def is_here(self, number: int) -> bool:
+        """Whether Kafka had answered a step by now."""
+        if number in self._case.answers:
+            return True
+        return number in self._case.late and self._case.late[number][0] <= self._at
+
+    def send(self, number: int, step: Values) -> Sent:
+        self._at = number
+        return Sent(number, step, step.get("b", {}), _RecordedLink(self, number))
+
+    def read(self, sent: Sent, data: bytes) -> Values:
+        found = self._case.answers.get(sent.number)
+        return found if found is not None else self._case.late[sent.number][1]
+
+    def ask(self, api: str, version: int, body: Values, node: int = 0) -> Values:
+        raise NotImplementedError
+
+
+def replay(pair: Pair, case: Recorded) -> Play:
+    """Compare momus, alone in the pair, with what Kafka answered to a case. Its outcome is in the Play."""
+    (momus,) = pair.begin(case.steps).sides
+    play = Play([RecordedSide(case, momus.symbols.prefix, momus.symbols.lasting), momus], case.steps, pair.allow)
+    play.run()
+    momus.close()
+    play.settler.clean()
+    return play
