@@ -45,35 +45,49 @@ class Node:
 def make_nodes(config: BrokerConfig, listen: str | None, brokers: int) -> list[Node]:
     """The virtual brokers: ids count up from node.id, and so do ports that are not 0, unless each has its own.
 
-    listen   HOST:PORT, or one for each broker, separated by commas; None: the setting `listeners`.
+    listen   HOST:PORT, or one for each broker, separated by commas; None: the setting `listeners`. It makes one
+             listener for each broker, with the name of the only one in `listeners`, or else PLAINTEXT, and with the
+             address that `advertised.listeners` has for that name.
+    Errors:  ConfigError.
     """
+    advertised = _advertised(config)
     if listen is None:
-        return [Node(config.node_id + i, _configured(config, i)) for i in range(brokers)]
+        return [Node(config.node_id + i, _configured(config, advertised, i)) for i in range(brokers)]
     addresses = [_address("--listen", text) for text in listen.split(",")]
     if len(addresses) not in (1, brokers):
         raise ConfigError("--listen", listen, f"names {len(addresses)} addresses for {brokers} brokers")
+    name = _named("listeners", config.listeners[0])[0] if len(config.listeners) == 1 else DEFAULT_NAME
     nodes = []
     for i in range(brokers):
         host, port = addresses[i] if len(addresses) > 1 else (addresses[0][0], _shift(addresses[0][1], i))
-        nodes.append(Node(config.node_id + i, [Listener(DEFAULT_NAME, host, port)]))
+        nodes.append(Node(config.node_id + i, [_listener(name, host, port, advertised, i)]))
     return nodes
 
 
-def _configured(config: BrokerConfig, i: int) -> list[Listener]:
+def _advertised(config: BrokerConfig) -> dict[str, tuple[str, int]]:
+    """The setting `advertised.listeners`: name -> host and port."""
     advertised = {}
     for text in config.advertised_listeners or ():
         name, host, port = _named("advertised.listeners", text)
         advertised[name] = (host, port)
+    unknown = advertised.keys() - {_named("listeners", text)[0] for text in config.listeners}
+    if unknown:
+        raise ConfigError("advertised.listeners", ",".join(sorted(unknown)), "listeners has no listener of this name")
+    return advertised
+
+
+def _configured(config: BrokerConfig, advertised: dict[str, tuple[str, int]], i: int) -> list[Listener]:
     listeners = []
     for text in config.listeners:
         name, host, port = _named("listeners", text)
-        told_host, told_port = advertised.get(name, (None, 0))
-        listener = Listener(name, host or "0.0.0.0", _shift(port, i), told_host, _shift(told_port, i) or None)
-        listeners.append(listener)
-    unknown = advertised.keys() - {listener.name for listener in listeners}
-    if unknown:
-        raise ConfigError("advertised.listeners", ",".join(sorted(unknown)), "listeners has no listener of this name")
+        listeners.append(_listener(name, host or "0.0.0.0", _shift(port, i), advertised, i))
     return listeners
+
+
+def _listener(name: str, host: str, port: int, advertised: dict[str, tuple[str, int]], i: int) -> Listener:
+    """The listener of the i-th broker, with its advertised address if it has one."""
+    advertised_host, advertised_port = advertised.get(name, (None, 0))
+    return Listener(name, host, port, advertised_host, _shift(advertised_port, i) or None)
 
 
 def _shift(port: int, i: int) -> int:
