@@ -236,9 +236,10 @@ class _Appending:
             message = "The partition is not part of the transaction"
         elif code == ErrorCode.NOT_ENOUGH_REPLICAS:
             message = "Cannot verify now whether the partition is part of the transaction"
-        self._refuse(answer, KafkaError(code, message), None)
+        error = KafkaError(code, message)
+        self._refuse(answer, error, None)
         try:
-            self._broker.partitions.get(topic, data.index).refused(data.records)
+            self._broker.partitions.get(topic, data.index).refused(data.records, error)
         except KafkaError:  # the partition has moved, or its log is out of use
             return
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from broker.partitions.incoming_batch import Buffer, stamp
 from broker.partitions.producer_files import ProducerFiles, replay_log
@@ -16,6 +16,7 @@ from broker.partitions.producer_table import ProducerSnapshot
 from broker.partitions.producer_undo import forget_below
 from broker.partitions.producers import STABLE, Producers, add_to_sequence
 from broker.partitions.record_rules import TopicRules
+from broker.partitions.waiters import Waiter, poll_all
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record_batch import ABORT, COMMIT, HEADER, HEADER_BYTES, TRANSACTIONAL, control_batch
 from storage.errors import StorageError
@@ -30,11 +31,7 @@ SNAPSHOT_EVERY_BYTES: Final = 16 * 1024 * 1024  # bounds how much a start after 
 SNAPSHOT_BYTES_A_PRODUCER: Final = 400  # eight times its size in a snapshot: with many producers, fewer snapshots
 
 
-class Waiter(Protocol):
-    """A parked fetch."""
-
-    def poll(self) -> None:
-        """Look again: there may be new records, or the partition was closed."""
+_SENT_AGAIN: Final = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER})  # though it is not retriable
 
 
 class Partition:
@@ -174,8 +171,8 @@ class Partition:
             log.append(
                 buffers, base_offset=offset, last_offset=offset + last_delta, max_timestamp_ms=largest, size=size
             )
-        except (KafkaError, StorageError):
-            self.refused(batch)
+        except (KafkaError, StorageError) as error:
+            self.refused(batch, error)
             raise
         if producer_id >= 0 and self._followed_offset < 0:
             producers.replay(
@@ -191,13 +188,23 @@ class Partition:
         self.appended_bytes += size
         return offset, append_time
 
-    def refused(self, batch: Buffer) -> None:
-        """A batch was refused: later batches of its producer must not be appended before it."""
-        if len(batch) >= HEADER_BYTES:
-            producer_id, producer_epoch, base_sequence = HEADER.unpack_from(batch)[9:12]
-            if producer_id >= 0 and base_sequence >= 0:
-                with suppress(KafkaError, OSError, StorageError):  # the log may be out of use
-                    self.producers.refused(producer_id, producer_epoch, base_sequence)
+    def refused(self, batch: Buffer, error: KafkaError | StorageError) -> None:
+        """A batch was refused. If it may come again, later batches of its producer must not be appended before it.
+
+        In a transaction every refused batch holds back the later ones, as in Kafka.
+        """
+        if len(batch) < HEADER_BYTES:
+            return
+        header = HEADER.unpack_from(batch)
+        attributes, (producer_id, producer_epoch, base_sequence) = header[5], header[9:12]
+        if producer_id < 0 or base_sequence < 0:
+            return
+        again = isinstance(error, StorageError) or error.code.retriable or error.code in _SENT_AGAIN
+        with suppress(KafkaError, OSError, StorageError):  # the log may be out of use
+            if again or attributes & TRANSACTIONAL:
+                self.producers.refused(producer_id, producer_epoch, base_sequence)
+            else:
+                self.producers.given_up(producer_id, producer_epoch, base_sequence)
 
     def append_marker(
         self,
@@ -242,12 +249,12 @@ class Partition:
                 if producers.unstable != STABLE:
                     producers.settle(durable_offset)
             if self.waiters:
-                _poll(self.waiters)
+                poll_all(self.waiters)
             if self.stable_waiters:
                 stable = self.last_stable_offset
                 if stable != self._stable_seen:
                     self._stable_seen = stable
-                    _poll(self.stable_waiters)
+                    poll_all(self.stable_waiters)
 
     def watch(self, wait: Waiter, *, committed: bool) -> None:
         """Poll the fetch when there is more to read for it."""
@@ -264,8 +271,8 @@ class Partition:
 
     def wake(self) -> None:
         """Poll all parked fetches: the partition has changed or was closed."""
-        _poll(self.waiters)
-        _poll(self.stable_waiters)
+        poll_all(self.waiters)
+        poll_all(self.stable_waiters)
 
     def reload(self) -> None:
         """A write has failed and the log was cut back: drop the producer state and load it again."""
@@ -388,8 +395,3 @@ class Partition:
             if self._producers is not None:
                 self._producers.aborted.drop_before(offset)
         return self.log.log_start_offset
-
-
-def _poll(waiters: dict[Waiter, None]) -> None:
-    for wait in list(waiters):
-        wait.poll()

@@ -16,8 +16,9 @@ length of the unbroken run of this epoch's sequences that ends at L, 2^30 at mos
 | any other f                                     | OUT_OF_ORDER_SEQUENCE_NUMBER | OUT_OF_ORDER_SEQUENCE_NUMBER |
 
 An unknown producer may begin with any sequence: its state may have expired, or been deleted with its records. There
-are two exceptions. Transactions of KIP-890 begin at 0. And when a batch of the producer was refused or lost here before
-any succeeded, later batches are refused until that one is appended (`batches`: only in transactions, as in Kafka). So
+are two exceptions. Transactions of KIP-890 begin at 0. And when a batch of the producer was lost here before any
+succeeded, or refused with an error after which clients send it again, later batches are refused until that one is
+appended (`batches`: only in transactions, as in Kafka). So
 DUPLICATE_SEQUENCE_NUMBER is never answered for records that this partition did not write. D(l) <= D(f) refuses a batch
 that begins before L and ends behind it. The limit of W keeps a batch that is up to 2^30 ahead of L from counting as
 written: sequences wrap, so ahead by n is the same as behind by 2^31 - n.
@@ -211,6 +212,11 @@ class Producers:
         elif len(self._awaited) >= MOST_AWAITED:
             del self._awaited[next(iter(self._awaited))]
         self._awaited[producer_id] = producer_epoch, base_sequence
+
+    def given_up(self, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
+        """A batch was refused, and clients do not send it again: later batches need not wait for it any more."""
+        if self._awaited.get(producer_id) == (producer_epoch, base_sequence):
+            del self._awaited[producer_id]
 
     # -- replay
 

@@ -6,6 +6,7 @@ import pytest
 from data_path import NOW_MS, DataPath, batch
 
 from protocol.errors import ErrorCode
+from protocol.record_batch import CONTROL
 
 
 @pytest.fixture
@@ -42,16 +43,35 @@ def test_batch_behind_the_latest_is_a_duplicate_without_an_offset(path: DataPath
 
 
 @pytest.mark.parametrize("state", ["latest", "batches"])
-def test_refused_first_batch_holds_back_those_behind_it(state: str) -> None:
+def test_refused_first_batch_that_comes_again_holds_back_those_behind_it(state: str) -> None:
     path = DataPath(producer_state=state)
-    path.topic(max_message_bytes="1000")
-    first = [batch(b"x" * 2000, pid=3, epoch=0, seq=0), broken(batch(b"a", pid=3, epoch=0, seq=0))]
-    for refused in first:
-        assert path.produce(refused).error_code
+    path.topic()
+    assert path.produce(broken(batch(b"a", pid=3, epoch=0, seq=0))).error_code == ErrorCode.CORRUPT_MESSAGE
     second = path.produce(batch(b"b", pid=3, epoch=0, seq=1))
     assert second.error_code == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER if state == "latest" else ErrorCode.NONE)
     if state == "latest":
         assert [path.produce(batch(b"b", pid=3, epoch=0, seq=seq)).base_offset for seq in (0, 1)] == [0, 1]
+
+
+WILL_NOT_COME_AGAIN = {
+    ErrorCode.MESSAGE_TOO_LARGE: batch(b"x" * 2000, pid=3, epoch=0, seq=0),
+    ErrorCode.INVALID_RECORD: batch(b"x", b"y", pid=3, epoch=0, seq=0, attributes=CONTROL),
+    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE: batch(b"x", pid=3, epoch=0, seq=0, attributes=4),
+    ErrorCode.INVALID_TIMESTAMP: batch(b"x", pid=3, epoch=0, seq=0, ts=NOW_MS + 10**10),
+}
+
+
+@pytest.mark.parametrize("code", WILL_NOT_COME_AGAIN)
+@pytest.mark.parametrize("before", [True, False], ids=["awaited", "first"])
+def test_refused_first_batch_that_does_not_come_again_holds_back_nothing(code: ErrorCode, before: bool) -> None:
+    """aiokafka gives up a record that is too large, and counts on behind it."""
+    path = DataPath()
+    path.topic(max_message_bytes="1000")
+    data = WILL_NOT_COME_AGAIN[code]
+    if before:
+        assert path.produce(broken(batch(b"a", pid=3, epoch=0, seq=0))).error_code == ErrorCode.CORRUPT_MESSAGE
+    assert path.produce(data, version=6).error_code == code
+    assert [path.produce(batch(b"b", pid=3, epoch=0, seq=seq)).base_offset for seq in (1, 2)] == [0, 1]
 
 
 def test_sequence_errors_reach_the_client_with_the_log_start_offset(path: DataPath) -> None:
