@@ -138,6 +138,7 @@ class FetchWait:
     """
 
     __slots__ = (
+        "_alarm",
         "_broker",
         "_by_id",
         "_ctx",
@@ -183,6 +184,7 @@ class FetchWait:
         self._watched: list[tuple[Partition, Wanted]] = []
         self._missing_bytes = 0
         self._size_when_parked = 0
+        self._alarm = 0  # the number of its timer
         self.parked = False
 
     # ---------------------------------------------------------------- waiting
@@ -204,7 +206,7 @@ class FetchWait:
         if connection.fetch_waits is None:
             connection.fetch_waits = {}
         connection.fetch_waits[id(self)] = self
-        self._broker.turn.timers.at(ctx.now_ms + max_wait_ms, self.expire)
+        self._alarm = self._broker.turn.timers.at(ctx.now_ms + max_wait_ms, self.expire)
         return None
 
     def poll(self) -> None:
@@ -246,6 +248,7 @@ class FetchWait:
 
     def _unpark(self) -> None:
         self.parked = False
+        self._broker.turn.timers.cancel(self._alarm)
         for partition, _ in self._watched:
             partition.unwatch(self)
         self._watched = []

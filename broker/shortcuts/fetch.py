@@ -87,7 +87,7 @@ class RepeatedFetch:
     """A Fetch that a connection repeats. At most one copy is parked; the general handler serves a second one."""
 
     __slots__ = (
-        "_alarm_is_set",
+        "_alarm",
         "_config",
         "_connection",
         "_correlation_id",
@@ -125,7 +125,7 @@ class RepeatedFetch:
         self.statics = shape.statics
         self.unpack = shape.unpack.unpack_from
         self.parked = False
-        self._alarm_is_set = False
+        self._alarm = 0  # the number of its timer; 0: none is set
         self._deadline_ms = 0
         self._slot = self._correlation_id = 0
         self._frame = (b"", 0, 0)
@@ -262,22 +262,23 @@ class RepeatedFetch:
             self._size_when_parked = sum(partition.log.size_bytes for partition in self._watched)
         for partition in self._watched:
             partition.watch(self, committed=shape.committed)
-        if connection.fetch_waits is None:
-            connection.fetch_waits = {}
-        connection.fetch_waits[id(self)] = self
         self._deadline_ms = self._turn.now_ms + shape.max_wait_ms
-        if not self._alarm_is_set:
-            self._alarm_is_set = True
-            self._turn.timers.at(self._deadline_ms, self._ring)
+        if not self._alarm:
+            if connection.fetch_waits is None:
+                connection.fetch_waits = {}
+            connection.fetch_waits[id(self)] = self
+            self._alarm = self._turn.timers.at(self._deadline_ms, self._ring)
 
     def _ring(self, due_ms: int, now_ms: int) -> None:
         """The wait is over, unless the alarm was set for a request that has been answered since."""
-        self._alarm_is_set = False
-        if not self.parked:
+        if self.parked and self._deadline_ms > now_ms:
+            self._alarm = self._turn.timers.at(self._deadline_ms, self._ring)
             return
-        if self._deadline_ms > now_ms:
-            self._alarm_is_set = True
-            self._turn.timers.at(self._deadline_ms, self._ring)
+        self._alarm = 0
+        waits = self._connection.fetch_waits
+        assert waits is not None
+        waits.pop(id(self), None)
+        if not self.parked:
             return
         found = self._read_parked()
         if found is not None:
@@ -320,17 +321,15 @@ class RepeatedFetch:
             topic.topic = topic.topic or names.get(topic.topic_id, "")
 
     def cancel(self) -> None:
-        """The connection is closed."""
+        """The connection is closed: leave nothing that refers to it."""
         if self.parked:
             self._unpark()
+        self._turn.timers.cancel(self._alarm)
 
     def _unpark(self) -> None:
         self.parked = False
         for partition in self._watched:
             partition.unwatch(self)
-        waits = self._connection.fetch_waits
-        assert waits is not None
-        waits.pop(id(self), None)
 
     # ---------------------------------------------------------------- answering
 

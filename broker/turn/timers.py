@@ -10,6 +10,7 @@ from protocol.errors import KafkaError
 from storage.errors import StorageError
 
 logger = logging.getLogger("momus.timers")
+CANCELLED_KEPT = 256  # entries of cancelled calls that may stay on the heap beside as many as there are calls
 
 
 class Timers:
@@ -18,29 +19,45 @@ class Timers:
     `moved` is set when the earliest time has changed; the server clears it when it sets its alarm.
     """
 
-    __slots__ = ("_heap", "_number", "moved")
+    __slots__ = ("_calls", "_heap", "_number", "moved")
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, Callable[[int, int], None]]] = []
+        self._heap: list[tuple[int, int]] = []  # time, number of the call
+        self._calls: dict[int, Callable[[int, int], None]] = {}  # those that are neither made nor cancelled
         self._number = 0
         self.moved = False
 
-    def at(self, due_ms: int, call: Callable[[int, int], None]) -> None:
-        """Call `call(due_ms, now_ms)` at that time or soon after."""
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def at(self, due_ms: int, call: Callable[[int, int], None]) -> int:
+        """Call `call(due_ms, now_ms)` at that time or soon after. Returns the number that cancels it."""
         self._number += 1
-        heapq.heappush(self._heap, (due_ms, self._number, call))
+        self._calls[self._number] = call
+        heapq.heappush(self._heap, (due_ms, self._number))
         self.moved = self._heap[0][0] == due_ms or self.moved
+        return self._number
+
+    def cancel(self, number: int) -> None:
+        """Drop a call and what it refers to. Nothing happens if it has been made."""
+        self._calls.pop(number, None)
+        if len(self._heap) > 2 * len(self._calls) + CANCELLED_KEPT:
+            self._heap = [entry for entry in self._heap if entry[1] in self._calls]
+            heapq.heapify(self._heap)
 
     @property
     def next_ms(self) -> int | None:
-        """The earliest time on the heap; None: there is none."""
+        """The earliest time on the heap, that of a cancelled call perhaps; None: there is none."""
         return self._heap[0][0] if self._heap else None
 
     def run_due(self, now_ms: int) -> None:
         """Make the calls that are due. Calls that these add wait for the next run, so that this one ends."""
         newest = self._number
         while self._heap and self._heap[0][0] <= now_ms and self._heap[0][1] <= newest:
-            due_ms, _, call = heapq.heappop(self._heap)
+            due_ms, number = heapq.heappop(self._heap)
+            call = self._calls.pop(number, None)
+            if call is None:
+                continue
             try:
                 call(due_ms, now_ms)
             except (KafkaError, OSError, StorageError) as error:  # the other calls are still made

@@ -128,7 +128,7 @@ class Connection:
         self.learned: dict[int, dict[Any, Any]] = {}  # by API: what its shortcut learnt from earlier requests
         self.head_lengths: dict[int, int] = {}  # size of an OffsetCommit frame -> size of its head
         self.generation = 0  # of Learned: `learned` is valid while it is the same
-        self.fetch_waits: dict[int, Any] | None = None  # parked Fetches
+        self.fetch_waits: dict[int, Any] | None = None  # Fetches with a timer: parked, or answered a moment ago
         self.parked: set[int] = set()  # slots of requests that wait in the broker
 
     # -- the transport's side
@@ -149,6 +149,7 @@ class Connection:
         self.stream.clear()
         self.service.backlog.weigh(self, 0, 0, progress=True)
         self.service.disconnected(self)
+        self.learned.clear()  # what is in there refers to this connection
 
     def eof_received(self) -> bool:
         """Close the connection: as in Kafka, the end of the client's input is a disconnect."""

@@ -97,4 +97,5 @@ class ParkedRequests:
         if connection.fetch_waits:
             for wait in list(connection.fetch_waits.values()):
                 wait.cancel()
+            connection.fetch_waits.clear()
         connection.out = []

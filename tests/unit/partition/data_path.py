@@ -162,7 +162,7 @@ class DataPath:
             fsync=False, start_sync=lambda logs: None, refuse=lambda held: self.refused.extend(held)
         )
         self.turn = StandingTurn(self.env, durability, Metrics(), lambda call: None)
-        self.turn.timers = SimpleNamespace(at=lambda due_ms, call: self.alarms.append((due_ms, call)))
+        self.turn.timers = SimpleNamespace(at=self._alarm, cancel=lambda number: None)
         self.metadata = ClusterMetadata(self.config, [0, OTHER_NODE], changed=self.turn.learned.drop)
         self.nodes = SimpleNamespace(endpoint=lambda node_id, ctx: (f"node{node_id}", 9092 + node_id))
         self.partitions = OpenPartitions(self)
@@ -191,6 +191,10 @@ class DataPath:
         """A record of the metadata log."""
         self.metadata.replay(None, value)
         self.metadata.after_batch()
+
+    def _alarm(self, due_ms: int, call: Any) -> int:
+        self.alarms.append((due_ms, call))
+        return len(self.alarms)
 
     # -- what tests use
 
