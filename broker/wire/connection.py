@@ -149,7 +149,6 @@ class Connection:
         self.stream.clear()
         self.service.backlog.weigh(self, 0, 0, progress=True)
         self.service.disconnected(self)
-        self.learned.clear()  # what is in there refers to this connection
 
     def eof_received(self) -> bool:
         """Close the connection: as in Kafka, the end of the client's input is a disconnect."""

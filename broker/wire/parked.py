@@ -98,4 +98,5 @@ class ParkedRequests:
             for wait in list(connection.fetch_waits.values()):
                 wait.cancel()
             connection.fetch_waits.clear()
+        connection.learned.clear()  # what shortcuts keep there refers to the connection
         connection.out = []

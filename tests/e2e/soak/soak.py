@@ -34,7 +34,6 @@ from typing import IO
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent / "exactly_once")]
 
-# ruff: noqa: E402 - the two folders are on the path only now
 from confluent_kafka.admin import AdminClient, NewTopic
 from copy_records import GROUP, PARTITIONS, SOURCE, TARGET, Records
 from copy_run import PROMPT, Worker, python_client
