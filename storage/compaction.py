@@ -11,14 +11,15 @@ Source: Kafka's Cleaner and MemoryRecords.filterTo.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Final
 
 from protocol.record_batch import HEADER_BYTES, BatchHeader
 from storage.compaction_filter import filter_batch
-from storage.compaction_plan import MAX_KEYS, SLICE_RECORDS, Plan, plan_keys, plan_transactions
+from storage.compaction_plan import MAX_KEYS, SLICE_RECORDS, Plan, ProducersInLog, plan_keys, plan_transactions
 from storage.recovery import CLEANED_SUFFIX, SWAP_SUFFIX, remove_segment
 from storage.segment import LOG_SUFFIX, MAX_RELATIVE_OFFSET, Segment
+from storage.transaction_index import Markers, merge_indexes
 
 if TYPE_CHECKING:
     from storage.env import Files
@@ -61,7 +62,7 @@ def clean(
     log: LogWriter,
     now_ms: int,
     last_stable_offset: int,
-    last_by_producer: Mapping[int, int] | None = None,
+    producers: ProducersInLog | None = None,
     *,
     commits: bool = False,
     max_keys: int = MAX_KEYS,
@@ -78,7 +79,7 @@ def clean(
         return
     plan = Plan(now_ms, limit, commits=commits)
     segments = [segment for segment in log.segments[:-1] if segment.base_offset < limit]
-    yield from plan_transactions(plan, segments, last_by_producer)
+    yield from plan_transactions(plan, segments, producers or ProducersInLog())
     yield from plan_keys(plan, segments, log.cleaned_offset, max_keys)
     segments = [segment for segment in segments if segment.base_offset < plan.end_offset]
     for group in _groups(segments, log.config.segment_bytes):
@@ -113,6 +114,7 @@ def _clean_group(log: LogWriter, plan: Plan, group: list[Segment]) -> Generator[
     if files.exists(path):
         files.remove(path)
     cleaned = Segment(files, log.directory, group[0].base_offset, suffix=LOG_SUFFIX + CLEANED_SUFFIX)
+    markers = Markers()
     changed = len(group) > 1
     work = handled = 0
     for segment in group:
@@ -124,6 +126,8 @@ def _clean_group(log: LogWriter, plan: Plan, group: list[Segment]) -> Generator[
                 cleaned.note(cleaned.size, new, log.config.index_interval_bytes)
                 cleaned.pending.append(kept)
                 cleaned.size += len(kept)
+                if new.is_control and new.record_count:
+                    markers.add(new.base_offset)
             work += header.record_count + 2
             handled += len(batch)
             if cleaned.size - cleaned.file.size >= _WRITE_BYTES:
@@ -149,7 +153,7 @@ def _clean_group(log: LogWriter, plan: Plan, group: list[Segment]) -> Generator[
             files.remove(path)
         return still_there
     try:
-        return (yield from _swap(log, cleaned, group))
+        return (yield from _swap(log, cleaned, group, markers))
     except OSError as error:
         raise log.give_up(f"could not swap in a compacted segment: {error}") from error
 
@@ -165,7 +169,7 @@ class _Directory:
         self._files.sync_dir(self._path)
 
 
-def _swap(log: LogWriter, cleaned: Segment, group: list[Segment]) -> Generator[None, None, bool]:
+def _swap(log: LogWriter, cleaned: Segment, group: list[Segment], markers: Markers) -> Generator[None, None, bool]:
     files = log.env.files
     swap = cleaned.stem + LOG_SUFFIX + SWAP_SUFFIX
     cleaned.file.close()
@@ -180,6 +184,7 @@ def _swap(log: LogWriter, cleaned: Segment, group: list[Segment]) -> Generator[N
         return False
     for segment in group:
         segment.file.retire()
+    merge_indexes(files, log.directory, [segment.base_offset for segment in group], markers)
     for segment in group[1:]:  # upwards: what a crash leaves are later records, never older ones alone
         remove_segment(files, log.directory, segment.base_offset)
     files.rename(swap, cleaned.stem + LOG_SUFFIX)
@@ -187,4 +192,6 @@ def _swap(log: LogWriter, cleaned: Segment, group: list[Segment]) -> Generator[N
     cleaned.max_bytes = log.config.segment_bytes
     cleaned.save_index(final=True)
     log.segments[at : at + len(group)] = [cleaned]
+    if log.when_compacted is not None:  # in this step: readers are told of the transactions of what they read
+        log.when_compacted(cleaned.base_offset, log.segments[at + 1].base_offset, markers)
     return True

@@ -22,7 +22,10 @@ def filter_batch(
     horizon = header.delete_horizon_ms
     past_horizon = horizon is not None and horizon <= plan.now_ms
     empty_marker = header.base_offset in plan.empty_markers
-    discard = (empty_marker and past_horizon) or plan.is_aborted(header) or header.base_offset in plan.partial
+    holds_state = header.producer_id >= 0 and plan.last_by_producer.get(header.producer_id) == header.last_offset
+    # Kafka empties the marker that holds a producer's state; then a start does not find the epoch
+    marker_goes = empty_marker and past_horizon and not holds_state
+    discard = marker_goes or plan.is_aborted(header) or header.base_offset in plan.partial
     kept: list[Record] = []
     provenance: Headers = ()  # who made this commit: on the first record there is
     tombstones = empty_marker
@@ -51,23 +54,26 @@ def filter_batch(
             kept[0] = kept[0]._replace(headers=tuple(provenance))
         return (yield from _rebuild(header, kept, new_horizon, SPAN_HEADERS if strip else frozenset()))
     ends_range = header.next_offset == plan.end_offset
-    if ends_range or (header.producer_id >= 0 and plan.last_by_producer.get(header.producer_id) == header.last_offset):
-        if not header.record_count:
-            return batch
-        return assemble_batch(
-            b"",
-            base_offset=header.base_offset,
-            leader_epoch=header.partition_leader_epoch,
-            attributes=header.attributes & ~(CODEC_MASK | DELETE_HORIZON),
-            last_offset_delta=header.last_offset_delta,
-            base_timestamp=-1,
-            max_timestamp=header.max_timestamp,
-            producer_id=header.producer_id,
-            producer_epoch=header.producer_epoch,
-            base_sequence=header.base_sequence,
-            record_count=0,
-        )
+    if ends_range or holds_state:
+        return batch if not header.record_count else _bare(header)
     return None
+
+
+def _bare(header: BatchHeader) -> bytes:
+    """The header of a batch of which nothing else is left."""
+    return assemble_batch(
+        b"",
+        base_offset=header.base_offset,
+        leader_epoch=header.partition_leader_epoch,
+        attributes=header.attributes & ~(CODEC_MASK | DELETE_HORIZON),
+        last_offset_delta=header.last_offset_delta,
+        base_timestamp=-1,
+        max_timestamp=header.max_timestamp,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        record_count=0,
+    )
 
 
 def _rebuild(

@@ -6,8 +6,8 @@ Pure over the batches of segments; every function that may take long is a genera
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias
 
 from protocol.record import Record, decode_records
 from protocol.record_batch import (
@@ -28,6 +28,8 @@ _SLICE_HEADERS: Final = 256
 MAX_KEYS: Final = 250_000
 _KEY_BYTES: Final = 64  # a digest of a shorter one takes longer than what it saves is worth
 _DIGEST_BYTES: Final = 16
+
+LastBatchOf: TypeAlias = "Callable[[int], tuple[int, int] | None]"
 
 
 class Plan:
@@ -54,7 +56,7 @@ class Plan:
         self.aborted: dict[int, list[tuple[int, int]]] = {}
         # base offsets of markers that end a transaction of which no record is left
         self.empty_markers: set[int] = set()
-        self.last_by_producer: dict[int, int] = {}
+        self.last_by_producer: dict[int, int] = {}  # producer id -> last offset of the batch that holds its state
         # base offsets of the batches of commits over several batches: of those that are all there, and of parts
         self.whole: set[int] = set()
         self.partial: set[int] = set()
@@ -85,16 +87,55 @@ def digest(key: bytes) -> bytes:
     return blake2b(key, digest_size=_DIGEST_BYTES).digest()
 
 
-def plan_transactions(
-    plan: Plan, segments: list[Segment], last_by_producer: Mapping[int, int] | None
-) -> Iterator[None]:
-    """Aborted transactions, markers of empty ones, the last batch of each producer; from headers alone.
+class ProducersInLog:
+    """Which batch of a producer must stay, as a bare header if need be, because it holds the producer's state.
 
-    Records of a transaction that is still undecided at the end may not be judged: the pass ends before them.
+    `last_batch_of` answers (last offset of the last batch of records, or -1, and epoch) of an active producer, and None
+    for any other. Without it the log alone decides: a producer is active until `expiration_ms` after its last batch.
+    """
+
+    __slots__ = ("_data", "_expiration_ms", "_last_batch_of", "_markers", "_times")
+
+    def __init__(self, last_batch_of: LastBatchOf | None = None, expiration_ms: int | None = None) -> None:
+        self._last_batch_of = last_batch_of
+        self._expiration_ms = expiration_ms
+        self._data: dict[int, int] = {}
+        self._markers: dict[int, tuple[int, int]] = {}  # offset and epoch
+        self._times: dict[int, int] = {}
+
+    def add(self, header: BatchHeader) -> None:
+        """Note a batch of a producer."""
+        producer_id = header.producer_id
+        if header.is_control:
+            self._markers[producer_id] = header.last_offset, header.producer_epoch
+        else:
+            self._data[producer_id] = header.last_offset
+        self._times[producer_id] = header.max_timestamp
+
+    def kept(self, now_ms: int) -> Iterator[tuple[int, int]]:
+        """(producer id, last offset of the batch that must stay). Source: Kafka's Cleaner.checkBatchRetention."""
+        for producer_id, time_ms in self._times.items():
+            marker_offset, marker_epoch = self._markers.get(producer_id, (-1, -1))
+            if self._last_batch_of is not None:
+                known = self._last_batch_of(producer_id)
+                if known is not None:
+                    last_offset, epoch = known
+                    if last_offset >= 0:
+                        yield producer_id, last_offset
+                    elif marker_epoch == epoch:  # the marker alone has the epoch that fences older instances
+                        yield producer_id, marker_offset
+            elif self._expiration_ms is None or now_ms - time_ms < self._expiration_ms:
+                yield producer_id, self._data.get(producer_id, marker_offset)
+
+
+def plan_transactions(plan: Plan, segments: list[Segment], producers: ProducersInLog) -> Iterator[None]:
+    """Aborted transactions, markers of empty ones, the batches that hold producers' state; from headers alone.
+
+    Records of a transaction that is still undecided at the end may not be judged: the pass ends before them. A batch
+    that the cleaner has emptied still needs its marker: Kafka would take it for an open transaction.
     """
     open_since: dict[int, int] = {}
-    data: dict[int, int] = {}
-    markers: dict[int, int] = {}
+    with_batches: set[int] = set()
     seen = 0
     for segment in segments:
         for position, header in segment.headers(0):
@@ -103,18 +144,24 @@ def plan_transactions(
                 yield
             if header.producer_id < 0 or header.base_offset >= plan.end_offset:
                 continue
+            producers.add(header)
+            producer_id = header.producer_id
             if header.is_control:
-                markers[header.producer_id] = header.last_offset
-                first = open_since.pop(header.producer_id, None)
-                if first is None:
+                first = open_since.pop(producer_id, None)
+                if producer_id not in with_batches:
                     plan.empty_markers.add(header.base_offset)
-                elif header.record_count and _is_abort(segment, position, header):
-                    plan.aborted.setdefault(header.producer_id, []).append((first, header.base_offset))
-            else:
-                data[header.producer_id] = header.last_offset
-                if header.is_transactional and header.record_count:
-                    open_since.setdefault(header.producer_id, header.base_offset)
-    plan.last_by_producer = {**markers, **data} if last_by_producer is None else dict(last_by_producer)
+                with_batches.discard(producer_id)
+                if first is not None and header.record_count and _is_abort(segment, position, header):
+                    plan.aborted.setdefault(producer_id, []).append((first, header.base_offset))
+            elif header.is_transactional:
+                with_batches.add(producer_id)
+                if header.record_count:
+                    open_since.setdefault(producer_id, header.base_offset)
+    for producer_id, offset in producers.kept(plan.now_ms):
+        plan.last_by_producer[producer_id] = offset
+        seen += 1
+        if seen % _SLICE_HEADERS == 0:
+            yield
     if open_since:
         plan.end_offset = min(plan.end_offset, *open_since.values())
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record_batch import BatchHeader
 from storage import compaction, lookup, retention
+from storage.compaction_plan import LastBatchOf, ProducersInLog
 from storage.config import LogConfig
 from storage.env import Env
 from storage.errors import StorageError
@@ -149,18 +150,19 @@ class Log(LogWriter):
         now_ms: int,
         last_stable_offset: int | None = None,
         *,
-        last_offset_by_producer: Mapping[int, int] | None = None,
+        last_batch_of: LastBatchOf | None = None,
+        producer_expiration_ms: int | None = None,
         commits: bool = False,
     ) -> Iterator[None]:
         """Compact in slices of a few milliseconds; appends and reads may go on between them.
 
-        commits: as storage.compaction.clean says.
+        last_batch_of, producer_expiration_ms: as ProducersInLog says; commits: as storage.compaction.clean says.
         """
         return compaction.clean(
             self,
             now_ms,
             self.flushed_offset if last_stable_offset is None else last_stable_offset,
-            last_offset_by_producer,
+            ProducersInLog(last_batch_of, producer_expiration_ms),
             commits=commits,
         )
 

@@ -8,7 +8,7 @@ was before it; when even that cannot be had, the log is out of use until it is o
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from storage import checkpoints
@@ -19,6 +19,7 @@ from storage.index import TIME_ENTRY_BYTES
 from storage.leader_epochs import LeaderEpochs
 from storage.recovery import RecoveryReport, remove_segment
 from storage.segment import Segment, base_offset_of
+from storage.transaction_index import Markers
 
 
 class LogWriter:
@@ -37,6 +38,8 @@ class LogWriter:
         self.synced_offset = 0
         # below this the cleaner has been; what lies behind it is dirty
         self.cleaned_offset = 0
+        # called with base offset, end offset and remaining markers when the cleaner has replaced segments by one
+        self.when_compacted: Callable[[int, int, Markers], None] | None = None
         self._active: Segment | None = None
         self._pending: list[Segment] = []
         self._full: list[Segment] = []  # followed by another one, their indexes not yet on disk

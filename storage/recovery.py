@@ -23,6 +23,7 @@ from storage.env import Env, Files
 from storage.errors import StorageError
 from storage.leader_epochs import LeaderEpochs
 from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, SEGMENT_SUFFIXES, Segment, read_batches
+from storage.transaction_index import Markers, merge_indexes
 
 DELETED_SUFFIX: Final = ".deleted"
 CLEANED_SUFFIX: Final = ".cleaned"
@@ -119,7 +120,7 @@ def tidy(files: Files, directory: str) -> list[int]:
             files.remove(f"{directory}/{name}")
     have = set(names)
     for name in names:
-        if name[20:] in SEGMENT_SUFFIXES[1:3] and name[:20] + LOG_SUFFIX not in have:
+        if name[20:] in SEGMENT_SUFFIXES[1:] and name[:20] + LOG_SUFFIX not in have:
             files.remove(f"{directory}/{name}")
     return bases
 
@@ -129,14 +130,18 @@ def _finish_swap(files: Files, directory: str, name: str) -> None:
     base = int(name[:20])
     file = files.open_append(f"{directory}/{name}")
     last_offset = base
+    markers = Markers()
     for _, header, _ in read_batches(file, 0, file.size):
         last_offset = header.last_offset
+        if header.is_control and header.record_count:
+            markers.add(header.base_offset)
     file.close()
     covered = [
         int(other[:20])
         for other in files.listdir(directory)
         if other[20:] == LOG_SUFFIX and other[:20].isdigit() and base < int(other[:20]) <= last_offset
     ]
+    merge_indexes(files, directory, [base, *covered], markers)
     for other_base in covered:
         remove_segment(files, directory, other_base)
     for suffix in (".index", ".timeindex"):

@@ -11,12 +11,13 @@ from protocol.record_batch import HEADER, HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGI
 from storage.env import Buffer, File, Files
 from storage.errors import StorageError
 from storage.index import SparseIndex, decode
+from storage.transaction_index import SUFFIX as TRANSACTION_INDEX_SUFFIX
 
 LOG_SUFFIX: Final = ".log"
 INDEX_SUFFIX: Final = ".index"
 TIME_INDEX_SUFFIX: Final = ".timeindex"
 # Suffixes of files that belong to a segment: all of them go when it goes. Not `.snapshot`: it stays true without it.
-SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, ".txnindex")
+SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
 MAX_RELATIVE_OFFSET: Final = (1 << 31) - 1
 _MAX_HINTS: Final = 64

@@ -8,16 +8,9 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
-
-class AbortedTransaction(NamedTuple):
-    """One line of a `.txnindex` file."""
-
-    producer_id: int
-    first_offset: int
-    last_offset: int  # of the marker
-    last_stable_offset: int  # when the marker was written; all later transactions begin at or above it
+from storage.transaction_index import AbortedTransaction, Markers
 
 
 class AbortedTransactions:
@@ -78,3 +71,12 @@ class AbortedTransactions:
         gone = bisect_left(self._last_offsets, start_offset)
         for column in (self._producer_ids, self._first_offsets, self._last_offsets, self._last_stable_offsets):
             del column[:gone]
+
+    def keep(self, from_offset: int, end_offset: int, markers: Markers) -> None:
+        """The cleaner has been at from_offset .. end_offset - 1: drop the transactions whose markers it removed."""
+        lasts = self._last_offsets
+        start, stop = bisect_left(lasts, from_offset), bisect_left(lasts, end_offset)
+        stay = [at for at in range(start, stop) if lasts[at] in markers]
+        if len(stay) < stop - start:
+            for column in (self._producer_ids, self._first_offsets, self._last_offsets, self._last_stable_offsets):
+                column[start:stop] = array("q", [column[at] for at in stay])

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from broker.turn.durability import FlushState
     from storage.env import Files
     from storage.log import Log
+    from storage.transaction_index import Markers
 
 SNAPSHOT_EVERY_BYTES: Final = 16 * 1024 * 1024  # bounds how much a start after a crash reads again
 SNAPSHOT_BYTES_A_PRODUCER: Final = 400  # eight times its size in a snapshot: with many producers, fewer snapshots
@@ -78,6 +79,7 @@ class Partition:
         self._plain = not log.end_offset  # the log was empty: there is no producer state to load
         self._followed_offset = -1  # how far a log that a shard writes was read for producers
         self._files = ProducerFiles(files, log)
+        log.when_compacted = self._compacted
         self._appended_at_snapshot = 0
 
     def configure(self, topic: Topic, metadata: ClusterMetadata) -> None:
@@ -136,8 +138,6 @@ class Partition:
         """Errors: INVALID_PRODUCER_EPOCH: a higher epoch of the producer has written here, or ended a transaction."""
         if not self._plain:
             self.producers.check_epoch(producer_id, producer_epoch)
-
-    # ---------------------------------------------------------------- append
 
     def append(
         self, batch: Buffer, now_ms: int, *, zstd_allowed: bool = True, begins_at_zero: bool = False
@@ -339,10 +339,7 @@ class Partition:
 
     def take_snapshot(self) -> bool:
         """Write a producer snapshot beside the log. False: it exists already, or cannot be written now."""
-        took = False
-        for _ in self._save():
-            took = True
-        return took
+        return bool(list(self._save()))
 
     def _save(self) -> Iterator[None]:
         producers = self.producers
@@ -355,17 +352,22 @@ class Partition:
 
     # ---------------------------------------------------------------- housekeeping
 
+    def clean(self, now_ms: int, limit_offset: int) -> Iterator[None]:
+        """Compact the log below an offset, at most the last stable one, in steps of a few milliseconds."""
+        return self.log.clean(now_ms, limit_offset, last_batch_of=lambda pid: self.producers.table.last_batch_of(pid))
+
+    def _compacted(self, base_offset: int, end_offset: int, markers: Markers) -> None:
+        if self._producers is not None:
+            self._producers.aborted.keep(base_offset, end_offset, markers)
+
     def maintenance(self, now_ms: int, limit_offset: int | None = None) -> Iterator[None]:
-        """Retention below the limit (the high watermark), expiry of producers and their snapshot, in steps of a few
-        milliseconds."""
+        """Retention below the limit (the high watermark), expiry of producers and their snapshot, in small steps."""
         if self.log.retain(now_ms, self.high_watermark if limit_offset is None else limit_offset):
             self._files.remove_before(self.log.log_start_offset)
             if self._producers is not None:
                 self._producers.aborted.drop_before(self.log.log_start_offset)
             yield
-        if self.closed:
-            return
-        if self._producers is not None:
+        if self._producers is not None and not self.closed:
             for _ in self._producers.expire(now_ms, self.rules.producer_id_expiration_ms):
                 yield
         rows = 0 if self._producers is None else len(self._producers.table)

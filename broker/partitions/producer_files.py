@@ -37,7 +37,7 @@ class ProducerFiles:
             self._index.load(producers.aborted, at)
             told = snapshot.last_aborted_offset
             found = producers.aborted.last_offset
-            if told in (UNTOLD, found) or told < (log.segments[0].base_offset if log.segments else at):
+            if told in (UNTOLD, found) or not _is_marker(log, told):  # not: the cleaner or retention has removed it
                 offset = at
                 producers.load(snapshot.producers)
                 break
@@ -47,6 +47,9 @@ class ProducerFiles:
         else:
             self._index.load(Producers().aborted, 0)
         replay_log(producers, log, offset, log.flushed_offset)
+        for producer_id, first in list(producers.open.items()):
+            if log.log_start_offset <= first < offset and not _is_intact(log, first, producer_id):
+                producers.replay_cleaned(producer_id)
         producers.aborted.drop_before(log.log_start_offset)
         return producers
 
@@ -71,6 +74,25 @@ class ProducerFiles:
     def remove_before(self, start_offset: int) -> None:
         """The log start offset has moved: remove older snapshots."""
         self._snapshots.remove_before(start_offset)
+
+
+def _header_at(log: Log, offset: int) -> BatchHeader | None:
+    """The header of the batch that begins at an offset."""
+    if not log.log_start_offset <= offset < log.flushed_offset:
+        return None
+    header, _ = next(log.batches(offset), (None, b""))
+    return header if header is not None and header.base_offset == offset else None
+
+
+def _is_marker(log: Log, offset: int) -> bool:
+    header = _header_at(log, offset)
+    return header is not None and bool(header.attributes & CONTROL)
+
+
+def _is_intact(log: Log, offset: int, producer_id: int) -> bool:
+    """Whether the first batch of a transaction is as it was: the cleaner never touches an open transaction."""
+    header = _header_at(log, offset)
+    return header is not None and header.producer_id == producer_id and header.record_count > 0
 
 
 def replay_log(producers: Producers, log: Log, from_offset: int, end_offset: int) -> None:

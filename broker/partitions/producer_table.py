@@ -116,6 +116,11 @@ class ProducerTable:
         self._recent_at = at = at * _ROW_BYTES
         return _unpack(leaf.rows, at)
 
+    def last_batch_of(self, producer_id: int) -> tuple[int, int] | None:
+        """(last offset of the last batch of records, or -1, and epoch); None: the producer is not known."""
+        row = self.get(producer_id)
+        return None if row is None else (row[2], row[0])
+
     def put(
         self,
         producer_id: int,

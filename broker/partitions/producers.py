@@ -298,6 +298,10 @@ class Producers:
         if not commit:
             self.aborted.append(producer_id, first, offset, next(iter(self.open.values()), offset + 1))
 
+    def replay_cleaned(self, producer_id: int) -> None:
+        """The transaction that a snapshot calls open has ended, and the cleaner has removed all of it."""
+        self.open.pop(producer_id, None)
+
     def settle(self, durable_offset: int) -> None:
         """Everything below this offset is durable: the transactions that markers ended there are stable."""
         ended = self._ended

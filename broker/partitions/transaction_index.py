@@ -1,44 +1,16 @@
-"""The `.txnindex` files beside a log: one for each segment, with the transactions that its markers have aborted.
+"""The `.txnindex` files beside a log, as far as a partition reads and writes them; their format: storage.
 
-Format, as Kafka's: 34 bytes for each, big-endian: i16 version 0 | i64 producer id | i64 first offset | i64 offset of
-the marker | i64 last stable offset at the marker. A segment without any has no file. The files are used up to the
-offset of a producer snapshot; what follows is read from the log again, and its lines are written with the next one.
+They are used up to the offset of a producer snapshot; what follows is read from the log again, and its lines are
+written with the next one. When the cleaner makes one segment of several, it merges their files itself.
 """
 
 from __future__ import annotations
 
-import logging
 from bisect import bisect_right
-from collections.abc import Iterable
-from struct import Struct
-from typing import Final
 
-from broker.partitions.aborted import AbortedTransaction, AbortedTransactions
+from broker.partitions.aborted import AbortedTransactions
 from storage.env import Files
-
-logger = logging.getLogger("momus.partition")
-
-SUFFIX: Final = ".txnindex"
-_LINE: Final = Struct(">hqqqq")
-
-
-def encode_index(transactions: Iterable[AbortedTransaction]) -> bytes:
-    """The content of a file."""
-    return b"".join([_LINE.pack(0, *transaction) for transaction in transactions])
-
-
-def decode_index(data: bytes) -> list[AbortedTransaction]:
-    """The lines of a file, up to the first invalid one."""
-    found: list[AbortedTransaction] = []
-    last = -1
-    for version, producer_id, first_offset, last_offset, stable_offset in _LINE.iter_unpack(
-        data[: len(data) // _LINE.size * _LINE.size]
-    ):
-        if version != 0 or last_offset <= last:
-            break
-        last = last_offset
-        found.append(AbortedTransaction(producer_id, first_offset, last_offset, stable_offset))
-    return found
+from storage.transaction_index import LINE, SUFFIX, decode_index, encode_index
 
 
 class TransactionIndexFiles:
@@ -65,7 +37,7 @@ class TransactionIndexFiles:
                     break
                 aborted.append(*transaction)
                 lines += 1
-            self._lines[int(stem)] = lines if lines * _LINE.size == len(data) else -1
+            self._lines[int(stem)] = lines if lines * LINE.size == len(data) else -1
 
     def save(self, aborted: AbortedTransactions, bases: list[int], end_offset: int) -> None:
         """Write the transactions below end_offset into the files of the segments with these base offsets.

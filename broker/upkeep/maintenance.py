@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -33,6 +34,7 @@ BUSY_RECORDS_A_SECOND = 10_000
 DIRTY_SHARE = 0.4  # of the clean bytes: with writes during a pass the log stays below twice its live bytes
 
 Job = Callable[[], Iterator[None]]
+Clean = Callable[[int, int], Iterator[None]]  # given the time and the first offset that must stay
 
 FAILURES = (KafkaError, OSError, StorageError)
 
@@ -179,7 +181,8 @@ class Maintenance:
         for partition in self._partitions.opened():
             if partition.topic.name not in INTERNAL_TOPICS:
                 topic, index = partition.topic.name, partition.index
-                yield from self._clean_log(topic, index, partition.log, partition.last_stable_offset)
+                stable_offset = partition.last_stable_offset
+                yield from self._clean_log(topic, index, partition.log, stable_offset, partition.clean)
 
     def _clean_coordinators(self) -> Iterator[None]:
         shards = {
@@ -199,7 +202,14 @@ class Maintenance:
             if log is not None and shard.may_be_cleaned:
                 if self._is_wasteful(log) and self._archive.position(topic, index) is None:
                     yield from self._seal(log)
-                yield from self._clean_log(topic, index, log, shard.flush_state.durable_offset, commits=True)
+                stable_offset = shard.flush_state.durable_offset
+                clean = partial(self._clean_commits, log)
+                yield from self._clean_log(topic, index, log, stable_offset, clean, commits=True)
+
+    def _clean_commits(self, log: Log, now_ms: int, limit_offset: int) -> Iterator[None]:
+        """Compact the log of a coordinator, which has no table of producers."""
+        expiration_ms = self._config.producer_id_expiration_ms
+        return log.clean(now_ms, limit_offset, producer_expiration_ms=expiration_ms, commits=True)
 
     def _seal(self, log: Log) -> Iterator[None]:
         """Begin a new segment, because the active one is never cleaned."""
@@ -211,13 +221,13 @@ class Maintenance:
             log.roll()
 
     def _clean_log(
-        self, topic: str, index: int, log: Log, stable_offset: int, *, commits: bool = False
+        self, topic: str, index: int, log: Log, stable_offset: int, clean: Clean, *, commits: bool = False
     ) -> Iterator[None]:
         try:
             if self._is_dirty(log, None) or (commits and self._is_wasteful(log)):
                 limit = self._archive.cleaning_limit(topic, index, log, stable_offset)
                 if limit >= stable_offset or self._is_dirty(log, limit):
-                    yield from log.clean(self._turn.now_ms, limit, commits=commits)
+                    yield from clean(self._turn.now_ms, limit)
                     self._directory.cleaned((topic, index), log.cleaned_offset)
         except FAILURES as error:
             logger.error("cleaning %s failed: %s", log.directory, error)

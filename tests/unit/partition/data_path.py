@@ -202,6 +202,7 @@ class DataPath:
         return LogConfig(
             segment_bytes=self.metadata.value(topic, "segment.bytes"),
             cleanup_policy=frozenset(self.metadata.value(topic, "cleanup.policy")),
+            delete_retention_ms=self.metadata.value(topic, "delete.retention.ms"),
         )
 
     def topic(

@@ -113,27 +113,6 @@ def test_part_of_a_batch_that_survives_keeps_offsets_sequence_and_codec(log):
     assert [(r.offset, r.key, r.timestamp) for r in iter_records(batch)] == [(1, b"k1", 1000), (2, b"k2", 1000)]
 
 
-def test_emptied_batch_stays_as_a_bare_header_while_a_producer_needs_it(log):
-    put(log, (b"k", b"old"), producer_id=7, producer_epoch=0, base_sequence=0)
-    put(log, (b"k", b"newer"), producer_id=8, producer_epoch=0, base_sequence=5)
-    put(log, (b"k", b"new"))
-    fill_up(log)
-    run(log, last_offset_by_producer={8: 1})
-    headers = [header for header, _ in log.batches(0)]
-    assert [(h.base_offset, h.producer_id, h.record_count) for h in headers] == [(1, 8, 0), (2, -1, 1), (3, -1, 1)]
-    assert headers[0].base_sequence == 5
-    assert reopened(log.env, CONFIG).report.dropped_bytes == 0
-
-
-def test_last_batch_of_every_producer_stays_when_nobody_says_who_is_active(log):
-    for sequence in range(3):
-        put(log, (b"k", b"v"), producer_id=7, producer_epoch=0, base_sequence=sequence)
-    put(log, (b"k", b"new"))
-    fill_up(log)
-    run(log)
-    assert [(h.base_offset, h.record_count) for h, _ in log.batches(0)] == [(2, 0), (3, 1), (4, 1)]
-
-
 def test_tombstone_stays_until_its_horizon_and_then_goes(log):
     put(log, (b"k", b"v"))
     put(log, (b"k", None), (b"other", b"x"))
@@ -188,7 +167,7 @@ def test_marker_goes_after_its_data_and_the_horizon(log):
     marker(log, 5, ABORT)
     put(log, (b"x", b"y"))
     fill_up(log)
-    nobody = {"last_offset_by_producer": {}}
+    nobody = {"last_batch_of": {}.get}
     run(log, NOW, **nobody)
     assert [h.base_offset for h, _ in log.batches(0)] == [1, 2, 3]
     fill_up(log)
