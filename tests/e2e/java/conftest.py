@@ -50,7 +50,7 @@ def old_client_classes(old_kafka_libs: str) -> str:
 @pytest.fixture(scope="session")
 def copying_classes(kafka_libs: str) -> str:
     """Programs of their own that write and copy records until they are killed."""
-    return compiled(kafka_libs, "Copy", "Sequence")
+    return compiled(kafka_libs, "Copy", "Flood", "Sequence")
 
 
 class Toolbox:
