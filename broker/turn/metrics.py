@@ -38,7 +38,7 @@ class Metrics:
         self.counts = [0] * API_KEYS  # requests
         self.timed = [0] * API_KEYS
         self.seconds = [0.0] * API_KEYS
-        self.errors: Counter[tuple[int, int]] = Counter()  # (api_key, error code) -> requests refused whole
+        self.errors: Counter[tuple[int, int]] = Counter()  # (api_key, error code) -> how often it was answered
         self.bytes_in = 0
         self.bytes_out = 0
         self.connections_accepted = 0
@@ -51,7 +51,7 @@ class Metrics:
         self.seconds[api_key] += seconds_total
 
     def error(self, api_key: int, error_code: int) -> None:
-        """Count one request that was refused as a whole."""
+        """Count one error that is answered: of a request, or of a partition, topic, group or member in it."""
         self.errors[api_key, error_code] += 1
 
     def snapshot(self) -> Metrics:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import Any, Final
 
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode
@@ -33,33 +33,56 @@ def error_response(request: Any, api_key: int, api_version: int, code: ErrorCode
     return family.error_response(request, api_version, code, message)
 
 
-# the answer to a request whose effects were thrown away with a failed write: clients retry all of these
-_LOST: dict[int, ErrorCode] = {
-    ApiKey.PRODUCE: ErrorCode.KAFKA_STORAGE_ERROR,
-    ApiKey.FETCH: ErrorCode.KAFKA_STORAGE_ERROR,
-    ApiKey.LIST_OFFSETS: ErrorCode.KAFKA_STORAGE_ERROR,
-    ApiKey.DELETE_RECORDS: ErrorCode.KAFKA_STORAGE_ERROR,
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: ErrorCode.KAFKA_STORAGE_ERROR,
+# The answer to a request whose effects were thrown away with a failed write, or that had read what was. Clients retry
+# all of these. Kafka's: the group and transaction coordinators give up, a log directory fails, the controller's write
+# takes too long. Admin clients retry lists of groups and transactions on COORDINATOR_NOT_AVAILABLE only.
+_LOST: Final[dict[int, ErrorCode]] = {
+    **dict.fromkeys(
+        (
+            ApiKey.OFFSET_COMMIT,
+            ApiKey.OFFSET_FETCH,
+            ApiKey.OFFSET_DELETE,
+            ApiKey.JOIN_GROUP,
+            ApiKey.SYNC_GROUP,
+            ApiKey.HEARTBEAT,
+            ApiKey.LEAVE_GROUP,
+            ApiKey.CONSUMER_GROUP_HEARTBEAT,
+            ApiKey.STREAMS_GROUP_HEARTBEAT,
+            ApiKey.DESCRIBE_GROUPS,
+            ApiKey.CONSUMER_GROUP_DESCRIBE,
+            ApiKey.STREAMS_GROUP_DESCRIBE,
+            ApiKey.DELETE_GROUPS,
+            ApiKey.ADD_PARTITIONS_TO_TXN,
+            ApiKey.ADD_OFFSETS_TO_TXN,
+            ApiKey.TXN_OFFSET_COMMIT,
+            ApiKey.END_TXN,
+            ApiKey.DESCRIBE_TRANSACTIONS,
+        ),
+        ErrorCode.NOT_COORDINATOR,
+    ),
+    **dict.fromkeys(
+        (ApiKey.FIND_COORDINATOR, ApiKey.INIT_PRODUCER_ID, ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS),
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ),
+    **dict.fromkeys(
+        (
+            ApiKey.PRODUCE,
+            ApiKey.FETCH,
+            ApiKey.LIST_OFFSETS,
+            ApiKey.DELETE_RECORDS,
+            ApiKey.OFFSET_FOR_LEADER_EPOCH,
+            ApiKey.WRITE_TXN_MARKERS,
+            ApiKey.DESCRIBE_PRODUCERS,
+            ApiKey.DESCRIBE_LOG_DIRS,
+            ApiKey.ALTER_REPLICA_LOG_DIRS,
+        ),
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    ),
     ApiKey.METADATA: ErrorCode.LEADER_NOT_AVAILABLE,
-    ApiKey.FIND_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ApiKey.INIT_PRODUCER_ID: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ApiKey.CREATE_TOPICS: ErrorCode.REQUEST_TIMED_OUT,
-    ApiKey.DELETE_TOPICS: ErrorCode.REQUEST_TIMED_OUT,
-    ApiKey.CREATE_PARTITIONS: ErrorCode.REQUEST_TIMED_OUT,
-    ApiKey.ALTER_CONFIGS: ErrorCode.REQUEST_TIMED_OUT,
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: ErrorCode.REQUEST_TIMED_OUT,
-    ApiKey.UPDATE_FEATURES: ErrorCode.REQUEST_TIMED_OUT,
-    ApiKey.ELECT_LEADERS: ErrorCode.REQUEST_TIMED_OUT,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: ErrorCode.REQUEST_TIMED_OUT,
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: ErrorCode.REQUEST_TIMED_OUT,
-    ApiKey.DESCRIBE_QUORUM: ErrorCode.REQUEST_TIMED_OUT,
-    ApiKey.DESCRIBE_CLIENT_QUOTAS: ErrorCode.REQUEST_TIMED_OUT,
-    ApiKey.ALTER_CLIENT_QUOTAS: ErrorCode.REQUEST_TIMED_OUT,
-    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: ErrorCode.REQUEST_TIMED_OUT,
-    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: ErrorCode.REQUEST_TIMED_OUT,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: ErrorCode.LEADER_NOT_AVAILABLE,
 }
 
 
 def lost_code(api_key: int) -> ErrorCode:
     """The retriable code for a request whose own write failed, or that had read a write which failed."""
-    return _LOST.get(api_key, ErrorCode.NOT_COORDINATOR)
+    return _LOST.get(api_key, ErrorCode.REQUEST_TIMED_OUT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from broker.wire.error_counts import count_errors
 from broker.wire.reply_stream import PARKED_BYTES
 from broker.wire.route import encode_reply
 
@@ -76,6 +77,7 @@ class ParkedRequests:
         turn.begin()
         connection, slot = token
         connection.parked.discard(slot)
+        count_errors(turn.metrics, parked.route.api_key, response)
         connection.fill(slot, encode_reply(parked.route, parked.api_version, parked.correlation_id, response))
         data, position, stop = parked.frame
         if seen is not None:

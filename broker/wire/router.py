@@ -8,10 +8,12 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.coordinator.result import PARKED, Context, Result
+from broker.wire.error_counts import count_errors
 from broker.wire.errors import error_response, lost_code
 from broker.wire.parked import ParkedRequest, ParkedRequests
 from broker.wire.route import GROUP, Route, encode_reply
 from protocol.api import ApiKey
+from protocol.declare import Message
 from protocol.errors import ErrorCode, KafkaError, MalformedError
 from protocol.header import decode_request_header
 from storage.errors import StorageError
@@ -150,6 +152,7 @@ class Router:
         ctx.token = (connection, slot)
         parked = ParkedRequest(route, api_version, correlation_id, data, position, stop)
         response = self._handle(route, ctx, request, parked)
+        has_errors = isinstance(response, Message) and count_errors(self._metrics, api_key, response)
         if ctx.close_connection:
             connection.refuse(f"{type(request).__name__} with acks=0 failed")
         elif response is PARKED:
@@ -160,7 +163,7 @@ class Router:
             self._hold(ctx, (connection, slot, data, position, stop), api_key)
             reply = encode_reply(route, api_version, correlation_id, response)
             connection.fill(slot, reply)
-            if ctx.sources is not None and self.keep is not None and isinstance(reply, bytes):
+            if ctx.sources is not None and self.keep is not None and not has_errors and isinstance(reply, bytes):
                 self.keep(connection, data[position + 12 : stop], api_version, ctx.sources, reply[8:])
 
     def _decode(
@@ -219,7 +222,6 @@ class Router:
                 return result.response
             return result
         except KafkaError as error:
-            self._metrics.error(route.api_key, error.code)
             return error_response(request, route.api_key, ctx.api_version, error.code, error.message)
         except (OSError, StorageError) as error:
             logger.error("%s v%d failed: %s", type(request).__name__, ctx.api_version, error)
@@ -257,6 +259,7 @@ class Router:
         route.load()
         keys = [ApiVersion(api_key=API_VERSIONS, min_version=route.min_version, max_version=route.max_version)]
         response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=keys)
+        count_errors(self._metrics, API_VERSIONS, response)
         connection.out.append(encode_reply(route, 0, correlation_id, response))
         self._turn.durability.speaks(connection)
 
@@ -281,4 +284,5 @@ class Router:
         if code is None:
             code = lost_code(header.api_key)
         response = error_response(request, header.api_key, header.api_version, code)
+        count_errors(self._metrics, header.api_key, response)
         return encode_reply(route, header.api_version, header.correlation_id, response)
