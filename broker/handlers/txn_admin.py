@@ -74,7 +74,7 @@ def list_transactions(
         )
 
     response = ListTransactionsResponse(
-        unknown_state_filters=[state for state in request.state_filters if state not in _NAMES],
+        unknown_state_filters=list(dict.fromkeys([state for state in request.state_filters if state not in _NAMES])),
         transaction_states=[
             ListTransactionsResponseTransactionState(
                 transactional_id=transaction.transactional_id,

@@ -142,6 +142,8 @@ def record() -> int:
         while pairs < RECORDED_PAIRS:
             family, steps = make_case("default", RECORDED_SEED * 10_000_000 + number)
             number += 1
+            if recording.has_time(steps):
+                continue
             line, count = recording.record(pair, family, steps)
             lines.append(line)
             pairs += count

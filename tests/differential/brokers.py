@@ -63,6 +63,9 @@ class Peer(Protocol):
     def pass_time(self, ms: int) -> None:
         """Let its clock run on, where it does not by itself."""
 
+    def keep_up(self) -> None:
+        """Let its clock catch up with the time that has really passed."""
+
     def restart(self) -> None:
         """End it as kill -9 does, and start it on its data."""
 
@@ -149,6 +152,9 @@ class KafkaPeer:
     def pass_time(self, ms: int) -> None:
         """Its clock runs by itself; the caller sleeps."""
 
+    def keep_up(self) -> None:
+        """Its clock runs by itself."""
+
     def restart(self) -> None:
         self._end()
         self._start()
@@ -185,6 +191,9 @@ class MomusPeer:
     def pass_time(self, ms: int) -> None:
         """Its clock runs by itself; the caller sleeps."""
 
+    def keep_up(self) -> None:
+        """Its clock runs by itself."""
+
     def restart(self) -> None:
         self._broker.kill()
         self._broker.start()
@@ -194,17 +203,21 @@ class MomusPeer:
 
 
 class WorldPeer:
-    """momus inside this process: files in memory, a clock that stands until it is told to move."""
+    """momus inside this process: files in memory, a clock that is moved.
+
+    `follows`: by the time that has really passed, beside a live Kafka. Else by `pass_time` alone.
+    """
 
     name = "momus"
     is_live = False
 
-    def __init__(self, nodes: int = 1, settings: Mapping[str, object] | None = None) -> None:
+    def __init__(self, nodes: int = 1, settings: Mapping[str, object] | None = None, *, follows: bool = False) -> None:
         self.nodes = nodes
         given: dict[str, Any] = {
             re.sub(r"\W", "_", key): str(value)
             for key, value in {**SETTINGS, **MOMUS_ALONE, **(settings or {})}.items()
         }
+        self._followed_s = time.monotonic() if follows else None
         self.world = World(env=sim_env(0, WORLD_START_MS), brokers=nodes, **given)
 
     def link(self, node: int) -> Link:
@@ -216,7 +229,16 @@ class WorldPeer:
         return clock.now_ms()
 
     def pass_time(self, ms: int) -> None:
-        self.world.advance(ms)
+        if self._followed_s is None:
+            self.world.advance(ms)
+        else:
+            self.keep_up()
+
+    def keep_up(self) -> None:
+        if self._followed_s is not None:
+            ms = int((time.monotonic() - self._followed_s) * 1000)
+            self._followed_s += ms / 1000
+            self.world.advance(ms)
 
     def restart(self) -> None:
         self.world = self.world.crash()

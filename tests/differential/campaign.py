@@ -91,14 +91,17 @@ class Brokers:
         self.profile = chosen
         self.inside = inside
         self.kafka: Peer = KafkaPeer(chosen.nodes, chosen.settings)
-        self.momus: Peer | None = None if inside else self._momus(MomusPeer)
+        self.momus: Peer | None = None if inside else self._momus()
 
-    def _momus(self, kind: type[MomusPeer] | type[WorldPeer]) -> Peer:
-        return kind(self.profile.nodes, {**self.profile.settings, **self.profile.momus})
+    def _momus(self) -> Peer:
+        settings = {**self.profile.settings, **self.profile.momus}
+        if self.inside:
+            return WorldPeer(self.profile.nodes, settings, follows=True)
+        return MomusPeer(self.profile.nodes, settings)
 
     def pair(self, number: int, allow: AllowList) -> Pair:
         """A pair for one process."""
-        return Pair([self.kafka, self.momus or self._momus(WorldPeer)], allow, number)
+        return Pair([self.kafka, self.momus or self._momus()], allow, number)
 
     def stop(self) -> None:
         if self.momus is not None:

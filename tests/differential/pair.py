@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from string import ascii_lowercase
 
 from differential.allow import AllowList
 from differential.brokers import Peer
@@ -21,6 +22,27 @@ LASTING = {"s0": 3, "s1": 1, "s2": 6}  # topics that cases may write to and neve
 WARM_LIMIT_S = 60.0
 COORDINATORS = 12  # groups and transactional ids asked for, so that every partition of the coordinators' topics is met
 READY = (0, 69, 105)  # served: there is no such group or transactional id
+
+IN_ORDER = (("m0", "m1", "m2", "m3"), ("q0", "q1"), ("k0", "k1"))  # members of groups
+BUCKETS = 16  # of a Java HashMap with up to twelve entries
+
+
+def java_bucket(text: str) -> int:
+    """Where a Java HashMap of few entries keeps a text."""
+    number = 0
+    for letter in text:
+        number = (number * 31 + ord(letter)) & 0xFFFFFFFF
+    return (number ^ number >> 16) & (BUCKETS - 1)
+
+
+def in_order(begin: str) -> str:
+    """A prefix with which Kafka's hash maps hold the members in the order of their names, in which they join."""
+    for letter in ascii_lowercase:
+        prefix = f"{begin}{letter}-"
+        places = [[java_bucket(prefix + member) for member in members] for members in IN_ORDER]
+        if all(row == sorted(row) for row in places):
+            return prefix
+    return begin + "-"
 
 
 class Pair:
@@ -79,7 +101,7 @@ class Pair:
     def begin(self, steps: list[Values], slow_s: float = 0.0) -> Play:
         """A case with names that no other has."""
         self._cases += 1
-        prefix = f"c{self._number}n{self._cases}-"
+        prefix = in_order(f"c{self._number}n{self._cases:04}")
         return Play(self._sides(prefix), steps, self.allow, slow_s)
 
     def play(self, steps: list[Values], slow_s: float = 0.0) -> Outcome:

@@ -146,6 +146,8 @@ class Play:
                 return True
         if self.slow_s:
             time.sleep(self.slow_s)
+        for side in self.sides:
+            side.peer.keep_up()
         sent = [side.send(number, step) for side in self.sides]
         is_silent = step["api"] == "Produce" and sent[0].body.get("Acks") == 0
         park_s = self._park_s(step, is_silent)

@@ -20,6 +20,7 @@ from differential.play import Play
 from differential.side import Sent, Side
 
 PATH: Final = Path(__file__).parent / "recorded.jsonl.xz"
+SHORT_MS: Final = 400  # a rebalance that ends within a case
 HERE_NOW: Final = b"\0"  # stands for the bytes of a recorded answer
 
 
@@ -44,6 +45,11 @@ class Recorder(Play):
         return True
 
     kept: list[list[object]]
+
+
+def has_time(steps: list[Values]) -> bool:
+    """Whether what happens depends on the time that passes: such a case is not the same twice."""
+    return any("do" in step or step.get("b", {}).get("RebalanceTimeoutMs") == SHORT_MS for step in steps)
 
 
 def record(pair: Pair, family: str, steps: list[Values]) -> tuple[str, int]:
@@ -90,6 +96,9 @@ class _NoBroker:
         return 0
 
     def pass_time(self, ms: int) -> None:
+        """Its answers are written down."""
+
+    def keep_up(self) -> None:
         """Its answers are written down."""
 
     def restart(self) -> None:
