@@ -65,6 +65,7 @@ def clean(
     producers: ProducersInLog | None = None,
     *,
     commits: bool = False,
+    tombstones_end: int | None = None,
     max_keys: int = MAX_KEYS,
 ) -> Iterator[None]:
     """One pass over everything below the first offset that may not be cleaned.
@@ -72,12 +73,17 @@ def clean(
     commits: a coordinator's log, where a batch is one commit: what its first record says of who made it goes to the
     first that survives, and a commit over several batches loses the marks of its wholeness (spans.py).
 
+    tombstones_end: from this offset on tombstones stay, for a reader that knows the log up to there from elsewhere.
+    When one was due, `log.held_tombstones` is set.
+
     Durable: each group of segments is replaced whole or not at all.
     """
     limit = uncleanable_offset(log, now_ms, last_stable_offset)
     if limit <= log.cleaned_offset:
         return
     plan = Plan(now_ms, limit, commits=commits)
+    if tombstones_end is not None:
+        plan.tombstones_end = tombstones_end
     segments = [segment for segment in log.segments[:-1] if segment.base_offset < limit]
     yield from plan_transactions(plan, segments, producers or ProducersInLog())
     yield from plan_keys(plan, segments, log.cleaned_offset, max_keys)
@@ -88,6 +94,7 @@ def clean(
         if not done:
             return
     log.cleaned_offset = max(log.cleaned_offset, plan.end_offset)
+    log.held_tombstones = plan.held_tombstones
 
 
 def _groups(segments: list[Segment], max_bytes: int) -> Iterator[list[Segment]]:

@@ -42,7 +42,9 @@ def filter_batch(
                     continue
                 if record.value is None:
                     if past_horizon:
-                        continue
+                        if record.offset < plan.tombstones_end:
+                            continue
+                        plan.held_tombstones = True
                     tombstones = True
             kept.append(record)
     new_horizon = plan.now_ms + delete_retention_ms if tombstones and kept and horizon is None else None

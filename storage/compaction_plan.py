@@ -40,15 +40,19 @@ class Plan:
         "commits",
         "empty_markers",
         "end_offset",
+        "held_tombstones",
         "last_by_key",
         "last_by_producer",
         "now_ms",
         "partial",
+        "tombstones_end",
         "whole",
     )
 
     def __init__(self, now_ms: int, end_offset: int, *, commits: bool = False) -> None:
         self.now_ms = now_ms
+        self.tombstones_end = 2**63 - 1  # those from here on stay
+        self.held_tombstones = False  # whether one was due and stayed
         self.commits = commits  # a coordinator's log: a batch, or a run of them, is one commit (spans.py)
         self.end_offset = end_offset
         self.last_by_key: dict[bytes, int] = {}

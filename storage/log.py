@@ -153,10 +153,12 @@ class Log(LogWriter):
         last_batch_of: LastBatchOf | None = None,
         producer_expiration_ms: int | None = None,
         commits: bool = False,
+        tombstones_end: int | None = None,
     ) -> Iterator[None]:
         """Compact in slices of a few milliseconds; appends and reads may go on between them.
 
-        last_batch_of, producer_expiration_ms: as ProducersInLog says; commits: as storage.compaction.clean says.
+        last_batch_of, producer_expiration_ms: as ProducersInLog says.
+        commits, tombstones_end: as storage.compaction.clean says.
         """
         return compaction.clean(
             self,
@@ -164,6 +166,7 @@ class Log(LogWriter):
             self.flushed_offset if last_stable_offset is None else last_stable_offset,
             ProducersInLog(last_batch_of, producer_expiration_ms),
             commits=commits,
+            tombstones_end=tombstones_end,
         )
 
     def dirty_ratio(self, now_ms: int | None = None, last_stable_offset: int | None = None) -> float:

@@ -38,6 +38,7 @@ class LogWriter:
         self.synced_offset = 0
         # below this the cleaner has been; what lies behind it is dirty
         self.cleaned_offset = 0
+        self.held_tombstones = False  # whether the last cleaning kept some that were due
         # called with base offset, end offset and remaining markers when the cleaner has replaced segments by one
         self.when_compacted: Callable[[int, int, Markers], None] | None = None
         self._active: Segment | None = None

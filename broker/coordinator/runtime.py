@@ -94,6 +94,7 @@ class Shard:
         self.parked: set[Token] = set()
         self.cleanable_from = 0
         self.image_offset = 0  # of the last image of the state
+        self.image_begun: int | None = None  # offset of the last image that this process has begun
         self.kept: dict[bytes, int] = {}  # key that is not of an offset -> offset of its last record
 
     def __str__(self) -> str:

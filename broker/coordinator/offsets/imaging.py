@@ -29,12 +29,32 @@ def is_due(shard: Shard) -> bool:
     return shard.log.end_offset - shard.image_offset >= max(LEAST_RECORDS, groups // 4)
 
 
+def clean_commits(shard: Shard, producer_expiration_ms: int, now_ms: int, limit_offset: int) -> Iterator[None]:
+    """Clean the log of a coordinator. A start from an image must find the tombstones of what was deleted behind it.
+
+    So tombstones behind the oldest image stay; if the last pass kept some that were due, a new image comes first.
+    """
+    log = shard.log
+    if log.held_tombstones:
+        yield from take_image(shard)
+    images = snapshot.offsets(log.env.files, log.directory)
+    if shard.image_begun is not None:
+        images.append(shard.image_begun)  # it may be there before the pass has ended
+    yield from log.clean(
+        now_ms,
+        limit_offset,
+        producer_expiration_ms=producer_expiration_ms,
+        commits=True,
+        tombstones_end=min(images, default=None),
+    )
+
+
 def take_image(shard: Shard) -> Iterator[None]:
     """Write an image of the shard as it is now. Stops when the shard is reloaded meanwhile."""
     machine, log = shard.machine, shard.log
     if machine.pending.producer_ids():
         return  # pending offsets are not in an image: a later round takes it
-    offset = log.end_offset
+    offset = shard.image_begun = log.end_offset
     wanted = sorted((at, key) for key, at in shard.kept.items())
     labels = Labels()
     blocks = yield from encode_offsets(machine.offsets, labels)
