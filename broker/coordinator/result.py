@@ -75,7 +75,7 @@ class Context:
         self.shard: Any = None  # set when the reply depends only on this shard and the metadata
         self.flush_states: Sequence[Any] = ()  # of the partitions that the request wrote to
         self.sources: Any = None  # shard and columns of a reply that may be kept (OffsetFetch)
-        self.close_connection = False  # set to refuse a request that has no reply (acks=0)
+        self.close_connection = False  # set to refuse a request that has no reply (as acks=0)
 
 
 class Commit(Protocol):

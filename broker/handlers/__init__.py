@@ -6,67 +6,77 @@ and older ones where a line says why. An API that Kafka has and that is not serv
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from broker.wire.route import GROUP, Route
 from protocol.api import ApiKey
 
+# key, first and last version, handler, and GROUP if it is called with the machine of the request's group
+_SERVED: Final[tuple[tuple[Any, ...], ...]] = (
+    (ApiKey.PRODUCE, 3, 13, "produce:produce"),
+    (ApiKey.FETCH, 4, 18, "fetch:fetch"),
+    (ApiKey.LIST_OFFSETS, 1, 11, "list_offsets:list_offsets"),
+    (ApiKey.METADATA, 0, 13, "metadata:metadata"),
+    (ApiKey.OFFSET_COMMIT, 0, 10, "offsets:offset_commit"),  # v0, v1: the original proposal
+    (ApiKey.OFFSET_FETCH, 0, 10, "offsets:offset_fetch"),  # v0: the original proposal
+    (ApiKey.FIND_COORDINATOR, 0, 6, "metadata:find_coordinator"),
+    (ApiKey.JOIN_GROUP, 0, 9, "classic_group:join_group", GROUP),
+    (ApiKey.HEARTBEAT, 0, 4, "classic_group:heartbeat", GROUP),
+    (ApiKey.LEAVE_GROUP, 0, 5, "classic_group:leave_group", GROUP),
+    (ApiKey.SYNC_GROUP, 0, 5, "classic_group:sync_group", GROUP),
+    (ApiKey.DESCRIBE_GROUPS, 0, 6, "group_admin:describe_groups"),
+    (ApiKey.LIST_GROUPS, 0, 5, "group_admin:list_groups"),
+    (ApiKey.API_VERSIONS, 0, 4, "cluster:api_versions"),
+    (ApiKey.CREATE_TOPICS, 2, 7, "topics:create_topics"),
+    (ApiKey.DELETE_TOPICS, 1, 6, "topics:delete_topics"),
+    (ApiKey.DELETE_RECORDS, 0, 2, "delete_records:delete_records"),
+    (ApiKey.INIT_PRODUCER_ID, 0, 5, "transactions:init_producer_id"),
+    (ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, "list_offsets:offset_for_leader_epoch"),
+    (ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5, "transactions:add_partitions_to_txn"),
+    (ApiKey.ADD_OFFSETS_TO_TXN, 0, 4, "transactions:add_offsets_to_txn"),
+    (ApiKey.END_TXN, 0, 5, "transactions:end_txn"),
+    (ApiKey.WRITE_TXN_MARKERS, 1, 2, "txn_admin:write_txn_markers"),
+    (ApiKey.TXN_OFFSET_COMMIT, 0, 5, "txn_offsets:txn_offset_commit"),
+    (ApiKey.DESCRIBE_ACLS, 1, 3, "acls:describe_acls"),
+    (ApiKey.CREATE_ACLS, 1, 3, "acls:create_acls"),
+    (ApiKey.DELETE_ACLS, 1, 3, "acls:delete_acls"),
+    (ApiKey.DESCRIBE_CONFIGS, 1, 4, "configs:describe_configs"),
+    (ApiKey.ALTER_CONFIGS, 0, 2, "configs:alter_configs"),
+    (ApiKey.ALTER_REPLICA_LOG_DIRS, 1, 2, "reassign:alter_replica_log_dirs"),
+    (ApiKey.DESCRIBE_LOG_DIRS, 1, 5, "cluster:describe_log_dirs"),
+    (ApiKey.CREATE_PARTITIONS, 0, 3, "topics:create_partitions"),
+    (ApiKey.CREATE_DELEGATION_TOKEN, 1, 3, "delegation_tokens:create_delegation_token"),
+    (ApiKey.RENEW_DELEGATION_TOKEN, 1, 2, "delegation_tokens:renew_delegation_token"),
+    (ApiKey.EXPIRE_DELEGATION_TOKEN, 1, 2, "delegation_tokens:expire_delegation_token"),
+    (ApiKey.DESCRIBE_DELEGATION_TOKEN, 1, 3, "delegation_tokens:describe_delegation_token"),
+    (ApiKey.DELETE_GROUPS, 0, 2, "group_admin:delete_groups"),
+    (ApiKey.ELECT_LEADERS, 0, 2, "reassign:elect_leaders"),
+    (ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, "configs:incremental_alter_configs"),
+    (ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 1, "reassign:alter_partition_reassignments"),
+    (ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0, "reassign:list_partition_reassignments"),
+    (ApiKey.OFFSET_DELETE, 0, 0, "offset_delete:offset_delete"),
+    (ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1, "quotas:describe_client_quotas"),
+    (ApiKey.ALTER_CLIENT_QUOTAS, 0, 1, "quotas:alter_client_quotas"),
+    (ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0, "scram:describe_user_scram_credentials"),
+    (ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 0, "scram:alter_user_scram_credentials"),
+    (ApiKey.DESCRIBE_QUORUM, 0, 2, "quorum:describe_quorum"),
+    (ApiKey.UPDATE_FEATURES, 0, 2, "cluster:update_features"),
+    (ApiKey.DESCRIBE_CLUSTER, 0, 2, "metadata:describe_cluster"),
+    (ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, "consumer_group:consumer_group_heartbeat", GROUP),
+    (ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, "consumer_group:consumer_group_describe"),
+    (ApiKey.LIST_CONFIG_RESOURCES, 0, 1, "configs:list_config_resources"),
+    (ApiKey.DESCRIBE_PRODUCERS, 0, 0, "describe_producers:describe_producers"),
+    (ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, "txn_admin:describe_transactions"),
+    (ApiKey.LIST_TRANSACTIONS, 0, 2, "txn_admin:list_transactions"),
+    (ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, "metadata:describe_topic_partitions"),
+    (ApiKey.STREAMS_GROUP_HEARTBEAT, 0, 0, "streams_group:streams_group_heartbeat"),
+    (ApiKey.STREAMS_GROUP_DESCRIBE, 0, 0, "streams_group:streams_group_describe"),
+)
+
 
 def make_routes() -> list[Route]:
     """The APIs of one broker."""
-    return [
-        Route(ApiKey.PRODUCE, 3, 13, "produce:produce"),
-        Route(ApiKey.FETCH, 4, 18, "fetch:fetch"),
-        Route(ApiKey.LIST_OFFSETS, 1, 11, "list_offsets:list_offsets"),
-        Route(ApiKey.METADATA, 0, 13, "metadata:metadata"),
-        Route(ApiKey.OFFSET_COMMIT, 0, 10, "offsets:offset_commit"),  # v0, v1: the original proposal
-        Route(ApiKey.OFFSET_FETCH, 0, 10, "offsets:offset_fetch"),  # v0: the original proposal
-        Route(ApiKey.FIND_COORDINATOR, 0, 6, "metadata:find_coordinator"),
-        Route(ApiKey.JOIN_GROUP, 0, 9, "classic_group:join_group", GROUP),
-        Route(ApiKey.HEARTBEAT, 0, 4, "classic_group:heartbeat", GROUP),
-        Route(ApiKey.LEAVE_GROUP, 0, 5, "classic_group:leave_group", GROUP),
-        Route(ApiKey.SYNC_GROUP, 0, 5, "classic_group:sync_group", GROUP),
-        Route(ApiKey.DESCRIBE_GROUPS, 0, 6, "group_admin:describe_groups"),
-        Route(ApiKey.LIST_GROUPS, 0, 5, "group_admin:list_groups"),
-        Route(ApiKey.API_VERSIONS, 0, 4, "cluster:api_versions"),
-        Route(ApiKey.CREATE_TOPICS, 2, 7, "topics:create_topics"),
-        Route(ApiKey.DELETE_TOPICS, 1, 6, "topics:delete_topics"),
-        Route(ApiKey.DELETE_RECORDS, 0, 2, "delete_records:delete_records"),
-        Route(ApiKey.INIT_PRODUCER_ID, 0, 5, "transactions:init_producer_id"),
-        Route(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, "list_offsets:offset_for_leader_epoch"),
-        Route(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5, "transactions:add_partitions_to_txn"),
-        Route(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4, "transactions:add_offsets_to_txn"),
-        Route(ApiKey.END_TXN, 0, 5, "transactions:end_txn"),
-        Route(ApiKey.WRITE_TXN_MARKERS, 1, 2, "txn_admin:write_txn_markers"),
-        Route(ApiKey.TXN_OFFSET_COMMIT, 0, 5, "txn_offsets:txn_offset_commit"),
-        Route(ApiKey.DESCRIBE_CONFIGS, 1, 4, "configs:describe_configs"),
-        Route(ApiKey.ALTER_CONFIGS, 0, 2, "configs:alter_configs"),
-        Route(ApiKey.ALTER_REPLICA_LOG_DIRS, 1, 2, "reassign:alter_replica_log_dirs"),
-        Route(ApiKey.DESCRIBE_LOG_DIRS, 1, 5, "cluster:describe_log_dirs"),
-        Route(ApiKey.CREATE_PARTITIONS, 0, 3, "topics:create_partitions"),
-        Route(ApiKey.DELETE_GROUPS, 0, 2, "group_admin:delete_groups"),
-        Route(ApiKey.ELECT_LEADERS, 0, 2, "reassign:elect_leaders"),
-        Route(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, "configs:incremental_alter_configs"),
-        Route(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 1, "reassign:alter_partition_reassignments"),
-        Route(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0, "reassign:list_partition_reassignments"),
-        Route(ApiKey.OFFSET_DELETE, 0, 0, "offset_delete:offset_delete"),
-        Route(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1, "quotas:describe_client_quotas"),
-        Route(ApiKey.ALTER_CLIENT_QUOTAS, 0, 1, "quotas:alter_client_quotas"),
-        Route(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0, "scram:describe_user_scram_credentials"),
-        Route(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 0, "scram:alter_user_scram_credentials"),
-        Route(ApiKey.DESCRIBE_QUORUM, 0, 2, "quorum:describe_quorum"),
-        Route(ApiKey.UPDATE_FEATURES, 0, 2, "cluster:update_features"),
-        Route(ApiKey.DESCRIBE_CLUSTER, 0, 2, "metadata:describe_cluster"),
-        Route(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, "consumer_group:consumer_group_heartbeat", GROUP),
-        Route(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, "consumer_group:consumer_group_describe"),
-        Route(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, "configs:list_config_resources"),
-        Route(ApiKey.DESCRIBE_PRODUCERS, 0, 0, "describe_producers:describe_producers"),
-        Route(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, "txn_admin:describe_transactions"),
-        Route(ApiKey.LIST_TRANSACTIONS, 0, 2, "txn_admin:list_transactions"),
-        Route(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, "metadata:describe_topic_partitions"),
-        Route(ApiKey.STREAMS_GROUP_HEARTBEAT, 0, 0, "streams_group:streams_group_heartbeat"),
-        Route(ApiKey.STREAMS_GROUP_DESCRIBE, 0, 0, "streams_group:streams_group_describe"),
-    ]
+    return [Route(*line) for line in _SERVED]
 
 
 _NO_AUTHENTICATION = "There is no authentication and no authorizer: any client that reaches the port may do everything."
@@ -103,13 +113,6 @@ ABSENT: Final[list[tuple[tuple[ApiKey, ...], str]]] = [
         (
             ApiKey.SASL_HANDSHAKE,
             ApiKey.SASL_AUTHENTICATE,
-            ApiKey.DESCRIBE_ACLS,
-            ApiKey.CREATE_ACLS,
-            ApiKey.DELETE_ACLS,
-            ApiKey.CREATE_DELEGATION_TOKEN,
-            ApiKey.RENEW_DELEGATION_TOKEN,
-            ApiKey.EXPIRE_DELEGATION_TOKEN,
-            ApiKey.DESCRIBE_DELEGATION_TOKEN,
         ),
         _NO_AUTHENTICATION,
     ),

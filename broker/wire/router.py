@@ -154,7 +154,7 @@ class Router:
         response = self._handle(route, ctx, request, parked)
         has_errors = isinstance(response, Message) and count_errors(self._metrics, api_key, response)
         if ctx.close_connection:
-            connection.refuse(f"{type(request).__name__} with acks=0 failed")
+            connection.refuse(f"{type(request).__name__} is refused, which its client learns by this alone")
         elif response is PARKED:
             return
         elif response is None:  # acks=0: nothing is sent

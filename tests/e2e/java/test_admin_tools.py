@@ -1,4 +1,4 @@
-"""Apache Kafka's own tools for whoever runs a cluster: reassignment, elections, quorum, users and quotas."""
+"""Apache Kafka's own tools for whoever runs a cluster: reassignment, elections, quorum, users, quotas, ACLs, groups."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ REASSIGN = TOOLS + "reassign.ReassignPartitionsCommand"
 ELECT = TOOLS + "LeaderElectionCommand"
 QUORUM = TOOLS + "MetadataQuorumCommand"
 CONFIGS = "kafka.admin.ConfigCommand"
+ACLS = "org.apache.kafka.tools.AclCommand"
+TOKENS = TOOLS + "DelegationTokenCommand"
+GROUPS = TOOLS + "consumer.group.ConsumerGroupCommand"
 
 
 @pytest.fixture
@@ -72,3 +75,32 @@ def test_configs_tool_keeps_users_and_quotas(on_trio, name):
     assert "SCRAM-SHA-256" not in described
     assert "producer_byte_rate" not in described
     assert "request_percentage=12.5" in described
+
+
+def test_acls_tool_is_told_that_there_is_no_authorizer(toolbox, shared_broker, name):
+    for words in (["--list"], ["--add", "--allow-principal", "User:a", "--operation", "Read", "--topic", name]):
+        _, printed = toolbox.run(ACLS, "--bootstrap-server", shared_broker.bootstrap_servers, *words)
+        assert "SecurityDisabledException: No Authorizer is configured" in printed
+        assert "UnsupportedVersionException" not in printed
+
+
+def test_tokens_tool_is_told_that_tokens_are_not_allowed_here(toolbox, shared_broker, tmp_path):
+    config = tmp_path / "client.properties"
+    config.write_text("")
+    words = ["--describe", "--command-config", str(config)]
+    _, printed = toolbox.run(TOKENS, "--bootstrap-server", shared_broker.bootstrap_servers, *words)
+    assert "DelegationTokenAuthorizationException" in printed or "not allowed" in printed
+    assert "UnsupportedVersionException" not in printed
+
+
+def test_groups_tool_deletes_the_offsets_and_then_the_group(toolbox, shared_broker, name):
+    def run(tool: str, *words: str) -> str:
+        code, printed = toolbox.run(tool, "--bootstrap-server", shared_broker.bootstrap_servers, *words)
+        assert code == 0, printed
+        return str(printed)
+
+    run(TOPICS, "--create", "--topic", name, "--partitions", "1")
+    run(GROUPS, "--reset-offsets", "--to-earliest", "--group", name, "--topic", name, "--execute")
+    assert "Successful" in run(GROUPS, "--delete-offsets", "--group", name, "--topic", name)
+    assert "has no active members" in run(GROUPS, "--describe", "--group", name, "--state")
+    assert "was successful" in run(GROUPS, "--delete", "--group", name)

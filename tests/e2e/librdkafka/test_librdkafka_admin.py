@@ -14,12 +14,18 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
     NewPartitions,
     NewTopic,
     OffsetSpec,
+    ResourcePatternType,
+    ResourceType,
 )
 from librdkafka_kit import (
     LibrdkafkaMember,
@@ -167,3 +173,11 @@ def test_leaders_spread_over_three_brokers_and_the_admin_finds_each_coordinator(
     deliver(producer_of(trio), [{"topic": name, "value": b"x", "partition": number} for number in range(6)])
     deleted = settled(admin.delete_records([TopicPartition(name, number, 1) for number in range(6)]))
     assert [each.low_watermark for each in deleted.values()] == [1] * 6
+
+
+def test_acls_are_refused_because_there_is_no_authorizer(admin, name):
+    acl = (ResourceType.TOPIC, name, ResourcePatternType.LITERAL, "User:a", "*", AclOperation.READ)
+    some = AclBindingFilter(*acl, AclPermissionType.ALLOW)
+    assert refusal(admin.create_acls([AclBinding(*acl, AclPermissionType.ALLOW)])) == KafkaError.SECURITY_DISABLED
+    assert refusal(admin.delete_acls([some])) == KafkaError.SECURITY_DISABLED
+    assert admin.describe_acls(some).result(LIMIT_S) == []  # it does not look at the error, with Apache Kafka either
