@@ -22,6 +22,7 @@ from broker.coordinator.groups.classic.commit_checks import on_offset_commit_acc
 from broker.coordinator.offsets.columns import Committed, TopicOffsets
 from broker.coordinator.offsets.commit_run import Commit, Run
 from broker.coordinator.offsets.provenance import provenance
+from broker.coordinator.offsets.topic_ids import committed_on, partitions_on
 from broker.coordinator.result import Context, Headers, Result
 from broker.handlers.expected_offsets import refuse_conflicts
 from protocol.errors import ErrorCode, KafkaError
@@ -238,11 +239,11 @@ def offset_fetch(broker: View, ctx: Context, request: OffsetFetchRequest) -> Res
     except KafkaError as error:
         return Result(_old_refusal(ctx, request, error.code))
     rows = []
-    for name, partitions in _asked(shard, request.group_id, request.topics, ctx):
+    for name, partitions in _asked(broker, shard, request.group_id, request.topics):
         row = OffsetFetchResponseTopic(name=name)
         columns = shard.machine.offsets.topic(request.group_id, name)
         for index in partitions:
-            found = columns.get(index) if columns else None
+            found = committed_on(columns, index, _id_of(broker, name)) if columns else None
             answer = OffsetFetchResponsePartition(partition_index=index, committed_offset=-1, metadata="")
             if request.require_stable and columns and columns.pending and index in columns.pending:
                 answer.error_code = ErrorCode.UNSTABLE_OFFSET_COMMIT
@@ -276,9 +277,23 @@ def _old_refusal(ctx: Context, request: OffsetFetchRequest, code: ErrorCode) -> 
     )
 
 
-def _asked(shard: Shard, group_id: str, topics: Sequence[Any] | None, ctx: Context) -> list[tuple[str, list[int]]]:
+def _id_of(broker: View, name: str) -> bytes:
+    """The id of the topic that has this name now. An offset of an earlier one is not told."""
+    topic = broker.metadata.topics.get(name)
+    return ZERO_ID if topic is None else topic.topic_id
+
+
+def _all_committed(broker: View, shard: Shard, group_id: str) -> Iterable[tuple[str, list[int]]]:
+    for columns in shard.machine.offsets.topics(group_id):
+        name = columns.label.name
+        partitions = partitions_on(columns, _id_of(broker, name))
+        if partitions:
+            yield name, partitions
+
+
+def _asked(broker: View, shard: Shard, group_id: str, topics: Sequence[Any] | None) -> Iterable[tuple[str, list[int]]]:
     if topics is None:
-        return [(name, partitions) for name, partitions in shard.machine.offsets.partitions(group_id).items()]
+        return _all_committed(broker, shard, group_id)
     return [(topic.name, topic.partition_indexes) for topic in topics]
 
 
@@ -309,7 +324,7 @@ def _fetch_group(broker: View, ctx: Context, asked: Any, request: OffsetFetchReq
             row.partitions = [
                 _nothing(index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
                 if index in unstable
-                else _committed(columns, index, topic_id if by_id else ZERO_ID)
+                else _committed(columns, index, topic_id if by_id else _id_of(broker, name))
                 for index in partitions
             ]
         else:
@@ -328,7 +343,7 @@ def _topics_of(
     """(name, topic id, partitions). A name of None: the id is unknown."""
     metadata = broker.metadata
     if topics is None:
-        for name, partitions in shard.machine.offsets.partitions(group_id).items():
+        for name, partitions in _all_committed(broker, shard, group_id):
             topic = metadata.topics.get(name)
             if not by_id:
                 yield name, ZERO_ID, partitions
@@ -344,8 +359,8 @@ def _topics_of(
 
 
 def _committed(columns: TopicOffsets, index: int, topic_id: bytes) -> OffsetFetchResponsePartitions:
-    found = columns.get(index)
-    if found is None or ZERO_ID != topic_id != found.topic_id != ZERO_ID:  # of an earlier topic of this name
+    found = committed_on(columns, index, topic_id)
+    if found is None:
         return _nothing(index)
     return OffsetFetchResponsePartitions(
         partition_index=index,

@@ -159,16 +159,20 @@ def _append(broker: View, shard: Shard, ctx: Context, request: TxnOffsetCommitRe
     limit = broker.config.offset_metadata_max_bytes
     now_ms = broker.turn.now_ms
     run = None
-    for topic, partition, answer in wanted:
+    for name, partition, answer in wanted:
+        topic = broker.metadata.topics.get(name)
+        if topic is None:  # deleted while the transaction's record was written
+            answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            continue
         metadata = partition.committed_metadata or ""
         if len(metadata) > limit // 2 and utf16_length(metadata) > limit:
             answer.error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             continue
-        if run is None or run.topic != topic:
-            run = commit.run(topic)
+        if run is None or run.topic != name:
+            run = commit.run(name, topic.topic_id)
         index, offset, epoch = partition.partition_index, partition.committed_offset, partition.committed_leader_epoch
         if metadata:
-            run.add_other(index, Committed(offset, epoch, metadata, now_ms))
+            run.add_other(index, Committed(offset, epoch, metadata, now_ms, -1, topic.topic_id))
         else:
             run.add(index, offset, epoch)
     if commit.is_empty:

@@ -56,10 +56,11 @@ class Place:
         "rest_size",
         "sender",
         "shard",
+        "topic_name",
         "transactional_id",
         "unpack",
     )
-    batch: CommitBatch
+    batch: CommitBatch  # set with the rest below, once the topic is known
     group_partition: Partitions  # of `__consumer_offsets`
     reply: bytes
     sender: Headers
@@ -98,7 +99,7 @@ class Place:
         answers = b"".join(index.to_bytes(4, "big") + b"\0\0\0" for index in self.partitions)
         # header tags, throttle time, one topic, its partitions without errors, tags
         self.reply = b"\0\0\0\0\0\2" + uvarint(len(raw) + 1) + raw + uvarint(n + 1) + answers + b"\0\0"
-        self.batch = CommitBatch(self.group_id, name, bytes(16), self.partitions)
+        self.topic_name = name
 
 
 class TxnOffsetCommitShortcut:
@@ -169,7 +170,7 @@ class TxnOffsetCommitShortcut:
 
     def _learn(self, head: bytes, data: bytes, start: int, stop: int) -> Place | None:
         place = Place(head, data, start, stop)
-        topic = self._shared.settled_topic(place.batch.topic)
+        topic = self._shared.settled_topic(place.topic_name)
         partitions = place.partitions
         if topic is None or max(partitions) >= len(topic.partitions):
             return None
@@ -183,5 +184,6 @@ class TxnOffsetCommitShortcut:
         if self._config.offsets_provenance:
             client_id = HeadReader(head, 0, len(head)).client_id()
             place.sender = provenance(place.member_id, place.instance_id, place.generation_id, client_id)
-            place.batch = CommitBatch(place.group_id, topic.name, bytes(16), partitions, encode_headers(place.sender))
+        headers = encode_headers(place.sender)
+        place.batch = CommitBatch(place.group_id, topic.name, topic.topic_id, partitions, headers)
         return place

@@ -8,8 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from broker.coordinator.runtime import READY, UNLOADED
+from broker.coordinator.runtime import UNLOADED
 from broker.upkeep.checkpointing import Checkpointing
+from broker.upkeep.deleted_topics import DeletedTopics
 from protocol.errors import KafkaError
 from storage.errors import StorageError
 
@@ -75,7 +76,7 @@ class Maintenance:
         self._busy: set[str] = set()
         self._least_dirty_bytes = LEAST_DIRTY_BYTES
         self._written = (0, turn.now_ms)  # records in the coordinators' logs so far, and when they were counted
-        self._gone: dict[str, set[bytes]] = {}  # deleted topics, by name and ids, whose offsets must be removed
+        self._deleted_topics = DeletedTopics(turn, directory, groups, partitions)
 
     def start(self) -> None:
         """Load the shards that have a log, and begin the rounds."""
@@ -126,26 +127,8 @@ class Maintenance:
             flush_state.then(lambda durable: self._topic_gone(topic) if durable else None)
 
     def _topic_gone(self, topic: Topic) -> None:
-        """Remove the offsets that groups have committed on a deleted topic; many topics are handled together."""
         self._archive.forget(topic.name)
-        if not self._gone:
-            self._turn.jobs.add(self._forget_offsets())
-        self._gone.setdefault(topic.name, set()).add(topic.topic_id)
-
-    def _forget_offsets(self) -> Iterator[None]:
-        gone, self._gone = self._gone, {}
-        for index, shard in enumerate(self._groups.shards):
-            while shard.state is not READY and self._directory.exists(OFFSETS_TOPIC, index):
-                try:
-                    shard.require()
-                except KafkaError:  # it loads in the background
-                    yield
-                except (OSError, StorageError) as error:
-                    logger.error("%s: cannot remove the offsets of deleted topics: %s", shard, error)
-                    break
-            if shard.state is READY:
-                shard.apply(shard.machine.forget_topics(gone))
-                yield
+        self._deleted_topics.topic_gone(topic)
 
     def _load_shards(self) -> Iterator[None]:
         """Load all shards, so that members time out after a restart even without a request for their group."""
@@ -158,6 +141,7 @@ class Maintenance:
                 except (OSError, StorageError) as error:  # a request for it gets the error
                     logger.error("cannot load %s: %s", shard, error)
                 yield
+        yield from self._deleted_topics.at_start()
         if TRANSACTIONS_TOPIC in self._partitions.metadata.topics:
             yield from self._coordinators.transactions.load()
 

@@ -44,8 +44,6 @@ from protocol.errors import ErrorCode
 from protocol.messages.coordinator_records import GroupMetadataKey, GroupMetadataValue, decode_record
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from broker.cluster.metadata import ClusterMetadata
     from broker.config.settings import BrokerConfig
 
@@ -53,7 +51,6 @@ logger = logging.getLogger("momus.groups")
 
 EXPIRY_TIMER: Final = ("offsets",)
 GROUPS_A_SLICE: Final = 1000  # checked for expired offsets in one turn of the event loop: about 2 ms
-ZERO_ID: Final = bytes(16)
 
 _SHORT = Struct(">h")
 
@@ -223,23 +220,6 @@ class GroupMachine:
         """The records that delete a group with all its offsets."""
         records = offset_tombstones(group_id, self.offsets.all_partitions(group_id))
         return records + group_tombstones(group_id, self.groups.get(group_id))
-
-    def forget_topics(self, topic_ids: Mapping[str, Collection[bytes]]) -> Result:
-        """Tombstones for the offsets of deleted topics; a new topic with the name of an old one keeps its offsets."""
-        records: list[Record] = []
-        for group_id in self.offsets.group_ids():
-            for name, ids in topic_ids.items():
-                columns = self.offsets.topic(group_id, name)
-                if columns is None:
-                    continue
-                gone = [
-                    partition
-                    for partition in columns.partitions()
-                    if (committed := columns.get(partition)) is not None
-                    and (committed.topic_id == ZERO_ID or committed.topic_id in ids)
-                ]
-                records += offset_tombstones(group_id, {name: dict.fromkeys([*gone, *(columns.pending or ())])})
-        return Result(records=records)
 
     # -- timers --------------------------------------------------------------------------------------------------
 

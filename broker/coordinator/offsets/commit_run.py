@@ -61,7 +61,15 @@ def commit_pending_run(
     data = batch.build(base, log.leader_epoch, now_ms, offsets, leader_epochs, producer)
     log.append((data,), base_offset=base, last_offset=base + batch.count - 1, max_timestamp_ms=now_ms, size=len(data))
     shard.machine.pending.replay_run(
-        producer[0], batch.group_id, batch.topic, batch.partitions, offsets, leader_epochs, now_ms, base
+        producer[0],
+        batch.group_id,
+        batch.topic,
+        batch.partitions,
+        offsets,
+        leader_epochs,
+        now_ms,
+        base,
+        batch.topic_id,
     )
 
 

@@ -38,11 +38,12 @@ class PendingOffsets:
         leader_epochs: Sequence[int],
         commit_timestamp_ms: int,
         record_offset: int,
+        topic_id: bytes,
     ) -> None:
         """Replay a batch of offset records without metadata; `record_offset`: of the first one."""
         columns = self._table.topic_or_new(group_id, topic)
         for index, offset, epoch in zip(partitions, offsets, leader_epochs, strict=True):
-            committed = Committed(offset, epoch, "", commit_timestamp_ms)
+            committed = Committed(offset, epoch, "", commit_timestamp_ms, -1, topic_id)
             columns.replay_pending(index, producer_id, Pending(committed, record_offset))
             record_offset += 1
         self._places.setdefault(producer_id, {}).setdefault((group_id, topic), set()).update(partitions)

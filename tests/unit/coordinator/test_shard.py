@@ -310,19 +310,3 @@ def test_large_check_goes_in_slices(h):
         rounds += 1
     assert rounds == 3
     assert h.timers[("offsets",)] == h.now_ms + 600_000
-
-
-# -- deleted topics ---------------------------------------------------------------------------------------------------
-
-
-def test_offsets_of_a_deleted_topic_are_forgotten_unless_they_belong_to_another_of_its_name(h):
-    old, new = b"o" * 16, b"n" * 16
-    h.commit("t", 0, 1, topic_id=old)
-    h.commit("t", 1, 2, topic_id=new)
-    h.commit("t", 2, 3)
-    h.commit("t", 0, 4, group="g2", topic_id=old)
-    h.commit("kept", 0, 5, topic_id=old)
-    h._apply(h.shard.forget_topics({"t": {old}}))
-    assert [h.offset("t", p) for p in range(3)] == [None, 2, None]
-    assert h.offset("t", 0, "g2") is None
-    assert h.offset("kept", 0) == 5

@@ -1,0 +1,79 @@
+"""Removes the offsets that groups have committed on topics that were deleted."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from broker.cluster.topic_names import OFFSETS_TOPIC
+from broker.coordinator.offsets.table import ZERO_ID
+from broker.coordinator.offsets.topic_ids import IsGone, tombstones_of_gone_topics
+from broker.coordinator.result import Result
+from broker.coordinator.runtime import READY
+from protocol.errors import KafkaError
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.cluster.directory import DataDirectory
+    from broker.cluster.metadata import Topic
+    from broker.coordinator.group_shards import GroupShards
+    from broker.partitions.table import Partitions
+    from broker.turn.turn import Turn
+
+logger = logging.getLogger("momus.maintenance")
+
+
+class DeletedTopics:
+    """Follows deletions, and makes up at a start for those that a crash has cut short."""
+
+    def __init__(self, turn: Turn, directory: DataDirectory, groups: GroupShards, partitions: Partitions) -> None:
+        self._turn = turn
+        self._directory = directory
+        self._groups = groups
+        self._partitions = partitions
+        self._gone: dict[str, set[bytes]] = {}  # by name and ids
+
+    def topic_gone(self, topic: Topic) -> None:
+        """A topic was deleted, and that is durable. Many topics are handled together."""
+        if not self._gone:
+            self._turn.jobs.add(self._follow())
+        self._gone.setdefault(topic.name, set()).add(topic.topic_id)
+
+    def _follow(self) -> Iterator[None]:
+        gone, self._gone = self._gone, {}
+        yield from self._remove(lambda name, topic_id: name in gone and topic_id in (ZERO_ID, *gone[name]))
+
+    def at_start(self) -> Iterator[None]:
+        """Remove the offsets of topics that were deleted in an earlier process."""
+        metadata = self._partitions.metadata
+        names, ids = set(metadata.topics), set(metadata.topics_by_id)
+
+        def is_gone(name: str, topic_id: bytes) -> bool:
+            known = self._partitions.metadata  # it has the topics made since; `_follow` handles those deleted since
+            if topic_id == ZERO_ID:
+                return name not in names and name not in known.topics
+            return topic_id not in ids and topic_id not in known.topics_by_id
+
+        yield from self._remove(is_gone)
+
+    def _remove(self, is_gone: IsGone) -> Iterator[None]:
+        for index, shard in enumerate(self._groups.shards):
+            done = shard.state is not READY and not self._directory.exists(OFFSETS_TOPIC, index)
+            while not done:
+                try:
+                    shard.require()
+                except KafkaError:  # it loads in the background
+                    yield
+                    continue
+                except (OSError, StorageError) as error:
+                    logger.error("%s: cannot remove the offsets of deleted topics: %s", shard, error)
+                    break
+                machine = shard.machine
+                for records in tombstones_of_gone_topics(machine.offsets, is_gone):
+                    shard.apply(Result(records=records))
+                    yield
+                    if shard.machine is not machine or shard.state is not READY:
+                        break  # it was reloaded: begin again
+                else:
+                    done = True
