@@ -43,7 +43,11 @@ ROOT = Path(__file__).resolve().parent.parent
 KNOWN = ROOT / "tests" / "mutants_survivors.toml"
 TIMES_AS_LONG, START_SECONDS = 4, 20
 
-SHORTCUTS = ["tests/property/test_shortcuts.py"]
+SHORTCUTS = [
+    "tests/unit/core/test_shortcut_limits.py",
+    "tests/unit/core/test_shortcuts_serve.py",
+    "tests/property/test_shortcuts.py",
+]
 TRANSACTIONS = ["tests/unit/transactions", "tests/property/test_transactions_model.py"]
 OFFSETS = [
     "tests/property/test_offset_columns.py",
@@ -67,6 +71,7 @@ STORAGE = [
 FETCHES = [
     "tests/property/test_consume_path.py",
     "tests/unit/core/test_fetch_before_sync.py",
+    "tests/unit/core/test_parked_shortcut_fetch.py",
     "tests/unit/transactions/test_aborted_lists.py",
 ]
 COMMITS = [
@@ -108,6 +113,7 @@ TARGETS: dict[str, list[str]] = {
     "broker/shortcuts/*.py": [
         "tests/unit/transactions/test_txn_path.py",
         "tests/unit/transactions/test_txn_offset_generation.py",
+        "tests/unit/transactions/test_shortcut_of_adding.py",
         *SHORTCUTS,
         *COMMITS,
         "tests/unit/partition/test_produce_path.py",

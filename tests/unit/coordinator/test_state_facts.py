@@ -178,6 +178,6 @@ def test_facts_taken_before_do_not_change_with_the_state(world):
 
 def test_world_compares_the_state_it_has_with_the_state_that_its_logs_say(world):
     world.check_replay()
-    producers_of(world).table.put(7, 0, 0, 0, 0, 0, 0, 0)
+    producers_of(world).table.put(7, 0, 0, 0, 0, 0, 0, 0, 0)
     with pytest.raises(AssertionError, match="producers t-0"):
         world.check_replay()

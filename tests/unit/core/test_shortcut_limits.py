@@ -1,0 +1,300 @@
+"""The limits of shortcuts: what a Fetch reads within its bytes, when a parked one reads again, what a head may hold."""
+
+from __future__ import annotations
+
+from itertools import product
+from struct import Struct
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from cases import each_case
+from core_broker import Client, World, frame, make_topic
+from core_requests import commit_request, fetch_request, produce_request
+from txn_kit import Producer
+
+from broker.partitions.fetch_session import Wanted
+from broker.shortcuts.fetch_reply import encode_fetch
+from broker.shortcuts.head import MOST_KEPT, HeadReader, keep, transactional_id_end
+from broker.wire.route import SMALL_FETCH_BYTES
+from protocol.api import ApiKey
+from protocol.codec_support import uvarint
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
+from storage.env import Rng
+
+
+class Twins:
+    """A broker with shortcuts and one without, with the same topics; `taken`: which requests a shortcut has served."""
+
+    def __init__(self, **settings: str) -> None:
+        self.worlds = [World("os", **settings), World("os", **settings)]
+        self.admins = [Client(world) for world in self.worlds]
+        self.clients = [Client(world) for world in self.worlds]
+        for admin in self.admins:
+            admin.world.env.rng = Rng(5)
+            self.ids = {name: make_topic(admin, name, 3) for name in ("t", "u", "v")}
+        self.worlds[1].broker.clients.shortcuts = {}
+        self.taken: list[bool] = []
+        shortcuts = self.worlds[0].broker.clients.shortcuts
+        for api_key in (ApiKey.FETCH, ApiKey.OFFSET_COMMIT):
+            shortcuts[api_key] = self._counted(shortcuts[api_key])
+
+    def _counted(self, shortcut: Any) -> Any:
+        def counted(*args: Any) -> bytes | None:
+            reply = shortcut(*args)
+            self.taken.append(reply is not None)
+            return reply
+
+        return counted
+
+    def produce(self, topic: str, index: int, *values: bytes) -> None:
+        for admin in self.admins:
+            assert admin.call(produce_request(topic, index, *values), 9).responses[0].partition_responses[0]
+
+    def send(self, request: Any, version: int) -> bytes:
+        """What both have received for it by now."""
+        self.taken.clear()
+        before = len(self.clients[0].transport.received)
+        for client in self.clients:
+            client.send_bytes(frame(request, version))
+            client.world.run()
+        return self.received(before)
+
+    def received(self, before: int = 0) -> bytes:
+        fast, general = (client.transport.received for client in self.clients)
+        assert fast == general
+        return bytes(fast[before:])
+
+
+def fetch_all(twins: Twins, **limits: Any) -> FetchRequest:
+    topics = [
+        FetchTopic(
+            topic=name,
+            topic_id=twins.ids[name],
+            partitions=[FetchPartition(partition=n, partition_max_bytes=limits.get("most", 1 << 20)) for n in range(3)],
+        )
+        for name in ("t", "u", "v")
+    ]
+    limits.pop("most", None)
+    return FetchRequest(topics=topics, **{"session_epoch": -1, "max_wait_ms": 0, "min_bytes": 1, **limits})
+
+
+@pytest.fixture(scope="module")
+def filled() -> Twins:
+    """Batches of different sizes in the partitions of three topics; one partition is empty."""
+    twins = Twins()
+    for number, (name, index) in enumerate(product("tuv", range(3))):
+        if number != 4:
+            for size in (1 + number, 20 * number, 3):
+                twins.produce(name, index, b"x" * size)
+    return twins
+
+
+@each_case("version", [7, 11, 12, 13, 18])
+def test_fetch_of_many_partitions_stops_at_its_bytes(filled: Twins, version: int) -> None:
+    for most, each in product([*range(60, 700, 37), 5_000], [70, 150, 1 << 20]):
+        request = fetch_all(filled, max_bytes=most, most=each)
+        first, second = filled.send(request, version), filled.send(request, version)
+        assert (first, filled.taken) == (second, [True])
+
+
+def test_fetch_without_min_bytes_is_answered_at_once(filled: Twins) -> None:
+    request = fetch_all(filled, max_bytes=1 << 20, max_wait_ms=500)
+    for _ in range(2):
+        assert filled.send(request, 12)
+    size = len(filled.send(fetch_all(filled, max_bytes=1 << 20, max_wait_ms=0), 12))
+    for min_bytes, at_once in ((size // 2, True), (size * 2, False), (size * 2, False)):
+        request = fetch_all(filled, max_bytes=1 << 20, max_wait_ms=500, min_bytes=min_bytes)
+        assert bool(filled.send(request, 12)) is at_once
+        for world in filled.worlds:
+            world.advance(500)
+    filled.received()
+
+
+def parked(twins: Twins, min_bytes: int) -> None:
+    """A Fetch at the end of t-0 that the shortcut has parked."""
+    end = twins.worlds[0].broker.partitions.get(twins.worlds[0].broker.metadata.topics["t"], 0).log.end_offset
+    request = fetch_request("t", 0, end, min_bytes=min_bytes, max_wait_ms=10_000)
+    assert twins.send(request, 12) == b""
+    for world in twins.worlds:
+        world.advance(10_000)
+    assert twins.send(request, 12) == b""
+    assert twins.taken == [True]
+
+
+@pytest.mark.parametrize("before", [0, 1, 2])
+def test_parked_fetch_is_answered_when_there_are_enough_bytes_and_not_read_before(before: int) -> None:
+    twins = Twins()
+    for _ in range(before):
+        twins.produce("t", 0, b"v")
+    one = 69  # bytes of such a batch
+    parked(twins, 3 * one)
+    world = twins.worlds[0]
+    log = world.broker.partitions.get(world.broker.metadata.topics["t"], 0).log
+    assert log.size_bytes == before * one
+    reads: list[int] = []
+    read = log.read
+
+    def counted(offset: int, *args: Any, **limits: Any) -> Any:
+        reads.append(offset)
+        return read(offset, *args, **limits)
+
+    log.read = counted
+    start = len(twins.clients[0].transport.received)
+    for number in range(1, 4):
+        assert (twins.received(start), reads) == (b"", [])
+        twins.produce("t", 0, b"v")
+        assert bool(twins.received(start)) is (number == 3)
+    assert reads == [before]
+
+
+@each_case("version", range(8, 11))
+def test_commit_that_does_not_fit_into_a_batch_is_left_to_the_general_handler(version: int) -> None:
+    size = 1 << 20
+    for less, taken in ((0, True), (0, True), (1, False)):
+        twins = Twins(message_max_bytes=str(size - less))
+        for admin in twins.admins:
+            admin.call(commit_request("g", {0: 1}), 8)
+        request = commit_request("g", {0: 1, 1: 2, 2: 3})
+        request.topics[0].topic_id = twins.ids["t"]
+        twins.send(request, version)
+        assert twins.taken == [taken]
+        fast, general = twins.worlds
+        assert fast.fingerprints() == general.fingerprints()
+        (*_, (header, _)) = fast.broker.groups.of("g").log.batches(0)
+        size = min(size, header.size)
+
+
+@pytest.mark.parametrize(("count", "taken"), [(126, True), (127, False)])
+def test_most_partitions_of_offsets_in_a_transaction(count: int, taken: bool) -> None:
+    client = Client(World("os"))
+    make_topic(client, "t", 130)
+    producer = Producer(client)
+    assert producer.init() == 0
+    assert producer.send_offsets({0: 1}) == {0: 0}
+    table = client.world.broker.clients.shortcuts
+    shortcut, served = table[ApiKey.TXN_OFFSET_COMMIT], []
+
+    def counted(*args: Any) -> bytes | None:
+        reply = shortcut(*args)
+        served.append(reply is not None)
+        return reply
+
+    table[ApiKey.TXN_OFFSET_COMMIT] = counted
+    assert producer.send_offsets(dict.fromkeys(range(count), 5)) == dict.fromkeys(range(count), 0)
+    assert served == [taken]
+
+
+# -- the reply of a Fetch
+
+
+def reply_of(size: int, version: int) -> Any:
+    """A reply with records of so many bytes."""
+    partition: Any = SimpleNamespace(high_watermark=1, last_stable_offset=1, log=SimpleNamespace(log_start_offset=0))
+
+    class Records:
+        end_offset = 1
+
+        def __len__(self) -> int:
+            return size
+
+        def read(self) -> bytes:
+            return b"r" * size
+
+    found: Any = [(Wanted("t", bytes(16), 0, 0, 1, -1, -1), partition, Records())]
+    return encode_fetch(found, version, 1, 0, by_id=version >= 13, committed=False)
+
+
+@each_case("version", [7, 11, 12, 13])
+def test_small_reply_to_a_fetch_is_read_at_once(version: int) -> None:
+    around = len(reply_of(SMALL_FETCH_BYTES - 1_000, version)) - 4 - (SMALL_FETCH_BYTES - 1_000)  # its size field is 4
+    assert len(reply_of(SMALL_FETCH_BYTES - around, version)) == SMALL_FETCH_BYTES + 4
+    assert isinstance(reply_of(SMALL_FETCH_BYTES - around + 1, version), list)
+
+
+# -- the reader of heads
+
+
+def test_head_reader_reads_up_to_the_end_and_no_further() -> None:
+    data = b"??" + b"\0\0\0\7" + b"\1\2\3" + b"??"
+    reader = HeadReader(data, 2, 9)
+    assert reader.take(Struct(">i")) == (7,)
+    assert reader.at == 6
+    assert reader.piece(3) == b"\1\2\3"
+    for size in (1, -1):
+        with pytest.raises(ValueError, match="too short"):
+            reader.piece(size)
+    assert reader.piece(0) == b""
+    for start in (6, 7, 8, 9):
+        with pytest.raises(ValueError, match="too short"):
+            HeadReader(data, start, 9).take(Struct(">i"))
+    assert HeadReader(data, 5, 9).take(Struct(">i")) == (0x07010203,)
+
+
+@each_case("value", [0, 1, 127, 128, 16_383, 16_384, 2**21 - 1])
+def test_head_reader_reads_varints_of_three_bytes(value: int) -> None:
+    reader = HeadReader(uvarint(value), 0, 3)
+    assert (reader.uvarint(), reader.at) == (value, len(uvarint(value)))
+    with pytest.raises(ValueError, match="more than three bytes"):
+        HeadReader(uvarint(2**21), 0, 4).uvarint()
+
+
+def test_head_reader_reads_strings() -> None:
+    assert HeadReader(b"\0\2ab", 0, 4).client_id() == "ab"
+    null = HeadReader(b"\xff\xffab", 0, 4)
+    assert (null.client_id(), null.at) == ("", 2)
+    assert HeadReader(b"\3ab", 0, 3).text() == HeadReader(b"\3ab", 0, 3).name() == "ab"
+    assert HeadReader(b"\1", 0, 1).text() == HeadReader(b"\1", 0, 1).name() == ""
+    assert HeadReader(b"\0", 0, 1).text() is None
+    with pytest.raises(ValueError, match="null"):
+        HeadReader(b"\0", 0, 1).name()
+    assert HeadReader(b"\0\2ab", 0, 4).old_text() == "ab"
+    with pytest.raises(ValueError, match="too short"):
+        HeadReader(b"\xff\xffab", 0, 4).old_text()
+    HeadReader(b"\0", 0, 1).expect_zero()
+    with pytest.raises(ValueError, match="tagged fields"):
+        HeadReader(b"\1", 0, 1).expect_zero()
+
+
+def test_head_reader_limits_arrays() -> None:
+    assert [HeadReader(bytes([n + 1]), 0, 1).count(5) for n in range(6)] == list(range(6))
+    assert HeadReader(b"\0\0\0\5", 0, 4).count(5, flexible=False) == 5
+    for data, flexible in ((b"\0", True), (b"\7", True), (b"\0\0\0\6", False), (b"\xff\xff\xff\xff", False)):
+        with pytest.raises(ValueError, match="null array, or a large one"):
+            HeadReader(data, 0, len(data)).count(5, flexible=flexible)
+
+
+def test_transactional_id_ends_behind_its_bytes() -> None:
+    head = b"?" * 5 + bytes(12)
+    for client, size in ((b"\0\3abc", 3), (b"\0\0", 0), (b"\xff\xff", 0)):
+        for name, length in ((b"\3tx", 3), (b"\1", 1), (b"\0", 1)):
+            data = head + client + b"\0" + name + b"rest"
+            assert transactional_id_end(data, 5) == 5 + 12 + 2 + size + 1 + length
+
+
+def test_table_of_what_is_learnt_is_emptied_when_it_is_full() -> None:
+    table: dict[int, int] = {}
+    for number in range(MOST_KEPT):
+        keep(table, number, number)
+    assert len(table) == MOST_KEPT
+    keep(table, -1, -1)
+    assert table == {-1: -1}
+
+
+def test_deleted_topic_of_a_session_is_not_served_from_what_was_learnt() -> None:
+    twins = Twins()
+    limits = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20}
+    replies = [
+        client.call(FetchRequest(session_epoch=0, topics=fetch_all(twins).topics, **limits), 12)
+        for client in twins.clients
+    ]
+    session_ids = {reply.session_id for reply in replies}
+    (session_id,) = session_ids
+    for epoch in range(1, 8):
+        if epoch == 4:
+            for admin in twins.admins:
+                gone = DeleteTopicsRequest(topics=[DeleteTopicState(name="u")], timeout_ms=1)
+                assert admin.call(gone, 6).responses[0].error_code == 0
+        assert twins.send(FetchRequest(session_id=session_id, session_epoch=epoch, **limits), 12)
+        assert twins.taken == [epoch in (2, 3)]

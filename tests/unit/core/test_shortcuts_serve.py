@@ -1,0 +1,341 @@
+"""Usual requests are served by their shortcuts, wherever in the received bytes they lie, as the general handlers do.
+
+A shortcut that leaves a usual request to the general handler is correct and slow. So these tests count what is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+from cases import each_case
+from core_broker import Client, World, frame, make_topic
+from core_requests import commit_request, fetch_request, produce_request
+from txn_kit import Producer
+
+from protocol.messages.cluster import ApiVersionsRequest
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
+from protocol.messages.produce import ProduceRequest
+from protocol.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    TxnOffsetCommitRequest,
+)
+from storage.env import Rng
+
+# Where a request begins: behind another one of so many bytes. All low bits are set and clear, and one is beyond any
+# limit on a request's size.
+BEFORE = [0, 17, 22, 28, 36, 47, 68, 125, 9_000]
+CLIENT_IDS = ["client", None, "x" * 140]
+
+
+def filler(size: int) -> bytes:
+    """A request of so many bytes that no shortcut serves."""
+    data = b"" if size == 0 else frame(ApiVersionsRequest(), 0, 99, "f" * (size - 14))
+    assert len(data) == size
+    return data
+
+
+class Twins:
+    """A broker with shortcuts and one without, that are sent the same bytes."""
+
+    def __init__(self, **settings: str) -> None:
+        self.worlds = [World("os", **settings), World("os", **settings)]
+        self.ids: dict[str, bytes] = {}
+        self.producers: list[Producer] = []
+        for world in self.worlds:
+            admin = Client(world)
+            world.env.rng = Rng(5)
+            self.ids = {name: make_topic(admin, name, 3) for name in ("t", "u")}
+            self.producers.append(Producer(admin, "tx"))
+            assert self.producers[-1].init() == 0
+            for index in range(2):  # offsets beyond one byte
+                admin.call(produce_request("t", index, *[b"v"] * 300), 9)
+            admin.call(commit_request("g", {0: 1}), 8)  # loads the group's shard
+        assert self.producers[0].id == self.producers[1].id
+        self.producer = self.producers[0]
+        self.worlds[1].broker.clients.shortcuts = {}
+        shortcuts = self.worlds[0].broker.clients.shortcuts
+        self.taken: list[bool] = []
+        for api_key, shortcut in shortcuts.items():
+            shortcuts[api_key] = partial(self._counted, shortcut)
+        self.connect()
+
+    def _counted(self, shortcut: Callable[..., bytes | None], *args: Any) -> bytes | None:
+        reply = shortcut(*args)
+        self.taken.append(reply is not None)
+        return reply
+
+    def send_any(self, data: bytes) -> None:
+        """Send what may be damaged. A connection that is closed is replaced, on both sides."""
+        before = [len(client.transport.received) for client in self.clients]
+        for client in self.clients:
+            client.send_bytes(data)
+            client.world.advance(0)
+        fast, general = self.clients
+        assert fast.closed == general.closed
+        assert fast.transport.received[before[0] :] == general.transport.received[before[1] :]
+        if fast.closed:
+            self.connect()
+
+    def connect(self) -> None:
+        """New connections, on which nothing is learnt."""
+        self.clients = [Client(world) for world in self.worlds]
+
+    def send(self, data: bytes) -> list[bool]:
+        """Which of the requests in it a shortcut has served."""
+        self.taken.clear()
+        before = [len(client.transport.received) for client in self.clients]
+        for client in self.clients:
+            client.send_bytes(data)
+            client.world.run()
+        fast, general = (bytes(client.transport.received[at:]) for client, at in zip(self.clients, before, strict=True))
+        assert fast == general
+        assert fast
+        assert not self.clients[0].closed
+        return list(self.taken)
+
+    def end(self) -> None:
+        """Commit the transaction."""
+        for producer in self.producers:
+            assert producer.end() == 0
+
+
+@pytest.fixture
+def twins() -> Iterator[Twins]:
+    made = Twins()
+    yield made
+    fast, general = made.worlds
+    assert fast.fingerprints() == general.fingerprints()
+
+
+def learnt(twins: Twins) -> list[int]:
+    """The identities of what shortcuts have learnt on the connection."""
+    tables = [entry for table in twins.clients[0].connection.learned.values() for entry in table.values()]
+    return [id(each) for entry in tables for each in (entry if isinstance(entry, list) else [entry])]
+
+
+def sent_everywhere(twins: Twins, make: Callable[[], Any], version: int, *, learns: int = 0) -> None:
+    """The request is served wherever it begins, whoever sends it, but for the first `learns` on a connection."""
+    correlation_id = 0
+    for client_id in CLIENT_IDS:
+        twins.connect()
+        known: list[int] = []
+        for _ in range(learns):
+            assert twins.send(frame(make(), version, 1, client_id)) == [False]
+        for size in BEFORE:
+            correlation_id += 1
+            data = filler(size) + frame(make(), version, correlation_id, client_id)
+            assert twins.send(data) == [True], f"behind {size} bytes, from {client_id!r}"
+            known = known or learnt(twins)
+        both = frame(make(), version, 7, client_id) + frame(make(), version, 8, client_id)
+        assert twins.send(both + filler(300)) == [True, True]
+        assert learnt(twins) == known, "a request is learnt once"
+
+
+def named(request: ProduceRequest, twins: Twins, version: int) -> ProduceRequest:
+    if version >= 13:
+        request.topic_data[0].topic_id, request.topic_data[0].name = twins.ids[request.topic_data[0].name], ""
+    return request
+
+
+@each_case("version", range(3, 14))
+def test_produce(version: int) -> None:
+    twins = Twins()
+    for size in (1, 200, 20_000):
+        sent_everywhere(twins, lambda size=size: named(produce_request("t", 1, b"v" * size), twins, version), version)
+
+
+@each_case("version", range(7, 19))
+def test_fetch_without_a_session(version: int) -> None:
+    twins = Twins()
+    for limits in ({"isolation_level": 1}, {"min_bytes": 0}, {"max_bytes": 100}, {"max_wait_ms": 500}):
+        request = fetch_request("t", 0, 299, **limits)
+        request.topics[0].topic_id = twins.ids["t"]
+        sent_everywhere(twins, lambda request=request: request, version, learns=1)
+
+
+@each_case("version", range(8, 11))
+def test_offset_commit(version: int) -> None:
+    twins = Twins()
+    for offsets in ({1: 7}, {0: 1, 1: 2}, {2: 300, 0: 70_000, 1: 5}):
+        request = commit_request("g", offsets)
+        request.topics[0].topic_id = twins.ids["t"]
+        sent_everywhere(twins, lambda request=request: request, version)
+
+
+def test_offset_fetch(twins: Twins) -> None:
+    twins.send(frame(commit_request("g", {0: 1}), 8))
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)])
+    sent_everywhere(twins, lambda: request, 8, learns=1)
+
+
+def adding(producer: Producer, *, offsets: bool) -> Any:
+    if offsets:
+        return AddOffsetsToTxnRequest(
+            transactional_id=producer.name, producer_id=producer.id, producer_epoch=producer.epoch, group_id="g"
+        )
+    return AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=producer.name,
+        v3_and_below_producer_id=producer.id,
+        v3_and_below_producer_epoch=producer.epoch,
+        v3_and_below_topics=[AddPartitionsToTxnTopic(name=name, partitions=[0, 2]) for name in ("t", "u")],
+    )
+
+
+@pytest.mark.parametrize("offsets", [False, True])
+def test_adding_to_a_transaction(twins: Twins, offsets: bool) -> None:
+    sent_everywhere(twins, lambda: adding(twins.producer, offsets=offsets), 3)
+
+
+@each_case("version, size", [(version, size) for version in range(9, 13) for size in (1, 90, 20_000)])
+def test_transactional_produce(version: int, size: int) -> None:
+    twins = Twins()
+    for add in (False, True):
+        if add and version < 12:
+            assert all(not any(producer.add({"t": [1]}).values()) for producer in twins.producers)
+        if add or version >= 12:
+            sent_everywhere(twins, lambda: twins.producer.produce_request(b"v" * size, index=1), version)
+
+
+def test_transactional_produce_that_begins_a_transaction_with_each_request(twins: Twins) -> None:
+    twins.connect()
+    for number, size in enumerate(BEFORE):
+        request = twins.producer.produce_request(b"v", index=number % 3)
+        assert twins.send(filler(size) + frame(request, 12)) == [True]
+        for producer in twins.producers:
+            producer.sequences = twins.producer.sequences
+        twins.end()
+        for producer in twins.producers:
+            producer.sequences.clear()
+
+
+def offsets_request(twins: Twins, offsets: dict[int, int]) -> TxnOffsetCommitRequest:
+    return twins.producer.offsets_request(offsets)
+
+
+@each_case("version", range(3, 6))
+def test_offsets_in_a_transaction(version: int) -> None:
+    twins = Twins()
+    assert [producer.add_offsets() for producer in twins.producers] == [0, 0]
+    for offsets in ({1: 7}, {0: 1, 2: 2}, {2: 300, 0: 70_000, 1: 5}):
+        sent_everywhere(twins, partial(offsets_request, twins, offsets), version)
+
+
+@each_case("version", range(3, 6))
+def test_end_of_a_transaction(version: int) -> None:
+    twins = Twins()
+    for client_id in CLIENT_IDS:
+        twins.connect()
+        for size in BEFORE:
+            for producer in twins.producers:
+                assert producer.add({"t": [0]}) == {("t", 0): 0}
+            data = filler(size) + frame(twins.producer.end_request(), version, size, client_id)
+            assert twins.send(data) == [True]
+            if version >= 5:
+                for producer in twins.producers:
+                    producer.epoch += 1
+
+
+@pytest.mark.parametrize("version", [7, 11, 12, 17])
+def test_fetch_in_a_session(twins: Twins, version: int) -> None:
+    """The first learns; the ones behind it are served, with news of a partition and without any."""
+    topic = FetchTopic(topic="t", topic_id=twins.ids["t"], partitions=[])
+    topic.partitions = [FetchPartition(partition=n, fetch_offset=300, partition_max_bytes=1 << 20) for n in (0, 1)]
+    limits = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20}
+    first = FetchRequest(session_epoch=0, topics=[topic], **limits)
+    replies = [client.call(first, version) for client in twins.clients]
+    session_ids = [reply.session_id for reply in replies]
+    assert session_ids[0] == session_ids[1] != 0
+    for epoch in range(1, 12):
+        repeat = FetchRequest(session_id=session_ids[0], session_epoch=epoch, **limits)
+        if epoch % 3 == 0:
+            for world in twins.worlds:
+                Client(world).call(produce_request("t", epoch % 2, b"v"), 9)
+        assert twins.send(filler(BEFORE[epoch % 9]) + frame(repeat, version)) == [epoch > 1], epoch
+
+
+NAMES = [
+    "Produce",
+    "an old Produce",
+    "Fetch",
+    "an old Fetch",
+    "OffsetCommit",
+    "OffsetCommit of two",
+    "OffsetFetch",
+    "AddPartitionsToTxn",
+    "AddOffsetsToTxn",
+    "Produce in a transaction",
+    "TxnOffsetCommit",
+    "TxnOffsetCommit of two",
+    "EndTxn",
+]
+
+
+def requests(twins: Twins) -> dict[str, tuple[Any, int]]:
+    """One request for each shortcut, with its version."""
+    fetch = fetch_request("t", 0, 299)
+    fetch.topics.append(FetchTopic(topic="u", partitions=[FetchPartition(partition=1, partition_max_bytes=1 << 20)]))
+    commits = [commit_request("g", offsets) for offsets in ({0: 1}, {0: 1, 1: 2})]
+    fetch_offsets = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)])
+    producer = twins.producer
+    return {
+        "Produce": (produce_request("t", 1, b"value"), 9),
+        "an old Produce": (produce_request("t", 1, b"value"), 8),
+        "Fetch": (fetch, 12),
+        "an old Fetch": (fetch, 11),
+        "OffsetCommit": (commits[0], 8),
+        "OffsetCommit of two": (commits[1], 9),
+        "OffsetFetch": (fetch_offsets, 8),
+        "AddPartitionsToTxn": (adding(producer, offsets=False), 3),
+        "AddOffsetsToTxn": (adding(producer, offsets=True), 3),
+        "Produce in a transaction": (producer.produce_request(b"value"), 12),
+        "TxnOffsetCommit": (producer.offsets_request({0: 1}), 5),
+        "TxnOffsetCommit of two": (producer.offsets_request({0: 1, 2: 2}), 3),
+        "EndTxn": (producer.end_request(), 3),
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_request_that_is_damaged_at_any_byte_is_answered_as_generally(name: str) -> None:
+    """Behind a good one, which a shortcut has learnt on the connection."""
+    twins = Twins()
+    request, version = requests(twins)[name]
+    if name.startswith(("TxnOffsetCommit", "EndTxn")):
+        assert [producer.add_offsets() for producer in twins.producers] == [0, 0]
+    good = frame(request, version)
+    for at in range(8, len(good)):
+        for bits in (1, 0x80):
+            bad = bytearray(good)
+            bad[at] ^= bits
+            for data in (good, good, bytes(bad)):
+                twins.send_any(data)
+    fast, general = twins.worlds
+    assert fast.fingerprints() == general.fingerprints()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_request_that_is_cut_short_is_answered_as_generally(name: str) -> None:
+    twins = Twins()
+    request, version = requests(twins)[name]
+    for client_id in ("", "c" * 18):
+        good = frame(request, version, client_id=client_id)
+        for stop in range(14 + len(client_id), len(good)):
+            twins.send_any((stop - 4).to_bytes(4, "big") + good[4:stop])
+    fast, general = twins.worlds
+    assert fast.fingerprints() == general.fingerprints()
+
+
+def test_produce_without_topics_or_partitions_is_answered_as_generally() -> None:
+    twins = Twins()
+    for size in range(1, 70):
+        for version in (3, 8, 9, 13):
+            request = produce_request("n" * size, 0, b"v")
+            request.topic_data[0].partition_data.clear()
+            twins.send_any(frame(request, version))
+            request.topic_data.clear()
+            twins.send_any(frame(request, version, client_id="c" * size))
