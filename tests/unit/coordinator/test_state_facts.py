@@ -150,7 +150,7 @@ def test_change_of_any_field_of_a_producers_row_is_noticed(world, field):
 
 
 def test_rows_compare_equal_however_they_are_cut_into_leaves():
-    rows = [(producer_id, (0, 1, 2, 3, 4, 5, 6)) for producer_id in range(2000)]
+    rows = [(producer_id, (0, 1, 2, 3, 4, 5, 6, 7)) for producer_id in range(2000)]
     filled, put = ProducerTable(), ProducerTable()
     filled.fill(rows)
     for producer_id, row in reversed(rows):
