@@ -8,6 +8,17 @@ Behaviour: one batch of magic 2 a partition; partitions/incoming_batch.py and pr
            connection; 1 and -1 mean the same, since a log has one replica. A transactional batch whose partition does
            not have the transaction open goes through transactions/gate.py first. The other batches of the request do
            not wait for it, or the next request would overtake them.
+           The order of checks is Kafka's: the first batch of every partition (the whole request is refused), topic and
+           partition, one batch, producer (the whole request), gate, acks, internal topic, leader, the batch's content.
+           Of a partition that is named twice the last batch is appended, and there is one answer: an error, if one of
+           its batches was not a batch.
+
+Differs: A batch whose records do not have the lengths or the offset deltas that they should, or whose last offset delta
+         is not that of its last record, is refused (INVALID_RECORD). Kafka appends it where it is not compressed, and
+         two records get one offset. A batch with a codec that does not exist, or that cannot be decompressed, is
+         refused with UNSUPPORTED_COMPRESSION_TYPE or INVALID_RECORD; Kafka answers UNKNOWN_SERVER_ERROR. So it does
+         for records without a batch (INVALID_RECORD here), and for a negative timestamp on a topic whose
+         compression.type is not the batch's (appended here, as on other topics).
 """
 
 from __future__ import annotations
@@ -17,22 +28,20 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.coordinator.result import PARKED, _Parked
 from broker.coordinator.transactions.gate import PRODUCE_ADDS_SINCE
-from broker.partitions.record_rules import ZSTD_SINCE, NotOneBatchError, RecordsRefusedError, is_transactional
+from broker.handlers.produce_entries import Entry, check_first_batches, find_topic, has_producer, producer_of
+from broker.partitions.record_rules import ZSTD_SINCE, RecordsRefusedError, invalid_record, one_batch
 from broker.wire.errors import lost_code
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.produce import (
     BatchIndexAndErrorMessage,
-    PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     ProduceResponseLeaderIdAndEpoch,
     ProduceResponseNodeEndpoint,
-    TopicProduceData,
     TopicProduceResponse,
 )
-from protocol.record_batch import HEADER, HEADER_BYTES
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -48,10 +57,9 @@ if TYPE_CHECKING:
     from broker.wire.parked import ParkedRequests
 
 LEADER_SINCE: Final = 10
-TOPIC_IDS_SINCE: Final = 13
 ADMIN_CLIENT: Final = "__admin_client"  # the one client id that may write to internal topics
 
-# refused before the partition is looked up: Kafka answers these without a log start offset
+# Kafka answers these without a log start offset, also when the partition was looked up
 _NO_START_OFFSET: Final = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -87,65 +95,54 @@ class View(Protocol):
 def produce(broker: View, ctx: Context, request: ProduceRequest) -> ProduceResponse | _Parked | None:
     """Append or refuse each batch, partition by partition. None: no reply (acks=0).
 
-    Errors:  TRANSACTIONAL_ID_AUTHORIZATION_FAILED: transactional records without a transactional id, the whole request.
-             INVALID_PRODUCER_ID_MAPPING: transactional records of two producers, the whole request.
-             a partition: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUIRED_ACKS, INVALID_TOPIC_EXCEPTION
-             (internal), NOT_LEADER_OR_FOLLOWER, those of transactions/gate.py and Partition.append.
+    Errors:  the whole request: CORRUPT_MESSAGE: a partition's records do not begin with a batch.
+             TRANSACTIONAL_ID_AUTHORIZATION_FAILED: transactional records without a transactional id.
+             INVALID_PRODUCER_ID_MAPPING: transactional records of two producers.
+             a partition: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, those of record_rules.one_batch, of
+             transactions/gate.py, INVALID_REQUIRED_ACKS, INVALID_TOPIC_EXCEPTION (internal), NOT_LEADER_OR_FOLLOWER,
+             those of Partition.append.
     Source:  Kafka's KafkaApis.handleProduceRequest, ReplicaManager.handleProduceAppend.
     """
-    producer = None
-    if request.transactional_id is None:
-        _refuse_anonymous_transactions(ctx, request)
-    else:
-        producer = _producer_of(request)
-    return _Appending(broker, ctx, request, producer).run()
+    try:
+        check_first_batches(request)
+        return _Appending(broker, ctx, request).run()
+    except KafkaError:
+        if request.acks == 0:
+            ctx.close_connection = True
+        raise
 
 
 class _Appending:
     """One Produce request."""
 
-    __slots__ = (
-        "_appended",
-        "_broker",
-        "_ctx",
-        "_endpoints",
-        "_failed",
-        "_gated",
-        "_producer",
-        "_request",
-        "_response",
-    )
+    __slots__ = ("_appended", "_broker", "_ctx", "_endpoints", "_failed", "_gated", "_request", "_response")
 
-    def __init__(self, broker: View, ctx: Context, request: ProduceRequest, producer: tuple[int, int] | None) -> None:
+    def __init__(self, broker: View, ctx: Context, request: ProduceRequest) -> None:
         self._broker = broker
         self._ctx = ctx
         self._request = request
-        self._producer = producer  # id and epoch of the transactional records, if any
         self._appended: list[tuple[FlushState, PartitionProduceResponse]] = []
         self._endpoints: dict[int, ProduceResponseNodeEndpoint] = {}
         self._failed = False
-        self._gated: list[tuple[TopicProduceData, PartitionProduceData, PartitionProduceResponse]] = []
+        self._gated: list[Entry] = []
         self._response = ProduceResponse(responses=[])
 
     def run(self) -> ProduceResponse | _Parked | None:
         """Append what may be appended now; the rest after the gate."""
-        for topic_data in self._request.topic_data:
-            row = TopicProduceResponse(name=topic_data.name, topic_id=topic_data.topic_id, partition_responses=[])
-            self._response.responses.append(row)
-            for data in topic_data.partition_data:
-                answer = PartitionProduceResponse(index=data.index)
-                row.partition_responses.append(answer)
-                self._append(topic_data, data, answer, gate=self._producer)
+        entries = self._entries()
+        transactional_id = self._request.transactional_id
+        producer = None if transactional_id is None else producer_of(entries)
+        for entry in entries:
+            if producer is not None and has_producer(entry.records):
+                self._to_the_gate(entry, producer)
+            else:
+                self._append(entry)
         if self._gated:
-            assert self._producer is not None
-            assert self._request.transactional_id is not None
-            names = [(self._topic_name(topic_data), data.index) for topic_data, data, _ in self._gated]
+            assert producer is not None
+            assert transactional_id is not None
+            names = [(self._topic_of(entry).name, entry.partition) for entry in self._gated]
             refused = self._broker.transactions.before_produce(
-                self._ctx,
-                self._request.transactional_id,
-                *self._producer,
-                names,
-                self._later,
+                self._ctx, transactional_id, *producer, names, self._later
             )
             if refused is None:
                 for flush_state, answer in self._appended:
@@ -154,37 +151,83 @@ class _Appending:
             self._pass_gate(refused)
         return self._done()
 
-    def _append(
-        self,
-        topic_data: TopicProduceData,
-        data: PartitionProduceData,
-        answer: PartitionProduceResponse,
-        *,
-        gate: tuple[int, int] | None,
-    ) -> None:
-        """Append one batch and fill in its answer, or keep it for the gate."""
-        broker, ctx = self._broker, self._ctx
-        topic = find_topic(broker, ctx.api_version, topic_data.name, topic_data.topic_id)
+    def _entries(self) -> list[Entry]:
+        """The batches to append, one a partition. The others are refused; every partition has one answer."""
+        rows: dict[tuple[str, bytes], TopicProduceResponse] = {}
+        answers: dict[tuple[str, bytes, int], PartitionProduceResponse] = {}
+        entries: dict[tuple[str, bytes, int], Entry] = {}
+        broken: set[tuple[str, bytes, int]] = set()
+        zstd_allowed = self._ctx.api_version >= ZSTD_SINCE
+        for topic_data in self._request.topic_data:
+            label = topic_data.name, topic_data.topic_id
+            row = rows.get(label)
+            if row is None:
+                row = rows[label] = TopicProduceResponse(
+                    name=topic_data.name, topic_id=topic_data.topic_id, partition_responses=[]
+                )
+                self._response.responses.append(row)
+            topic = find_topic(self._broker.partitions.metadata, self._ctx.api_version, *label)
+            for data in topic_data.partition_data:
+                key = (*label, data.index)
+                answer = answers.get(key)
+                if answer is None:
+                    answer = answers[key] = PartitionProduceResponse(index=data.index)
+                    row.partition_responses.append(answer)
+                if isinstance(topic, KafkaError):
+                    self._refuse(answer, topic)
+                    continue
+                try:
+                    if not 0 <= data.index < len(topic.partitions):
+                        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                    if data.records is None:
+                        raise invalid_record("There are no records")
+                    entries[key] = Entry(topic_data, data.index, one_batch(data.records, zstd_allowed), answer)
+                except KafkaError as error:
+                    self._refuse(answer, error)
+                    broken.add(key)
+        return [
+            entry._replace(answer=PartitionProduceResponse(index=entry.partition)) if key in broken else entry
+            for key, entry in entries.items()
+        ]
+
+    def _to_the_gate(self, entry: Entry, producer: tuple[int, int]) -> None:
+        """Append a transactional batch whose partition has the transaction open; keep any other for the gate."""
+        topic = self._topic_of(entry)
+        try:
+            partition = _led(self._broker, self._ctx, topic, entry.partition)
+            if not partition.has_open_transaction(*producer):
+                partition.check_epoch(*producer)
+                self._gated.append(entry)
+                return
+        except KafkaError as error:
+            self._refuse(entry.answer, error, topic=topic)
+            return
+        self._append(entry)
+
+    def _append(self, entry: Entry) -> None:
+        """Append one batch and fill in its answer."""
+        broker, ctx, answer = self._broker, self._ctx, entry.answer
+        topic = find_topic(
+            broker.partitions.metadata, ctx.api_version, entry.topic_data.name, entry.topic_data.topic_id
+        )
         partition: Partition | None = None
         try:
-            partition = _writable(broker, ctx, self._request.acks, topic, data.index)
-            if data.records is None:
-                raise KafkaError(ErrorCode.INVALID_RECORD, "There are no records")
-            if gate is not None and is_transactional(data.records) and not partition.has_open_transaction(*gate):
-                partition.check_epoch(*gate)
-                self._gated.append((topic_data, data, answer))
-                return
+            if isinstance(topic, KafkaError):
+                raise topic  # it was deleted while the batch was at the gate
+            if not -1 <= self._request.acks <= 1:
+                raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+            if topic.internal and ctx.client_id != ADMIN_CLIENT:
+                raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic.name}")
+            partition = _led(broker, ctx, topic, entry.partition)
             answer.base_offset, answer.log_append_time_ms = partition.append(
-                data.records,
+                entry.records,
                 broker.turn.now_ms,
                 zstd_allowed=ctx.api_version >= ZSTD_SINCE,
                 begins_at_zero=ctx.api_version >= PRODUCE_ADDS_SINCE,
             )
         except (KafkaError, StorageError) as refused:
             error = refused if isinstance(refused, KafkaError) else KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
-            self._refuse(answer, error, partition)
-            if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and ctx.api_version >= LEADER_SINCE and topic:
-                _name_leader(broker, ctx, answer, topic, self._endpoints)
+            self._refuse(answer, error, partition, topic)
             return
         answer.log_start_offset = partition.log.log_start_offset
         flush_state = partition.flush_state
@@ -192,7 +235,13 @@ class _Appending:
             broker.turn.touch(flush_state)
         self._appended.append((flush_state, answer))
 
-    def _refuse(self, answer: PartitionProduceResponse, error: KafkaError, partition: Partition | None) -> None:
+    def _refuse(
+        self,
+        answer: PartitionProduceResponse,
+        error: KafkaError,
+        partition: Partition | None = None,
+        topic: Topic | KafkaError | None = None,
+    ) -> None:
         self._failed = True
         answer.error_code = error.code
         answer.error_message = error.message
@@ -202,44 +251,45 @@ class _Appending:
                 BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=message)
                 for at, message in error.errors
             ]
-        told = error.code not in _NO_START_OFFSET and not isinstance(error, NotOneBatchError)
-        if partition is not None and told:
+        if partition is not None and error.code not in _NO_START_OFFSET:
             answer.log_start_offset = partition.log.log_start_offset
+        if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and self._ctx.api_version >= LEADER_SINCE and topic:
+            _name_leader(self._broker, self._ctx, answer, topic, self._endpoints)
 
     def _lost(self, answer: PartitionProduceResponse, durable: bool) -> None:
         """Batches that did not wait for the gate are durable, or could not be written."""
         if not durable:
-            self._refuse(answer, KafkaError(lost_code(ApiKey.PRODUCE)), None)
+            self._refuse(answer, KafkaError(lost_code(ApiKey.PRODUCE)))
 
     # ---------------------------------------------------------------- the gate
 
-    def _topic_name(self, topic_data: TopicProduceData) -> str:
-        topic = find_topic(self._broker, self._ctx.api_version, topic_data.name, topic_data.topic_id)
+    def _topic_of(self, entry: Entry) -> Topic:
+        label = entry.topic_data.name, entry.topic_data.topic_id
+        topic = find_topic(self._broker.partitions.metadata, self._ctx.api_version, *label)
         assert not isinstance(topic, KafkaError)
-        return topic.name
+        return topic
 
     def _pass_gate(self, refused: Refused) -> None:
         gated, self._gated = self._gated, []
-        for topic_data, data, answer in gated:
-            topic = find_topic(self._broker, self._ctx.api_version, topic_data.name, topic_data.topic_id)
-            code = ErrorCode.NONE if isinstance(topic, KafkaError) else refused.get((topic.name, data.index))
+        for entry in gated:
+            label = entry.topic_data.name, entry.topic_data.topic_id
+            topic = find_topic(self._broker.partitions.metadata, self._ctx.api_version, *label)
+            code = ErrorCode.NONE if isinstance(topic, KafkaError) else refused.get((topic.name, entry.partition))
             if code:
-                self._refuse_at_gate(topic, data, answer, code)
+                self._refuse_at_gate(topic, entry, code)
             else:
-                self._append(topic_data, data, answer, gate=None)
+                self._append(entry)
 
-    def _refuse_at_gate(
-        self, topic: Any, data: PartitionProduceData, answer: PartitionProduceResponse, code: ErrorCode
-    ) -> None:
+    def _refuse_at_gate(self, topic: Any, entry: Entry, code: ErrorCode) -> None:
         message = None
         if code == ErrorCode.INVALID_TXN_STATE:
             message = "The partition is not part of the transaction"
         elif code == ErrorCode.NOT_ENOUGH_REPLICAS:
             message = "Cannot verify now whether the partition is part of the transaction"
         error = KafkaError(code, message)
-        self._refuse(answer, error, None)
+        self._refuse(entry.answer, error)
         try:
-            self._broker.partitions.get(topic, data.index).refused(data.records, error)
+            self._broker.partitions.get(topic, entry.partition).refused(entry.records, error)
         except KafkaError:  # the partition has moved, or its log is out of use
             return
 
@@ -275,62 +325,14 @@ class _Appending:
         return self._response
 
 
-def _producer_of(request: ProduceRequest) -> tuple[int, int] | None:
-    """Producer id and epoch of the transactional records of a request."""
-    found: tuple[int, int] | None = None
-    for topic_data in request.topic_data:
-        for data in topic_data.partition_data:
-            if data.records is not None and len(data.records) >= HEADER_BYTES and is_transactional(data.records):
-                producer_id, producer_epoch = HEADER.unpack_from(data.records)[9:11]
-                if producer_id < 0:
-                    continue
-                if found is not None and found != (producer_id, producer_epoch):
-                    raise KafkaError(
-                        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-                        "Transactional records contained more than one producer ID",
-                    )
-                found = producer_id, producer_epoch
-    return found
-
-
-def find_topic(broker: View, api_version: int, name: str, topic_id: bytes) -> Topic | KafkaError:
-    """The topic by name, or by id where the version has ids, or the error to answer."""
-    topic: Topic | None
-    if api_version >= TOPIC_IDS_SINCE:
-        topic = broker.partitions.metadata.topics_by_id.get(topic_id)
-        return topic or KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
-    topic = broker.partitions.metadata.topics.get(name)
-    return topic or KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-
-
-def _writable(broker: View, ctx: Context, acks: int, topic: Topic | KafkaError, index: int) -> Partition:
-    """The partition, if this client may write to it here."""
-    if isinstance(topic, KafkaError):
-        raise topic
-    if not 0 <= index < len(topic.partitions):
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if not -1 <= acks <= 1:
-        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
-    if topic.internal and ctx.client_id != ADMIN_CLIENT:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic.name}")
+def _led(broker: View, ctx: Context, topic: Topic, index: int) -> Partition:
+    """The partition, if this node leads it. Errors: NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR."""
     if topic.partitions[index].leader != ctx.node_id:
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     partition = broker.partitions.get(topic, index)
     if partition.metadata_version != broker.partitions.metadata.version or partition.topic is not topic:
         partition.configure(topic, broker.partitions.metadata)
     return partition
-
-
-def _refuse_anonymous_transactions(ctx: Context, request: ProduceRequest) -> None:
-    for topic_data in request.topic_data:
-        for data in topic_data.partition_data:
-            if data.records is not None and is_transactional(data.records):
-                if request.acks == 0:
-                    ctx.close_connection = True
-                raise KafkaError(
-                    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-                    "Transactional records came without a transactional id",
-                )
 
 
 def _name_leader(

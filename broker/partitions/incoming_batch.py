@@ -8,13 +8,11 @@ from typing import Final
 from fastcrc.crc32 import iscsi as crc32c
 
 from broker.partitions.record_rules import (
-    NotOneBatchError,
     TopicRules,
     check_timestamps,
     inflated,
     invalid_record,
     keys_refused,
-    not_a_batch,
     one_batch,
     timestamps_refused,
 )
@@ -48,22 +46,22 @@ def stamp(
 ) -> Stamped:
     """Validate a client's batch and make the bytes to append at `offset`. `place`: the log's name in messages.
 
-    Errors:  in Kafka's order: INVALID_RECORD (not one batch of magic 2), UNSUPPORTED_COMPRESSION_TYPE,
-             MESSAGE_TOO_LARGE, CORRUPT_MESSAGE (CRC), INVALID_RECORD (counts, control, keys), INVALID_TIMESTAMP,
-             RECORD_LIST_TOO_LARGE.
+    Errors:  in Kafka's order: those of record_rules.one_batch, UNSUPPORTED_COMPRESSION_TYPE, INVALID_RECORD (base
+             offset), MESSAGE_TOO_LARGE, CORRUPT_MESSAGE (CRC), INVALID_RECORD (counts, control, keys),
+             INVALID_TIMESTAMP, RECORD_LIST_TOO_LARGE.
     Source:  Kafka's ProduceRequest.validateRecords, UnifiedLog.append, LogValidator.
     """
     size = len(batch)
     if size < HEADER_BYTES:
-        raise not_a_batch(batch)
+        raise _too_small(one_batch(batch, zstd_allowed))
     header = HEADER.unpack_from(batch)
     base_offset, length, _, magic, crc, attributes, last_delta, base_timestamp, max_timestamp = header[:9]
     producer_id, producer_epoch, base_sequence, count = header[9:]
     if magic != MAGIC or length + LOG_OVERHEAD_BYTES != size:
-        return stamp(one_batch(batch), rules, offset, leader_epoch, now_ms, zstd_allowed, place)
+        return stamp(one_batch(batch, zstd_allowed), rules, offset, leader_epoch, now_ms, zstd_allowed, place)
     codec = attributes & CODEC_MASK
     if codec >= ZSTD and (codec > ZSTD or not zstd_allowed):
-        raise NotOneBatchError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Compression type {codec} is not supported")
+        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Compression type {codec} is not supported")
     if base_offset:
         raise invalid_record(f"The base offset of a produced batch must be 0, not {base_offset}")
     if size > rules.max_message_bytes:
@@ -103,6 +101,10 @@ def stamp(
     if size > rules.segment_bytes:
         raise _larger_than_a_segment(size, rules, place)
     return buffers, size, stored, last_delta, largest, append_time, producer_id, producer_epoch, base_sequence
+
+
+def _too_small(batch: Buffer) -> KafkaError:
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"A batch of {len(batch)} bytes is smaller than its header")
 
 
 def _wrong_header(header: tuple[int, ...]) -> KafkaError:

@@ -6,16 +6,21 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from broker.partitions.record_scan import Scan, scan_records
-from protocol.compression import decompress
+from protocol.compression import LZ4, ZSTD, decompress
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record import Buffer
-from protocol.record_batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, TRANSACTIONAL
+from protocol.record_batch import CODEC_MASK, LOG_OVERHEAD_BYTES, MAGIC, TRANSACTIONAL
 
 RECORD_ERRORS_SHOWN: Final = 3  # in the message of the whole batch; the list of record errors is complete
 ZSTD_SINCE: Final = 7  # the version of Produce that allows it
+_MAGIC_AT: Final = 16
 _ATTRIBUTES_AT: Final = 22  # low byte of a batch's attributes
 _MIN_LEGACY_BYTES: Final = 14  # the smallest record any magic has: below it the length itself is corrupt
 
+
+_LZ4_FLAGS_AT: Final = 4  # in a frame
+_LZ4_INDEPENDENT: Final = 0x20  # each block can be read alone
+_LZ4_FLAGS: Final = _LZ4_INDEPENDENT | 0x01  # a dictionary is needed
 
 CODECS: Final[Mapping[str, int | None]] = {
     "producer": None,  # as the client chose
@@ -34,10 +39,6 @@ class RecordsRefusedError(KafkaError):
     def __init__(self, code: ErrorCode, message: str, errors: list[tuple[int, str]]) -> None:
         super().__init__(code, message)
         self.errors = errors
-
-
-class NotOneBatchError(KafkaError):
-    """The records are not one whole batch of magic 2: refused before the partition is looked up, as in Kafka."""
 
 
 class TopicRules:
@@ -79,17 +80,59 @@ class TopicRules:
         self.max_inflated_bytes = max_inflated_bytes  # above it MESSAGE_TOO_LARGE, and clients split their batch
 
 
+def next_batch(records: Buffer, at: int = 0) -> int:
+    """The size of the whole batch that begins at `at`; 0: there is none, or not all of it.
+
+    Errors:  CORRUPT_MESSAGE: the length or the magic is impossible.
+    Source:  Kafka's ByteBufferLogInputStream.
+    """
+    left = len(records) - at
+    if left < LOG_OVERHEAD_BYTES:
+        return 0
+    length = int.from_bytes(records[at + 8 : at + 12], "big", signed=True)
+    if length < _MIN_LEGACY_BYTES:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"A batch of {length} bytes is less than a header")
+    if left <= _MAGIC_AT:
+        return 0
+    if records[at + _MAGIC_AT] > MAGIC:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic {records[at + _MAGIC_AT]}")
+    return length + LOG_OVERHEAD_BYTES if left >= length + LOG_OVERHEAD_BYTES else 0
+
+
 def is_transactional(batch: Buffer) -> bool:
-    """Whether a batch has the transactional flag. The batch may be malformed."""
-    return len(batch) > _ATTRIBUTES_AT and bool(batch[_ATTRIBUTES_AT] & TRANSACTIONAL)
+    """Whether records begin with a batch of magic 2 that has the transactional flag. The batch may be malformed."""
+    return len(batch) > _ATTRIBUTES_AT and batch[_MAGIC_AT] == MAGIC and bool(batch[_ATTRIBUTES_AT] & TRANSACTIONAL)
+
+
+def one_batch(records: Buffer, zstd_allowed: bool) -> Buffer:
+    """The one batch of magic 2 that these records are. Like Kafka, it drops a partial batch at the end.
+
+    What is wrong inside the batch is found by incoming_batch.stamp.
+    Errors:  INVALID_RECORD: no whole batch, another magic, more than one batch. CORRUPT_MESSAGE: see next_batch.
+             UNSUPPORTED_COMPRESSION_TYPE: zstd in a version of Produce that does not know it.
+    Source:  Kafka's ProduceRequest.validateRecords.
+    """
+    size = next_batch(records)
+    if not size:
+        raise invalid_record("There is no whole record batch")
+    if records[_MAGIC_AT] != MAGIC:
+        raise invalid_record(f"Only magic 2 is accepted, not {records[_MAGIC_AT]}")
+    if not zstd_allowed and size > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & CODEC_MASK == ZSTD:
+        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce v7")
+    if next_batch(records, size):
+        raise invalid_record("Produce requests must have exactly one record batch per partition")
+    return memoryview(records)[:size]
 
 
 def inflated(codec: int, records: Buffer, max_inflated_bytes: int) -> memoryview:
     """The record section of a compressed batch.
 
     Errors:  MESSAGE_TOO_LARGE: it is above the limit, and the client may split its batch.
-             INVALID_RECORD: it cannot be inflated. The CRC was right, so a retry would not help.
+             INVALID_RECORD: it cannot be inflated, here or by Java clients, which know no linked blocks and no
+             dictionaries of lz4. The CRC was right, so a retry would not help.
     """
+    if codec == LZ4 and len(records) > _LZ4_FLAGS_AT and records[_LZ4_FLAGS_AT] & _LZ4_FLAGS != _LZ4_INDEPENDENT:
+        raise invalid_record("The lz4 frame has linked blocks or a dictionary, which Java clients cannot read")
     try:
         return memoryview(decompress(codec, records, max_inflated_bytes))
     except KafkaError as error:
@@ -143,40 +186,3 @@ def keys_refused(indices: list[int]) -> RecordsRefusedError:
 
 def invalid_record(why: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_RECORD, why)
-
-
-def one_batch(batch: Buffer) -> Buffer:
-    """The first batch of records that are not exactly one batch of magic 2, if Kafka accepts the rest.
-
-    Like Kafka it drops a partial batch at the end and refuses a second whole one.
-    """
-    length = int.from_bytes(batch[8:12], "big", signed=True)
-    size = length + LOG_OVERHEAD_BYTES
-    if batch[16] != MAGIC or length < HEADER_BYTES - LOG_OVERHEAD_BYTES or size > len(batch):
-        raise not_a_batch(batch)
-    rest = memoryview(batch)[size:]
-    if len(rest) >= LOG_OVERHEAD_BYTES:
-        rest_length = int.from_bytes(rest[8:12], "big", signed=True)
-        if rest_length < _MIN_LEGACY_BYTES:
-            raise NotOneBatchError(ErrorCode.CORRUPT_MESSAGE, f"A batch of {rest_length} bytes follows the first one")
-        if len(rest) >= rest_length + LOG_OVERHEAD_BYTES:
-            raise NotOneBatchError(
-                ErrorCode.INVALID_RECORD, "Produce requests must have exactly one record batch per partition"
-            )
-    return memoryview(batch)[:size]
-
-
-def not_a_batch(batch: Buffer) -> NotOneBatchError:
-    """The error for bytes that are not a whole batch of magic 2."""
-    if len(batch) >= LOG_OVERHEAD_BYTES:
-        length = int.from_bytes(batch[8:12], "big", signed=True)
-        if length < _MIN_LEGACY_BYTES:
-            return NotOneBatchError(ErrorCode.CORRUPT_MESSAGE, f"A batch of {length} bytes is less than a header")
-        if len(batch) > 16 and len(batch) >= length + LOG_OVERHEAD_BYTES:
-            magic = batch[16]
-            if magic > MAGIC:
-                return NotOneBatchError(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic {magic}")
-            if magic != MAGIC:
-                return NotOneBatchError(ErrorCode.INVALID_RECORD, f"Only magic 2 is accepted, not {magic}")
-            return NotOneBatchError(ErrorCode.CORRUPT_MESSAGE, f"A batch of {length} bytes is less than a header")
-    return NotOneBatchError(ErrorCode.INVALID_RECORD, "There is no whole record batch")

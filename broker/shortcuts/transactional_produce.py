@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from broker.coordinator.transactions.gate import ask
 from broker.partitions.record_rules import is_transactional
-from broker.shortcuts.head import BODY, PRODUCER, REPLY_HEAD, HeadReader, keep, transactional_id_end
+from broker.shortcuts.head import BODY, INT32, PRODUCER, REPLY_HEAD, HeadReader, keep, transactional_id_end
 from broker.shortcuts.transactions import REFUSED, TransactionShortcuts, no_step_follows
 from broker.wire.connection import TAKEN
 from protocol.codec_support import read_uvarint
+from protocol.record_batch import LOG_OVERHEAD_BYTES
 
 if TYPE_CHECKING:
     from broker.cluster.metadata import Topic
@@ -28,7 +29,8 @@ ADDS_SINCE: Final = 12  # the partition joins the transaction by itself (KIP-890
 LEARNT: Final = -2  # the key of what is learnt; plain requests have other keys
 
 _ANSWER: Final = Struct(">qqqIIB")  # offset, time, start; no errors, message and tags; throttle; tags
-_PRODUCER_AT: Final = 43  # in a batch
+_LENGTH_AT: Final = 8  # in a batch
+_PRODUCER_AT: Final = 43
 
 
 class Place:
@@ -82,6 +84,8 @@ class TransactionalProduceShortcut:
         records = memoryview(data)[at : at + size - 1]
         if at + size + 2 != stop or data[stop - 3 : stop] != b"\0\0\0" or not is_transactional(records):
             return None
+        if INT32.unpack_from(records, _LENGTH_AT)[0] != len(records) - LOG_OVERHEAD_BYTES:
+            return None  # not one batch: it must not join the transaction
         topic, turn, metadata = place.topic, self._turn, self._partitions.metadata
         partition = self._partitions.get(topic, place.index)
         if partition.metadata_version != metadata.version or partition.topic is not topic:

@@ -197,6 +197,24 @@ KINDS = {
 }
 
 
+SPOILT = {
+    "two batches": lambda data: data * 2,
+    "tail": lambda data: data + data[:30],
+    "cut": lambda data: data[:-1],
+    "crc": lambda data: data[:-1] + bytes([data[-1] ^ 1]),
+    "magic": lambda data: data[:16] + b"\3" + data[17:],
+    "short": lambda data: data[:8] + (30).to_bytes(4, "big") + data[12:42],
+    "nothing": lambda data: b"",
+}
+
+
+def spoil(request: Any, how: str) -> Any:
+    """The request with something wrong in its batch; half of the requests of a habit are."""
+    part = request.topic_data[0].partition_data[0]
+    part.records = SPOILT[how](bytes(part.records))
+    return request
+
+
 class Habit:
     """What a client asks again and again: the same request, but for offsets, sequences and epochs."""
 
@@ -209,10 +227,11 @@ class Habit:
         self.version = data.draw(st.sampled_from(KINDS[self.kind]))
         self.generation = data.draw(st.sampled_from([-1, -1, -1, 1]))
         self.flag = data.draw(st.booleans())
+        self.spoilt = data.draw(st.sampled_from([*[""] * 6, *SPOILT]))
         self.asked = 0
 
     def __repr__(self) -> str:
-        place = f"{self.topic}-{self.index} {self.group} {self.name}"
+        place = f"{self.topic}-{self.index} {self.group} {self.name} {self.spoilt}"
         return f"({self.kind} v{self.version} {place} {self.generation} {self.flag})"
 
     def request(self, history: History) -> Any:
@@ -234,14 +253,15 @@ class Habit:
             request = produce_request(topic, index, b"value")
             if self.version >= 13:
                 request.topic_data[0].name, request.topic_data[0].topic_id = "", history.ids[topic]
-            return request
+            return spoil(request, self.spoilt) if self.spoilt and self.asked % 2 else request
         if self.kind == "fetch":
             return fetch_request(topic, index, 0, isolation_level=int(flag))
         producer = history.producers[self.name]
         if self.kind == "add":
             return adding(producer, topic, index, group, offsets=flag)
         if self.kind == "txn produce":
-            return producer.produce_request(b"in a transaction", topic=topic, index=index)
+            request = producer.produce_request(b"in a transaction", topic=topic, index=index)
+            return spoil(request, self.spoilt) if self.spoilt and self.asked % 2 else request
         member = {"generation_id": self.generation, "member_id": "" if self.generation < 0 else "nobody"}
         return producer.offsets_request({0: self.asked}, group, topic, **member)
 
@@ -354,6 +374,16 @@ def test_every_shortcut_is_taken():
         history.end("tx", 3, True)
     history.check_logs()
     assert {api_key for api_key, n in history.taken.items() if n >= 2} == ALL
+
+
+@pytest.mark.parametrize("how", SPOILT)
+def test_what_is_not_one_batch_joins_no_transaction(how: str):
+    history = History("os", 1)
+    producer = history.producers["tx"]
+    history.call(producer.produce_request(b"x", topic="a"), 12)
+    history.end("tx", 5, True)
+    history.call(spoil(producer.produce_request(b"x", topic="a"), how), 12)
+    history.check_logs()
 
 
 def test_reply_for_all_topics_changes_when_a_pending_offset_is_committed():

@@ -133,7 +133,12 @@ def ask(
     adds: bool,
     step: Callable[[bool], None],
 ) -> Sequence[TopicIndex] | None:
-    """The partitions that are not in the transaction. None: `step` is called when the record of them is durable."""
+    """The partitions that are not in the transaction. None: `step` is called when the record of them is durable.
+
+    Errors:  INVALID_REQUEST: an empty transactional id; those of rules.add_partitions and verify_partitions.
+    """
+    if not transactional_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
     shard = transactions.shard(transactional_id)
     machine: TransactionMachine = shard.machine
     transaction = machine.transactions.get(transactional_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from struct import pack
 
+import cramjam
 import pytest
 from data_path import NOW_MS, DataPath, batch, payload, values_of
 
@@ -359,3 +360,30 @@ def test_timestamp_beyond_64_bits_is_refused_or_kept_within(path: DataPath) -> N
     )
     header, _ = stored(path, data, topic.name)
     assert header.max_timestamp == 2**63 - 1
+
+
+def with_codec(codec: int, compressed: bytes) -> bytes:
+    """A batch of one record whose compressed part is given."""
+    plain = batch(b"v" * 100)
+    data = plain[:HEADER_BYTES] + compressed
+    data = edited(data, 8, pack(">i", len(data) - 12), crc=False)
+    return edited(data, 21, pack(">h", codec))
+
+
+RECORDS = batch(b"v" * 100)[HEADER_BYTES:]
+
+
+def test_lz4_that_java_cannot_read_is_refused(path: DataPath) -> None:
+    """lz4 libraries link the blocks of a frame by default; Java's reader of Kafka's batches refuses those."""
+    path.topic()
+    linked = bytes(cramjam.lz4.compress(RECORDS))
+    assert not linked[4] & 0x20
+    assert refusal(path, with_codec(3, linked)) == ErrorCode.INVALID_RECORD
+    assert path.produce(with_codec(3, compress(3, RECORDS))).error_code == ErrorCode.NONE
+
+
+def test_snappy_without_frames_is_taken(path: DataPath) -> None:
+    """librdkafka writes one raw block, and Java reads it."""
+    path.topic()
+    assert path.produce(with_codec(2, bytes(cramjam.snappy.compress_raw(RECORDS)))).error_code == ErrorCode.NONE
+    assert refusal(path, with_codec(2, bytes(cramjam.snappy.compress(RECORDS)))) == ErrorCode.INVALID_RECORD

@@ -56,7 +56,6 @@ def test_refused_first_batch_that_comes_again_holds_back_those_behind_it(state: 
 WILL_NOT_COME_AGAIN = {
     ErrorCode.MESSAGE_TOO_LARGE: batch(b"x" * 2000, pid=3, epoch=0, seq=0),
     ErrorCode.INVALID_RECORD: batch(b"x", b"y", pid=3, epoch=0, seq=0, attributes=CONTROL),
-    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE: batch(b"x", pid=3, epoch=0, seq=0, attributes=4),
     ErrorCode.INVALID_TIMESTAMP: batch(b"x", pid=3, epoch=0, seq=0, ts=NOW_MS + 10**10),
 }
 
@@ -70,7 +69,7 @@ def test_refused_first_batch_that_does_not_come_again_holds_back_nothing(code: E
     data = WILL_NOT_COME_AGAIN[code]
     if before:
         assert path.produce(broken(batch(b"a", pid=3, epoch=0, seq=0))).error_code == ErrorCode.CORRUPT_MESSAGE
-    assert path.produce(data, version=6).error_code == code
+    assert path.produce(data).error_code == code
     assert [path.produce(batch(b"b", pid=3, epoch=0, seq=seq)).base_offset for seq in (1, 2)] == [0, 1]
 
 

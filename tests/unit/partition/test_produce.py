@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from data_path import NOW_MS, OTHER_NODE, DataPath, batch
+from data_path import NOW_MS, OTHER_NODE, DataPath, batch, values_of
 
 from broker.handlers.produce import ADMIN_CLIENT
 from protocol.codegen import codec
@@ -74,6 +74,64 @@ def test_one_bad_partition_does_not_hurt_the_others(path: DataPath) -> None:
     assert codes == [0, ErrorCode.INVALID_RECORD, 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     path.end_turn()
     assert [path.partition(topic, i).high_watermark for i in range(3)] == [1, 0, 1]
+
+
+def rows(response: ProduceResponse) -> list[tuple[str, list[tuple[int, int, int]]]]:
+    """Topics of an answer with index, error and base offset of each partition."""
+    return [
+        (row.name, [(p.index, p.error_code, p.base_offset) for p in row.partition_responses])
+        for row in response.responses
+    ]
+
+
+def test_partition_named_twice_gets_one_batch_and_one_answer(path: DataPath) -> None:
+    path.topic(partitions=2)
+    path.topic("u")
+    parts = [PartitionProduceData(index=0, records=batch(value)) for value in (b"first", b"second")]
+    other = PartitionProduceData(index=1, records=batch(b"other"))
+    data = [
+        TopicProduceData(name="t", partition_data=parts),
+        TopicProduceData(name="u", partition_data=parts[:1]),
+        TopicProduceData(name="t", partition_data=[other, PartitionProduceData(index=0, records=batch(b"last"))]),
+    ]
+    response = path.produce_request(ProduceRequest(acks=-1, topic_data=data), path.context(9))
+    assert rows(response) == [("t", [(0, 0, 0), (1, 0, 0)]), ("u", [(0, 0, 0)])]
+    path.end_turn()
+    assert values_of(path.fetch().records) == [b"last"]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_partition_named_twice_with_one_broken_batch_is_appended_and_answered_with_the_error(
+    path: DataPath, order: int
+) -> None:
+    path.topic()
+    parts = [PartitionProduceData(index=0, records=records) for records in (batch(b"a"), batch(b"b") * 2)][::order]
+    request = ProduceRequest(acks=-1, topic_data=[TopicProduceData(name="t", partition_data=parts)])
+    response = path.produce_request(request, path.context(9))
+    assert rows(response) == [("t", [(0, ErrorCode.INVALID_RECORD, -1)])]
+    path.end_turn()
+    assert values_of(path.fetch().records) == [b"a"]
+
+
+@pytest.mark.parametrize("data", [batch()[:16] + b"\3" + batch()[17:], batch()[:8] + bytes(4) + batch()[12:]])
+@pytest.mark.parametrize("acks", [-1, 0])
+def test_records_that_do_not_begin_with_a_batch_refuse_the_request(path: DataPath, data: bytes, acks: int) -> None:
+    topic = path.topic(partitions=2)
+    parts = [PartitionProduceData(index=0, records=batch(b"a")), PartitionProduceData(index=1, records=data)]
+    request = ProduceRequest(acks=acks, topic_data=[TopicProduceData(name="t", partition_data=parts)])
+    ctx = path.context(9)
+    with pytest.raises(KafkaError) as refused:
+        path.produce_request(request, ctx)
+    assert refused.value.code == ErrorCode.CORRUPT_MESSAGE
+    assert ctx.close_connection is (acks == 0)
+    assert path.partition(topic, 0).log.end_offset == 0
+
+
+def test_second_batch_that_is_none_is_corrupt_for_its_partition(path: DataPath) -> None:
+    path.topic()
+    for second in (batch()[:16] + b"\3" + batch()[17:], batch()[:8] + bytes(4) + batch()[12:]):
+        assert path.produce(batch() + second).error_code == ErrorCode.CORRUPT_MESSAGE
+    assert path.produce(batch() + batch()[:40]).error_code == ErrorCode.NONE
 
 
 def test_no_records_are_an_invalid_record(path: DataPath) -> None:

@@ -39,6 +39,45 @@ def test_refused_at_the_gate_is_not_written_and_holds_back_what_follows(path: Da
     assert [send(path, b"a", seq=seq, version=V1).base_offset for seq in (0, 1)] == [0, 1]
 
 
+NOT_A_BATCH = {
+    "two batches": (ErrorCode.INVALID_RECORD, lambda data: data * 2),
+    "half a batch": (ErrorCode.INVALID_RECORD, lambda data: data[:-1]),
+    "zstd": (ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, lambda data: data[:22] + bytes([data[22] | 4]) + data[23:]),
+}
+
+
+@pytest.mark.parametrize("what", NOT_A_BATCH)
+def test_what_is_not_one_batch_does_not_join_the_transaction(path: DataPath, what: str) -> None:
+    code, spoil = NOT_A_BATCH[what]
+    data = spoil(batch(b"a", pid=1, epoch=0, seq=0, attributes=TRANSACTIONAL))
+    path.transactions.code = ErrorCode.INVALID_TXN_STATE
+    answer = path.produce(data, version=6 if what == "zstd" else V2, transactional_id="tx-1")
+    assert (answer.error_code, answer.log_start_offset) == (code, -1)
+    assert path.transactions.asked == []
+
+
+@pytest.mark.parametrize("code", [ErrorCode.NONE, ErrorCode.INVALID_TXN_STATE])
+def test_impossible_acks_are_found_behind_the_gate(path: DataPath, code: ErrorCode) -> None:
+    path.transactions.code = code
+    answer = send(path, b"a", acks=2)
+    assert len(path.transactions.asked) == 1
+    assert (answer.error_code, answer.log_start_offset) == (code or ErrorCode.INVALID_REQUIRED_ACKS, -1)
+    assert path.fetch().high_watermark == 0
+
+
+def test_internal_topic_is_found_behind_the_gate(path: DataPath) -> None:
+    path.topic("__consumer_offsets")
+    assert send(path, b"a", name="__consumer_offsets").error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    path.transactions.code = ErrorCode.INVALID_TXN_STATE
+    assert send(path, b"a", name="__consumer_offsets").error_code == ErrorCode.INVALID_TXN_STATE
+
+
+def test_old_epoch_is_refused_without_a_log_start_offset(path: DataPath) -> None:
+    send(path, b"a", epoch=3)
+    answer = send(path, b"b", epoch=2)
+    assert (answer.error_code, answer.log_start_offset) == (ErrorCode.INVALID_PRODUCER_EPOCH, -1)
+
+
 def test_parked_at_the_gate_is_appended_when_it_opens(path: DataPath) -> None:
     path.transactions.holds = True
     assert send(path, b"a") is PARKED
@@ -110,12 +149,13 @@ def test_client_that_goes_leaves_its_records_to_the_transaction(path: DataPath) 
 
 
 def test_records_of_two_producers_refuse_the_request(path: DataPath) -> None:
+    path.topic("u", partitions=2)
     parts = [
-        PartitionProduceData(index=0, records=batch(b"a", pid=pid, epoch=0, seq=0, attributes=TRANSACTIONAL))
-        for pid in (1, 2)
+        PartitionProduceData(index=pid, records=batch(b"a", pid=pid, epoch=0, seq=0, attributes=TRANSACTIONAL))
+        for pid in (0, 1)
     ]
     request = ProduceRequest(
-        acks=-1, transactional_id="tx", topic_data=[TopicProduceData(name="t", partition_data=parts)]
+        acks=-1, transactional_id="tx", topic_data=[TopicProduceData(name="u", partition_data=parts)]
     )
     with pytest.raises(KafkaError) as refused:
         path.produce_request(request, path.context(V1))
