@@ -68,7 +68,10 @@ class View(Protocol):
 
 
 def describe_configs(broker: View, ctx: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    """Answer the configs of each resource, or its error."""
+    """Answer the configs of each resource, or its error. A resource of an unknown type refuses all of them."""
+    for resource in request.resources:
+        if resource.resource_type not in (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource.resource_type}")
     results = []
     for resource in request.resources:
         result = DescribeConfigsResult(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from broker.cluster.topic_names import name_fault
 from broker.handlers.list_offsets import NO_EPOCH, readable
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.transaction_admin import (
@@ -36,7 +37,8 @@ class View(Protocol):
 def describe_producers(broker: View, ctx: Context, request: DescribeProducersRequest) -> DescribeProducersResponse:
     """Answer the producers of each partition, by rising id.
 
-    Errors:  a partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR.
+    Errors:  a partition: INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER,
+             KAFKA_STORAGE_ERROR.
     Source:  Kafka's KafkaApis.handleDescribeProducersRequest, UnifiedLog.activeProducers.
     """
     return DescribeProducersResponse(
@@ -52,7 +54,10 @@ def describe_producers(broker: View, ctx: Context, request: DescribeProducersReq
 
 def _describe(broker: View, ctx: Context, name: str, index: int) -> PartitionResponse:
     answer = PartitionResponse(partition_index=index)
+    fault = name_fault(name)
     try:
+        if fault:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
         producers = readable(broker, ctx, name, index, NO_EPOCH).known_producers()
     except KafkaError as error:
         answer.error_code = error.code

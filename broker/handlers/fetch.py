@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from broker.coordinator.result import PARKED, _Parked
-from broker.partitions.fetch_read import FENCED, NOT_LEADER, UNKNOWN, FetchReader, Found
+from broker.partitions.fetch_read import FENCED, NO_EPOCH, NOT_LEADER, UNKNOWN, FetchReader, Found
 from broker.partitions.fetch_session import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -88,7 +88,7 @@ def fetch(broker: View, ctx: Context, request: FetchRequest) -> FetchResponse | 
                 p.partition,
                 p.fetch_offset,
                 p.partition_max_bytes,
-                p.current_leader_epoch,
+                max(p.current_leader_epoch, NO_EPOCH),  # any negative epoch means none
                 p.last_fetched_epoch,
             )
     session: FetchSession | None = None
@@ -279,7 +279,7 @@ class FetchWait:
                     high_watermark=partition.high_watermark,
                     last_stable_offset=partition.last_stable_offset,
                     log_start_offset=partition.log.log_start_offset,
-                    aborted_transactions=self._aborted(f) if self._read_committed else None,
+                    aborted_transactions=self._aborted(f) if self._read_committed and f.diverging is None else None,
                     records=b"" if f.records is None else f.records,
                 )
                 if f.diverging is not None:

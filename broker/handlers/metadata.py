@@ -134,10 +134,12 @@ def metadata(broker: View, ctx: Context, request: MetadataRequest) -> Result:
 
 
 def _check_names(ctx: Context, request: MetadataRequest) -> None:
-    for topic in request.topics or ():
+    topics = request.topics or ()
+    by_id = any(topic.topic_id != NO_ID for topic in topics)
+    for topic in topics:
         if ctx.api_version < 12 and topic.topic_id != NO_ID:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Topic ids cannot be asked for in version {ctx.api_version}")
-        if topic.name is None and topic.topic_id == NO_ID:
+        if topic.name is None and topic.topic_id == NO_ID and not by_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "A topic has neither name nor id")
 
 

@@ -65,7 +65,7 @@ def elect_leaders(broker: View, ctx: Context, request: ElectLeadersRequest) -> R
     """
     metadata = broker.metadata
     kind = request.election_type if ctx.api_version >= 1 else PREFERRED
-    if kind not in (PREFERRED, UNCLEAN):
+    if kind not in (PREFERRED, UNCLEAN) and request.topic_partitions != []:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {kind}")
     asked: Iterable[tuple[str, Iterable[int]]]
     if request.topic_partitions is None:
@@ -115,7 +115,7 @@ def alter_partition_reassignments(broker: View, ctx: Context, request: AlterPart
             except KafkaError as error:
                 refuse(result, error)
     response = AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=request.allow_replication_factor_change,
+        allow_replication_factor_change=request.allow_replication_factor_change or not request.topics,  # as Kafka
         error_message=None,
         responses=responses,
     )

@@ -193,7 +193,13 @@ def check_assignment(metadata: ClusterMetadata, node_ids: list[int], factor: int
 
 def _config_list(broker: View, configs: Mapping[str, str]) -> list[CreatableTopicConfigs]:
     return [
-        CreatableTopicConfigs(name=key, value=value, read_only=False, config_source=source, is_sensitive=False)
+        CreatableTopicConfigs(
+            name=key,
+            value=configs.get(key, value),  # as it was sent, not as it is understood
+            read_only=False,
+            config_source=source,
+            is_sensitive=False,
+        )
         for key, source, value in source_and_value(broker.config, configs)
     ]
 

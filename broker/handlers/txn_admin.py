@@ -168,6 +168,8 @@ def _describe(broker: View, ctx: Context, name: str) -> DescribeTransactionsResp
 def write_txn_markers(broker: View, ctx: Context, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
     """Append markers regardless of the coordinator's state. The reply waits for all their logs.
 
+    Shape:   topics without partitions, and markers without topics, are left out of the response.
+
     Errors:  a partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH,
              TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR.
     Source:  Kafka's KafkaApis.handleWriteTxnMarkersRequest.
@@ -189,9 +191,11 @@ def write_txn_markers(broker: View, ctx: Context, request: WriteTxnMarkersReques
                         ],
                     )
                     for topic in marker.topics
+                    if topic.partition_indexes
                 ],
             )
             for marker in request.markers
+            if any(topic.partition_indexes for topic in marker.topics)
         ]
     )
     ctx.flush_states = flush_states

@@ -94,7 +94,7 @@ class Shape:
                 raise ValueError("tagged fields, or a last fetched epoch")
         else:
             _, most_bytes = reader.take(_REST)
-        return Wanted(topic, topic_id, partition, offset, most_bytes, leader_epoch, last_epoch)
+        return Wanted(topic, topic_id, partition, offset, most_bytes, max(leader_epoch, -1), last_epoch)
 
 
 class _Cutter(HeadReader):

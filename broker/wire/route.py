@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 REPLY_HEAD: Final = Struct(">ii")  # size, correlation id
 BROKER: Final = "broker"  # handler(broker, ctx, request)
 GROUP: Final = "group"  # handler(machine of request.group_id's shard, ctx, request)
+NULL_PROTOCOL_SINCE: Final = 7  # JoinGroup
 SMALL_FETCH_BYTES = 1 << 16  # up to this size, reading the records at once is faster than streaming them
 
 
@@ -73,5 +74,7 @@ def encode_reply(route: Route, api_version: int, correlation_id: int, response: 
             with suppress(OSError, StorageError):  # the connection handles it when it sends the parts
                 return head + b"".join([part if isinstance(part, bytes) else part.read() for part in parts])
         return [head, *parts]
+    if route.api_key == ApiKey.JOIN_GROUP and response.error_code and api_version >= NULL_PROTOCOL_SINCE:
+        response.protocol_name = None  # an error names no protocol: null where a version has it (KIP-559)
     body: bytes = message.encode(response)
     return REPLY_HEAD.pack(4 + len(tags) + len(body), correlation_id) + tags + body

@@ -149,7 +149,11 @@ def error_response(request: Message, api_version: int, code: ErrorCode, message:
     """The response that refuses a whole request, with the code where Kafka puts it."""
     match request:
         case JoinGroupRequest():
-            return JoinGroupResponse(error_code=code, protocol_name=None if api_version >= 7 else "")
+            return JoinGroupResponse(
+                error_code=code,
+                protocol_name=None if api_version >= 7 else "",
+                member_id=request.member_id if code == ErrorCode.INVALID_GROUP_ID else "",
+            )
         case SyncGroupRequest():
             return SyncGroupResponse(error_code=code)
         case HeartbeatRequest():

@@ -109,6 +109,9 @@ def before_offsets(
     if not adds and not transactions.config.transaction_partition_verification_enable:
         return ErrorCode.NONE
 
+    if not transactional_id:
+        return ErrorCode.INVALID_REQUEST
+
     def step(durable: bool) -> None:
         continue_(ErrorCode.NONE if durable else ErrorCode.COORDINATOR_NOT_AVAILABLE)
 

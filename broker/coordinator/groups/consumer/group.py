@@ -109,13 +109,13 @@ class ConsumerGroup(ModernGroup):
     def preferred_assignor(
         self, default: str, old: MemberMetadata | None = None, new: MemberMetadata | None = None
     ) -> str:
-        """The assignor that most members ask for, counted as if `new` stood in place of `old`."""
+        """The assignor that most members ask for, counted as if `new` stood in place of `old`; uniform if tied."""
         votes = dict(self.assignors)
         if old is not None and old.server_assignor is not None:
             _count(votes, old.server_assignor, -1)
         if new is not None and new.server_assignor is not None:
             _count(votes, new.server_assignor, 1)
-        return max(votes, key=lambda name: votes[name], default=default)
+        return max(votes, key=lambda name: (votes[name], name == "uniform"), default=default)
 
     def members_with_regex(self, regex: str) -> int:
         """How many members subscribe by this expression."""

@@ -1,0 +1,254 @@
+"""Small things that Apache Kafka 4.3.1 answers, each found by comparing random requests with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from consumer_kit import Groups
+from core_broker import Client, World, make_topic
+from core_requests import fetch_request, produce_request
+from txn_kit import Producer
+
+from protocol.errors import ErrorCode
+from protocol.messages.classic_group import JoinGroupRequest, JoinGroupRequestProtocol
+from protocol.messages.cluster import MetadataRequest, MetadataRequestTopic
+from protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
+from protocol.messages.consumer_group import ConsumerGroupDescribeRequest
+from protocol.messages.reassign import (
+    AlterPartitionReassignmentsRequest,
+    ElectLeadersRequest,
+    ElectLeadersRequestTopicPartitions,
+    ReassignableTopic,
+)
+from protocol.messages.streams_group import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatRequestSubtopology,
+    StreamsGroupHeartbeatRequestTopology,
+)
+from protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from protocol.messages.transaction_admin import DescribeProducersRequest, DescribeProducersRequestTopicRequest
+from protocol.messages.transactions import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
+
+SUBSCRIPTION = b"\0\0\0\0\0\0\xff\xff\xff\xff"
+INVALID_REQUEST = ErrorCode.INVALID_REQUEST
+
+
+@pytest.fixture
+def client() -> Client:
+    client = Client(World("os"))
+    make_topic(client, partitions=2)
+    return client
+
+
+# -- Fetch
+
+
+@pytest.mark.parametrize("epoch", [-1, -2, -(2**31)])
+def test_fetch_with_a_negative_leader_epoch_names_none(client, epoch):
+    client.call(produce_request("t", 0, b"x"), 9)
+    request = fetch_request("t", 0, 0)
+    request.topics[0].partitions[0].current_leader_epoch = epoch
+    for _ in range(3):  # the shortcut learns the request
+        answer = client.call(request, 12).responses[0].partitions[0]
+        assert (answer.error_code, answer.high_watermark) == (0, 1)
+
+
+def test_fetch_of_a_diverging_log_lists_no_aborted_transactions_not_even_none(client):
+    client.call(produce_request("t", 0, b"x"), 9)
+    request = fetch_request("t", 0, 1, isolation_level=1)
+    request.topics[0].partitions[0].last_fetched_epoch = 0
+    request.topics[0].partitions[0].fetch_offset = 7
+    answer = client.call(request, 12).responses[0].partitions[0]
+    assert answer.diverging_epoch.end_offset == 1
+    assert answer.aborted_transactions is None
+
+
+# -- JoinGroup
+
+
+def join(client: Client, version: int, **fields: Any) -> Any:
+    protocols = [JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION)]
+    defaults = {"group_id": "g", "session_timeout_ms": 6000, "rebalance_timeout_ms": 6000, "protocol_type": "consumer"}
+    return client.call(JoinGroupRequest(**{**defaults, "protocols": protocols, **fields}), version)
+
+
+@pytest.mark.parametrize("version", range(10))
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"member_id": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID),
+        ({"session_timeout_ms": 1}, ErrorCode.INVALID_SESSION_TIMEOUT),
+        ({"protocol_type": ""}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+        ({"group_id": ""}, ErrorCode.INVALID_GROUP_ID),
+    ],
+)
+def test_refused_join_names_no_protocol(client, version, fields, code):
+    answer = join(client, version, **fields)
+    assert (answer.error_code, answer.protocol_name) == (code, None if version >= 7 else "")
+
+
+def test_join_that_waits_and_is_refused_names_no_protocol(client):
+    other = Client(client.world)
+    member_id = join(client, 9, group_instance_id="i").member_id
+    other.send(
+        JoinGroupRequest(
+            group_id="g",
+            session_timeout_ms=6000,
+            rebalance_timeout_ms=6000,
+            member_id=member_id,
+            group_instance_id="i",
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="other", metadata=b"")],
+        ),
+        9,
+    )
+    other.world.run()
+    answers = other.replies()
+    assert [(answer.error_code, answer.protocol_name) for answer in answers] == [(23, None)]
+
+
+@pytest.mark.parametrize("version", [0, 6, 7, 9])
+def test_join_without_a_group_id_is_given_its_member_id_back(client, version):
+    answer = join(client, version, group_id="", member_id="mine")
+    assert (answer.error_code, answer.member_id) == (ErrorCode.INVALID_GROUP_ID, "mine")
+
+
+# -- consumer groups
+
+
+@pytest.mark.parametrize("order", [("range", "uniform"), ("uniform", "range"), ("range", "uniform", None)])
+def test_as_many_votes_for_each_assignor_choose_uniform(order):
+    groups = Groups()
+    groups.make_topic("t", 2)
+    for name, assignor in zip("abc", order, strict=False):
+        groups.member(name, assignor=assignor).join()
+    described = groups.client.call(ConsumerGroupDescribeRequest(group_ids=["g"]), 1).groups[0]
+    assert described.assignor_name == "uniform"
+
+
+# -- administration
+
+
+def described(client: Client, *resources: tuple[int, str], version: int = 4) -> list[tuple[int, int]]:
+    rows = [DescribeConfigsResource(resource_type=kind, resource_name=name) for kind, name in resources]
+    answer = client.call(DescribeConfigsRequest(resources=rows), version)
+    assert [(each.resource_type, each.resource_name) for each in answer.results] == list(resources)
+    return [(each.error_code, bool(each.configs)) for each in answer.results]
+
+
+@pytest.mark.parametrize("kind", [0, 1, 3, 99])
+def test_describe_configs_of_one_unknown_type_describes_nothing(client, kind):
+    assert described(client, (2, "t"), (kind, "x"), (4, "1")) == [(INVALID_REQUEST, False)] * 3
+    assert described(client, (2, "t"), (2, "nope"))[0] == (0, True)
+
+
+@pytest.mark.parametrize("name", ["a/b", "", ".", "x" * 250])
+def test_describe_producers_of_an_illegal_name_says_so(client, name):
+    topics = [DescribeProducersRequestTopicRequest(name=each, partition_indexes=[0]) for each in (name, "t", "nope")]
+    answer = client.call(DescribeProducersRequest(topics=topics), 0)
+    assert [each.partitions[0].error_code for each in answer.topics] == [
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        0,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+
+
+@pytest.mark.parametrize("asked", [True, False])
+@pytest.mark.parametrize("topics", [[], [ReassignableTopic(name="nope")]])
+def test_reassignments_say_whether_the_replication_factor_may_change_and_yes_without_topics(client, asked, topics):
+    request = AlterPartitionReassignmentsRequest(timeout_ms=1000, allow_replication_factor_change=asked, topics=topics)
+    assert client.call(request, 1).allow_replication_factor_change is (asked or not topics)
+
+
+def test_election_of_an_unknown_type_is_refused_unless_nothing_is_to_be_elected(client):
+    def code(partitions: list[ElectLeadersRequestTopicPartitions] | None) -> int:
+        request = ElectLeadersRequest(election_type=9, topic_partitions=partitions, timeout_ms=1000)
+        return int(client.call(request, 2).error_code)
+
+    assert code([]) == 0
+    assert code(None) == INVALID_REQUEST
+    assert code([ElectLeadersRequestTopicPartitions(topic="t", partitions=[0])]) == INVALID_REQUEST
+
+
+def test_markers_without_partitions_are_left_out(client):
+    def marker(producer_id: int, *topics: WritableTxnMarkerTopic) -> WritableTxnMarker:
+        return WritableTxnMarker(producer_id=producer_id, topics=list(topics))
+
+    nope = WritableTxnMarkerTopic(name="nope", partition_indexes=[0])
+    nothing = WritableTxnMarkerTopic(name="t", partition_indexes=[])
+    request = WriteTxnMarkersRequest(markers=[marker(1), marker(2, nothing), marker(3, nothing, nope), marker(4, nope)])
+    answer = client.call(request, 1)
+    assert [(each.producer_id, [topic.name for topic in each.topics]) for each in answer.markers] == [
+        (3, ["nope"]),
+        (4, ["nope"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "stored"),
+    [
+        ("cleanup.policy", " compact", "compact"),
+        ("cleanup.policy", "delete,delete", "delete"),
+        ("min.cleanable.dirty.ratio", "1", "1.0"),
+        ("retention.ms", "+5000", "5000"),
+        ("preallocate", "TRUE", "true"),
+    ],
+)
+def test_created_topic_shows_configs_as_they_were_sent(client, key, value, stored):
+    topic = CreatableTopic(
+        name="c", num_partitions=1, replication_factor=1, configs=[CreatableTopicConfig(name=key, value=value)]
+    )
+    answer = client.call(CreateTopicsRequest(topics=[topic], timeout_ms=1000), 7).topics[0]
+    assert {each.name: each.value for each in answer.configs}[key] == value
+    rows = [DescribeConfigsResource(resource_type=2, resource_name="c", configuration_keys=[key])]
+    (config,) = client.call(DescribeConfigsRequest(resources=rows), 4).results[0].configs
+    assert config.value == stored
+
+
+# -- Metadata
+
+
+@pytest.mark.parametrize("version", [12, 13])
+def test_metadata_by_ids_takes_no_offence_at_a_topic_without_name_and_id(client, version):
+    topic_id = client.world.broker.metadata.topics["t"].topic_id
+    nameless, by_id = MetadataRequestTopic(name=None), MetadataRequestTopic(name=None, topic_id=topic_id)
+    answer = client.call(MetadataRequest(topics=[nameless, by_id, nameless]), version)
+    assert [(topic.error_code, topic.name) for topic in answer.topics] == [(0, "t")]
+    answer = client.call(MetadataRequest(topics=[nameless, MetadataRequestTopic(name="t")]), version)
+    assert {topic.error_code for topic in answer.topics} == {INVALID_REQUEST}
+
+
+# -- transactions
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_txn_offset_commit_without_a_transactional_id_is_an_invalid_request(client, version):
+    producer = Producer(client)
+    producer.init()
+    producer.name = ""
+    assert producer.send_offsets({0: 1, 9: 1}, version=version) == {
+        0: INVALID_REQUEST,
+        9: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+
+
+# -- streams groups
+
+
+def test_streams_topology_that_names_a_subtopology_twice_is_checked_last(client):
+    def code(**fields: Any) -> int:
+        twice = [StreamsGroupHeartbeatRequestSubtopology(subtopology_id="a", source_topics=["t"], **fields)] * 2
+        request = StreamsGroupHeartbeatRequest(
+            group_id="g",
+            member_id="m",
+            rebalance_timeout_ms=1000,
+            active_tasks=[],
+            standby_tasks=[],
+            warmup_tasks=[],
+            topology=StreamsGroupHeartbeatRequestTopology(subtopologies=twice),
+        )
+        return int(client.call(request, 0).error_code)
+
+    assert code(source_topic_regex=["x.*"]) == INVALID_REQUEST
+    assert code() == ErrorCode.STREAMS_INVALID_TOPOLOGY
