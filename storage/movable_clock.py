@@ -8,17 +8,25 @@ from storage.env import Clock
 class MovableClock:
     """Another clock until somebody moves it: ahead, or to a moment at which it then stands; never back.
 
-    Only the time of day moves: what is measured by `monotonic_ms` goes on as it did.
+    The wall clock and the steady clock move together. What is measured by `monotonic_ms` goes on as it did.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._ahead_ms = 0
+        self._steady_ahead_ms = 0
         self.stands_at_ms: int | None = None
+        self._steady_stands_at_ms = 0
 
     def now_ms(self) -> int:
         """Unix milliseconds, as moved."""
         return self._clock.now_ms() + self._ahead_ms if self.stands_at_ms is None else self.stands_at_ms
+
+    def steady_ms(self) -> int:
+        """Milliseconds for waits, as moved."""
+        if self.stands_at_ms is None:
+            return self._clock.steady_ms() + self._steady_ahead_ms
+        return self._steady_stands_at_ms
 
     def monotonic_ms(self) -> int:
         """Milliseconds since some moment; not moved."""
@@ -29,16 +37,21 @@ class MovableClock:
         assert ms >= 0, "time does not run backwards"
         if self.stands_at_ms is None:
             self._ahead_ms += ms
+            self._steady_ahead_ms += ms
         else:
             self.stands_at_ms += ms
+            self._steady_stands_at_ms += ms
 
     def stand(self, at_ms: int) -> None:
         """Go to a moment that has not passed, and stand there."""
-        assert at_ms >= self.now_ms(), "time does not run backwards"
+        moved_ms = at_ms - self.now_ms()
+        assert moved_ms >= 0, "time does not run backwards"
+        self._steady_stands_at_ms = self.steady_ms() + moved_ms
         self.stands_at_ms = at_ms
 
     def resume(self) -> None:
         """Run on from here."""
         if self.stands_at_ms is not None:
             self._ahead_ms = self.stands_at_ms - self._clock.now_ms()
+            self._steady_ahead_ms = self._steady_stands_at_ms - self._clock.steady_ms()
             self.stands_at_ms = None

@@ -26,7 +26,7 @@ class ManualClock:
     """Time moves only when told."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
-        self._now_ms = now_ms
+        self._now_ms = self._start_ms = now_ms
         self._monotonic_ms = 0
 
     def now_ms(self) -> int:
@@ -37,10 +37,18 @@ class ManualClock:
         """Milliseconds since the clock was made."""
         return self._monotonic_ms
 
+    def steady_ms(self) -> int:
+        """As now_ms, without the steps."""
+        return self._start_ms + self._monotonic_ms
+
     def advance(self, ms: int) -> None:
         """Let time pass."""
         self._now_ms += ms
         self._monotonic_ms += ms
+
+    def step(self, ms: int) -> None:
+        """Set the wall clock forward, or back; no time passes."""
+        self._now_ms += ms
 
 
 def sim_env(seed: int = 0, now_ms: int = 1_700_000_000_000, files: MemoryFiles | None = None) -> Env:

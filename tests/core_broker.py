@@ -274,7 +274,7 @@ class World:
                 pass
             if self.syncs and self.auto_sync:
                 self.sync()
-            elif (due_ms := self.broker.turn.timers.next_ms) is not None and due_ms <= self.clock.now_ms():
+            elif (due_ms := self.broker.turn.timers.next_ms) is not None and due_ms <= self.clock.steady_ms():
                 self.broker.turn.ring()
             elif self.broker.turn.jobs:
                 self.broker.turn.begin()
@@ -284,12 +284,12 @@ class World:
 
     def advance(self, ms: int) -> None:
         """Let time pass; what becomes due on the way happens when it is due."""
-        end_ms = self.clock.now_ms() + ms
+        end_ms = self.clock.steady_ms() + ms
         while (due_ms := self.broker.turn.timers.next_ms) is not None and due_ms <= end_ms:
-            self.clock.advance(max(0, due_ms - self.clock.now_ms()))
+            self.clock.advance(max(0, due_ms - self.clock.steady_ms()))
             self.broker.turn.ring()
             self.run()
-        self.clock.advance(end_ms - self.clock.now_ms())
+        self.clock.advance(end_ms - self.clock.steady_ms())
         self.run()
 
     def leap(self, ms: int) -> None:

@@ -87,7 +87,7 @@ class Shard:
         self.flush_state: FlushState = None  # type: ignore[assignment]  # set by the first `require`
         self.log: Log = None  # type: ignore[assignment]  # the same
         self.machine: Any = make_machine()
-        self.deadlines: dict[Hashable, int] = {}
+        self.deadlines: dict[Hashable, int] = {}  # by the steady clock
         self._alarms: dict[Hashable, int] = {}
         self._loading: Iterator[None] | None = None
         self._loads = 0  # loads begun so far: an older one in the background stops
@@ -352,10 +352,17 @@ class Shard:
         self._turn.touch(self.flush_state)
 
     def set_timer(self, name: Hashable, deadline_ms: int | None) -> None:
-        """Set, move or cancel a timer. A later deadline is only stored: the old alarm sets the next one."""
+        """Set, move or cancel a timer. A later deadline is only stored: the old alarm sets the next one.
+
+        `deadline_ms` is by the turn's wall clock; what counts is how far it lies ahead.
+        """
         if deadline_ms is None:
             self.deadlines.pop(name, None)
             return
+        self._set_alarm(name, deadline_ms - self._turn.now_ms + self._turn.steady_ms)
+
+    def _set_alarm(self, name: Hashable, deadline_ms: int) -> None:
+        """`deadline_ms`: by the steady clock, as in `deadlines`."""
         self.deadlines[name] = deadline_ms
         alarm_ms = self._alarms.get(name)
         if alarm_ms is None or deadline_ms < alarm_ms:
@@ -371,7 +378,7 @@ class Shard:
         if deadline_ms is None:
             return
         if deadline_ms > now_ms:
-            self.set_timer(name, deadline_ms)
+            self._set_alarm(name, deadline_ms)
             return
         del self.deadlines[name]
         self.apply(self.machine.on_timer(name, self._context()))

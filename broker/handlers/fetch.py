@@ -114,7 +114,7 @@ def fetch(broker: View, ctx: Context, request: FetchRequest) -> FetchResponse | 
             ],
         )
         if session.wanted:
-            sessions.touch(session, ctx.now_ms)
+            sessions.touch(session, broker.turn.steady_ms)
             session.epoch = epoch = next_epoch(epoch)
             wanted = session.wanted
         else:
@@ -206,7 +206,7 @@ class FetchWait:
         if connection.fetch_waits is None:
             connection.fetch_waits = {}
         connection.fetch_waits[id(self)] = self
-        self._alarm = self._broker.turn.timers.at(ctx.now_ms + max_wait_ms, self.expire)
+        self._alarm = self._broker.turn.timers.at(self._broker.turn.steady_ms + max_wait_ms, self.expire)
         return None
 
     def poll(self) -> None:
@@ -302,7 +302,9 @@ class FetchWait:
             session_id = session.session_id
         elif self._epoch == INITIAL_EPOCH:
             ctx = self._ctx
-            session_id = sessions_of(self._broker).create(self._wanted, self._by_id, self._broker.turn.now_ms, ctx.rng)
+            session_id = sessions_of(self._broker).create(
+                self._wanted, self._by_id, self._broker.turn.steady_ms, ctx.rng
+            )
         return FetchResponse(session_id=session_id, responses=topics, node_endpoints=list(endpoints.values()))
 
     def _aborted(self, found: Found) -> list[AbortedTransaction]:

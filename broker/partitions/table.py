@@ -144,7 +144,7 @@ class Partitions:
                     call(topic.name)
         except (OSError, StorageError) as error:
             logger.error("cannot remove the files of topic %s, will try again: %s", topic.name, error)
-            self._turn.timers.at(self._turn.now_ms + RETRY_MS, lambda due_ms, now_ms: self._drop_topic(topic))
+            self._turn.timers.at(self._turn.steady_ms + RETRY_MS, lambda due_ms, now_ms: self._drop_topic(topic))
         else:
             self._doomed[topic.name] -= 1
             if not self._doomed[topic.name]:

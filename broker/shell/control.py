@@ -217,7 +217,7 @@ class Control:
         while loop.time() < give_up_s:
             await asyncio.sleep(0.001)
             due_ms = broker.turn.timers.next_ms
-            is_due = due_ms is not None and due_ms <= self._shell.clock.now_ms()
+            is_due = due_ms is not None and due_ms <= self._shell.clock.steady_ms()
             if not is_due and not broker.turn.jobs and broker.turn.durability.idle:
                 return True
         return False

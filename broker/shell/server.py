@@ -118,7 +118,7 @@ class Server:
 
     def clock_moved(self) -> None:
         """Run the timers that have become due. Clients do not become idle because the clock was moved."""
-        now_ms = self.clock.now_ms()
+        now_ms = self.clock.steady_ms()
         for connection in self.broker.clients.open:
             connection.last_active_ms = now_ms
         if self._alarm is not None:
@@ -148,7 +148,7 @@ class Server:
             self._alarm = None
         due_ms = self.broker.turn.timers.next_ms
         if due_ms is not None:
-            delay_s = max(0.0, (due_ms - self.broker.turn.env.clock.now_ms()) / 1000)
+            delay_s = max(0.0, (due_ms - self.broker.turn.env.clock.steady_ms()) / 1000)
             self._alarm = self.loop.call_later(delay_s, self._ring)
 
     def _ring(self) -> None:
@@ -213,7 +213,7 @@ class Server:
         """Close connections that have been idle for connections.max.idle.ms."""
         broker = self.broker
         limit_ms = self.config.connections_max_idle_ms
-        now_ms = broker.turn.env.clock.now_ms()
+        now_ms = broker.turn.env.clock.steady_ms()
         if limit_ms > 0:
             for connection in list(broker.clients.open):
                 if now_ms - connection.last_active_ms > limit_ms and not connection.out:

@@ -156,7 +156,7 @@ class RepeatedFetch:
             return False
         session = self._session
         if session is not None:
-            self._sessions.touch(session, turn.now_ms)
+            self._sessions.touch(session, turn.steady_ms)
             self._given_epoch = epoch
             session.epoch = self._epoch = next_epoch(epoch)
         connection = self._connection
@@ -262,7 +262,7 @@ class RepeatedFetch:
             self._size_when_parked = sum(partition.log.size_bytes for partition in self._watched)
         for partition in self._watched:
             partition.watch(self, committed=shape.committed)
-        self._deadline_ms = self._turn.now_ms + shape.max_wait_ms
+        self._deadline_ms = self._turn.steady_ms + shape.max_wait_ms
         if not self._alarm:
             if connection.fetch_waits is None:
                 connection.fetch_waits = {}
@@ -315,7 +315,7 @@ class RepeatedFetch:
         """Adapt the request for the general handler: the time left to wait, and topic names."""
         node_id = self._connection.node_id
         moved = any(partition.closed or partition.info.leader != node_id for partition in watched)
-        request.max_wait_ms = 0 if moved else max(0, self._deadline_ms - self._turn.now_ms)
+        request.max_wait_ms = 0 if moved else max(0, self._deadline_ms - self._turn.steady_ms)
         names = {wanted.topic_id: wanted.topic for wanted in self._wanted}
         for topic in request.topics:
             topic.topic = topic.topic or names.get(topic.topic_id, "")

@@ -14,7 +14,7 @@ CANCELLED_KEPT = 256  # entries of cancelled calls that may stay on the heap bes
 
 
 class Timers:
-    """A heap of calls. Times are Unix milliseconds of the broker's clock.
+    """A heap of calls. Times are those of Clock.steady_ms, so that a wall clock that steps moves none of them.
 
     `moved` is set when the earliest time has changed; the server clears it when it sets its alarm.
     """

@@ -35,6 +35,7 @@ class Turn:
         "learned",
         "metrics",
         "now_ms",
+        "steady_ms",
         "timers",
     )
 
@@ -47,7 +48,8 @@ class Turn:
         self.metrics = metrics
         self.call_soon = call_soon  # in the next turn of the loop
         self._is_open = False
-        self.now_ms = env.clock.now_ms()  # Unix milliseconds, read once a turn
+        self.now_ms = env.clock.now_ms()  # Unix milliseconds by the wall clock, read once a turn
+        self.steady_ms = env.clock.steady_ms()  # the same by the clock that does not step: for waits and timers
         self.answered_bytes = 0  # size of this turn's replies, on all connections
         self.expects_more = False  # a client's next request usually follows this one: the server may poll for it
         self.timers = Timers()
@@ -55,15 +57,16 @@ class Turn:
         self.learned = Learned()
 
     def begin(self) -> int:
-        """Open the turn unless it is open. Answers the time of the turn in Unix milliseconds."""
+        """Open the turn unless it is open. Answers the time of the turn by the steady clock."""
         if not self._is_open:
             self._is_open = True
             self.answered_bytes = 0
             self.now_ms = self.env.clock.now_ms()
+            self.steady_ms = self.env.clock.steady_ms()
             self.call_soon(self.end)
             if self.metrics.timer is not None:
                 self.metrics.timer.begin()
-        return self.now_ms
+        return self.steady_ms
 
     def end(self) -> None:
         """Write what the turn appended and send its replies."""
@@ -84,7 +87,7 @@ class Turn:
     def ring(self) -> None:
         """Make the timer calls that are due."""
         self.begin()
-        self.timers.run_due(self.now_ms)
+        self.timers.run_due(self.steady_ms)
 
     def sync_done(self, failed: dict[Log, Exception]) -> None:
         """The syncs that durability has started have ended; `failed` holds the logs whose sync failed."""

@@ -75,7 +75,7 @@ class Maintenance:
         self._coordinators = coordinators
         self._busy: set[str] = set()
         self._least_dirty_bytes = LEAST_DIRTY_BYTES
-        self._written = (0, turn.now_ms)  # records in the coordinators' logs so far, and when they were counted
+        self._written = (0, turn.steady_ms)  # records in the coordinators' logs so far, and when they were counted
         self._deleted_topics = DeletedTopics(turn, directory, groups, partitions)
 
     def start(self) -> None:
@@ -110,7 +110,7 @@ class Maintenance:
                 turn.jobs.add(self._round(name, job))
             turn.timers.at(now_ms + interval_ms, due)
 
-        turn.timers.at(turn.now_ms + interval_ms, due)
+        turn.timers.at(turn.steady_ms + interval_ms, due)
 
     def _round(self, name: str, job: Job) -> Iterator[None]:
         try:
@@ -174,8 +174,8 @@ class Maintenance:
             for name in INTERNAL_TOPICS & self._partitions.metadata.topics.keys()
         }
         written = sum(shard.log.end_offset for each in shards.values() for shard in each if shard.log is not None)
-        (before, before_ms), self._written = self._written, (written, self._turn.now_ms)
-        busy = (written - before) * 1000 > BUSY_RECORDS_A_SECOND * (self._turn.now_ms - before_ms)
+        (before, before_ms), self._written = self._written, (written, self._turn.steady_ms)
+        busy = (written - before) * 1000 > BUSY_RECORDS_A_SECOND * (self._turn.steady_ms - before_ms)
         self._least_dirty_bytes = BUSY_DIRTY_BYTES if busy else LEAST_DIRTY_BYTES
         for name, each in shards.items():
             yield from self._clean_shards(name, each)

@@ -32,7 +32,7 @@ class Clients:
 
     def connected(self, connection: Connection) -> None:
         """A client has connected. It is refused when there are too many."""
-        connection.last_active_ms = self.turn.env.clock.now_ms()
+        connection.last_active_ms = self.turn.env.clock.steady_ms()
         self.open.add(connection)
         self.metrics.connections_accepted += 1
         if len(self.open) > self._most:

@@ -197,7 +197,7 @@ class Connection:
             size = 0
         if (size or self.weight) and not self.closed:
             self.weight = size
-            self.service.backlog.weigh(self, size, self.turn.now_ms, progress=progress)
+            self.service.backlog.weigh(self, size, self.turn.steady_ms, progress=progress)
 
     def data_received(self, data: bytes) -> None:
         """Join the bytes with an incomplete frame before them, and process the frames."""

@@ -176,10 +176,10 @@ class TransactionCoordinator:
         last = base + len(groups)
         log.append((batch,), base_offset=base, last_offset=last, max_timestamp_ms=now_ms, size=len(batch))
         machine.replay_transaction(transaction, groups)
-        if transaction.state is ONGOING:
-            shard.set_timer(*machine.timer(transaction))
-        else:
+        if transaction.state is not ONGOING:
             shard.deadlines.pop(transaction.transactional_id, None)
+        elif transaction.transactional_id not in shard.deadlines:  # it begins: what passes from now on counts
+            shard.set_timer(*machine.timer(transaction))
 
     def end(self, shard: Shard, prepared: Transaction, now_ms: int, token: Token = None) -> Transaction | None:
         """Append Prepare*, send the markers, and complete the transaction.

@@ -116,7 +116,7 @@ class Ending:
     def _later(self, topic: str, index: int) -> None:
         """Try again after a while."""
         turn = self.coordinator.turn
-        turn.timers.at(turn.now_ms + RETRY_MS, lambda due_ms, now_ms: self._again(topic, index))
+        turn.timers.at(turn.steady_ms + RETRY_MS, lambda due_ms, now_ms: self._again(topic, index))
 
     def _again(self, topic: str, index: int) -> None:
         if self.coordinator.is_current(self) and self._mark(topic, index):

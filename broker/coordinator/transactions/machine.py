@@ -115,7 +115,11 @@ class TransactionMachine:
         """Continue transactions in Prepare*, and set the timeouts of those that are Ongoing."""
         known = self.transactions.values()
         prepared = [transaction for transaction in known if transaction.state in PREPARED]
-        timers = [self._next_check(ctx), *(self.timer(each) for each in known if each.state is ONGOING)]
+        timers = [self._next_check(ctx)]
+        for name, deadline_ms in (self.timer(each) for each in known if each.state is ONGOING):
+            if deadline_ms is not None:  # none waits longer than its timeout, although the wall clock went back
+                deadline_ms = min(deadline_ms, ctx.now_ms + self.transactions[str(name)].timeout_ms + 1)
+            timers.append((name, deadline_ms))
         if prepared:
             self._host.resume(self.index, prepared)
         return Result(timers=timers)

@@ -107,6 +107,14 @@ class StandingTurn(Turn):
     def now_ms(self, now_ms: int) -> None:
         """It follows the clock."""
 
+    @property
+    def steady_ms(self) -> int:
+        return self.env.clock.steady_ms()
+
+    @steady_ms.setter
+    def steady_ms(self, steady_ms: int) -> None:
+        """It follows the clock."""
+
 
 class OpenPartitions:
     """The partitions by topic id and index, opened when first asked for."""

@@ -18,6 +18,24 @@ def test_clock_runs_with_the_other_until_it_is_moved():
     assert (clock.now_ms(), clock.monotonic_ms()) == (1110, real.monotonic_ms())
 
 
+def test_waits_move_with_the_clock_and_not_with_steps_of_the_machines_clock():
+    real = ManualClock(1000)
+    clock = MovableClock(real)
+    real.step(5000)
+    assert (clock.now_ms(), clock.steady_ms()) == (6000, 1000)
+    clock.advance(100)
+    real.advance(1)
+    assert (clock.now_ms(), clock.steady_ms()) == (6101, 1101)
+    clock.stand(7000)
+    real.step(-9000)
+    real.advance(10)
+    clock.advance(5)
+    assert (clock.now_ms(), clock.steady_ms()) == (7005, 2005)
+    clock.resume()
+    real.advance(3)
+    assert (clock.now_ms(), clock.steady_ms()) == (7008, 2008)
+
+
 def test_clock_that_stands_moves_when_told_and_runs_on_from_there():
     real = ManualClock(1000)
     clock = MovableClock(real)

@@ -33,7 +33,7 @@ def is_due(group: ModernGroup, group_epoch: int, interval_ms: int, now_ms: int) 
 def is_too_early(group: ModernGroup, interval_ms: int, now_ms: int) -> bool:
     """Whether the assignment interval has not passed since the last target was computed."""
     last_ms = group.assignment_timestamp_ms
-    return last_ms != 0 and interval_ms != 0 and now_ms < last_ms + interval_ms
+    return last_ms != 0 and interval_ms != 0 and last_ms <= now_ms < last_ms + interval_ms
 
 
 def compute_in_steps(group: ModernGroup, pending: PendingTarget, out: Outcome) -> None:

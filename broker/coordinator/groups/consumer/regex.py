@@ -77,13 +77,13 @@ def is_due(group: ConsumerGroup, draft: Draft, metadata: ClusterMetadata, now_ms
     if not wanted:
         return False
     last_ms = min((r.timestamp_ms for r in group.regexes.values()), default=None)
-    if last_ms is not None and now_ms <= last_ms + LEAST_INTERVAL_MS:
+    if last_ms is not None and last_ms <= now_ms <= last_ms + LEAST_INTERVAL_MS:
         return False
     return (
         last_ms is None
         or not wanted <= group.regexes.keys()
         or group.topics_made_seen < metadata.topics_made
-        or now_ms > last_ms + interval_ms
+        or not last_ms <= now_ms <= last_ms + interval_ms
     )
 
 
