@@ -83,29 +83,19 @@ def bundle(folder: Path) -> None:
 def run_job(name: str, words: Sequence[str]) -> int:
     """Run one job in a new Spark session; returns the exit code. Errors: PipelineError."""
     job, args = parse(name, words)
+    # pyarrow takes 90 ms and is absent without the extra, where --help and the hint to install it must work.
+    from pipeline.input_check import check_input
+    from pipeline.output_guard import check_output
+
     if args.input is not None:
-        _check_input(args.input)
+        check_input(args.input)
+    check_output(args)
     conf = dict(pair.split("=", 1) for pair in args.conf)
     spark = session(f"momus {name}", master=args.master, delta=args.format == "delta", conf=conf)
     try:
         return int(job.run(spark, args))
     finally:
         spark.stop()
-
-
-def _check_input(path: str) -> None:
-    """Report a missing input at once: Spark takes ten seconds to start and reports it in a hundred lines.
-
-    Errors:  PipelineError: there is no such directory.
-    """
-    # pyarrow takes 90 ms and is absent without the extra, where --help and the hint to install it must work.
-    from pipeline.files import is_directory, open_directory
-
-    if not is_directory(path):
-        _, root = open_directory(path)  # without the credentials of an address
-        raise PipelineError(
-            f"--input: there is no directory {root}: it must name a broker's data directory or an archive"
-        )
 
 
 def usage() -> str:

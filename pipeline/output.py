@@ -9,25 +9,29 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from pipeline.errors import PipelineError
+from pipeline.replacing import replaced
 
 if TYPE_CHECKING:
+    import argparse
+
     from pyspark.sql import DataFrame, SparkSession
 
 BATCH: Final = "batch"
 
 
-def emit(spark: SparkSession, rows: DataFrame, output: str | None, kind: str) -> int:
-    """Write rows to a table of format `kind` (parquet, delta), or print them; returns how many there were.
+def emit(spark: SparkSession, rows: DataFrame, args: argparse.Namespace) -> int:
+    """Write rows to a table at --output, replacing an earlier one at once, or print them; returns how many there were.
 
-    Errors:  PipelineError: the table does not hold as many rows as were written.
+    Errors:  PipelineError: see check_output; or the table does not hold as many rows as were written.
     """
-    if output is None:
+    if args.output is None:
         count = 0
         for row in rows.select(F.to_json(F.struct("*"))).toLocalIterator():
             sys.stdout.write(f"{row[0]}\n")
             count += 1
         return count
-    return write(spark, rows, output, kind)
+    with replaced(args) as folder:
+        return write(spark, rows, folder, args.format)
 
 
 def write(spark: SparkSession, rows: DataFrame, path: str, kind: str) -> int:

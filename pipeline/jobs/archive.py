@@ -29,6 +29,7 @@ from pipeline.errors import PipelineError
 from pipeline.files import is_directory, open_directory, write_json
 from pipeline.group_offsets import GroupOffsets
 from pipeline.output import check_rows
+from pipeline.output_guard import grown_output
 from pipeline.schema import TOPICS
 from pipeline.source.complete_offsets import CompleteOffsets, write_complete_offsets
 from pipeline.streaming.checkpoint import committed_position
@@ -56,8 +57,7 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
 
     Errors:  PipelineError: --output is missing, --input is an archive, a query failed, or rows are missing at the end.
     """
-    if not args.output:
-        raise PipelineError("the archive needs a folder: --output")
+    grown_output(args)
     if tables.is_archive(args.input):
         raise PipelineError(f"{args.input} is an archive: --input must be a broker's data directory")
     views = [ArchivedView(spark, args, "offsets", None), ArchivedView(spark, args, "transactions", None)]

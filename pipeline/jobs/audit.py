@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from pipeline.audit.directory import audit_of
+from pipeline.audit.verdict import verdict
+from pipeline.files import join_path
 from pipeline.jobs import audit_follow
 from pipeline.output import write
+from pipeline.replacing import replaced
 from pipeline.streaming.follow import add_follow_arguments
 from pipeline.transforms.missing_offsets import ABSENT, BEFORE, REMOVED, UNWAITED
 
@@ -50,8 +53,9 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
     made = audit_of(spark, args.input)
     found = made.findings.count()
     if args.output:
-        for name, table in made.tables().items():
-            write(spark, table, f"{args.output}/{name}", args.format)
+        with replaced(args) as folder:
+            for name, table in made.tables().items():
+                write(spark, table, join_path(folder, name), args.format)
     for row in made.findings.limit(MOST_SHOWN).collect():
         print(finding_line(row, as_json=args.json))
     for line in [] if args.json else summary(made, found):
@@ -79,7 +83,15 @@ def summary(made: Audit, found: int) -> list[str]:
             f"undecided: {row['undecided']} x {row['kind']} in {row['log']}, the first at offset "
             f"{row['first_offset']}: missing records could explain them"
         )
-    return [*lines, f"findings: {found}"]
+    complete = [row["complete"] for row in made.coverage.select("complete").collect()]
+    told = verdict(
+        findings=found,
+        undecided=sum(row["undecided"] for row in made.doubts.select("undecided").collect()),
+        transactions=sum(row["count"] for row in counted),
+        logs=len(complete),
+        incomplete=complete.count(False),
+    )
+    return [*lines, told.text]
 
 
 def _gap_text(row: Any) -> str:

@@ -31,7 +31,7 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
     if args.follow:
         return compaction_follow.run(spark, args, compaction.keyed_views(args.topics))
     rows = report(spark, args.input, args.topics)
-    emit(spark, rows.orderBy("log", "segment"), args.output, args.format)
+    emit(spark, rows.orderBy("log", "segment"), args)
     return 0
 
 

@@ -23,6 +23,7 @@ from pipeline import tables
 from pipeline.errors import PipelineError
 from pipeline.files import open_directory, read_json, write_json
 from pipeline.output import write
+from pipeline.output_guard import grown_output
 from pipeline.schema import TOPICS
 from pipeline.source import segment_source
 from pipeline.source.changed_segments import (
@@ -34,7 +35,7 @@ from pipeline.source.changed_segments import (
     state_after_read,
 )
 from pipeline.source.read_options import ReadOptions, spark_options
-from pipeline.streaming.follow import STATE, Folded, View, follow, required_output
+from pipeline.streaming.follow import STATE, Folded, View, follow
 from pipeline.streaming.stop_signal import stop_on_signals
 from pipeline.streaming.transient_errors import RetryBudget
 from pipeline.transforms import compaction
@@ -57,7 +58,7 @@ def run(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, WithK
 
     Errors: PipelineError: --output is missing, or segments change faster than they are read.
     """
-    required_output(args)
+    grown_output(args)
     if tables.is_archive(args.input):
         return _follow_archive(spark, args, views)
     rounds = Rounds(spark, args, views)

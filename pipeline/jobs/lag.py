@@ -62,7 +62,7 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
         rows = lags.lag_over_time(changes, records, slots)
     rows = lags.sums(rows) if args.sum else rows
     labels = [name for name in ("time", *lags.LABELS) if name in rows.columns]
-    emit(spark, rows.orderBy(*labels), args.output, args.format)
+    emit(spark, rows.orderBy(*labels), args)
     return 0
 
 

@@ -17,10 +17,11 @@ from pyspark.sql import functions as F
 
 from pipeline import tables
 from pipeline.errors import PipelineError
+from pipeline.output_guard import grown_output
 from pipeline.source.read_options import ReadOptions
 from pipeline.source.stream_planner import StreamPlanner
 from pipeline.streaming.checkpoint import committed_position, planned_position
-from pipeline.streaming.follow import CHECKPOINT, STATE, Folded, View, follow, required_output
+from pipeline.streaming.follow import CHECKPOINT, STATE, Folded, View, follow
 from pipeline.transforms import lag as lags
 from pipeline.transforms.lag_increments import EPOCH, MICRO, Moments, merge_new_rows, next_state, reportable_slots
 
@@ -44,7 +45,7 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
     if args.until or args.bootstrap_server:
         raise PipelineError("--follow reports every moment once it is over: use it without --until, --bootstrap-server")
     step = timedelta(seconds=args.step or STEP_S)
-    checkpoint = f"{required_output(args)}/{CHECKPOINT}"
+    checkpoint = f"{grown_output(args)}/{CHECKPOINT}"
     _check_step(spark, args, checkpoint, step)
     ends = args.ends or args.input
     progress = ReadProgress([args.input, ends], checkpoint)

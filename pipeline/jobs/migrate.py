@@ -8,7 +8,6 @@ After any interruption it can be run again: it resumes behind the records that t
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import defaultdict
 from datetime import UTC, datetime
@@ -24,6 +23,7 @@ from pipeline.migrate import plan
 from pipeline.migrate.groups import Groups
 from pipeline.migrate.target import Target
 from pipeline.migrate.worker import comparer, copier
+from pipeline.output_guard import marked_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
         replication_factor=args.replication_factor,
         groups=not args.no_groups,
     )
-    text = json.dumps(proof, indent=2)
+    text = marked_json("migrate", proof)
     if args.output:
         write_bytes(args.output, text.encode())
     else:

@@ -54,7 +54,7 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
         commits.effective(tables.offsets(spark, args.input, columns), independent=independent)
         for columns in (commits.COLUMNS, commits.DECIDING)
     )
-    emit(spark, choose(changes, args, keys), args.output, args.format)
+    emit(spark, choose(changes, args, keys), args)
     return 0
 
 

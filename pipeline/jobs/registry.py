@@ -45,9 +45,11 @@ def job_parser(name: str, job: ModuleType) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=f"momus pipeline {name}", description=JOBS[name])
     parser.add_argument("--input", metavar="PATH", help="data directory, archive, or an address of pyarrow.fs")
     parser.add_argument("--output", metavar="PATH", help="where the result goes; without it, standard output")
+    parser.add_argument("--overwrite", action="store_true", help="replace an earlier result of this job at --output")
     parser.add_argument("--format", choices=("parquet", "delta"), default="parquet", help="of the tables written")
     parser.add_argument("--master", help="Spark master; without it local[*], or what spark-submit was given")
     parser.add_argument("--conf", metavar="KEY=VALUE", action="append", default=[], type=_pair, help="a Spark setting")
+    parser.set_defaults(job=name)
     job.add_arguments(parser)
     return parser
 

@@ -13,6 +13,7 @@ from html import escape
 from typing import Any, Final
 
 from pipeline.audit.findings import KINDS
+from pipeline.audit.verdict import count, verdict
 from pipeline.report import charts
 from pipeline.report.charts import MOST_SERIES, OUTCOME_COLOURS, SERIES, VARIABLES, size
 from pipeline.report.figures import Figures, Point
@@ -40,6 +41,7 @@ def page(figures: Figures) -> str:
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="momus pipeline report">
 <meta name="color-scheme" content="light dark">
 <link rel="icon" href="data:,">
 <title>momus: {escape(figures.source)}</title>
@@ -63,12 +65,14 @@ def page(figures: Figures) -> str:
 def _verdict(figures: Figures) -> str:
     found = sum(figures.findings_by_kind.values())
     undecided = sum(row["undecided"] for row in figures.undecided)
-    if found:
-        text, css = f"{_count(found, 'finding')}: exactly-once did not hold", "bad"
-    elif undecided:
-        text, css = f"No finding, but {_count(undecided, 'case')} undecided, because records are missing", "unsure"
-    else:
-        text, css = "Exactly-once held: no finding", "good"
+    transactions = sum(figures.outcomes.values())
+    text, css = verdict(
+        findings=found,
+        undecided=undecided,
+        transactions=transactions,
+        logs=figures.logs,
+        incomplete=len(figures.incomplete_logs),
+    )
     tiles = "".join(
         f"<div><dt>{name}</dt><dd>{value}</dd></div>"
         for name, value in (
@@ -76,7 +80,7 @@ def _verdict(figures: Figures) -> str:
             ("records", f"{figures.records:,}"),
             ("groups", f"{len({*figures.committed, *(change[1] for change in figures.rebalances)}):,}"),
             ("commits", f"{sum(figures.committed.values()):,}"),
-            ("transactions", f"{sum(figures.outcomes.values()):,}"),
+            ("transactions", f"{transactions:,}"),
             ("findings", f"{found:,}"),
         )
     )
@@ -98,7 +102,7 @@ def _verdict(figures: Figures) -> str:
             (row["log"], row["start_offset"], row["missing_inside"], row["gaps"]) for row in figures.incomplete_logs
         ]
         table = _table("coverage", ("log", "begins at offset", "records missing since", "gaps"), rows)
-        parts.append(_folded(f"{_count(len(rows), 'log')} of {figures.logs} with missing records", table))
+        parts.append(_folded(f"{count(len(rows), 'log')} of {figures.logs} with missing records", table))
     return _section("audit", "Audit", "", "".join(parts))
 
 
@@ -227,10 +231,6 @@ def _text(cell: Any) -> str:
     if isinstance(cell, float):
         return f"{cell:,.1f}"
     return f"{cell:,}" if isinstance(cell, int) else str(cell)
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _when(points: Sequence[Point], value: float) -> int:

@@ -24,6 +24,7 @@ from pipeline import tables
 from pipeline.errors import PipelineError
 from pipeline.files import is_directory, open_directory
 from pipeline.output import write, write_part
+from pipeline.output_guard import grown_output
 from pipeline.schema import LOCATION_COLUMNS, TOPICS, VIEWS, spark_schema
 from pipeline.streaming.checkpoint import committed_position
 from pipeline.streaming.transient_errors import TRANSIENT_ERRORS
@@ -71,7 +72,7 @@ def follow(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, Vi
     Errors:  PipelineError: --output is missing or was begun with other tables, --input has no rows yet, or the stream
              has failed.
     """
-    output = required_output(args)
+    output = grown_output(args)
     streams = {name: found for name, view in views.items() if (found := _streams(spark, args, view))}
     if not streams:
         raise PipelineError(f"{args.input} has nothing to follow yet: an archive's tables appear with its first rows")
@@ -102,13 +103,6 @@ def follow(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, Vi
             raise PipelineError(f"the stream has failed: {_summary_line(failed[-1])}") from failed[-1]
         raise
     return 0
-
-
-def required_output(args: argparse.Namespace) -> str:
-    """--output. Errors: PipelineError: it is missing."""
-    if not args.output:
-        raise PipelineError("--follow adds to tables: it needs --output")
-    return str(args.output)
 
 
 def _run_batch(args: argparse.Namespace, rows: DataFrame, batch: int, fold: Fold, split: Callable[[], Tables]) -> None:

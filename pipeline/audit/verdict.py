@@ -1,0 +1,36 @@
+"""What an audit may claim: `held` needs transactions, all of their records, and no finding."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+BAD: Final = "bad"
+UNSURE: Final = "unsure"
+GOOD: Final = "good"
+
+
+class Verdict(NamedTuple):
+    """A sentence, and BAD, UNSURE or GOOD."""
+
+    text: str
+    kind: str
+
+
+def verdict(*, findings: int, undecided: int, transactions: int, logs: int, incomplete: int) -> Verdict:
+    """The verdict on counts of findings, undecided cases, transactions, logs, and logs with missing records."""
+    if findings:
+        return Verdict(f"{count(findings, 'finding')}: exactly-once did not hold", BAD)
+    if undecided:
+        return Verdict(f"No finding, but {count(undecided, 'case')} undecided, because records are missing", UNSURE)
+    if not transactions:
+        return Verdict(f"No transactions in {count(logs, 'log')}: exactly-once was not put to the test", UNSURE)
+    if incomplete:
+        of = f"{incomplete:,} of {count(logs, 'log')}"
+        return Verdict(f"No finding in {count(transactions, 'transaction')}, but records of {of} are missing", UNSURE)
+    seen = f"{count(transactions, 'transaction')}, {count(logs, 'log')} complete"
+    return Verdict(f"Exactly-once held: no finding in {seen}", GOOD)
+
+
+def count(number: int, what: str) -> str:
+    """`1 finding`, `2 findings`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
