@@ -18,7 +18,7 @@ from storage.errors import StorageError
 from storage.index import TIME_ENTRY_BYTES
 from storage.leader_epochs import LeaderEpochs
 from storage.recovery import RecoveryReport, remove_segment
-from storage.segment import Segment, base_offset_of
+from storage.segment import NEVER, Segment, base_offset_of
 from storage.transaction_index import Markers
 
 
@@ -115,7 +115,8 @@ class LogWriter:
         if position - segment.indexed_position > self._interval_bytes:
             segment.add_index_entry(last_offset, position)
             if len(segment.index.offsets) >= self._max_index_entries:
-                segment.roll_after_ms = -1 << 62  # full: the next batch begins a new segment
+                segment.is_full = True
+                segment.roll_after_ms = -NEVER  # the next batch begins a new segment
         segment.size = position + size
         self.end_offset = last_offset + 1
 
@@ -133,10 +134,10 @@ class LogWriter:
             or last_offset > segment.max_offset
         ):
             segment = self._segment_for(self.end_offset, last_offset, max_timestamp_ms, size)
-        limits = segment.max_bytes, segment.roll_after_ms
-        segment.max_bytes = 1 << 62
+        max_bytes, roll_after_ms = segment.max_bytes, segment.roll_after_ms
+        segment.max_bytes = NEVER
         for batch, last_offset in batches:
-            segment.roll_after_ms = 1 << 62  # no batch begins a segment, even when the index is full
+            segment.roll_after_ms = NEVER  # no batch begins a segment, even when the index is full
             self.append(
                 (batch,),
                 base_offset=self.end_offset,
@@ -144,7 +145,8 @@ class LogWriter:
                 max_timestamp_ms=max_timestamp_ms,
                 size=len(batch),
             )
-        segment.max_bytes, segment.roll_after_ms = limits
+        segment.max_bytes = max_bytes
+        segment.roll_after_ms = -NEVER if segment.is_full else roll_after_ms
 
     def flush(self) -> None:
         """Write all that is pending, one writev a segment.
@@ -257,19 +259,32 @@ class LogWriter:
     def _segment_for(self, base_offset: int, last_offset: int, max_timestamp_ms: int, size: int) -> Segment:
         """The active segment, or a new one when it is full, too old or too far; append's slow path."""
         segment = self._active
-        config = self._config
-        if segment is not None and not segment.size:
-            segment.roll_after_ms = max_timestamp_ms + config.segment_ms  # its first batch fits always
-            return segment
-        if (
-            segment is None
-            or segment.size + size > config.segment_bytes
-            or max_timestamp_ms > segment.roll_after_ms
-            or last_offset > segment.max_offset
+        if segment is None or (
+            segment.size
+            and (
+                segment.is_full
+                or segment.size + size > self._config.segment_bytes
+                or last_offset > segment.max_offset
+                or self._is_too_old(segment, max_timestamp_ms)
+            )
         ):
             segment = self._new_segment(base_offset)
-            segment.roll_after_ms = max_timestamp_ms + config.segment_ms
+        if not segment.size:  # its first batch fits always
+            self._set_age(segment, max_timestamp_ms)
         return segment
+
+    def _set_age(self, segment: Segment, first_ms: int) -> None:
+        """The age of a segment counts from the time of its first batch; if that has none, from now on.
+
+        Source: Kafka's LogSegment.timeWaitedForRoll.
+        """
+        segment.undated_since_ms = None if first_ms >= 0 else self.env.clock.steady_ms()
+        segment.roll_after_ms = first_ms + self._config.segment_ms if first_ms >= 0 else -NEVER
+
+    def _is_too_old(self, segment: Segment, timestamp_ms: int) -> bool:
+        if segment.undated_since_ms is None:
+            return timestamp_ms > segment.roll_after_ms
+        return self.env.clock.steady_ms() - segment.undated_since_ms > self._config.segment_ms
 
     def _new_segment(self, base_offset: int) -> Segment:
         segment = Segment(self.env.files, self.directory, base_offset, self._config.segment_bytes)
@@ -284,8 +299,10 @@ class LogWriter:
         self._active = segment
         segment.max_bytes = self._config.segment_bytes
         first = next(segment.headers(0), None)
-        if first is not None:
-            segment.roll_after_ms = first[1].max_timestamp + self._config.segment_ms
+        if first is not None and (segment.undated_since_ms is None or first[1].max_timestamp >= 0):
+            self._set_age(segment, first[1].max_timestamp)
+        if segment.is_full or not segment.size:
+            segment.roll_after_ms = -NEVER  # the next append takes the slow path
 
     def _prepare(self) -> None:
         files = self.env.files

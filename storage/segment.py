@@ -23,7 +23,7 @@ MAX_RELATIVE_OFFSET: Final = (1 << 31) - 1
 _MAX_HINTS: Final = 64
 _WALK_BYTES: Final = 8192
 _READ_BYTES: Final = 1 << 20
-_NEVER: Final = 1 << 62
+NEVER: Final = 1 << 62
 _WALK: Final = Struct(">qi11xi")  # base offset, length, last offset delta
 _BASE_OFFSET: Final = Struct(">q")
 
@@ -74,6 +74,7 @@ class Segment:
         "flushed_max",
         "hints",
         "indexed_position",
+        "is_full",
         "max_bytes",
         "max_offset",
         "max_timestamp",
@@ -82,6 +83,7 @@ class Segment:
         "roll_after_ms",
         "size",
         "stem",
+        "undated_since_ms",
     )
 
     def __init__(
@@ -105,8 +107,10 @@ class Segment:
         self.flushed_max = (-1, base_offset)
         self.max_bytes = max_bytes
         self.max_offset = base_offset + MAX_RELATIVE_OFFSET
+        self.is_full = False  # its index is: the next batch begins a new segment
+        self.undated_since_ms: int | None = None  # set where the first batch has no time
         # the first append sets the real time; until then every append takes the slow path
-        self.roll_after_ms = -_NEVER
+        self.roll_after_ms = -NEVER
         # where readers stopped is where they go on: base offset of a batch -> its position
         self.hints: dict[int, int] = {base_offset: 0}
         self._limit_hint = (-1, 0)
@@ -169,6 +173,7 @@ class Segment:
         self.indexed_position = index.positions[-1] if index.positions else 0
         self.hints = {self.base_offset: 0}
         self._limit_hint = (-1, 0)
+        self.is_full = False
 
     def measure_max_timestamp(self) -> None:
         """Largest timestamp by time index, then by the headers behind its last entry."""

@@ -47,6 +47,43 @@ def test_segment_takes_batches_up_to_its_size_exactly(together):
         assert len(log.segments) == segments
 
 
+@pytest.mark.parametrize("reopens", [False, True])
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("first_ms", [-1, -5])
+def test_segment_whose_first_batch_has_no_time_is_as_old_as_the_segment_itself(together, reopens, first_ms):
+    log = log_of(segment_ms=1000)
+    add(log, first_ms, b"v", together)
+    if reopens:
+        log.flush()
+        log = Log.open(log.env, DIRECTORY, log.config)
+    for timestamp_ms in (0, -1, 10**12, -1):
+        add(log, timestamp_ms, b"v", together)
+        assert len(log.segments) == 1
+    log.env.clock.advance(1000)
+    add(log, -1, b"v", together)
+    assert len(log.segments) == 1
+    log.env.clock.advance(1)
+    add(log, -1, b"v", together)
+    assert len(log.segments) == 2
+
+
+def test_index_that_fills_while_batches_are_appended_together_begins_a_segment_with_the_next():
+    log = log_of(index_interval_bytes=0, segment_index_bytes=36)
+    for _ in range(6):
+        add(log, 1, b"v", together=True)
+    assert [segment.base_offset for segment in log.segments] == [0, 4, 8]
+
+
+def test_index_that_is_full_stays_so_when_the_settings_change():
+    log = log_of(index_interval_bytes=0, segment_index_bytes=36)
+    for _ in range(3):
+        add(log, 1, b"v", together=False)
+    log.flush()
+    log.config = log.config._replace(segment_bytes=1 << 20)
+    add(log, 1, b"v", together=False)
+    assert [segment.base_offset for segment in log.segments] == [0, 3]
+
+
 def test_segment_whose_index_is_full_takes_no_further_batch():
     log = log_of(index_interval_bytes=0, segment_index_bytes=36)  # room for three entries, the last one is kept free
     for _ in range(7):
