@@ -14,11 +14,10 @@ Behaviour: one batch of magic 2 a partition; partitions/incoming_batch.py and pr
            its batches was not a batch.
 
 Differs: A batch whose records do not have the lengths or the offset deltas that they should, or whose last offset delta
-         is not that of its last record, is refused (INVALID_RECORD). Kafka appends it where it is not compressed, and
-         two records get one offset. A batch with a codec that does not exist, or that cannot be decompressed, is
-         refused with UNSUPPORTED_COMPRESSION_TYPE or INVALID_RECORD; Kafka answers UNKNOWN_SERVER_ERROR. So it does
-         for records without a batch (INVALID_RECORD here), and for a negative timestamp on a topic whose
-         compression.type is not the batch's (appended here, as on other topics).
+         is not that of its last record, is refused (INVALID_RECORD). Kafka appends many of them, and two records get
+         one offset. Where Kafka answers UNKNOWN_SERVER_ERROR, what is wrong is said: no records, a codec that does not
+         exist, data that cannot be decompressed, and, where the topic's compression.type is not the batch's, a
+         producer id without an epoch or a timestamp below -1.
 """
 
 from __future__ import annotations
@@ -179,9 +178,8 @@ class _Appending:
                 try:
                     if not 0 <= data.index < len(topic.partitions):
                         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                    if data.records is None:
-                        raise invalid_record("There are no records")
-                    entries[key] = Entry(topic_data, data.index, one_batch(data.records, zstd_allowed), answer)
+                    records = b"" if data.records is None else one_batch(data.records, zstd_allowed)
+                    entries[key] = Entry(topic_data, data.index, records, answer)
                 except KafkaError as error:
                     self._refuse(answer, error)
                     broken.add(key)
@@ -214,6 +212,8 @@ class _Appending:
         try:
             if isinstance(topic, KafkaError):
                 raise topic  # it was deleted while the batch was at the gate
+            if not entry.records:
+                raise invalid_record("There are no records")
             if not -1 <= self._request.acks <= 1:
                 raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
             if topic.internal and ctx.client_id != ADMIN_CLIENT:

@@ -27,6 +27,7 @@ from protocol.record_batch import (
     LOG_OVERHEAD_BYTES,
     MAGIC,
     NO_TIMESTAMP,
+    TRANSACTIONAL,
     assemble_batch,
 )
 
@@ -86,7 +87,7 @@ def stamp(
         largest = min(max(base_timestamp + scan.max_timestamp_delta, NO_TIMESTAMP), _MAX_INT64)
     if rules.codec is not None and rules.codec != codec:
         stored = stored & ~CODEC_MASK | rules.codec
-        whole = _recompressed(records, header, offset, leader_epoch, stored, largest)
+        whole = _recompressed(records, header, scan, offset, leader_epoch, stored, largest)
         buffers: tuple[Buffer, ...] = (whole,)
         size = len(whole)
         if size > rules.max_message_bytes:
@@ -131,10 +132,29 @@ def _stamped_time(
     return attributes & ~LOG_APPEND_TIME, max_timestamp, NO_TIMESTAMP
 
 
+def _check_rewritable(header: tuple[int, ...], scan: Scan) -> None:
+    """Refuse what Kafka's builder of batches cannot write again. Kafka answers UNKNOWN_SERVER_ERROR.
+
+    Errors:  INVALID_RECORD: an epoch without a producer, or the reverse. INVALID_TIMESTAMP: below -1.
+    """
+    attributes, base_timestamp, producer_id, producer_epoch = header[5], header[7], header[9], header[10]
+    if (producer_id >= 0 and producer_epoch < 0) or (attributes & TRANSACTIONAL and producer_id < 0):
+        raise invalid_record(f"Producer id {producer_id} does not fit producer epoch {producer_epoch}")
+    if base_timestamp + scan.min_timestamp_delta < NO_TIMESTAMP:
+        raise KafkaError(ErrorCode.INVALID_TIMESTAMP, "A timestamp is negative")
+
+
 def _recompressed(
-    records: Buffer, header: tuple[int, ...], offset: int, leader_epoch: int, attributes: int, largest: int
+    records: Buffer,
+    header: tuple[int, ...],
+    scan: Scan,
+    offset: int,
+    leader_epoch: int,
+    attributes: int,
+    largest: int,
 ) -> bytes:
     """The batch, compressed with the topic's codec."""
+    _check_rewritable(header, scan)
     return assemble_batch(
         bytes(records),
         base_offset=offset,

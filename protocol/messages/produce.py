@@ -93,17 +93,21 @@ class ProduceResponse(Message):
 
 
 def error_response(request: Message, api_version: int, code: ErrorCode, message: str | None = None) -> Message:
-    """The response that refuses a whole request, with the code where Kafka puts it."""
+    """The response that refuses a whole request, with the code where Kafka puts it: once for each partition."""
     assert isinstance(request, ProduceRequest)
+    partitions: dict[tuple[str, bytes], dict[int, None]] = {}
+    for topic in request.topic_data:
+        named = partitions.setdefault((topic.name, topic.topic_id), {})
+        named.update((partition.index, None) for partition in topic.partition_data)
     responses = [
         TopicProduceResponse(
-            name=topic.name,
-            topic_id=topic.topic_id,
+            name=name,
+            topic_id=topic_id,
             partition_responses=[
-                PartitionProduceResponse(index=partition.index, error_code=code, base_offset=-1, error_message=message)
-                for partition in topic.partition_data
+                PartitionProduceResponse(index=index, error_code=code, base_offset=-1, error_message=message)
+                for index in named
             ],
         )
-        for topic in request.topic_data
+        for (name, topic_id), named in partitions.items()
     ]
     return ProduceResponse(responses=responses)

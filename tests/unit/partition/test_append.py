@@ -16,6 +16,7 @@ from protocol.record_batch import (
     CONTROL,
     HEADER_BYTES,
     LOG_APPEND_TIME,
+    TRANSACTIONAL,
     BatchHeader,
     assemble_batch,
     build_batch,
@@ -387,3 +388,22 @@ def test_snappy_without_frames_is_taken(path: DataPath) -> None:
     path.topic()
     assert path.produce(with_codec(2, bytes(cramjam.snappy.compress_raw(RECORDS)))).error_code == ErrorCode.NONE
     assert refusal(path, with_codec(2, bytes(cramjam.snappy.compress(RECORDS)))) == ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"pid": 7, "epoch": -1, "seq": 0}, ErrorCode.INVALID_RECORD),
+        ({"attributes": TRANSACTIONAL}, ErrorCode.INVALID_RECORD),
+        ({"ts": -2}, ErrorCode.INVALID_TIMESTAMP),
+    ],
+)
+def test_what_kafka_cannot_write_again_is_refused_where_it_would_have_to(
+    path: DataPath, fields: dict[str, int], code: ErrorCode
+) -> None:
+    old = str(2**62)
+    path.topic("plain", message_timestamp_before_max_ms=old)
+    path.topic("rewritten", compression_type="lz4", message_timestamp_before_max_ms=old)
+    data = batch(b"a", **fields)
+    assert refusal(path, data, "rewritten") == code
+    path.partition(path.metadata.topics["plain"], 0).append(data, path.now_ms)

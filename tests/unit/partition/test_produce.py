@@ -8,7 +8,13 @@ from data_path import NOW_MS, OTHER_NODE, DataPath, batch, values_of
 from broker.handlers.produce import ADMIN_CLIENT
 from protocol.codegen import codec
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    error_response,
+)
 from protocol.record_batch import TRANSACTIONAL
 
 
@@ -111,6 +117,25 @@ def test_partition_named_twice_with_one_broken_batch_is_appended_and_answered_wi
     assert rows(response) == [("t", [(0, ErrorCode.INVALID_RECORD, -1)])]
     path.end_turn()
     assert values_of(path.fetch().records) == [b"a"]
+
+
+def test_partition_named_twice_once_without_records_gets_the_batch(path: DataPath) -> None:
+    path.topic()
+    for records in ((None, batch(b"a")), (batch(b"b"), None)):
+        parts = [PartitionProduceData(index=0, records=each) for each in records]
+        request = ProduceRequest(acks=-1, topic_data=[TopicProduceData(name="t", partition_data=parts)])
+        response = path.produce_request(request, path.context(9))
+        path.end_turn()
+        expected = (0, 0, 0) if records[0] is None else (0, ErrorCode.INVALID_RECORD, -1)
+        assert rows(response) == [("t", [expected])]
+    assert values_of(path.fetch().records) == [b"a"]
+
+
+def test_refused_request_answers_each_partition_once() -> None:
+    parts = [PartitionProduceData(index=index, records=None) for index in (1, 0, 1)]
+    data = [TopicProduceData(name=name, partition_data=parts) for name in ("t", "u", "t")]
+    response = error_response(ProduceRequest(acks=-1, topic_data=data), 9, ErrorCode.CORRUPT_MESSAGE)
+    assert rows(response) == [(name, [(1, 2, -1), (0, 2, -1)]) for name in ("t", "u")]
 
 
 @pytest.mark.parametrize("data", [batch()[:16] + b"\3" + batch()[17:], batch()[:8] + bytes(4) + batch()[12:]])
