@@ -1,9 +1,11 @@
 # A broker in a container: no shell tools needed at run time, no root, data in a volume.
-FROM python:3.13-slim AS build
+# The same Python and the same versions of the dependencies as the tests (tools/constraints.txt).
+ARG PYTHON=3.11
+FROM python:${PYTHON}-slim AS build
 COPY . /src
-RUN python -m venv /opt/momus && /opt/momus/bin/pip install --no-cache-dir /src
+RUN python -m venv /opt/momus && /opt/momus/bin/pip install --no-cache-dir -c /src/tools/constraints.txt /src
 
-FROM python:3.13-slim
+FROM python:${PYTHON}-slim
 COPY --from=build /opt/momus /opt/momus
 RUN useradd --system --uid 10001 --home-dir /var/lib/momus --create-home momus
 USER momus

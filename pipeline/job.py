@@ -31,7 +31,7 @@ HELPERS: Final = {
     "bundle": "write what spark-submit needs on a cluster into a folder: job.py and momus.zip for --py-files",
     "demo": "start a broker and misbehaving clients, then run every job on what they wrote",
 }
-EXTRA_ABSENT: Final = "the pipeline needs its extra: pip install 'momus[spark]'"
+EXTRA_ABSENT: Final = "the pipeline needs its extra: in a checkout of momus, pip install '.[spark]'"
 _EXTRA: Final = ("pyspark", "pyarrow", "numpy")
 
 

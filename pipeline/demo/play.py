@@ -49,7 +49,7 @@ def main(words: Sequence[str]) -> int:
     args = parser.parse_args(words)
     absent = [package for package in CLIENTS if find_spec(package) is None]
     if absent:
-        raise PipelineError(f"the demo needs its clients: pip install 'momus[demo]' ({', '.join(absent)} not found)")
+        raise PipelineError(f"the demo needs its clients: pip install '.[demo]' ({', '.join(absent)} not found)")
     folder = args.folder or Path(tempfile.mkdtemp(prefix="momus-demo-"))
     if args.folder is not None:
         folder.mkdir(parents=True)

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(spark: SparkSession, args: argparse.Namespace) -> int:
     """Write the page to --output, or print it; returns 0. Errors: PipelineError: Matplotlib is not installed."""
     if find_spec("matplotlib") is None:
-        raise PipelineError("the report needs Matplotlib: pip install 'momus[spark]'")
+        raise PipelineError("the report needs Matplotlib: pip install '.[spark]'")
     # 290 ms, most of it for Matplotlib, which may be absent where only other jobs run.
     from pipeline.report.figures import figures
     from pipeline.report.page import page

@@ -22,7 +22,7 @@ _MISSING_MODULE = "--add-modules=jdk.incubator.vector"
 _JAVA = "java.exe" if os.name == "nt" else "java"
 ABSENT = (
     f"Spark needs Java {OLDEST} or newer: set JAVA_HOME, put java on PATH, or let pip bring one with "
-    "pip install 'momus[jdk]'"
+    "pip install '.[jdk]'"
 )
 
 

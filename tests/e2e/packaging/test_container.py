@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
+import tomllib
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -36,3 +39,13 @@ def test_image_takes_every_package_that_the_wheel_needs():
     for name in ("LICENSE", "README.md", "pyproject.toml", "broker", "momus", "protocol", "storage"):
         assert f"!{name}" in ignored
         assert (REPOSITORY / name).exists()
+
+
+def test_image_holds_the_versions_that_these_tests_run_with():
+    constraints = REPOSITORY / "tools" / "constraints.txt"
+    pinned = dict(re.findall(r"^([\w-]+)==([\w.]+)", constraints.read_text(), re.MULTILINE))
+    with (REPOSITORY / "pyproject.toml").open("rb") as file:
+        core = [re.match(r"[\w-]+", each)[0] for each in tomllib.load(file)["project"]["dependencies"]]
+    assert pinned == {name: version(name) for name in core}
+    assert "-c /src/tools/constraints.txt" in (REPOSITORY / "Dockerfile").read_text()
+    assert "!tools/constraints.txt" in (REPOSITORY / ".dockerignore").read_text().split()

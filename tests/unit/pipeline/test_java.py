@@ -64,7 +64,7 @@ def test_absent_java_is_said_in_one_sentence_that_names_every_way_out():
     with pytest.raises(PipelineError) as absent:
         java.java_home()
     assert "\n" not in str(absent.value)
-    for way in ("JAVA_HOME", "PATH", "pip install 'momus[jdk]'"):
+    for way in ("JAVA_HOME", "PATH", "pip install '.[jdk]'"):
         assert way in str(absent.value)
 
 

@@ -23,7 +23,7 @@ def momus(*words: str) -> subprocess.CompletedProcess[str]:
 def test_absent_extra_is_said_in_one_sentence():
     done = momus("offsets", "--input", "data")
     assert done.returncode == 1
-    hint = re.escape("momus pipeline: the pipeline needs its extra: pip install 'momus[spark]'")
+    hint = re.escape("momus pipeline: the pipeline needs its extra: in a checkout of momus, pip install '.[spark]'")
     assert re.fullmatch(hint + r" \(pyspark[a-z, ]* not found\)\n", done.stderr), done.stderr
 
 
