@@ -8,8 +8,6 @@ Behaviour: the request is parked until the group's rebalance is over. Refusals a
            Members of the classic protocol in a consumer group: groups/consumer/classic_members.py.
 Differs:   a JoinGroup or SyncGroup that waits is answered REBALANCE_IN_PROGRESS when its member sends another one.
            Kafka forgets it, and its client waits until its own request timeout.
-Differs:   a protocol that a JoinGroup names twice counts once. In Kafka it counts twice, so that no member can vote
-           for it: groups cannot agree (INCONSISTENT_GROUP_PROTOCOL), or a JoinGroup is never answered.
 
 How a client becomes a member:
     no member id   dynamic, from v4     MEMBER_ID_REQUIRED with an id; it is reserved for one session timeout

@@ -198,7 +198,8 @@ def end_transaction_v2(
     | PrepareAbort   | fenced        | illegal   | fenced       | busy      |
 
     fenced: PRODUCER_FENCED, illegal: INVALID_TXN_STATE, busy: CONCURRENT_TRANSACTIONS; another producer id:
-    INVALID_PRODUCER_ID_MAPPING.
+    INVALID_PRODUCER_ID_MAPPING. A commit that meets the coordinator's own abort is a retry in CompleteAbort: illegal in
+    Kafka 4.3.1 and 4.4.0. A later Kafka answers PRODUCER_FENCED (KAFKA-20785).
     Source: the table in Kafka's TransactionCoordinator.
     """
     if transaction is None:

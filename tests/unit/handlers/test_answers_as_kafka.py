@@ -114,6 +114,23 @@ def test_join_without_a_group_id_is_given_its_member_id_back(client, version):
     assert (answer.error_code, answer.member_id) == (ErrorCode.INVALID_GROUP_ID, "mine")
 
 
+def chosen(client: Client, *protocols: str, instance: str = "i") -> tuple[int, str | None]:
+    """Error and protocol of a static member's JoinGroup."""
+    rows = [JoinGroupRequestProtocol(name=name, metadata=b"%d" % n) for n, name in enumerate(protocols)]
+    answer = join(client, 7, protocols=rows, group_instance_id=instance)
+    return answer.error_code, answer.protocol_name
+
+
+def test_protocol_that_a_member_names_twice_is_out_of_the_vote(client):
+    assert chosen(client, "range", "rr", "range") == (0, "rr")
+    assert chosen(Client(client.world), "range", instance="j") == (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, None)
+
+
+def test_protocol_that_is_named_twice_and_is_the_only_one_is_chosen(client):
+    """Kafka fails, and never answers."""
+    assert chosen(client, "range", "range") == (0, "range")
+
+
 # -- consumer groups
 
 
@@ -231,6 +248,16 @@ def test_txn_offset_commit_without_a_transactional_id_is_an_invalid_request(clie
         0: INVALID_REQUEST,
         9: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
+
+
+def test_commit_that_meets_the_coordinators_own_abort_is_illegal(client):
+    """As in Kafka 4.3.1 and 4.4.0; KAFKA-20785, which both are older than, makes it PRODUCER_FENCED."""
+    producer = Producer(client)
+    producer.init(timeout_ms=1000)
+    producer.send_offsets({0: 1})
+    client.world.advance(1001)
+    assert producer.end() == ErrorCode.INVALID_TXN_STATE
+    assert (producer.end(commit=False), producer.epoch) == (0, 1)
 
 
 # -- streams groups

@@ -128,7 +128,7 @@ class ClassicGroup:
         self.initial_remaining_ms = 0
         self.join_timer = ("join", group_id)
         self.sync_timer = ("sync", group_id)
-        self._support: dict[str, int] = {}  # protocol -> number of members that support it
+        self._support: dict[str, int] = {}  # protocol -> how often members name it
         self._subscriptions: list[bytes] | None = []  # of the current generation
         self._subscribed: frozenset[str] | bool | None = False  # False: not read yet
 
@@ -163,14 +163,16 @@ class ClassicGroup:
         )
 
     def select_protocol(self) -> str | None:
-        """The protocol with most votes; a member votes for the first in its list that all members support."""
-        everyone = len(self.members)
-        votes: dict[str, int] = {}
-        for member in self.members.values():
-            for name, _ in member.protocols:
-                if self._support[name] == everyone:
-                    votes[name] = votes.get(name, 0) + 1
-                    break
+        """The protocol with most votes; a member votes for the first in its list that all members support.
+
+        As in Kafka, a protocol that a member names twice counts twice, and is out of the vote. Kafka fails where none
+        is left; here the vote is then about all that every member names.
+        """
+        members = self.members.values()
+        common = {name for name, count in self._support.items() if count == len(members)}
+        if members and not common:
+            common = set.intersection(*({name for name, _ in member.protocols} for member in members))
+        votes = Counter(next(name for name, _ in member.protocols if name in common) for member in members if common)
         return max(votes, key=lambda name: (votes[name], -_hash_slot(name)), default=None)
 
     def uses_consumer_protocol(self) -> bool:
@@ -357,7 +359,7 @@ class ClassicGroup:
             "metadata": [m.metadata(self.protocol_name) for m in members],
             "topics": self.topics(),
             "counts support": {name: count for name, count in self._support.items() if count}
-            == Counter(name for m in members for name in {name for name, _ in m.protocols}),
+            == Counter(name for m in members for name, _ in m.protocols),
             "counts joined": self.joined == sum(m.join_token is not None for m in members),
         }
 
@@ -370,7 +372,7 @@ class ClassicGroup:
         self._replay_count(member.protocols, 1)
 
     def _replay_count(self, protocols: Protocols, by: int) -> None:
-        for name in {name for name, _ in protocols}:
+        for name, _ in protocols:
             self._support[name] = self._support.get(name, 0) + by
 
     def _replay_subscriptions(self) -> None:
