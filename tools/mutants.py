@@ -51,6 +51,8 @@ SHORTCUTS = [
 TRANSACTIONS = ["tests/unit/transactions", "tests/property/test_transactions_model.py"]
 OFFSETS = [
     "tests/property/test_offset_columns.py",
+    "tests/unit/core/test_commit_parts.py",
+    "tests/unit/core/test_commit_templates.py",
     "tests/property/test_commit_path_table.py",
     "tests/unit/core/test_images.py",
     "tests/unit/transactions/test_pending_images.py",
@@ -81,6 +83,7 @@ COMMITS = [
 ]
 PRODUCERS = [
     "tests/unit/partition/test_producers.py",
+    "tests/unit/partition/test_producer_limits.py",
     "tests/unit/partition/test_producer_table.py",
     "tests/property/test_producers_model.py",
     "tests/unit/partition",
