@@ -12,8 +12,11 @@ from broker.coordinator.groups.common.assignment_epoch_checks import (
     NOT_ASSIGNED,
     REVOCATION_EPOCH,
     STRICT,
+    check_commit,
+    check_txn_commit,
     may_commit,
 )
+from protocol.errors import ErrorCode
 
 EPOCHS = range(-2, 6)
 CASES = [
@@ -65,3 +68,15 @@ def test_partitions_are_not_looked_at_when_they_do_not_matter():
     assert may_commit(ASSIGNMENT_EPOCH, 5, 5, never())
     assert not may_commit(ASSIGNMENT_EPOCH, 6, 5, never())
     assert may_commit(STRICT, 5, 5, never())
+
+
+@pytest.mark.parametrize("epoch", [-2, -1, 0, 1])
+@pytest.mark.parametrize("has_members", [False, True])
+def test_commit_of_nobody_is_accepted_without_an_epoch_and_without_members(epoch, has_members):
+    accepted = epoch < 0 and not has_members
+    expected = ErrorCode.NONE if accepted else ErrorCode.UNKNOWN_MEMBER_ID
+    for version in (8, 9):
+        assert check_commit(STRICT, version, epoch, None, has_members=has_members) is expected
+    assert check_txn_commit(STRICT, epoch, "m", None, None, has_members=has_members) is expected
+    expected = ErrorCode.NONE if accepted or epoch == -1 else ErrorCode.UNKNOWN_MEMBER_ID
+    assert check_txn_commit(STRICT, epoch, "", None, None, has_members=has_members) is expected

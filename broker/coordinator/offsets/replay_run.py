@@ -75,9 +75,7 @@ def replay_commit(table: OffsetTable, header: BatchHeader, batch: memoryview) ->
         return False
     prefix = first.prefix
     group_end = 4 + int.from_bytes(prefix[2:4], "big")
-    if len(prefix) < group_end + 2 or group_end + 2 + int.from_bytes(prefix[group_end : group_end + 2], "big") != len(
-        prefix
-    ):
+    if group_end + 2 + int.from_bytes(prefix[group_end : group_end + 2], "big") != len(prefix):
         return False
     topic_id = ZERO_ID if first.tail == NO_ID else first.tail[3:]
     group_id, topic = prefix[4:group_end].decode(), prefix[group_end + 2 :].decode()

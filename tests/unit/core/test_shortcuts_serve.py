@@ -29,8 +29,8 @@ from storage.env import Rng
 
 # Where a request begins: behind another one of so many bytes. All low bits are set and clear, and one is beyond any
 # limit on a request's size.
-BEFORE = [0, 17, 22, 28, 36, 47, 68, 125, 9_000]
-CLIENT_IDS = ["client", None, "x" * 140]
+BEFORE = [28, 0, 17, 22, 36, 47, 68, 125, 9_000]
+CLIENT_IDS = ["client", None, "x" * 300]
 
 
 def filler(size: int) -> bytes:
@@ -126,7 +126,7 @@ def sent_everywhere(twins: Twins, make: Callable[[], Any], version: int, *, lear
         twins.connect()
         known: list[int] = []
         for _ in range(learns):
-            assert twins.send(frame(make(), version, 1, client_id)) == [False]
+            assert twins.send(filler(28) + frame(make(), version, 1, client_id)) == [False]
         for size in BEFORE:
             correlation_id += 1
             data = filler(size) + frame(make(), version, correlation_id, client_id)

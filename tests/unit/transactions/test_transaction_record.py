@@ -206,13 +206,25 @@ def test_expiry_goes_through_many_ids_in_slices():
 
 
 @pytest.mark.parametrize("groups", [0, 1, 3, 100])
-def test_batch_is_what_record_batch_would_make(groups):
-    made = transaction(partitions=MANY)
+@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize(
+    "ids",
+    [
+        {},
+        {"previous_producer_id": 1234},
+        {"previous_producer_id": 9, "client_version": 1},
+        {"previous_producer_id": 1234, "client_version": 2},
+        {"previous_producer_id": 1234, "next_producer_id": 77, "client_version": 2},
+    ],
+)
+@pytest.mark.parametrize("state", [EMPTY, ONGOING, COMPLETE_COMMIT])
+def test_batch_is_what_record_batch_would_make(groups, version, ids, state):
+    made = transaction(state=state, partitions=MANY if state is ONGOING else {}, **ids)
     more = [(str(n), b"key-%d" % n, b"v" * n) for n in range(groups)]
     expected = build_batch(
-        [(made.key, made.encode(1)), *((key, value) for _, key, value in more)],
+        [(made.key, made.encode(version)), *((key, value) for _, key, value in more)],
         base_offset=77,
         leader_epoch=3,
         timestamp_ms=NOW,
     )
-    assert made.batch(1, 77, 3, NOW, more) == expected
+    assert made.batch(version, 77, 3, NOW, more) == expected

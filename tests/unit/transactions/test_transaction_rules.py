@@ -274,6 +274,17 @@ def test_fence_aborts_with_an_epoch_the_producer_does_not_know(version):
     assert rules.complete(made, NOW).producer_epoch == EPOCH + 1
 
 
+@pytest.mark.parametrize("client_version", [0, 1, 2])
+def test_fence_before_v2_forgets_what_v2_has_noted(client_version):
+    before = transaction(ONGOING, last=EPOCH - 1, following=88, client_version=client_version)
+    made = rules.fence(before, NOW, transaction_version=1)
+    noted = made.state, made.producer_epoch, made.last_producer_epoch, made.next_producer_id, made.client_version
+    assert noted == (PREPARE_ABORT, EPOCH + 1, -1, -1, 0)
+    made = rules.fence(before, NOW, transaction_version=2)
+    noted = made.state, made.producer_epoch, made.last_producer_epoch, made.next_producer_id, made.client_version
+    assert noted == (PREPARE_ABORT, EPOCH + 1, EPOCH, -1, 2)
+
+
 def test_fence_of_the_last_epoch_uses_the_one_kept_for_it():
     made = rules.fence(transaction(ONGOING, epoch=LAST_EPOCH), NOW, transaction_version=1)
     assert (made.producer_epoch, made.next_producer_id) == (MAX_EPOCH, -1)

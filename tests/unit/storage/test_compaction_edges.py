@@ -1,0 +1,162 @@
+"""The cleaner at its edges: which segments become one, how much it does in a step, when it gives up."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from log_kit import DIRECTORY, put
+
+from protocol.record_batch import HEADER_BYTES, build_batch
+from storage import compaction
+from storage.compaction import clean
+from storage.compaction_plan import SLICE_RECORDS
+from storage.log import Log, LogConfig
+from storage.segment import MAX_RELATIVE_OFFSET
+from storage.sim_env import MemoryFile, sim_env
+
+CONFIG = LogConfig(segment_bytes=400, cleanup_policy=frozenset({"compact"}), delete_retention_ms=1000)
+NOW = 50_000
+
+
+def log_with(segment_bytes: int = 1 << 20) -> Log:
+    return Log.open(sim_env(), DIRECTORY, CONFIG._replace(segment_bytes=segment_bytes))
+
+
+def add(log: Log, data: bytes, records: int) -> None:
+    base = log.end_offset
+    log.append([data], base_offset=base, last_offset=base + records - 1, max_timestamp_ms=1000, size=len(data))
+
+
+def seal(log: Log) -> None:
+    """All that was put can be cleaned."""
+    log.flush()
+    log.roll()
+    put(log, (b"active", b"segment"))
+    log.flush()
+
+
+def segments(*rows: tuple[int, int]) -> list[Any]:
+    return [SimpleNamespace(base_offset=base, size=size) for base, size in rows]
+
+
+@pytest.mark.parametrize(
+    ("rows", "sizes"),
+    [
+        ([(0, 400), (5, 600)], [2]),
+        ([(0, 400), (5, 601)], [1, 1]),
+        ([(0, 5_000), (5, 1)], [1, 1]),
+        ([(0, 300), (5, 300), (9, 400), (12, 1)], [3, 1]),
+        ([(0, 300), (5, 300), (9, 401), (12, 599), (13, 1)], [2, 2, 1]),
+        ([(0, 1), (MAX_RELATIVE_OFFSET, HEADER_BYTES - 1)], [2]),
+        ([(0, 1), (MAX_RELATIVE_OFFSET, HEADER_BYTES)], [1, 1]),
+        ([(0, 1), (MAX_RELATIVE_OFFSET - 2, 3 * HEADER_BYTES - 1)], [2]),
+        ([(0, 1), (MAX_RELATIVE_OFFSET - 2, 3 * HEADER_BYTES)], [1, 1]),
+        ([(0, 1), (1 << 32, 1), ((1 << 32) + 5, 1)], [1, 2]),
+        ([(7, 1), (7 + MAX_RELATIVE_OFFSET, 1)], [2]),
+        ([], []),
+    ],
+)
+def test_neighbours_become_one_as_far_as_size_and_offsets_allow(rows: list[tuple[int, int]], sizes: list[int]) -> None:
+    groups = list(compaction._groups(segments(*rows), 1_000))
+    assert [len(group) for group in groups] == sizes
+    assert [(each.base_offset, each.size) for group in groups for each in group] == rows
+
+
+def test_cleaned_segments_are_as_large_as_a_segment_may_be() -> None:
+    log = log_with(300)
+    one = len(build_batch([(b"k00", b"v" * 20)], timestamp_ms=1000))
+    log.config = log.config._replace(segment_bytes=2 * one)
+    for number in range(12):
+        put(log, (b"k%02d" % number, b"v" * 20))
+    seal(log)
+    assert len(log.segments) == 7
+    log.config = log.config._replace(segment_bytes=4 * one)
+    assert list(clean(log, NOW, log.end_offset)) != []
+    assert [each.base_offset for each in log.segments[:-1]] == [0, 4, 8]
+
+
+@pytest.mark.parametrize("keep", ["all", "half", "one"])
+@pytest.mark.parametrize("records", [SLICE_RECORDS - 1, SLICE_RECORDS, SLICE_RECORDS + 1, 10 * SLICE_RECORDS])
+def test_batch_is_cleaned_in_exact_slices(records: int, keep: str) -> None:
+    """A step for every SLICE_RECORDS that are read for keys, filtered and written, one a group and one a long batch."""
+    log = log_with()
+    keys = {"all": records, "half": records // 2, "one": 1}[keep]
+    add(log, build_batch([(b"k%d" % (n % keys), b"v") for n in range(records)], timestamp_ms=1000), records)
+    seal(log)
+    steps = sum(1 for _ in clean(log, NOW, log.end_offset))
+    read = records // SLICE_RECORDS
+    written = 0 if keep == "all" else keys // SLICE_RECORDS
+    after_batch = records + 2 >= SLICE_RECORDS
+    assert steps == 1 + read + read + written + after_batch, (read, written, after_batch)
+
+
+def test_cleaned_bytes_are_written_in_pieces_of_256_kib(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = log_with(1 << 24)
+    wanted = 64 << 10
+    value = b"v" * (wanted - len(build_batch([(b"k00", b"")], timestamp_ms=1000)) - 4)
+    data = build_batch([(b"k00", value)], timestamp_ms=1000)
+    assert len(data) == wanted
+    put(log, (b"k01", b"goes"))
+    for number in range(1, 11):
+        batch = build_batch([(b"k%02d" % number, value)], base_offset=number, leader_epoch=0, timestamp_ms=1000)
+        assert len(batch) == wanted
+        add(log, batch, 1)
+    seal(log)
+    writes: list[int] = []
+    append = MemoryFile.append
+
+    def counted(file: MemoryFile, buffers: Any) -> None:
+        writes.append(sum(map(len, buffers)))
+        append(file, buffers)
+
+    monkeypatch.setattr(MemoryFile, "append", counted)
+    for _ in clean(log, NOW, log.end_offset):
+        pass
+    assert writes == [4 * wanted, 4 * wanted, 2 * wanted]
+
+
+def test_pass_that_retention_overtakes_ends_there_and_the_next_goes_on() -> None:
+    one = len(build_batch([(b"k00", b"v" * 20)], timestamp_ms=1000))
+    log = log_with(4 * one)
+    for number in range(8):
+        put(log, (b"k%02d" % min(number, 6), b"v" * 20))
+    seal(log)
+    assert [each.base_offset for each in log.segments] == [0, 4, 8]
+    steps = clean(log, NOW, log.end_offset)
+    next(steps)  # the first segment, of which nothing goes
+    log.delete_records_before(4)
+    log.retain(NOW)
+    for _ in steps:
+        pass
+    assert [each.base_offset for each in log.segments] == [4, 8]
+    assert (log.cleaned_offset, log.segments[0].size) == (4, 4 * one)
+    for _ in clean(log, NOW, log.end_offset):
+        pass
+    assert (log.cleaned_offset, log.segments[0].size) == (8, 3 * one)
+
+
+@pytest.mark.parametrize("producer_id", [0, 1, 5])
+def test_last_batch_of_a_producer_stays_as_a_header_and_others_go(producer_id: int) -> None:
+    log = log_with()
+    for sequence, key in enumerate((b"a", b"b", b"a")):
+        put(log, (key, b"v"), producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
+    put(log, (b"b", b"w"))
+    put(log, (b"a", b"w"))
+    seal(log)
+    for _ in clean(log, NOW, log.end_offset):
+        pass
+    found = [(header.base_offset, header.producer_id, header.record_count) for header, _ in log.batches(0)]
+    assert found == [(2, producer_id, 0), (3, -1, 1), (4, -1, 1), (5, -1, 1)]
+
+
+def test_batch_without_a_producer_never_stays_as_a_header() -> None:
+    log = log_with()
+    put(log, (b"a", b"v"))
+    put(log, (b"a", b"w"))
+    put(log, (b"b", b"w"), producer_id=0, producer_epoch=0, base_sequence=0)
+    seal(log)
+    for _ in clean(log, NOW, log.end_offset):
+        pass
+    assert [header.base_offset for header, _ in log.batches(0)] == [1, 2, 3]
