@@ -6,6 +6,7 @@ Cosmic Ray's operators make the mutants. Its own runner is not used: it runs all
 test command for every module. mutmut draws no sample, and leaves out what runs when a module is imported. Here each
 worker has a copy of the tree in build/mutants/ and tests one mutant of a seeded sample at a time, with the tests that
 TARGETS maps its module to. A mutant is killed if one of them fails, or if they take four times as long as without it.
+Where a line stays the same, so does what the sample has of it.
 
 Each result is appended as a line of JSON; --resume keeps the results of such a file whose source is the same. Survivors
 that no test can kill are listed with the reason in tests/mutants_survivors.toml.
@@ -20,7 +21,6 @@ import hashlib
 import json
 import os
 import queue
-import random
 import shutil
 import signal
 import subprocess
@@ -43,11 +43,8 @@ ROOT = Path(__file__).resolve().parent.parent
 KNOWN = ROOT / "tests" / "mutants_survivors.toml"
 TIMES_AS_LONG, START_SECONDS = 4, 20
 
-SHORTCUTS = [
-    "tests/unit/core/test_shortcut_limits.py",
-    "tests/unit/core/test_shortcuts_serve.py",
-    "tests/property/test_shortcuts.py",
-]
+SERVED = ["tests/unit/core/test_shortcut_limits.py", "tests/unit/core/test_shortcuts_serve.py"]
+SHORTCUTS = [*SERVED, "tests/property/test_shortcuts.py"]
 TRANSACTIONS = ["tests/unit/transactions", "tests/property/test_transactions_model.py"]
 OFFSETS = [
     "tests/property/test_offset_columns.py",
@@ -110,10 +107,11 @@ TARGETS: dict[str, list[str]] = {
     "storage/log_writer.py": STORAGE,
     "storage/segment.py": STORAGE,
     "storage/spans.py": [*STORAGE, "tests/crash/test_commit_over_batches.py"],
-    "broker/shortcuts/fetch*.py": FETCHES + SHORTCUTS,
-    "broker/shortcuts/offset*.py": COMMITS + SHORTCUTS,
+    "broker/shortcuts/fetch*.py": SERVED + FETCHES + SHORTCUTS,
+    "broker/shortcuts/offset*.py": SERVED + COMMITS + SHORTCUTS,
     "broker/shortcuts/produce.py": ["tests/unit/partition/test_produce_path.py", *SHORTCUTS],
     "broker/shortcuts/*.py": [
+        *SERVED,
         "tests/unit/transactions/test_txn_path.py",
         "tests/unit/transactions/test_txn_offset_generation.py",
         "tests/unit/transactions/test_shortcut_of_adding.py",
@@ -137,6 +135,7 @@ class Mutant:
     occurrence: int
     line: int
     source: str  # digest of the file it was made from
+    place: str  # the line's text, and a number where the operator applies there more than once
 
     @property
     def name(self) -> str:
@@ -177,15 +176,29 @@ def mutants_of(file: str) -> Iterator[Mutant]:
     digest = hashlib.blake2b(source.encode(), digest_size=6).hexdigest()
     inert = list(without_effect(source))
     tree = get_ast(source)
+    lines = source.splitlines()
     for name in sorted(operator_names()):
         operator_class = get_operator(name)
         if operator_class.arguments():
             continue
         operator = operator_class()
         places = (place for node in ast_nodes(tree) for place in operator.mutation_positions(node))
+        seen: Counter[str] = Counter()
         for occurrence, (start, end) in enumerate(places):
+            text = lines[start[0] - 1].strip()
+            seen[text] += 1
             if not any(first <= start and end <= last for first, last in inert):
-                yield Mutant(file, name, occurrence, start[0], digest)
+                yield Mutant(file, name, occurrence, start[0], digest, f"{text} {seen[text]}")
+
+
+def sample_of(mutants: Sequence[Mutant], seed: int, count: int) -> list[Mutant]:
+    """Some mutants, by a digest of each one's line: a change of other lines does not change which ones they are."""
+
+    def rank(mutant: Mutant) -> bytes:
+        text = f"{seed} {mutant.file} {mutant.operator} {mutant.place}"
+        return hashlib.blake2b(text.encode(), digest_size=8).digest()
+
+    return sorted(mutants, key=rank)[:count]
 
 
 def mutated(mutant: Mutant, source: str) -> tuple[str, str]:
@@ -305,7 +318,7 @@ def main() -> None:
     wanted = parser.parse_args()
     by_file = targets()
     everything = [mutant for file in sorted(by_file) for mutant in mutants_of(file)]
-    sample = random.Random(wanted.seed).sample(everything, min(wanted.sample, len(everything)))
+    sample = sample_of(everything, wanted.seed, wanted.sample)
     path: Path = wanted.resume or ROOT / "build" / f"mutants-{wanted.seed}.jsonl"
     path.parent.mkdir(exist_ok=True)
     kept = path.read_text().splitlines() if wanted.resume and path.exists() else []
