@@ -114,16 +114,31 @@ def test_join_without_a_group_id_is_given_its_member_id_back(client, version):
     assert (answer.error_code, answer.member_id) == (ErrorCode.INVALID_GROUP_ID, "mine")
 
 
-def chosen(client: Client, *protocols: str, instance: str = "i") -> tuple[int, str | None]:
+def protocols(*names: str) -> list[JoinGroupRequestProtocol]:
+    return [JoinGroupRequestProtocol(name=name, metadata=b"%d" % n) for n, name in enumerate(names)]
+
+
+def chosen(client: Client, *names: str, instance: str = "i") -> tuple[int, str | None]:
     """Error and protocol of a static member's JoinGroup."""
-    rows = [JoinGroupRequestProtocol(name=name, metadata=b"%d" % n) for n, name in enumerate(protocols)]
-    answer = join(client, 7, protocols=rows, group_instance_id=instance)
+    answer = join(client, 7, protocols=protocols(*names), group_instance_id=instance)
     return answer.error_code, answer.protocol_name
 
 
 def test_protocol_that_a_member_names_twice_is_out_of_the_vote(client):
     assert chosen(client, "range", "rr", "range") == (0, "rr")
     assert chosen(Client(client.world), "range", instance="j") == (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, None)
+
+
+def test_protocol_that_one_member_names_twice_and_another_not_at_all_is_not_chosen(client):
+    """As often as there are members, and yet not every member knows it: Kafka may choose it, and fails then."""
+    other = Client(client.world)
+    member_id = join(client, 7, protocols=protocols("rr", "range", "range"), group_instance_id="i").member_id
+    fields = {"group_id": "g", "session_timeout_ms": 6000, "rebalance_timeout_ms": 6000, "protocol_type": "consumer"}
+    other.send(JoinGroupRequest(**fields, protocols=protocols("rr"), group_instance_id="j"), 7)
+    other.world.run()
+    again = join(client, 7, member_id=member_id, protocols=protocols("range", "range", "rr"), group_instance_id="i")
+    assert (again.error_code, again.protocol_name) == (0, "rr")
+    assert [answer.protocol_name for answer in other.replies()] == ["rr"]
 
 
 def test_protocol_that_is_named_twice_and_is_the_only_one_is_chosen(client):

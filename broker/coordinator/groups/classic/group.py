@@ -165,13 +165,12 @@ class ClassicGroup:
     def select_protocol(self) -> str | None:
         """The protocol with most votes; a member votes for the first in its list that all members support.
 
-        As in Kafka, a protocol that a member names twice counts twice, and is out of the vote. Kafka fails where none
-        is left; here the vote is then about all that every member names.
+        As in Kafka, a protocol that a member names twice counts twice, and is out of the vote. Where none is left,
+        Kafka fails; here the vote is then about all that every member names.
         """
         members = self.members.values()
-        common = {name for name, count in self._support.items() if count == len(members)}
-        if members and not common:
-            common = set.intersection(*({name for name, _ in member.protocols} for member in members))
+        known = set.intersection(*({name for name, _ in member.protocols} for member in members)) if members else set()
+        common = {name for name in known if self._support[name] == len(members)} or known
         votes = Counter(next(name for name, _ in member.protocols if name in common) for member in members if common)
         return max(votes, key=lambda name: (votes[name], -_hash_slot(name)), default=None)
 
