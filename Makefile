@@ -11,7 +11,7 @@ CRASH_ROUNDS ?= 200
 # Bytecode is kept even where the environment forbids it: without, each of pytest's workers rewrites 300 test files anew (4 s).
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden test-pipeline pipeline-long pipeline-demo bench crash exactly-once e2e-java compiled test-compiled mutants soak clean
+.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden test-pipeline pipeline-long pipeline-demo bench crash exactly-once test-ecosystem e2e-java compiled test-compiled mutants soak clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
@@ -111,6 +111,10 @@ exactly-once: $(VENV)/.dev
 # An hour of mixed clients, kill -9 and moved clocks: does anything grow? ARGS="--minutes 10 --kill-every 120 --seed 2".
 soak: $(VENV)/.dev
 	$(BIN)/python tests/e2e/soak/soak.py $(ARGS)
+
+# Programs that others wrote for Kafka, fetched and run on momus; writes docs/ecosystem.md. A selection: ARGS="connect flink".
+test-ecosystem: $(VENV)/.dev
+	$(BIN)/python tests/ecosystem $(ARGS)
 
 $(VENV)/pyvenv.cfg:
 	@for python in $(PYTHONS); do \
