@@ -155,10 +155,11 @@ def assemble_batch(
     producer_epoch: int,
     base_sequence: int,
     record_count: int,
+    level: int | None = None,
 ) -> bytes:
-    """Header, CRC and already encoded records, compressed as the attributes say."""
+    """Header, CRC and already encoded records, compressed as the attributes and the level say."""
     if attributes & CODEC_MASK and record_count:
-        records = compress(attributes & CODEC_MASK, records)
+        records = compress(attributes & CODEC_MASK, records, level)
     body = (
         _BODY.pack(
             attributes,

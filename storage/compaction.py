@@ -12,6 +12,7 @@ Source: Kafka's Cleaner and MemoryRecords.filterTo.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from protocol.record_batch import HEADER_BYTES, BatchHeader
@@ -56,6 +57,19 @@ def dirty_ratio(log: LogWriter, now_ms: int | None, last_stable_offset: int | No
         else:
             dirty_bytes += segment.size
     return dirty_bytes / (clean_bytes + dirty_bytes) if dirty_bytes else 0.0
+
+
+def is_overdue(log: LogWriter, now_ms: int, last_stable_offset: int | None) -> bool:
+    """Whether a record has been dirty for max.compaction.lag.ms. Source: LogCleanerManager.maxCompactionDelay."""
+    oldest_ms = now_ms - log.config.max_compaction_lag_ms
+    if oldest_ms <= 0 or uncleanable_offset(log, now_ms, last_stable_offset) <= log.cleaned_offset:
+        return False
+    for segment, after in pairwise(log.segments):
+        if after.base_offset > log.cleaned_offset:
+            first = next(segment.headers(0), None)
+            if first is not None and 0 < first[1].max_timestamp < oldest_ms:
+                return True
+    return False
 
 
 def clean(

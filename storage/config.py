@@ -22,6 +22,13 @@ class LogConfig(NamedTuple):
     max_compaction_lag_ms: int = (1 << 63) - 1
     delete_retention_ms: int = DAY_MS
     max_message_bytes: int = 1048588
+    flush_messages: int = (1 << 63) - 1
+    flush_ms: int = (1 << 63) - 1
+
+    @property
+    def roll_ms(self) -> int:
+        """Age at which a segment is full. The active one is never cleaned, so the compaction lag counts too."""
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.compacts else self.segment_ms
 
     @property
     def compacts(self) -> bool:

@@ -173,6 +173,10 @@ class Log(LogWriter):
         """Bytes that cleaning would look at anew, as a part of all that it may touch."""
         return compaction.dirty_ratio(self, now_ms, last_stable_offset)
 
+    def is_overdue(self, now_ms: int, last_stable_offset: int | None = None) -> bool:
+        """Whether max.compaction.lag.ms asks for a cleaning now."""
+        return compaction.is_overdue(self, now_ms, last_stable_offset)
+
     # -- the end
 
     def checkpoint(self) -> int:

@@ -36,6 +36,7 @@ class LogWriter:
         self.end_offset = 0
         self.flushed_offset = 0
         self.synced_offset = 0
+        self.synced_ms = env.clock.steady_ms()  # when it was synced last, or opened
         # below this the cleaner has been; what lies behind it is dirty
         self.cleaned_offset = 0
         self.held_tombstones = False  # whether the last cleaning kept some that were due
@@ -204,6 +205,7 @@ class LogWriter:
                 self._names_synced = False
                 raise
         self.synced_offset = target
+        self.synced_ms = self.env.clock.steady_ms()
         return target
 
     def cut_back(self, offset: int) -> None:
@@ -279,12 +281,12 @@ class LogWriter:
         Source: Kafka's LogSegment.timeWaitedForRoll.
         """
         segment.undated_since_ms = None if first_ms >= 0 else self.env.clock.steady_ms()
-        segment.roll_after_ms = first_ms + self._config.segment_ms if first_ms >= 0 else -NEVER
+        segment.roll_after_ms = first_ms + self._config.roll_ms if first_ms >= 0 else -NEVER
 
     def _is_too_old(self, segment: Segment, timestamp_ms: int) -> bool:
         if segment.undated_since_ms is None:
             return timestamp_ms > segment.roll_after_ms
-        return self.env.clock.steady_ms() - segment.undated_since_ms > self._config.segment_ms
+        return self.env.clock.steady_ms() - segment.undated_since_ms > self._config.roll_ms
 
     def _new_segment(self, base_offset: int) -> Segment:
         segment = Segment(self.env.files, self.directory, base_offset, self._config.segment_bytes)

@@ -291,4 +291,6 @@ def log_config(metadata: ClusterMetadata, topic: Topic) -> LogConfig:
         max_message_bytes=number("max.message.bytes"),
         min_compaction_lag_ms=number("min.compaction.lag.ms"),
         delete_retention_ms=number("delete.retention.ms"),
+        flush_messages=number("flush.messages"),
+        flush_ms=number("flush.ms"),
     )

@@ -52,6 +52,7 @@ class BrokerConfig:
     log_cleaner_backoff_ms: int
     log_cleaner_min_cleanable_ratio: float
     log_flush_offset_checkpoint_interval_ms: int
+    log_flush_scheduler_interval_ms: int
 
     offsets_topic_num_partitions: int
     offsets_topic_replication_factor: int

@@ -87,7 +87,7 @@ def stamp(
         largest = min(max(base_timestamp + scan.max_timestamp_delta, NO_TIMESTAMP), _MAX_INT64)
     if rules.codec is not None and rules.codec != codec:
         stored = stored & ~CODEC_MASK | rules.codec
-        whole = _recompressed(records, header, scan, offset, leader_epoch, stored, largest)
+        whole = _recompressed(records, header, scan, offset, leader_epoch, stored, largest, rules.level)
         buffers: tuple[Buffer, ...] = (whole,)
         size = len(whole)
         if size > rules.max_message_bytes:
@@ -152,8 +152,9 @@ def _recompressed(
     leader_epoch: int,
     attributes: int,
     largest: int,
+    level: int | None,
 ) -> bytes:
-    """The batch, compressed with the topic's codec."""
+    """The batch, compressed with the topic's codec and level."""
     _check_rewritable(header, scan)
     return assemble_batch(
         bytes(records),
@@ -167,6 +168,7 @@ def _recompressed(
         producer_epoch=header[10],
         base_sequence=header[11],
         record_count=header[12],
+        level=level,
     )
 
 

@@ -33,6 +33,9 @@ CODECS: Final[Mapping[str, int | None]] = {
 }
 
 
+LEVELS: Final = ("gzip", "lz4", "zstd")  # codecs with a level
+
+
 class RecordsRefusedError(KafkaError):
     """Some records of a batch are refused, and with them the batch; errors: (index in the batch, message)."""
 
@@ -49,6 +52,7 @@ class TopicRules:
         "deletable",
         "keeps_batches",
         "keys_required",
+        "level",
         "log_append_time",
         "max_inflated_bytes",
         "max_message_bytes",
@@ -71,7 +75,9 @@ class TopicRules:
         self.segment_bytes: int = value("segment.bytes")
         self.keys_required = "compact" in policies
         self.deletable = "delete" in policies or not self.keys_required
-        self.codec = CODECS[value("compression.type")]  # None: as it came
+        compression = value("compression.type")
+        self.codec = CODECS[compression]  # None: as it came
+        self.level: int | None = value(f"compression.{compression}.level") if compression in LEVELS else None
         self.log_append_time: bool = value("message.timestamp.type") == "LogAppendTime"
         self.timestamp_before_max_ms: int = value("message.timestamp.before.max.ms")
         self.timestamp_after_max_ms: int = value("message.timestamp.after.max.ms")

@@ -189,8 +189,11 @@ class Durability:
     def _flush(self, state: FlushState) -> None:
         if state.gone:
             return
+        written = state.log
         try:
-            state.log.flush()
+            written.flush()
+            if not self.fsync and written.flushed_offset - written.synced_offset >= written.config.flush_messages:
+                written.sync()  # within the turn, as Kafka within the append: who sets flush.messages wants that
         except (OSError, StorageError) as error:
             self._failed(state, error)
             return

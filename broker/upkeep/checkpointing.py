@@ -6,7 +6,7 @@ Without them a start after kill -9 would scan everything written since the last 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 from storage.errors import StorageError
@@ -35,15 +35,8 @@ class Checkpointing:
             reached = log.synced_offset if self._fsync else log.flushed_offset
             if reached <= directory.recovery_point(key) or log.broken or log in self._failed:
                 continue
-            if not self._fsync:
-                sync = _Sync(log)
-                is_done = self._files.start_sync(sync)
-                while not is_done():
-                    yield
-                if sync.error is not None:
-                    logger.error("%s-%d: sync failed, not tried again: %s", *key, sync.error)
-                    self._failed.add(log)
-                    continue
+            if not self._fsync and not (yield from self._sync(key, log)):
+                continue
             if directory.logs.get(key) is log and not log.broken:  # neither deleted nor out of use meanwhile
                 try:
                     log.checkpoint()
@@ -53,6 +46,23 @@ class Checkpointing:
                 directory.recovery_point_moved(key, min(log.synced_offset, log.flushed_offset))
             yield
         directory.write_checkpoints()
+
+    def sync_old(self, now_ms: int) -> Iterator[None]:
+        """Sync every log that has records which are not synced after flush.ms. `now_ms`: by the steady clock."""
+        for key, log in list(self._directory.logs.items()):
+            old = log.synced_offset < log.flushed_offset and now_ms - log.synced_ms >= log.config.flush_ms
+            if old and not log.broken and log not in self._failed:
+                yield from self._sync(key, log)
+
+    def _sync(self, key: tuple[str, int], log: Log) -> Generator[None, None, bool]:
+        sync = _Sync(log)
+        is_done = self._files.start_sync(sync)
+        while not is_done():
+            yield
+        if sync.error is not None:
+            logger.error("%s-%d: sync failed, not tried again: %s", *key, sync.error)
+            self._failed.add(log)
+        return sync.error is None
 
 
 class _Sync:

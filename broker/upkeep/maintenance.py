@@ -37,6 +37,8 @@ DIRTY_SHARE = 0.4  # of the clean bytes: with writes during a pass the log stays
 Job = Callable[[], Iterator[None]]
 Clean = Callable[[int, int], Iterator[None]]  # given the time and the first offset that must stay
 
+NEVER_MS = 1 << 62
+
 FAILURES = (KafkaError, OSError, StorageError)
 
 
@@ -87,12 +89,17 @@ class Maintenance:
         if config.flush != "memory":
             checkpointing = Checkpointing(self._directory, self._turn.env.files, fsync=self._turn.fsync)
             self._every(config.log_flush_offset_checkpoint_interval_ms, "checkpoints", checkpointing.round)
+            if config.log_flush_scheduler_interval_ms < NEVER_MS:
+                self._every(config.log_flush_scheduler_interval_ms, "flush", self._flush_old(checkpointing))
         self._every(config.log_retention_check_interval_ms, "retention", self._retain)
         if config.flush != "memory" and config.offsets_image_interval_ms:
             self._every(config.offsets_image_interval_ms, "images", self._images)
         if config.log_cleaner_enable:
             self._every(config.log_cleaner_backoff_ms, "cleaning", self._clean)
             self._every(min(config.log_cleaner_backoff_ms, SHARD_INTERVAL_MS), "shards", self._clean_coordinators)
+
+    def _flush_old(self, checkpointing: Checkpointing) -> Job:
+        return lambda: checkpointing.sync_old(self._turn.steady_ms)
 
     def _images(self) -> Iterator[None]:
         from broker.coordinator.offsets.imaging import is_due, take_image  # 3 ms: not before the first round
@@ -215,7 +222,10 @@ class Maintenance:
 
     def _is_dirty(self, log: Log, limit_offset: int | None) -> bool:
         config = log.config
-        return config.compacts and log.dirty_ratio(None, limit_offset) >= config.min_cleanable_dirty_ratio
+        return config.compacts and (
+            log.dirty_ratio(None, limit_offset) >= config.min_cleanable_dirty_ratio
+            or log.is_overdue(self._turn.now_ms, limit_offset)
+        )
 
     def _is_wasteful(self, log: Log) -> bool:
         """Whether the log may soon be twice as large as its live bytes."""
