@@ -9,12 +9,11 @@ from fastcrc.crc32 import iscsi as crc32c
 
 from broker.partitions.record_rules import (
     TopicRules,
-    check_timestamps,
+    check_records,
     inflated,
     invalid_record,
-    keys_refused,
     one_batch,
-    timestamps_refused,
+    refuse_records,
 )
 from broker.partitions.record_scan import Scan, scan_records
 from protocol.errors import ErrorCode, KafkaError
@@ -48,8 +47,8 @@ def stamp(
     """Validate a client's batch and make the bytes to append at `offset`. `place`: the log's name in messages.
 
     Errors:  in Kafka's order: those of record_rules.one_batch, UNSUPPORTED_COMPRESSION_TYPE, INVALID_RECORD (base
-             offset), MESSAGE_TOO_LARGE, CORRUPT_MESSAGE (CRC), INVALID_RECORD (counts, control, keys),
-             INVALID_TIMESTAMP, RECORD_LIST_TOO_LARGE.
+             offset), MESSAGE_TOO_LARGE, CORRUPT_MESSAGE (CRC), INVALID_RECORD (counts, control),
+             INVALID_TIMESTAMP, INVALID_RECORD (keys), RECORD_LIST_TOO_LARGE.
     Source:  Kafka's ProduceRequest.validateRecords, UnifiedLog.append, LogValidator.
     """
     size = len(batch)
@@ -77,13 +76,11 @@ def stamp(
     if codec:
         records = inflated(codec, records, rules.max_inflated_bytes)
     scan = scan_records(records, count, keys_wanted=rules.keys_required)
-    if scan.without_key:
-        raise keys_refused(scan.without_key)
     stored, append_time = attributes, NO_TIMESTAMP
     if rules.log_append_time or attributes & LOG_APPEND_TIME:
-        stored, largest, append_time = _stamped_time(rules, records, header, now_ms)
+        stored, largest, append_time = _stamped_time(rules, records, header, scan, now_ms)
     else:
-        check_timestamps(rules, records, count, base_timestamp, scan, now_ms)
+        check_records(rules, records, count, base_timestamp, scan, now_ms)
         largest = min(max(base_timestamp + scan.max_timestamp_delta, NO_TIMESTAMP), _MAX_INT64)
     if rules.codec is not None and rules.codec != codec:
         stored = stored & ~CODEC_MASK | rules.codec
@@ -119,16 +116,16 @@ def _wrong_header(header: tuple[int, ...]) -> KafkaError:
 
 
 def _stamped_time(
-    rules: TopicRules, records: bytes | memoryview, header: tuple[int, ...], now_ms: int
+    rules: TopicRules, records: bytes | memoryview, header: tuple[int, ...], scan: Scan, now_ms: int
 ) -> tuple[int, int, int]:
     """Attributes to store, largest timestamp, log append time, if the topic or the batch has LogAppendTime."""
     attributes, max_timestamp, count = header[5], header[8], header[12]
     if rules.log_append_time:
-        if attributes & LOG_APPEND_TIME:
-            raise timestamps_refused([(i, "Producers may not set LogAppendTime") for i in range(count)])
+        flagged = range(count if attributes & LOG_APPEND_TIME else 0)
+        refuse_records(scan.without_key, [(index, "Producers may not set LogAppendTime") for index in flagged])
         return attributes | LOG_APPEND_TIME, now_ms, now_ms
     # the batch's time is that of every record; stored as CreateTime
-    check_timestamps(rules, records, count, max_timestamp, Scan(0, 0, []), now_ms)
+    check_records(rules, records, count, max_timestamp, Scan(0, 0, scan.without_key), now_ms)
     return attributes & ~LOG_APPEND_TIME, max_timestamp, NO_TIMESTAMP
 
 

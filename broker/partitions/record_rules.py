@@ -9,7 +9,7 @@ from broker.partitions.record_scan import Scan, scan_records
 from protocol.compression import LZ4, ZSTD, decompress
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record import Buffer
-from protocol.record_batch import CODEC_MASK, LOG_OVERHEAD_BYTES, MAGIC, TRANSACTIONAL
+from protocol.record_batch import CODEC_MASK, LOG_OVERHEAD_BYTES, MAGIC, NO_TIMESTAMP, TRANSACTIONAL
 
 RECORD_ERRORS_SHOWN: Final = 3  # in the message of the whole batch; the list of record errors is complete
 ZSTD_SINCE: Final = 7  # the version of Produce that allows it
@@ -147,47 +147,49 @@ def inflated(codec: int, records: Buffer, max_inflated_bytes: int) -> memoryview
         raise
 
 
-def check_timestamps(
+def check_records(
     rules: TopicRules, data: bytes | memoryview, count: int, base_timestamp: int, scan: Scan, now_ms: int
 ) -> None:
-    """Check that timestamps are within the topic's bounds around the broker's clock; -1 (none) is accepted.
+    """Check that timestamps are within the topic's bounds around the broker's clock, and that no key is missing.
 
-    Errors:  INVALID_TIMESTAMP, naming each record that is out of range.
+    A timestamp of -1 (none) is accepted. Errors: those of refuse_records.
     """
     earliest = now_ms - rules.timestamp_before_max_ms
     latest = now_ms + rules.timestamp_after_max_ms
-    if base_timestamp + scan.max_timestamp_delta <= latest and base_timestamp + scan.min_timestamp_delta >= earliest:
+    low, high = scan.min_timestamp_delta, scan.max_timestamp_delta
+    if base_timestamp + high <= latest and base_timestamp + low >= earliest:
+        if scan.without_key:
+            refuse_records(scan.without_key, [])
         return
-    deltas: list[int] = []
-    scan_records(data, count, each_timestamp=deltas)
-    errors = [
-        (
-            index,
-            f"Timestamp {base_timestamp + delta} is out of range. It should be within [{earliest}, {latest}]",
-        )
-        for index, delta in enumerate(deltas)
-        if not earliest <= base_timestamp + delta <= latest and base_timestamp + delta != -1
-    ]
-    if errors:
-        raise timestamps_refused(errors)
-
-
-def timestamps_refused(errors: list[tuple[int, str]]) -> RecordsRefusedError:
-    return RecordsRefusedError(
-        ErrorCode.INVALID_TIMESTAMP,
-        "One or more records have been rejected due to invalid timestamp",
-        errors,
+    deltas = [low] * count
+    if low != high:
+        deltas.clear()
+        scan_records(data, count, each_timestamp=deltas)
+    refuse_records(
+        scan.without_key,
+        [
+            (index, f"Timestamp {base_timestamp + delta} is out of range. It should be within [{earliest}, {latest}]")
+            for index, delta in enumerate(deltas)
+            if not earliest <= base_timestamp + delta <= latest and base_timestamp + delta != NO_TIMESTAMP
+        ],
     )
 
 
-def keys_refused(indices: list[int]) -> RecordsRefusedError:
-    errors = [(index, "Compacted topic cannot accept message without key") for index in indices]
-    shown = "; ".join(f"{index}: {message}" for index, message in errors[:RECORD_ERRORS_SHOWN])
-    return RecordsRefusedError(
-        ErrorCode.INVALID_RECORD,
-        f"{len(errors)} records have been rejected, the first of them: {shown}",
-        errors,
-    )
+def refuse_records(without_key: list[int], wrong_times: list[tuple[int, str]]) -> None:
+    """Refuse a batch that has records without the key they need, or with a timestamp they may not have.
+
+    Errors:  INVALID_TIMESTAMP: a record that is not without its key has a wrong time. INVALID_RECORD: keys are missing.
+             Both name all such records, a record without a key as that, as in Kafka's LogValidator.
+    """
+    missing = dict.fromkeys(without_key, "Compacted topic cannot accept message without key")
+    errors = sorted({**dict(wrong_times), **missing}.items())
+    if len(errors) > len(missing):
+        why = "One or more records have been rejected due to invalid timestamp"
+        raise RecordsRefusedError(ErrorCode.INVALID_TIMESTAMP, why, errors)
+    if missing:
+        shown = "; ".join(f"{index}: {message}" for index, message in errors[:RECORD_ERRORS_SHOWN])
+        why = f"{len(errors)} records have been rejected, the first of them: {shown}"
+        raise RecordsRefusedError(ErrorCode.INVALID_RECORD, why, errors)
 
 
 def invalid_record(why: str) -> KafkaError:

@@ -407,3 +407,30 @@ def test_what_kafka_cannot_write_again_is_refused_where_it_would_have_to(
     data = batch(b"a", **fields)
     assert refusal(path, data, "rewritten") == code
     path.partition(path.metadata.topics["plain"], 0).append(data, path.now_ms)
+
+
+@pytest.mark.parametrize(
+    ("records", "code", "named"),
+    [
+        ([(None, b"no key"), (b"k", b"late", (), NOW_MS - HOUR_MS), (b"k", b"v")], ErrorCode.INVALID_TIMESTAMP, [0, 1]),
+        ([(None, b"both", (), NOW_MS - HOUR_MS), (b"k", b"v")], ErrorCode.INVALID_RECORD, [0]),
+        ([(b"k", b"v"), (None, b"no key")], ErrorCode.INVALID_RECORD, [1]),
+    ],
+)
+def test_wrong_timestamps_are_named_before_missing_keys(
+    path: DataPath, records: list[tuple[object, ...]], code: ErrorCode, named: list[int]
+) -> None:
+    topic = path.topic(cleanup_policy="compact", message_timestamp_before_max_ms="1000")
+    with pytest.raises(RecordsRefusedError) as refused:
+        path.partition(topic, 0).append(batch(*records), path.now_ms)
+    assert refused.value.code == code
+    assert [index for index, _ in refused.value.errors] == named
+
+
+def test_wrong_time_of_a_batch_is_that_of_each_record(path: DataPath) -> None:
+    topic = path.topic(message_timestamp_before_max_ms="1000")
+    data = batch((None, b"a"), (None, b"b", (), NOW_MS - 5), ts=NOW_MS - HOUR_MS)
+    late = edited(edited(data, 21, pack(">h", LOG_APPEND_TIME)), 35, pack(">q", NOW_MS - HOUR_MS))
+    with pytest.raises(RecordsRefusedError) as refused:
+        path.partition(topic, 0).append(late, path.now_ms)
+    assert [index for index, _ in refused.value.errors] == [0, 1]
