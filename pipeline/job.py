@@ -6,6 +6,7 @@ pipeline/jobs/registry.py lists the jobs. Exit codes: 0 good, 1 failed or a chec
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import sys
 import zipfile
@@ -90,12 +91,52 @@ def run_job(name: str, words: Sequence[str]) -> int:
     if args.input is not None:
         check_input(args.input)
     check_output(args)
+    if args.skip_damaged:
+        _list_damage(args)
     conf = dict(pair.split("=", 1) for pair in args.conf)
-    spark = session(f"momus {name}", master=args.master, delta=args.format == "delta", conf=conf)
+    level = args.log_level
+    spark = session(f"momus {name}", master=args.master, delta=args.format == "delta", conf=conf, log_level=level)
+    spark.conf.set("momus.skipDamaged", str(args.skip_damaged).lower())
     try:
         return int(job.run(spark, args))
+    except PipelineError:
+        raise
+    except Exception as error:
+        if level == "debug":
+            raise
+        raise PipelineError(one_line(error)) from None
     finally:
         spark.stop()
+
+
+def one_line(error: Exception) -> str:
+    """An error of Spark in one line: what a worker said, if it was one, and not the stack traces around it."""
+    text = str(error)
+    found = re.search(r"CorruptSegmentError: ([^\n]+)", text)
+    if found:
+        return f"{found[1].strip()}. --skip-damaged goes on without what is damaged, and lists it"
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
+    return f"{lines[0]} (-l debug shows all of it)"
+
+
+def _list_damage(args: argparse.Namespace) -> None:
+    """Print what --skip-damaged will pass over. Errors: PipelineError: this job cannot do without it."""
+    from pipeline.source.segment_ranges import damaged  # 150 ms of pyarrow and numpy
+    from pipeline.tables import is_archive
+
+    if args.input is None or args.job == "archive" or getattr(args, "follow", False) or is_archive(args.input):
+        raise PipelineError(
+            "--skip-damaged is for jobs that read a data directory once: an archive or --follow would keep the gap "
+            "for good. Repair the log first, by momus repair"
+        )
+    count = 0
+    for segment, damage in damaged(args.input):
+        count += 1
+        print(
+            f"skipped: {segment.path} position {damage.position}, {damage.size} bytes: {damage.what}", file=sys.stderr
+        )
+    if not count:
+        print("skipped: nothing, no log is damaged", file=sys.stderr)
 
 
 def usage() -> str:

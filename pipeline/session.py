@@ -39,11 +39,12 @@ def session(
     kafka: bool = False,
     delta: bool = False,
     conf: Mapping[str, str] | None = None,
+    log_level: str = "error",
 ) -> SparkSession:
     """The Spark session of this process, with the data source `momus` registered.
 
     kafka adds the connector's jars, delta those of Delta Lake. conf overrides the settings made here, except
-    `spark.jars`, which are added to the jars that are needed.
+    `spark.jars`, which are added to the jars that are needed. log_level: of Spark's log on standard error.
 
     Errors:  PipelineError: there is no Java 17, a jar cannot be fetched, or spark-submit was not given the connector.
     """
@@ -57,12 +58,12 @@ def session(
     settings.setAppName(app)
     if master is not None or not settings.contains("spark.master"):
         settings.setMaster(master or DEFAULT_MASTER)
-    for key, value in _defaults(settings, kafka=kafka, delta=delta).items():
+    for key, value in _defaults(settings, kafka=kafka, delta=delta, log_level=log_level).items():
         settings.setIfMissing(key, value)
     _override(settings, conf or {})
     spark = SparkSession.builder.config(conf=settings).getOrCreate()
     if _submitted():
-        spark.sparkContext.setLogLevel("ERROR")
+        spark.sparkContext.setLogLevel(log_level.upper())
         if kafka:
             _check_connector(spark)
     # The data source takes 100 ms more, of pyarrow and numpy, and needs the extra as well.
@@ -120,7 +121,7 @@ def _spark_home() -> Path:
     return home
 
 
-def _defaults(settings: SparkConf, *, kafka: bool, delta: bool) -> dict[str, str]:
+def _defaults(settings: SparkConf, *, kafka: bool, delta: bool, log_level: str) -> dict[str, str]:
     made = {
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.showConsoleProgress": "false",
@@ -143,7 +144,7 @@ def _defaults(settings: SparkConf, *, kafka: bool, delta: bool) -> dict[str, str
     if not _submitted():
         quiet = ROOT / "pipeline" / "log4j2.properties"
         made["spark.driver.defaultJavaOptions"] = JVM_OPTIONS
-        made["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile=file:{quiet}"
+        made["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile=file:{quiet} -Dmomus.log.level={log_level}"
         wanted = [*(jars.KAFKA if kafka else ()), *(jars.DELTA if delta else ())]
         if wanted:
             made["spark.jars"] = ",".join(map(str, jars.fetch(wanted, java_home())))

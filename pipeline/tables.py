@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+SKIP_DAMAGED: Final = "momus.skipDamaged"  # a setting of the session
 DAY: Final = "day"  # of the record's timestamp, UTC
 OFFSET_COLUMNS: Final = ("log", "topic", "partition", "offset")  # what coverage reads
 ARCHIVE_STARTS: Final = "_began"  # folder in an archive: the end of each log when its first rows were archived
@@ -63,7 +64,9 @@ def view(
     Errors:  PipelineError: it is a table of Delta Lake and the session has no Delta Lake.
     """
     if not is_archive(path):
-        return spark.read.format("momus").options(**spark_options(path, records, topic, columns)).load()
+        skip = spark.conf.get(SKIP_DAMAGED, "false") == "true"
+        options = spark_options(path, records, topic, columns, skip_damaged=skip)
+        return spark.read.format("momus").options(**options).load()
     return select_view(_table(spark, path, records), records, topic, columns)
 
 

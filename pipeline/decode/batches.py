@@ -6,10 +6,10 @@ offset, which cleaning does not change; so every batch belongs to exactly one of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from struct import Struct
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from fastcrc.crc32 import iscsi as crc32c
@@ -20,6 +20,8 @@ from protocol.record_batch import ATTRIBUTES_POSITION, HEADER_BYTES, LOG_OVERHEA
 CHUNK_BYTES: Final = 4 << 20
 EVERYTHING: Final = (1 << 63) - 1
 LAST_DELTA_POSITION: Final = 23
+_LENGTH_POSITION: Final = 8
+_MAGIC_POSITION: Final = 16
 _FRONT: Final = Struct(">8xi4xBI")  # length, magic, CRC
 Ints = NDArray[np.int64]
 
@@ -97,9 +99,27 @@ class _Walk:
     starts: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # of the batches in bounds
 
 
-def chunks(file: File, source: Source, bounds: Bounds, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Chunk]:
-    """The wanted batches in file order. Errors: CorruptSegmentError: the file is damaged in the middle of its log."""
-    for data, position, walk in _walked(file, source, bounds, chunk_bytes):
+class Damage(NamedTuple):
+    """Bytes of a segment file that are no record batch, although the log goes on behind them."""
+
+    position: int
+    size: int  # bytes up to the next whole batch, or to the end of the file
+    what: str
+
+
+def chunks(
+    file: File,
+    source: Source,
+    bounds: Bounds,
+    chunk_bytes: int = CHUNK_BYTES,
+    on_damage: Callable[[Damage], None] | None = None,
+) -> Iterator[Chunk]:
+    """The wanted batches in file order.
+
+    Errors:  CorruptSegmentError: the file is damaged in the middle of its log. With `on_damage` that is called instead,
+             and the walk goes on behind the damage.
+    """
+    for data, position, walk in _walked(file, source, bounds, chunk_bytes, on_damage):
         if walk.starts.size:
             yield Chunk(source, position, data, walk.starts)
 
@@ -111,31 +131,63 @@ def ends(file: File, source: Source, bounds: Bounds, chunk_bytes: int = CHUNK_BY
             yield position + walk.at, walk.next_offset
 
 
-def _walked(file: File, source: Source, bounds: Bounds, chunk_bytes: int) -> Iterator[tuple[bytes, int, _Walk]]:
+def _walked(
+    file: File,
+    source: Source,
+    bounds: Bounds,
+    chunk_bytes: int,
+    on_damage: Callable[[Damage], None] | None = None,
+) -> Iterator[tuple[bytes, int, _Walk]]:
     size = file.size()
     position = bounds.position if _begins_batch(file, size, bounds) else 0
     wanted = chunk_bytes = max(chunk_bytes, HEADER_BYTES)
+    next_offset = source.segment
     while position < size:
         data = file.read_at(min(wanted, size - position), position)
         walk = _walk(data, bounds)
+        next_offset = max(next_offset, walk.next_offset)
         yield data, position, walk
         if walk.is_past_end:
             return
-        rest = size - position - walk.at
-        if walk.damage:
-            if bounds.is_tail and not _begins_batch(file, size, bounds, position + walk.at + walk.needs):
-                return
-            raise CorruptSegmentError(
-                f"{source.log}, segment {source.segment}: {walk.damage} at position {position + walk.at}"
-            )
-        if not rest or (walk.needs or HEADER_BYTES) > rest:
-            if rest and not bounds.is_tail:
-                raise CorruptSegmentError(
-                    f"{source.log}, segment {source.segment}: a truncated batch at position {position + walk.at}"
-                )
-            return
         position += walk.at
+        rest = size - position
         wanted = max(chunk_bytes, walk.needs)
+        if not walk.damage and (walk.needs or HEADER_BYTES) <= rest:
+            continue
+        if not rest:
+            return
+        # What a crash left unfinished is at the end of a log. A whole batch behind it shows that this is damage.
+        follows = _whole_batch_after(file, size, position + 1, next_offset)
+        if follows is None and bounds.is_tail:
+            return
+        what = walk.damage or "a truncated batch"
+        if on_damage is None:
+            behind = "" if follows is None else f", and a whole batch follows at {follows}"
+            raise CorruptSegmentError(f"{source.log}, segment {source.segment}: {what} at position {position}{behind}")
+        on_damage(Damage(position, (size if follows is None else follows) - position, what))
+        if follows is None:
+            return
+        position, wanted = follows, chunk_bytes
+
+
+def _whole_batch_after(file: File, size: int, position: int, next_offset: int) -> int | None:
+    """The position of the first whole batch at or behind a position whose offsets go on; None: there is none."""
+    while position + HEADER_BYTES <= size:
+        data = file.read_at(min(CHUNK_BYTES, size - position), position)
+        magic = np.frombuffer(data, np.uint8)[_MAGIC_POSITION:][: len(data) - HEADER_BYTES + 1]
+        starts = np.flatnonzero(magic == MAGIC)
+        total = read_at(data, ">i4", starts + _LENGTH_POSITION) + LOG_OVERHEAD_BYTES
+        fits = (total >= HEADER_BYTES) & (total <= size - position - starts)
+        fits &= read_at(data, ">i8", starts) >= next_offset
+        for start in starts[fits].tolist():
+            length, _, crc = _FRONT.unpack_from(data, start)
+            batch = file.read_at(
+                length + LOG_OVERHEAD_BYTES - ATTRIBUTES_POSITION, position + start + ATTRIBUTES_POSITION
+            )
+            if crc32c(batch) == crc:
+                return int(position + start)
+        position += len(data) - HEADER_BYTES + 1
+    return None
 
 
 def _walk(data: bytes, bounds: Bounds) -> _Walk:
@@ -180,19 +232,16 @@ def _bound(walk: _Walk, bounds: Bounds, data: bytes, starts: Ints, at: int) -> N
     )
 
 
-def _begins_batch(file: File, size: int, bounds: Bounds, position: int | None = None) -> bool:
-    """Whether a whole batch begins at a position.
-
-    At the default, bounds.position, the batch must also not begin behind bounds.first.
-    """
-    at = bounds.position if position is None else position
+def _begins_batch(file: File, size: int, bounds: Bounds) -> bool:
+    """Whether a whole batch begins at bounds.position, and not behind bounds.first."""
+    at = bounds.position
     if at + HEADER_BYTES > size:
-        return position is None and at == size
+        return at == size
     head = file.read_at(HEADER_BYTES, at)
     length, magic, crc = _FRONT.unpack_from(head)
     if magic != MAGIC or not HEADER_BYTES - LOG_OVERHEAD_BYTES <= length <= size - at - LOG_OVERHEAD_BYTES:
         return False
-    if position is None and int.from_bytes(head[:8], "big") > bounds.first:
+    if int.from_bytes(head[:8], "big") > bounds.first:
         return False
     body = file.read_at(length + LOG_OVERHEAD_BYTES - ATTRIBUTES_POSITION, at + ATTRIBUTES_POSITION)
     return bool(crc32c(body) == crc)

@@ -49,6 +49,13 @@ def job_parser(name: str, job: ModuleType) -> argparse.ArgumentParser:
     parser.add_argument("--format", choices=("parquet", "delta"), default="parquet", help="of the tables written")
     parser.add_argument("--master", help="Spark master; without it local[*], or what spark-submit was given")
     parser.add_argument("--conf", metavar="KEY=VALUE", action="append", default=[], type=_pair, help="a Spark setting")
+    parser.add_argument(
+        "--skip-damaged", action="store_true", help="pass over damage in the middle of logs, and list it first"
+    )
+    parser.add_argument(
+        "-l", "--log-level", choices=("off", "error", "debug"), default="off",
+        help="of Spark's log on standard error; debug: stack traces of errors too [off]",
+    )  # fmt: skip  # the choices on one line
     parser.set_defaults(job=name)
     job.add_arguments(parser)
     return parser

@@ -9,6 +9,7 @@
 | topic   | name or glob                                            | raw: all; else the view's own log  |
 | logs    | only these, by directory: a-0,b-1                       | all that match `topic`             |
 | columns | only these: log,offset,timestamp                        | all of the view                    |
+| skipDamaged | true: pass over damage in the middle of a log; not for streams | false: an error        |
 
 Give `columns` where speed matters: Spark does not tell a data source written in Python which columns a query needs, so
 without it every column is decoded.

@@ -13,10 +13,16 @@ _UNITS: Final = ("", "k", "m", "g")  # powers of 1024
 
 
 def spark_options(
-    path: str, records: str, topic: str | None = None, columns: Iterable[str] | None = None
+    path: str,
+    records: str,
+    topic: str | None = None,
+    columns: Iterable[str] | None = None,
+    *,
+    skip_damaged: bool = False,
 ) -> dict[str, str]:
     """The options as Spark takes them; an empty text means the default."""
-    return {"path": path, "records": records, "topic": topic or "", "columns": ",".join(columns or ())}
+    found = {"path": path, "records": records, "topic": topic or "", "columns": ",".join(columns or ())}
+    return {**found, "skipDamaged": "true"} if skip_damaged else found
 
 
 class ReadOptions:
@@ -38,6 +44,7 @@ class ReadOptions:
         self.files, self.root = open_directory(self.path)
         self.max_bytes_per_trigger = _bytes("maxBytesPerTrigger", options.get("maxBytesPerTrigger"))
         self.logs = _names(options.get("logs"))
+        self.skip_damaged = _flag("skipDamaged", options.get("skipDamaged"))
 
     def segments(self) -> list[SegmentFile]:
         """The segment files that there are now, in the order of log and base offset."""
@@ -48,6 +55,12 @@ class ReadOptions:
 def _names(text: str | None) -> tuple[str, ...] | None:
     """`a,b` as a tuple; None for no text."""
     return tuple(each.strip() for each in text.split(",")) if text else None
+
+
+def _flag(name: str, text: str | None) -> bool:
+    if (text or "false") not in ("true", "false"):
+        raise ValueError(f"the option `{name}` must be true or false, not {text!r}")
+    return text == "true"
 
 
 def _bytes(name: str, text: str | None) -> int:

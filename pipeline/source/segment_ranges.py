@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from pipeline.decode.batches import EVERYTHING, Bounds, Source, chunks
+from pipeline.decode.batches import EVERYTHING, Bounds, Damage, Source, chunks
 from pipeline.decode.columnar import decode_columns
 from pipeline.source.read_options import ReadOptions, spark_options
 from pipeline.source.segment_files import SegmentFile, log_segments
@@ -42,8 +42,9 @@ def whole_segments(found: list[SegmentFile]) -> list[SegmentRange]:
 def read_range(options: ReadOptions, wanted: SegmentRange, attempts: int = _ATTEMPTS) -> Iterator[pa.RecordBatch]:
     """The records of a range, from whichever files hold them by now; none when they were deleted.
 
-    Errors:  CorruptSegmentError: a file is damaged in the middle of its log.
+    Errors:  CorruptSegmentError: a file is damaged in the middle of its log, and the option skipDamaged is not set.
     """
+    on_damage = _pass_over if options.skip_damaged else None
     try:
         file = options.files.open_input_file(wanted.path)
     except FileNotFoundError:
@@ -56,8 +57,23 @@ def read_range(options: ReadOptions, wanted: SegmentRange, attempts: int = _ATTE
                     yield from read_range(options, moved, attempts - 1)
         return
     with file:
-        for chunk in chunks(file, Source(wanted.log, wanted.segment), wanted.bounds):
+        for chunk in chunks(file, Source(wanted.log, wanted.segment), wanted.bounds, on_damage=on_damage):
             yield from decode_columns(chunk, options.records, options.columns)
+
+
+def _pass_over(damage: Damage) -> None:
+    """The driver has listed it: see damaged."""
+
+
+def damaged(path: str) -> Iterator[tuple[SegmentRange, Damage]]:
+    """All damage in the logs of a data directory, by log and position: what skipDamaged passes over."""
+    options = ReadOptions(spark_options(path, "raw"))
+    for each in whole_segments(options.segments()):
+        found: list[Damage] = []
+        with options.files.open_input_file(each.path) as file:
+            for _ in chunks(file, Source(each.log, each.segment), each.bounds, on_damage=found.append):
+                continue
+        yield from ((each, damage) for damage in found)
 
 
 def scan(

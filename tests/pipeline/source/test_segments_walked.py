@@ -8,7 +8,7 @@ from pyarrow import fs
 
 from pipeline.decode.batches import Bounds, CorruptSegmentError, Source, chunks, ends
 from pipeline.source import read_options, segment_files
-from pipeline.source.segment_ranges import SegmentRange, read_range, scan, whole_segments
+from pipeline.source.segment_ranges import SegmentRange, damaged, read_range, scan, whole_segments
 
 SOURCE = Source("t-0", 0)
 BATCHES = [
@@ -54,6 +54,40 @@ def test_walk_tells_a_flipped_byte_before_good_batches_by_file_and_position(tmp_
     path = made.write_segment(tmp_path, "t-0", 0, BATCHES[0], bad, BATCHES[2])
     with pytest.raises(CorruptSegmentError, match=f"t-0, segment 0: .*CRC at position {len(BATCHES[0])}"):
         first_offsets(path)
+
+
+@pytest.mark.parametrize("chunk_bytes", [61, 200, 1 << 20])
+def test_damaged_header_before_good_batches_is_told_wherever_the_damage_is(tmp_path, chunk_bytes):
+    at = len(BATCHES[0])
+    for byte in (8, 9, 10, 11, 16, 17, 20):  # length, magic, CRC
+        bad = bytearray(BATCHES[1])
+        bad[byte] ^= 0x7F
+        path = made.write_segment(tmp_path, "t-0", 0, BATCHES[0], bytes(bad), *BATCHES[2:5])
+        with pytest.raises(
+            CorruptSegmentError, match=f"at position {at}, and a whole batch follows at {at + len(bad)}"
+        ):
+            first_offsets(path, chunk_bytes=chunk_bytes)
+
+
+def test_old_batch_behind_a_torn_tail_does_not_make_it_damage(tmp_path):
+    path = made.write_segment(tmp_path, "t-0", 0, *BATCHES[:3], BATCHES[3][:50], BATCHES[0])
+    assert first_offsets(path) == [0, 2, 4]
+
+
+def test_damage_is_passed_over_and_told_when_asked(tmp_path):
+    bad = b"\0" * len(BATCHES[1])
+    made.write_segment(tmp_path, "t-0", 0, BATCHES[0], bad, *BATCHES[2:5], BATCHES[5][:30])
+    made.write_segment(tmp_path, "t-0", 12, *BATCHES[6:8], BATCHES[8][:40])
+    end = sum(map(len, BATCHES[:5]))
+    told = [(each.log, each.segment, damage.position, damage.size) for each, damage in damaged(str(tmp_path))]
+    assert told == [("t-0", 0, len(BATCHES[0]), len(bad)), ("t-0", 0, end, 30)]  # the end of the log is not damage
+
+    options = read_options.ReadOptions(read_options.spark_options(str(tmp_path), "raw", skip_damaged=True))
+    rows: list[int] = []
+    for each in whole_segments(options.segments()):
+        for batch in read_range(options, each):
+            rows += batch["offset"].to_pylist()
+    assert rows == [0, 1, *range(4, 10), *range(12, 16)]
 
 
 def test_scan_refuses_a_segment_that_is_cut_short_before_another(tmp_path):

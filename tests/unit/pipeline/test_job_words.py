@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.job import one_line
 from pipeline.jobs.registry import JOBS
 
 REPOSITORY = Path(__file__).parents[3]
@@ -44,3 +45,15 @@ def test_no_job_at_all_is_bad_usage():
     done = momus()
     assert done.returncode == 2
     assert done.stdout.startswith("usage: momus pipeline JOB")
+
+
+def test_error_of_spark_is_one_line():
+    trace = (
+        "An error occurred while calling o81.showString.\n: org.apache.spark.SparkException: Job aborted\n\tat x\n"
+        "pipeline.decode.batches.CorruptSegmentError: t-0, segment 0: a batch with a wrong CRC at position 61\n\tat y\n"
+    )
+    assert one_line(Exception(trace)).startswith(
+        "t-0, segment 0: a batch with a wrong CRC at position 61. --skip-damaged"
+    )
+    assert one_line(Exception("\nA\nB")) == "A (-l debug shows all of it)"
+    assert one_line(ValueError()) == "ValueError (-l debug shows all of it)"
