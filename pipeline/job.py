@@ -121,7 +121,8 @@ def one_line(error: Exception) -> str:
 
 def _list_damage(args: argparse.Namespace) -> None:
     """Print what --skip-damaged will pass over. Errors: PipelineError: this job cannot do without it."""
-    from pipeline.source.segment_ranges import damaged  # 150 ms of pyarrow and numpy
+    # pyarrow, numpy and pyspark take 250 ms and are absent without the extra.
+    from pipeline.source.segment_ranges import damaged
     from pipeline.tables import is_archive
 
     if args.input is None or args.job == "archive" or getattr(args, "follow", False) or is_archive(args.input):
