@@ -156,7 +156,7 @@ class TxnOffsetCommitShortcut:
 
     def _may_commit(self, place: Place, producer: tuple[int, int], *, adds: bool) -> bool:
         """Whether the transaction and the group accept the offsets. Errors: KafkaError: the transaction does not."""
-        if place.shard.state is not READY or (not adds and not self._config.transaction_partition_verification_enable):
+        if not adds and not self._config.transaction_partition_verification_enable:
             return False
         name, now_ms = place.transactional_id, self._turn.now_ms
         if ask(self._transactions, now_ms, name, *producer, place.group_partition, adds, no_step_follows):

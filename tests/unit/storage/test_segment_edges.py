@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import count
-
 import pytest
 from log_kit import DIRECTORY, ONE_SEGMENT, SMALL, content, filled, put, reopened
 
@@ -194,8 +192,10 @@ def made_anew(env: Env, config: LogConfig) -> list[dict[str, object]]:
 TIMES = [1000, 1010, 1005, 1040, 1020, 1030, 1060, 1050, 1055, 1070, 1001, 1002, 1003, 1080, 1004, 1006]
 
 
-def log_of_times(env: Env, config: LogConfig) -> Log:
+def log_of_times(env: Env, config: LogConfig, *, odd: bool = False) -> Log:
     log = Log.open(env, DIRECTORY, config)
+    if odd:
+        put(log, timestamp_ms=999)
     for time in TIMES:
         put(log, (b"k", b"v" * 10), (b"l", b"w" * 10), timestamp_ms=time)
         log.flush()
@@ -243,22 +243,22 @@ def saved(log: Log, segment: Segment) -> dict[str, list[int]]:
     return {name: list(getattr(index, name)) for name in COLUMNS}
 
 
-def test_sealed_index_ends_with_the_largest_time_and_one_of_a_checkpoint_does_not(env):
-    log = log_of_times(env, SMALL._replace(segment_bytes=450))
-    assert len(log.segments) == 4
-    log.config = log.config._replace(segment_bytes=10_000, index_interval_bytes=10_000)
+@pytest.mark.parametrize("interval", [100, 10_000])
+def test_sealed_index_ends_with_the_largest_time_and_one_of_a_checkpoint_does_not(env, interval):
+    log = log_of_times(env, LogConfig(segment_bytes=450, index_interval_bytes=interval), odd=True)
+    assert [each.base_offset for each in log.segments] == [0, 7, 15, 23, 31]
+    log.config = log.config._replace(segment_bytes=10_000)
     put(log, (b"k", b"v" * 150), timestamp_ms=1_500)
+    put(log, timestamp_ms=1_600)
+    log.config = log.config._replace(index_interval_bytes=10_000)
     put(log, timestamp_ms=2_000)
     log.flush()
     log.checkpoint()
-    for number, segment in zip(count(), log.segments, strict=False):
-        largest, at = -1, -1
-        for _, header in segment.headers(0):
-            if header.max_timestamp > largest:
-                largest, at = header.max_timestamp, header.last_offset
+    for segment in log.segments[:-1]:
+        times = {header.max_timestamp: header.last_offset for _, header in segment.headers(0)}
         found = saved(log, segment)
-        if number < len(log.segments) - 1:
-            assert (found["timestamps"][-1], found["time_offsets"][-1]) == (largest, at - segment.base_offset)
-        else:
-            assert found == {name: list(getattr(segment.index, name)) for name in COLUMNS}
-            assert found["timestamps"][-1] < largest
+        assert (found["timestamps"][-1], found["time_offsets"][-1] + segment.base_offset) == max(times.items())
+    if interval == 100:
+        last = log.segments[-1]
+        assert saved(log, last) == {name: list(getattr(last.index, name)) for name in COLUMNS}
+        assert last.index.timestamps[-1] < 2_000
