@@ -18,6 +18,7 @@ from typing import ClassVar, Final, NamedTuple
 from broker.coordinator.facts import facts
 
 LEAF_ROWS: Final = 512
+NOBODY: Final = -(1 << 63) - 1  # no producer id: requests may name any of 64 bits, -1 too
 _ROW: Final = Struct("<hiqiqiii")
 _ROW_BYTES: Final = _ROW.size
 FAR: Final = -(2**31)  # a marker_delay_ms that has no room in a row
@@ -78,7 +79,7 @@ class ProducerTable:
     }
 
     def __init__(self) -> None:
-        self._recent_id = -1  # the last id found, and where
+        self._recent_id = NOBODY  # the last id found, and where
         self._recent_rows = bytearray()
         self._recent_at = 0
         self._leaves = [_Leaf(array("q"), bytearray())]
@@ -193,14 +194,14 @@ class ProducerTable:
         leaf = self._leaves[bisect_right(self._firsts, producer_id) - 1]
         at = bisect_left(leaf.producer_ids, producer_id)
         if at < len(leaf.producer_ids) and leaf.producer_ids[at] == producer_id:
-            self._recent_id = -1
+            self._recent_id = NOBODY
             del leaf.producer_ids[at], leaf.rows[at * _ROW_BYTES : (at + 1) * _ROW_BYTES]
             self._size -= 1
 
     def remove_if_before(self, timestamp_ms: int, kept: dict[int, int]) -> Iterator[int]:
         """Remove the rows up to a time, except for the ids in `kept`. Yields how many, leaf by leaf."""
         for leaf in list(self._leaves):
-            self._recent_id = -1
+            self._recent_id = NOBODY
             ids, rows = leaf.producer_ids, leaf.rows
             stay = [
                 at

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,9 @@ from differential.pair import Pair
 from differential.script import Script, describe
 
 CASES_A_ROUND = 1500  # between fresh brokers
-RECORDED_PAIRS = 2000
+RECORDED_PAIRS = 5000
 RECORDED_SEED = 1
+CANDIDATE_PAIRS = 14_000  # played, to choose from
 
 
 def main() -> int:
@@ -50,6 +52,7 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=0, help="go on until there are so many, with --state")
     parser.add_argument("--state", type=Path, help="file that keeps what has been played")
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the brokers end with this process
     for tool in ("java", "mvn"):
         if shutil.which(tool) is None:
             parser.error(f"{tool} is not installed")
@@ -135,21 +138,23 @@ def replay(scripts: list[Script], inside: bool) -> int:
 def record() -> int:
     """Ask Kafka, and keep its answers."""
     kafka = KafkaPeer()
-    lines: list[str] = []
+    played: list[tuple[str, int, set[str]]] = []
     pairs = number = 0
     try:
         pair = Pair([kafka, WorldPeer()], allow_list())
-        while pairs < RECORDED_PAIRS:
+        while pairs < CANDIDATE_PAIRS:
             family, steps = make_case("default", RECORDED_SEED * 10_000_000 + number)
             number += 1
-            if recording.has_time(steps):
+            if not recording.stands_alone(steps):
                 continue
             line, count = recording.record(pair, family, steps)
-            lines.append(line)
+            played.append((line, count, recording.features(steps, line)))
             pairs += count
     finally:
         kafka.stop()
+    lines = recording.choose(played, RECORDED_PAIRS)
     recording.write(lines)
+    pairs = sum(count for line, count, _ in played if line in lines)
     sys.stdout.write(f"{len(lines)} cases, {pairs} pairs, {recording.PATH.stat().st_size} bytes in {recording.PATH}\n")
     return 0
 

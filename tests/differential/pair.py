@@ -85,7 +85,9 @@ class Pair:
             for name, count in LASTING.items()
         ]
         settler = Settler(sides)
+        nobody = {"TransactionalId": None, "TransactionTimeoutMs": 1000, "ProducerId": -1, "ProducerEpoch": -1}
         for at, side in enumerate(sides):
+            side.ask("InitProducerId", 4, nobody)  # takes id 0, which answers hold where they mean none
             side.ask("CreateTopics", 7, {"Topics": rows, "TimeoutMs": 9000})
             for name in LASTING:
                 if not settler.topic_up(side, self._lasting + name, WARM_LIMIT_S):
@@ -98,10 +100,10 @@ class Pair:
             for peer, router, ids in zip(self.peers, self._routers, self._ids, strict=True)
         ]
 
-    def begin(self, steps: list[Values], slow_s: float = 0.0) -> Play:
-        """A case with names that no other has."""
+    def begin(self, steps: list[Values], slow_s: float = 0.0, prefix: str = "") -> Play:
+        """A case with names that no other has, or with the names of a recorded one."""
         self._cases += 1
-        prefix = in_order(f"c{self._number}n{self._cases:04}")
+        prefix = prefix or in_order(f"c{self._number}n{self._cases:04}")
         return Play(self._sides(prefix), steps, self.allow, slow_s)
 
     def play(self, steps: list[Values], slow_s: float = 0.0) -> Outcome:

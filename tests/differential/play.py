@@ -22,7 +22,7 @@ from differential.settle import Settler
 from differential.side import Sent, Side
 
 ANSWER_LIMIT_S = 6.0
-OTHER_LIMIT_S = 2.5  # for the second answer, once the first is here
+OTHER_LIMIT_S = 1.5  # for the second answer, once the first is here
 PARKS = {"JoinGroup", "SyncGroup"}
 PARK_S = 0.06
 LATE_S = 0.004

@@ -1,7 +1,7 @@
-"""Apache Kafka's answers to two thousand requests, kept in a file, so that momus can be compared without a Kafka.
+"""Apache Kafka's answers to four thousand requests, kept in a file, so that momus can be compared without a Kafka.
 
-A line for each case: its family, its steps, and what Kafka answered: number of the step, answer, and for a late
-answer the number of the step after which it came.
+A line for each case: its family, its steps, the prefix of its names (their hashes choose coordinators), and what Kafka
+answered: number of the step, answer, and for a late answer the number of the step after which it came.
 """
 
 from __future__ import annotations
@@ -13,14 +13,18 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from differential.brokers import Peer
+from differential.compare import error_codes
 from differential.links import Link
 from differential.pair import Pair
-from differential.plain import Values
+from differential.plain import Plain, Values, words
 from differential.play import Play
 from differential.side import Sent, Side
 
 PATH: Final = Path(__file__).parent / "recorded.jsonl.xz"
 SHORT_MS: Final = 400  # a rebalance that ends within a case
+LOG_APIS: Final = words(
+    "Produce Fetch ListOffsets DescribeLogDirs DescribeProducers OffsetForLeaderEpoch DeleteRecords"
+)
 HERE_NOW: Final = b"\0"  # stands for the bytes of a recorded answer
 
 
@@ -28,6 +32,7 @@ class Recorded(NamedTuple):
     """One case with Kafka's answers."""
 
     family: str
+    prefix: str
     steps: list[Values]
     answers: dict[int, Values]  # at once; a step without one waits, or has no answer
     late: dict[int, tuple[int, Values]]  # step -> after which step, and the answer
@@ -47,9 +52,18 @@ class Recorder(Play):
     kept: list[list[object]]
 
 
-def has_time(steps: list[Values]) -> bool:
-    """Whether what happens depends on the time that passes: such a case is not the same twice."""
-    return any("do" in step or step.get("b", {}).get("RebalanceTimeoutMs") == SHORT_MS for step in steps)
+def stands_alone(steps: list[Values]) -> bool:
+    """Whether a case is the same each time: neither time nor what other cases have written plays a part in it."""
+    for step in steps:
+        if "do" in step or step["b"].get("RebalanceTimeoutMs") == SHORT_MS:
+            return False
+        if step["api"] in LOG_APIS and "&" in json.dumps(step["b"]):
+            return False
+        if step["api"] == "DescribeLogDirs" and not step["b"].get("Topics"):
+            return False
+        if step["api"] == "ListTransactions" and step["b"].get("DurationFilter", -1) != -1:
+            return False
+    return True
 
 
 def record(pair: Pair, family: str, steps: list[Values]) -> tuple[str, int]:
@@ -62,10 +76,48 @@ def record(pair: Pair, family: str, steps: list[Values]) -> tuple[str, int]:
         for side in play.sides:
             side.close()
         play.settler.clean()
-    line = json.dumps(
-        {"family": family, "steps": steps, "answers": play.kept}, separators=(",", ":"), ensure_ascii=False
-    )
+    prefix = play.sides[0].symbols.prefix
+    row = {"family": family, "prefix": prefix, "steps": steps, "answers": play.kept}
+    line = json.dumps(row, separators=(",", ":"), ensure_ascii=False)
     return line, play.outcome.pairs
+
+
+def features(steps: list[Values], line: str) -> set[str]:
+    """What a case shows of Kafka: of each API the kinds of values in its fields, of each version the codes."""
+    found = set()
+    for number, answer, *_ in json.loads(line)["answers"]:
+        step = steps[number]
+        level = step.get("b", {}).get("IsolationLevel", "")
+        found |= {f"{step['api']} {level} {each}" for each in _leaves(answer, "")}
+        found.add(f"{step['api']} v{step['v']} {sorted(set(map(str, error_codes(answer))))}")
+    return found
+
+
+def _leaves(value: Plain, path: str) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, each in value.items():
+            yield from _leaves(each, f"{path}.{name}")
+    elif isinstance(value, list):
+        yield f"{path}#{min(len(value), 3)}"
+        for each in value:
+            yield from _leaves(each, path + "[]")
+    else:
+        yield f"{path} {value if isinstance(value, int) and -2 <= value <= 3 else type(value).__name__}"
+
+
+def choose(played: list[tuple[str, int, set[str]]], pairs: int) -> list[str]:
+    """The lines of cases that together show the most in so many pairs: the best for its length first."""
+    seen: set[str] = set()
+    chosen: list[str] = []
+    left = list(played)
+    while pairs > 0 and left:
+        best = max(left, key=lambda each: len(each[2] - seen) / (each[1] + 1))
+        left.remove(best)
+        line, count, shown = best
+        seen |= shown
+        chosen.append(line)
+        pairs -= count
+    return chosen
 
 
 def write(lines: list[str]) -> None:
@@ -79,7 +131,7 @@ def read() -> Iterator[Recorded]:
         row = json.loads(line)
         answers = {each[0]: each[1] for each in row["answers"] if len(each) == 2 and "parked" not in each[1]}
         late = {each[0]: (each[2], each[1]) for each in row["answers"] if len(each) == 3}
-        yield Recorded(row["family"], row["steps"], answers, late)
+        yield Recorded(row["family"], row["prefix"], row["steps"], answers, late)
 
 
 class _NoBroker:
@@ -166,7 +218,7 @@ class RecordedSide(Side):
 
 def replay(pair: Pair, case: Recorded) -> Play:
     """Compare momus, alone in the pair, with what Kafka answered to a case. Its outcome is in the Play."""
-    (momus,) = pair.begin(case.steps).sides
+    (momus,) = pair.begin(case.steps, prefix=case.prefix).sides
     play = Play([RecordedSide(case, momus.symbols.prefix, momus.symbols.lasting), momus], case.steps, pair.allow)
     play.run()
     momus.close()

@@ -1,6 +1,7 @@
 """Cases in which time runs out: sessions, transactions, committed offsets, records and producers.
 
-What expires does so after one second, and time passes in steps of 1.8: whoever is to stay speaks in between.
+Sessions end after 0.8 seconds, rebalances after 1.4, and time passes in steps of 0.6: no sum of two falls on a step,
+and no two timers on one another. What else expires does so after one second, in steps of 1.8.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from differential.plain import Values
 
 SECOND_MS: Final = 1000
 STEP_MS: Final = 1800
-HALF_MS: Final = 450  # nothing expires in it that has just been refreshed
+SESSION_MS: Final = 800
+REBALANCE_MS: Final = 1400
+BEAT_MS: Final = 600  # nothing expires in it that has just been refreshed
 
 
 def expiring_members(case: Case) -> None:
@@ -34,14 +37,14 @@ def expiring_members(case: Case) -> None:
 
 
 def _classic(case: Case) -> None:
-    group = ClassicGroup(case, session_ms=SECOND_MS, rebalance_ms=SECOND_MS)
+    group = ClassicGroup(case, session_ms=SESSION_MS, rebalance_ms=REBALANCE_MS)
     group.bring_up()
     for _ in range(case.rng.randint(1, 3)):
         awake = case.rng.sample(group.members, case.rng.randint(0, len(group.members)))
-        case.pass_time(HALF_MS)
+        case.pass_time(BEAT_MS)
         for member in awake:
             group.heartbeat(member, True)
-        case.pass_time(HALF_MS * 2)
+        case.pass_time(BEAT_MS)
         o.group_reads(case, [o.GROUP])
         for member in awake:
             group.heartbeat(member)
@@ -58,10 +61,10 @@ def _consumer(case: Case) -> None:
     group.settle(1)
     for _ in range(case.rng.randint(1, 3)):
         awake = case.rng.sample(group.members, case.rng.randint(0, len(group.members)))
-        case.pass_time(HALF_MS)
+        case.pass_time(BEAT_MS)
         for member in awake:
             group.beat(member, said("ep:" + member), group.owned(member))
-        case.pass_time(HALF_MS * 2)
+        case.pass_time(BEAT_MS)
         o.group_reads(case, [o.GROUP])
         for member in awake:
             group.beat(member, said("ep:" + member), group.owned(member))
@@ -76,7 +79,7 @@ def _streams(case: Case) -> None:
     streams_join(case, "q0", plan)
     streams_beat(case, "q0", said("ep:q0"), True)
     for _ in range(case.rng.randint(1, 2)):
-        case.pass_time(case.one(HALF_MS, STEP_MS))
+        case.pass_time(case.one(BEAT_MS, STEP_MS))
         streams_beat(case, "q0", said("ep:q0"), case.maybe(0.5))
         case.add("StreamsGroupDescribe", 0, {"GroupIds": [o.GROUP]})
 

@@ -66,11 +66,11 @@ def both_assignors(case: Case) -> None:
 SHORT: Final[dict[str, object]] = {
     "group.min.session.timeout.ms": 500,
     "group.consumer.min.session.timeout.ms": 500,
-    "group.consumer.session.timeout.ms": 1000,
+    "group.consumer.session.timeout.ms": 800,
     "group.consumer.min.heartbeat.interval.ms": 100,
     "group.consumer.heartbeat.interval.ms": 300,
     "group.streams.min.session.timeout.ms": 500,
-    "group.streams.session.timeout.ms": 1000,
+    "group.streams.session.timeout.ms": 800,
     "group.streams.min.heartbeat.interval.ms": 100,
     "group.streams.heartbeat.interval.ms": 300,
     "offsets.retention.check.interval.ms": 200,
@@ -94,6 +94,7 @@ PROFILES: Final[dict[str, Profile]] = {
             "records": (expiring_records, 2),
         },
         SHORT,
+        workers=6,  # they sleep most of the time
     ),
 }
 

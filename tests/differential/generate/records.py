@@ -185,7 +185,7 @@ def fetch(case: Case, topics: Sequence[str] = TOPICS, session: Values | None = N
 
 
 def _some(case: Case, topics: Sequence[str]) -> str:
-    return case.weighted(((case.rng.choice(topics), 14), (case.one("%nope", "&s0", case.odd_topic()), 1)))
+    return case.weighted(((case.rng.choice(topics), 14), (case.one("%nope", case.odd_topic()), 1)))
 
 
 def list_offsets(case: Case, topics: Sequence[str] = TOPICS) -> Values:

@@ -124,3 +124,9 @@ def test_a_producer_of_a_partition_takes_64_bytes_at_most(shuffled: bool) -> Non
         [sys.executable, "-c", MEASURE.format(shuffled=shuffled)], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert 40 < float(done.stdout) <= 64
+
+
+def test_ids_that_no_producer_has_are_unknown_to_a_new_table() -> None:
+    table = ProducerTable()
+    assert table.get(-1) is None
+    assert table.get(-(1 << 63)) is None
