@@ -149,6 +149,39 @@ def test_parked_fetch_is_answered_when_there_are_enough_bytes_and_not_read_befor
     assert reads == [before]
 
 
+@pytest.mark.parametrize("version", [12, 13])
+def test_leader_epoch_that_a_session_is_asked_with_is_checked_whenever_it_changes(version: int) -> None:
+    twins = Twins()
+    twins.produce("t", 0, b"v")
+    limits = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20}
+    first = FetchRequest(session_epoch=0, topics=fetch_all(twins).topics, **limits)
+    (session_id,) = {client.call(first, version).session_id for client in twins.clients}
+    for epoch in range(1, 13):
+        asked = FetchPartition(partition=0, partition_max_bytes=1 << 20, current_leader_epoch=(-1, 0, 7)[epoch % 3])
+        topic = FetchTopic(topic="t", topic_id=twins.ids["t"], partitions=[asked])
+        request = FetchRequest(session_id=session_id, session_epoch=epoch, topics=[topic], **limits)
+        assert twins.send(request, version)
+        assert twins.taken == [epoch > 3 and epoch % 3 != 2]
+
+
+@pytest.mark.parametrize("version", [3, 5])
+def test_end_of_a_transaction_that_cannot_be_written_leaves_earlier_replies_alone(version: int) -> None:
+    twins = Twins()
+    producers = [Producer(admin) for admin in twins.admins]
+    for producer in producers:
+        assert producer.init() == 0
+        assert producer.add({"t": [0]}) == {("t", 0): 0}
+    twins.worlds[1].broker.clients.shortcuts = {}
+    before = len(twins.clients[0].transport.received)
+    for client, producer in zip(twins.clients, producers, strict=True):
+        client.world.broker.transactions.shard("tx").log.give_up("is given up")
+        requests = [commit_request("g", {0: 1}), commit_request("g", {0: 2}), producer.end_request()]
+        versions = [8, 8, version]
+        client.send_bytes(b"".join(frame(r, v, n) for n, (r, v) in enumerate(zip(requests, versions, strict=True))))
+        client.world.run()
+    assert len(twins.received(before)) > 60
+
+
 @each_case("version", range(8, 11))
 def test_commit_that_does_not_fit_into_a_batch_is_left_to_the_general_handler(version: int) -> None:
     size = 1 << 20
