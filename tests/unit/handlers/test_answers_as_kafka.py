@@ -10,6 +10,7 @@ from core_broker import Client, World, make_topic
 from core_requests import fetch_request, produce_request
 from txn_kit import Producer
 
+from broker.coordinator.groups.streams.topology import SHUTDOWN_APPLICATION
 from protocol.errors import ErrorCode
 from protocol.messages.classic_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.messages.cluster import MetadataRequest, MetadataRequestTopic
@@ -24,6 +25,7 @@ from protocol.messages.reassign import (
 from protocol.messages.streams_group import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatRequestSubtopology,
+    StreamsGroupHeartbeatRequestTaskIds,
     StreamsGroupHeartbeatRequestTopology,
 )
 from protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -278,19 +280,40 @@ def test_commit_that_meets_the_coordinators_own_abort_is_illegal(client):
 # -- streams groups
 
 
+def beat(client: Client, *subtopologies: StreamsGroupHeartbeatRequestSubtopology, **fields: Any) -> Any:
+    """The answer to a streams member that joins."""
+    defaults = {"member_epoch": 0, "active_tasks": [], "standby_tasks": [], "warmup_tasks": []}
+    if not fields.get("member_epoch"):
+        defaults["topology"] = StreamsGroupHeartbeatRequestTopology(subtopologies=list(subtopologies))
+    request = StreamsGroupHeartbeatRequest(
+        group_id="g", member_id="m", rebalance_timeout_ms=1000, **{**defaults, **fields}
+    )
+    return client.call(request, 0)
+
+
+def test_streams_task_of_an_unknown_subtopology_is_refused_even_without_partitions(client):
+    subtopology = StreamsGroupHeartbeatRequestSubtopology(subtopology_id="a", source_topics=["t"])
+    epoch = beat(client, subtopology).member_epoch
+    nothing = {name: [StreamsGroupHeartbeatRequestTaskIds(subtopology_id=name)] for name in "ab"}
+    assert beat(client, member_epoch=epoch, active_tasks=nothing["a"]).error_code == 0
+    assert beat(client, member_epoch=epoch, standby_tasks=nothing["b"]).error_code == INVALID_REQUEST
+
+
+def test_streams_shutdown_asked_for_by_a_stranger_of_an_empty_group_is_told_to_the_next_member(client):
+    """Kafka notes who asks before it looks whether that is a member."""
+    subtopology = StreamsGroupHeartbeatRequestSubtopology(subtopology_id="a", source_topics=["t"])
+    assert beat(client, subtopology).error_code == 0
+    tasks = {"active_tasks": None, "standby_tasks": None, "warmup_tasks": None}
+    assert beat(client, member_epoch=-1, **tasks).error_code == 0
+    leave = beat(client, member_epoch=-1, shutdown_application=True, **tasks)
+    assert leave.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert [status.status_code for status in beat(client, subtopology).status] == [SHUTDOWN_APPLICATION]
+
+
 def test_streams_topology_that_names_a_subtopology_twice_is_checked_last(client):
     def code(**fields: Any) -> int:
         twice = [StreamsGroupHeartbeatRequestSubtopology(subtopology_id="a", source_topics=["t"], **fields)] * 2
-        request = StreamsGroupHeartbeatRequest(
-            group_id="g",
-            member_id="m",
-            rebalance_timeout_ms=1000,
-            active_tasks=[],
-            standby_tasks=[],
-            warmup_tasks=[],
-            topology=StreamsGroupHeartbeatRequestTopology(subtopologies=twice),
-        )
-        return int(client.call(request, 0).error_code)
+        return int(beat(client, *twice).error_code)
 
     assert code(source_topic_regex=["x.*"]) == INVALID_REQUEST
     assert code() == ErrorCode.STREAMS_INVALID_TOPOLOGY

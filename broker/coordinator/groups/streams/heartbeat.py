@@ -77,15 +77,17 @@ def heartbeat(
     """
     group_id, member_id, epoch = request.group_id, request.member_id, request.member_epoch
     group = _group(machine, group_id, epoch, out)
-    owned = None
+    owned, named = None, set()
     if request.active_tasks is not None and request.standby_tasks is not None and request.warmup_tasks is not None:
-        owned = TasksTuple(*map(partitions_of, (request.active_tasks, request.standby_tasks, request.warmup_tasks)))
+        lists = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
+        owned = TasksTuple(*map(partitions_of, lists))
+        named = {task.subtopology_id for tasks in lists for task in tasks}
     step = Step(machine, group, out)
     step.find_member(member_id, epoch, owned)
     step.update_member(_merge(step.member_metadata, ctx, request), topology)
     step.configure()
     if owned is not None:
-        step.check_tasks(owned)
+        step.check_tasks(owned, named)
     step.move_epoch()
     step.assign()
     step.reconcile(owned)
@@ -212,16 +214,20 @@ class Step(HeartbeatStep):
             self.is_changed = True
         self.configured = topologies.configured(self.topology, metadata)
 
-    def check_tasks(self, owned: TasksTuple) -> None:
-        """Refuse tasks that the topology does not have. Errors: INVALID_REQUEST."""
+    def check_tasks(self, owned: TasksTuple, named: set[str]) -> None:
+        """Refuse tasks that the topology does not have. Errors: INVALID_REQUEST.
+
+        named   the subtopologies of the request, also those without a task
+        """
         if not self.configured.is_ready:
             return
         subtopologies = self.configured.subtopologies or {}
+        unknown = named - subtopologies.keys()
+        if unknown:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Subtopology {min(unknown)} is not in the topology.")
         for tasks in owned:
             for subtopology_id, partitions in tasks.items():
-                subtopology = subtopologies.get(subtopology_id)
-                if subtopology is None:
-                    raise KafkaError(ErrorCode.INVALID_REQUEST, f"Subtopology {subtopology_id} is not in the topology.")
+                subtopology = subtopologies[subtopology_id]
                 if min(partitions) < 0 or max(partitions) >= subtopology.tasks:
                     raise KafkaError(
                         ErrorCode.INVALID_REQUEST, f"Subtopology {subtopology_id} has {subtopology.tasks} tasks only."

@@ -27,7 +27,7 @@ def leave(machine: Machine, request: StreamsGroupHeartbeatRequest, out: Outcome)
     group = machine.groups.get(request.group_id)
     if not isinstance(group, StreamsGroup):
         raise not_a_streams_group(request.group_id, group)
-    if request.shutdown_application and group.shutdown_member_id is None and group.members:
+    if request.shutdown_application and group.shutdown_member_id is None:  # as Kafka: also of one that is no member
         group.shutdown_member_id = request.member_id
     member = group.members.get(request.member_id)
     if member is None:
