@@ -31,6 +31,7 @@ from protocol.messages.transactions import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from protocol.record_batch import NO_PRODUCER_ID
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from broker.wire.parked import ParkedRequests
 
 _NAMES: Final = frozenset(STATE_NAMES.values())
+NO_EPOCH: Final = -1
 
 
 class View(Protocol):
@@ -171,7 +173,7 @@ def write_txn_markers(broker: View, ctx: Context, request: WriteTxnMarkersReques
     Shape:   topics without partitions, and markers without topics, are left out of the response.
 
     Errors:  a partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH,
-             TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR.
+             TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR, UNKNOWN_SERVER_ERROR (no producer id or epoch).
     Source:  Kafka's KafkaApis.handleWriteTxnMarkersRequest.
     """
     flush_states: list[Any] = []
@@ -210,6 +212,8 @@ def _mark(
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic.partitions[index].leader != ctx.node_id:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if marker.producer_id == NO_PRODUCER_ID or marker.producer_epoch == NO_EPOCH:
+        return ErrorCode.UNKNOWN_SERVER_ERROR  # as in Kafka, where no batch can be made of such a marker
     try:
         flush_state = broker.transactions.write_marker(
             name,

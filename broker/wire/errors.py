@@ -33,6 +33,20 @@ def error_response(request: Any, api_key: int, api_version: int, code: ErrorCode
     return family.error_response(request, api_version, code, message)
 
 
+_MODERN_HEARTBEATS: Final = (ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_HEARTBEAT)
+_SYNC_WITH_PROTOCOL: Final = 5  # the first SyncGroup that must name the protocol
+
+
+def empty_group_id_code(request: Any, api_key: int, api_version: int) -> ErrorCode:
+    """The code for a request about a group that has no name."""
+    if api_key in _MODERN_HEARTBEATS:
+        return ErrorCode.INVALID_REQUEST
+    names_protocol = api_key == ApiKey.SYNC_GROUP and api_version >= _SYNC_WITH_PROTOCOL
+    if names_protocol and (request.protocol_type is None or request.protocol_name is None):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL  # Kafka looks at these first
+    return ErrorCode.INVALID_GROUP_ID
+
+
 # The answer to a request whose effects were thrown away with a failed write, or that had read what was. Clients retry
 # all of these. Kafka's: the group and transaction coordinators give up, a log directory fails, the controller's write
 # takes too long. Admin clients retry lists of groups and transactions on COORDINATOR_NOT_AVAILABLE only.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.coordinator.result import PARKED, Context, Result
 from broker.wire.error_counts import count_errors
-from broker.wire.errors import error_response, lost_code
+from broker.wire.errors import empty_group_id_code, error_response, lost_code
 from broker.wire.parked import ParkedRequest, ParkedRequests
 from broker.wire.route import GROUP, Route, encode_reply
 from protocol.api import ApiKey
@@ -30,7 +30,6 @@ _FRAME_HEAD: Final = Struct(">ihhi")  # size, api key, api version, correlation 
 PRODUCE: Final = int(ApiKey.PRODUCE)
 METADATA: Final = int(ApiKey.METADATA)
 API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
-MODERN_HEARTBEATS: Final = (ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_HEARTBEAT)
 METADATA_BYTES = 1 << 20  # of a Metadata request: 40,000 topics; a million would block the loop for seconds
 
 
@@ -200,8 +199,7 @@ class Router:
         try:
             if route.target == GROUP:
                 if not request.group_id:
-                    is_modern = route.api_key in MODERN_HEARTBEATS
-                    code = ErrorCode.INVALID_REQUEST if is_modern else ErrorCode.INVALID_GROUP_ID
+                    code = empty_group_id_code(request, route.api_key, ctx.api_version)
                     raise KafkaError(code, "GroupId can't be empty.")
                 shard = broker.groups.require(request.group_id, ctx)
                 result = route.handler(shard.machine, ctx, request)

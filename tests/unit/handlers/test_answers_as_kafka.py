@@ -12,7 +12,7 @@ from txn_kit import Producer
 
 from broker.coordinator.groups.streams.topology import SHUTDOWN_APPLICATION
 from protocol.errors import ErrorCode
-from protocol.messages.classic_group import JoinGroupRequest, JoinGroupRequestProtocol
+from protocol.messages.classic_group import JoinGroupRequest, JoinGroupRequestProtocol, SyncGroupRequest
 from protocol.messages.cluster import MetadataRequest, MetadataRequestTopic
 from protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
 from protocol.messages.consumer_group import ConsumerGroupDescribeRequest
@@ -317,3 +317,26 @@ def test_streams_topology_that_names_a_subtopology_twice_is_checked_last(client)
 
     assert code(source_topic_regex=["x.*"]) == INVALID_REQUEST
     assert code() == ErrorCode.STREAMS_INVALID_TOPOLOGY
+
+
+# -- What has no id
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(4, ErrorCode.INVALID_GROUP_ID), (5, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)]
+)
+def test_sync_without_group_and_protocol_misses_the_protocol_first(client, version, code):
+    assert (
+        client.call(SyncGroupRequest(group_id="", protocol_type=None, protocol_name=None), version).error_code == code
+    )
+    both = SyncGroupRequest(group_id="", protocol_type="consumer", protocol_name="range")
+    assert client.call(both, 5).error_code == ErrorCode.INVALID_GROUP_ID
+
+
+@pytest.mark.parametrize(("producer_id", "epoch"), [(-1, 0), (7, -1)])
+def test_marker_of_no_producer_is_not_written(client, producer_id, epoch):
+    topic = WritableTxnMarkerTopic(name="t", partition_indexes=[0])
+    marker = WritableTxnMarker(producer_id=producer_id, producer_epoch=epoch, topics=[topic])
+    (answer,) = client.call(WriteTxnMarkersRequest(markers=[marker]), 1).markers
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert client.call(fetch_request("t", 0, 0), 12).responses[0].partitions[0].high_watermark == 0
