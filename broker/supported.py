@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from broker.config.key_effects import OBEYED, SECURITY, WITHOUT_EFFECT
 from broker.handlers import ABSENT, make_routes
 from protocol.api import ApiKey, api_name, request_class
 
@@ -30,6 +31,17 @@ is Apache Kafka 4.3.1.
 
 | key | API | versions | flexible since | notes |
 |---|---|---|---|---|
+"""
+
+_SETTINGS = """
+## Settings of brokers and topics
+
+All keys of Apache Kafka 4.3.1, in three classes. *obeyed*: with a test that fails when the key is ignored. *no effect*:
+stored, described, and named once at a start that sets it to something else than the default. *security*: asks for
+security that this broker does not have, and is named at a start in the same way.
+
+| key | class | noticed by |
+|---|---|---|
 """
 
 _NOT_MET = (
@@ -76,9 +88,20 @@ def supported() -> str:
             *_items("Absent"),
             "\n| API | why absent |\n|---|---|\n",
             *absent,
+            _SETTINGS,
+            *_settings(),
             f"\n## Not met of the offset management proposal\n\n{_NOT_MET}\n",
         ]
     )
+
+
+def _settings() -> Iterator[str]:
+    for key in sorted({*OBEYED, *WITHOUT_EFFECT, *SECURITY}):
+        if key in OBEYED:
+            path, _, test = OBEYED[key].partition("::")
+            yield f"| {key} | obeyed | `{path.removeprefix('tests/')}`: {test} |\n"
+        else:
+            yield f"| {key} | {'security' if key in SECURITY else 'no effect'} | |\n"
 
 
 def _items(label: str) -> list[str]:

@@ -282,6 +282,7 @@ def log_config(metadata: ClusterMetadata, topic: Topic) -> LogConfig:
     return LogConfig(
         segment_bytes=number("segment.bytes"),
         segment_ms=number("segment.ms"),
+        segment_index_bytes=number("segment.index.bytes"),
         index_interval_bytes=number("index.interval.bytes"),
         retention_ms=number("retention.ms"),
         retention_bytes=number("retention.bytes"),

@@ -14,6 +14,7 @@ from broker.broker import Broker
 from broker.cluster.directory import DataDirectory, DirectoryError
 from broker.cluster.listeners import Listener, Node, make_nodes
 from broker.config.settings import BrokerConfig, ConfigError
+from broker.shell.setting_warnings import warn_of_settings
 from broker.shell.spin import Spin
 from broker.wire.connection import Connection
 from storage.env import MAX_OPEN_FILES, system_env
@@ -307,8 +308,7 @@ def serve(
     except ConfigError as error:
         sys.stderr.write(f"momus: {error}\n")
         return 2
-    if config.unknown:
-        logger.warning("unknown settings, kept but without effect: %s", ", ".join(config.unknown))
+    warn_of_settings(config)
     descriptors = allow_descriptors()
     open_files = min(MAX_OPEN_FILES, descriptors // 4)
     env = system_env(open_files)

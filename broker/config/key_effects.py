@@ -1,0 +1,352 @@
+"""What each of Kafka's settings does here: obeyed, without effect, or asking for security that is not there.
+
+The keys are all those of brokers and topics of Apache Kafka 4.3.1 (tests/conformance/kafka_keys.txt).
+`python -m broker.supported` makes a table of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from broker.config.config_values import format_value, parse_value
+from broker.config.settings import BROKER_KEYS
+
+# A file of tests, a test in it that fails when a setting is ignored, and the keys that it is about.
+NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
+    "tests/fuzz/test_fuzz_clients.py": {
+        "test_idle_connections_are_closed_and_busy_ones_stay": """
+            connections.max.idle.ms
+        """,
+    },
+    "tests/unit/consumer_groups/test_heartbeat.py": {
+        "test_full_group_takes_nobody_else": """
+            group.consumer.max.size
+        """,
+    },
+    "tests/unit/consumer_groups/test_migration.py": {
+        "test_policy_decides_over_the_upgrade": """
+            group.consumer.migration.policy
+        """,
+    },
+    "tests/unit/consumer_groups/test_switched_off.py": {
+        "test_protocol_that_is_not_listed_is_unsupported": """
+            group.coordinator.rebalance.protocols
+        """,
+    },
+    "tests/unit/core/test_compaction_lag.py": {
+        "test_log_that_is_hardly_dirty_is_cleaned_after_the_lag": """
+            cleanup.policy max.compaction.lag.ms
+        """,
+    },
+    "tests/unit/core/test_connection_frames.py": {
+        "test_connections_above_max_connections_are_turned_away_with_one_line_each": """
+            max.connections
+        """,
+        "test_frame_above_socket_request_max_bytes_is_refused_even_if_it_came_whole": """
+            socket.request.max.bytes
+        """,
+    },
+    "tests/unit/core/test_forced_flush.py": {
+        "test_flush_interval_of_the_scheduler_is_the_default_of_flush_ms": """
+            log.flush.scheduler.interval.ms
+        """,
+        "test_log_is_synced_before_the_reply_when_flush_messages_are_not": """
+            flush.messages
+        """,
+        "test_log_is_synced_when_its_records_are_flush_ms_old": """
+            flush.ms
+        """,
+    },
+    "tests/unit/core/test_offset_versions.py": {
+        "test_metadata_limit_is_the_broker_s_setting": """
+            offset.metadata.max.bytes
+        """,
+    },
+    "tests/unit/handlers/test_classic_group_join.py": {
+        "test_full_group_turns_new_members_away": """
+            group.max.size
+        """,
+    },
+    "tests/unit/handlers/test_metadata.py": {
+        "test_metadata_makes_internal_topic_as_the_broker_would": """
+            transaction.state.log.num.partitions
+        """,
+        "test_metadata_tells_nodes_controller_and_cluster": """
+            broker.rack
+        """,
+        "test_metadata_without_auto_creation_answers_unknown": """
+            auto.create.topics.enable
+        """,
+    },
+    "tests/unit/handlers/test_topics.py": {
+        "test_create_defaults_are_the_brokers": """
+            default.replication.factor num.partitions
+        """,
+        "test_create_refuses_with_kafkas_code": """
+            remote.storage.enable
+        """,
+        "test_delete_switched_off_is_told": """
+            delete.topic.enable
+        """,
+    },
+    "tests/unit/metadata/test_cluster_metadata.py": {
+        "test_values_of_topics_are_cached_until_something_changes": """
+            internal.segment.bytes
+        """,
+    },
+    "tests/unit/metadata/test_listeners.py": {
+        "test_listen_keeps_the_advertised_address": """
+            advertised.listeners
+        """,
+        "test_listen_takes_the_place_of_the_only_listener": """
+            listeners
+        """,
+    },
+    "tests/unit/metadata/test_settings_obeyed.py": {
+        "test_assignor_that_is_not_listed_is_not_used": """
+            group.consumer.assignors
+        """,
+        "test_broker_answers_under_the_node_id_that_was_set": """
+            node.id
+        """,
+        "test_broker_key_is_the_default_of_its_group_key": """
+            group.consumer.assignment.interval.ms group.consumer.heartbeat.interval.ms
+            group.consumer.session.timeout.ms group.streams.assignment.interval.ms
+            group.streams.heartbeat.interval.ms group.streams.initial.rebalance.delay.ms
+            group.streams.num.standby.replicas group.streams.session.timeout.ms
+        """,
+        "test_broker_key_is_the_default_of_its_topic_key": """
+            log.cleaner.delete.retention.ms log.cleaner.max.compaction.lag.ms log.cleaner.min.cleanable.ratio
+            log.cleaner.min.compaction.lag.ms log.cleanup.policy log.flush.interval.messages log.flush.interval.ms
+            log.index.interval.bytes log.index.size.max.bytes log.message.timestamp.after.max.ms
+            log.message.timestamp.before.max.ms log.message.timestamp.type log.retention.bytes log.retention.ms
+            log.roll.ms log.segment.bytes message.max.bytes
+        """,
+        "test_cleaner_looks_again_after_its_backoff": """
+            log.cleaner.backoff.ms
+        """,
+        "test_cleaner_that_is_disabled_cleans_nothing": """
+            log.cleaner.enable
+        """,
+        "test_coarser_unit_counts_where_the_finer_is_not_set": """
+            log.retention.hours log.retention.minutes log.roll.hours
+        """,
+        "test_description_of_partitions_is_cut_at_the_limit": """
+            max.request.partition.size.limit
+        """,
+        "test_directory_and_older_name_of_the_node_id_are_read": """
+            broker.id log.dir log.dirs
+        """,
+        "test_fetch_sessions_need_a_slot": """
+            max.incremental.fetch.session.cache.slots
+        """,
+        "test_first_rebalance_of_a_classic_group_waits_for_more_members": """
+            group.initial.rebalance.delay.ms
+        """,
+        "test_internal_topics_have_the_replication_factor_that_was_set": """
+            offsets.topic.replication.factor transaction.state.log.replication.factor
+        """,
+        "test_internal_topics_have_the_segment_size_that_was_set": """
+            offsets.topic.segment.bytes transaction.state.log.segment.bytes
+        """,
+        "test_offsets_expire_with_the_check_after_their_retention": """
+            offsets.retention.check.interval.ms offsets.retention.minutes
+        """,
+        "test_offsets_topic_has_the_partitions_that_were_set": """
+            offsets.topic.num.partitions
+        """,
+        "test_patterns_of_a_consumer_group_are_resolved_again_after_the_interval": """
+            group.consumer.regex.refresh.interval.ms
+        """,
+        "test_recovery_points_are_written_after_their_interval": """
+            log.flush.offset.checkpoint.interval.ms
+        """,
+        "test_retention_looks_again_after_its_interval": """
+            log.retention.check.interval.ms
+        """,
+        "test_session_timeout_of_classic_members_is_bounded": """
+            group.max.session.timeout.ms group.min.session.timeout.ms
+        """,
+        "test_settings_of_a_group_lie_within_the_brokers_bounds": """
+            group.consumer.max.assignment.interval.ms group.consumer.max.heartbeat.interval.ms
+            group.consumer.max.session.timeout.ms group.consumer.min.assignment.interval.ms
+            group.consumer.min.heartbeat.interval.ms group.consumer.min.session.timeout.ms
+            group.streams.max.assignment.interval.ms group.streams.max.heartbeat.interval.ms
+            group.streams.max.session.timeout.ms group.streams.min.assignment.interval.ms
+            group.streams.min.heartbeat.interval.ms group.streams.min.session.timeout.ms
+        """,
+        "test_standby_replicas_of_a_group_are_bounded": """
+            group.streams.max.standby.replicas
+        """,
+        "test_topic_key_reaches_its_log": """
+            delete.retention.ms index.interval.bytes max.message.bytes min.cleanable.dirty.ratio
+            min.compaction.lag.ms retention.bytes retention.ms segment.bytes segment.index.bytes segment.ms
+        """,
+        "test_transaction_timeout_is_bounded": """
+            transaction.max.timeout.ms
+        """,
+        "test_transactional_ids_expire_with_the_check_after_their_expiration": """
+            transaction.remove.expired.transaction.cleanup.interval.ms transactional.id.expiration.ms
+        """,
+    },
+    "tests/unit/partition/test_append.py": {
+        "test_log_append_time_rewrites_time_attribute_and_crc": """
+            message.timestamp.type
+        """,
+        "test_timestamp_limits_name_the_records_outside": """
+            message.timestamp.after.max.ms message.timestamp.before.max.ms
+        """,
+    },
+    "tests/unit/partition/test_cleaned_transactions.py": {
+        "test_batches_of_expired_producers_go": """
+            producer.id.expiration.ms
+        """,
+    },
+    "tests/unit/partition/test_compression_levels.py": {
+        "test_higher_level_stores_fewer_bytes": """
+            compression.gzip.level compression.lz4.level compression.type compression.zstd.level
+        """,
+    },
+    "tests/unit/partition/test_fetch.py": {
+        "test_broker_limit_caps_the_request": """
+            fetch.max.bytes
+        """,
+    },
+    "tests/unit/streams_groups/test_streams_heartbeat.py": {
+        "test_group_that_is_full_takes_no_more_not_even_its_own_members_again": """
+            group.streams.max.size
+        """,
+    },
+    "tests/unit/transactions/test_pending_offsets.py": {
+        "test_verification_can_be_turned_off": """
+            transaction.partition.verification.enable
+        """,
+    },
+}
+_WITHOUT_EFFECT = """
+    add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
+    alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
+    alter.log.dirs.replication.quota.window.size.seconds auto.leader.rebalance.enable background.threads
+    broker.heartbeat.interval.ms broker.session.timeout.ms client.quota.callback.class config.providers
+    connection.failed.authentication.delay.ms controlled.shutdown.enable controller.listener.names
+    controller.performance.always.log.threshold.ms controller.performance.sample.period.ms
+    controller.quorum.append.linger.ms controller.quorum.auto.join.enable controller.quorum.bootstrap.servers
+    controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
+    controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.max.bytes controller.quorum.fetch.timeout.ms
+    controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms controller.quorum.voters
+    controller.quota.window.num controller.quota.window.size.seconds controller.socket.timeout.ms cordoned.log.dirs
+    create.topic.policy.class.name delete.records.purgatory.purge.interval.requests early.start.listeners
+    fetch.purgatory.purge.interval.requests file.delete.delay.ms follower.fetch.last.tiered.offset.enable
+    follower.replication.throttled.replicas group.coordinator.append.linger.ms group.coordinator.background.threads
+    group.coordinator.cached.buffer.max.bytes group.coordinator.threads group.share.assignment.interval.ms
+    group.share.assignors group.share.delivery.count.limit group.share.heartbeat.interval.ms
+    group.share.initialize.retry.interval.ms group.share.max.assignment.interval.ms
+    group.share.max.delivery.count.limit group.share.max.heartbeat.interval.ms
+    group.share.max.partition.max.record.locks group.share.max.record.lock.duration.ms
+    group.share.max.session.timeout.ms group.share.max.share.sessions group.share.max.size
+    group.share.min.assignment.interval.ms group.share.min.delivery.count.limit
+    group.share.min.heartbeat.interval.ms group.share.min.partition.max.record.locks
+    group.share.min.record.lock.duration.ms group.share.min.session.timeout.ms
+    group.share.partition.max.record.locks group.share.persister.class.name group.share.record.lock.duration.ms
+    group.share.session.timeout.ms initial.broker.registration.timeout.ms inter.broker.listener.name
+    internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
+    internal.metadata.max.batch.size.in.bytes kafka.metrics.polling.interval.secs kafka.metrics.reporters
+    leader.imbalance.check.interval.seconds leader.replication.throttled.replicas local.retention.bytes
+    local.retention.ms log.cleaner.dedupe.buffer.size log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size
+    log.cleaner.io.max.bytes.per.second log.cleaner.threads log.dir.failure.timeout.ms
+    log.flush.start.offset.checkpoint.interval.ms log.initial.task.delay.ms log.local.retention.bytes
+    log.local.retention.ms log.preallocate log.roll.jitter.hours log.roll.jitter.ms log.segment.delete.delay.ms
+    max.connection.creation.rate max.connections.per.ip max.connections.per.ip.overrides metadata.log.dir
+    metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
+    metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms metadata.max.retention.bytes
+    metadata.max.retention.ms metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms
+    min.insync.replicas num.io.threads num.network.threads num.recovery.threads.per.data.dir
+    num.replica.alter.log.dirs.threads num.replica.fetchers offsets.commit.timeout.ms offsets.load.buffer.size
+    offsets.topic.compression.codec preallocate process.roles producer.id.expiration.check.interval.ms
+    producer.purgatory.purge.interval.requests queued.max.request.bytes queued.max.requests quota.window.num
+    quota.window.size.seconds remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
+    remote.log.copy.disable remote.log.delete.on.disable remote.log.index.file.cache.total.size.bytes
+    remote.log.index.file.cache.ttl.ms remote.log.manager.copier.thread.pool.size
+    remote.log.manager.copy.max.bytes.per.second remote.log.manager.copy.quota.window.num
+    remote.log.manager.copy.quota.window.size.seconds remote.log.manager.expiration.thread.pool.size
+    remote.log.manager.fetch.max.bytes.per.second remote.log.manager.fetch.quota.window.num
+    remote.log.manager.fetch.quota.window.size.seconds remote.log.manager.follower.thread.pool.size
+    remote.log.manager.task.interval.ms remote.log.manager.task.retry.backoff.max.ms
+    remote.log.manager.task.retry.backoff.ms remote.log.manager.task.retry.jitter
+    remote.log.manager.thread.pool.size remote.log.metadata.custom.metadata.max.bytes
+    remote.log.metadata.manager.class.name remote.log.metadata.manager.class.path
+    remote.log.metadata.manager.impl.prefix remote.log.metadata.manager.listener.name
+    remote.log.reader.max.pending.tasks remote.log.reader.threads remote.log.storage.manager.class.name
+    remote.log.storage.manager.class.path remote.log.storage.manager.impl.prefix remote.log.storage.system.enable
+    replica.fetch.backoff.ms replica.fetch.max.bytes replica.fetch.min.bytes replica.fetch.response.max.bytes
+    replica.fetch.wait.max.ms replica.high.watermark.checkpoint.interval.ms replica.lag.time.max.ms
+    replica.selector.class replica.socket.receive.buffer.bytes replica.socket.timeout.ms
+    replication.quota.window.num replication.quota.window.size.seconds request.timeout.ms segment.jitter.ms
+    server.max.startup.time.ms share.coordinator.append.linger.ms share.coordinator.cached.buffer.max.bytes
+    share.coordinator.cold.partition.snapshot.interval.ms share.coordinator.load.buffer.size
+    share.coordinator.snapshot.update.records.per.snapshot share.coordinator.state.topic.compression.codec
+    share.coordinator.state.topic.min.isr share.coordinator.state.topic.num.partitions
+    share.coordinator.state.topic.prune.interval.ms share.coordinator.state.topic.replication.factor
+    share.coordinator.state.topic.segment.bytes share.coordinator.threads share.coordinator.write.timeout.ms
+    share.fetch.purgatory.purge.interval.requests socket.connection.setup.timeout.max.ms
+    socket.connection.setup.timeout.ms socket.listen.backlog.size socket.receive.buffer.bytes
+    socket.send.buffer.bytes telemetry.max.bytes transaction.abort.timed.out.transaction.cleanup.interval.ms
+    transaction.state.log.load.buffer.size transaction.state.log.min.isr transaction.two.phase.commit.enable
+    unclean.leader.election.enable unclean.leader.election.interval.ms unstable.api.versions.enable
+    unstable.feature.versions.enable
+"""
+_SECURITY = """
+    authorizer.class.name connections.max.reauth.ms delegation.token.expiry.check.interval.ms
+    delegation.token.expiry.time.ms delegation.token.max.lifetime.ms delegation.token.secret.key
+    listener.security.protocol.map principal.builder.class sasl.client.callback.handler.class
+    sasl.enabled.mechanisms sasl.jaas.config sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
+    sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter
+    sasl.kerberos.ticket.renew.window.factor sasl.login.callback.handler.class sasl.login.class
+    sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
+    sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
+    sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms sasl.mechanism.controller.protocol
+    sasl.mechanism.inter.broker.protocol sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
+    sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
+    sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
+    sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file
+    sasl.oauthbearer.assertion.private.key.file sasl.oauthbearer.assertion.private.key.passphrase
+    sasl.oauthbearer.assertion.template.file sasl.oauthbearer.client.credentials.client.id
+    sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.clock.skew.seconds
+    sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer sasl.oauthbearer.jwks.endpoint.refresh.ms
+    sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.ms
+    sasl.oauthbearer.jwks.endpoint.url sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class
+    sasl.oauthbearer.scope sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
+    sasl.oauthbearer.token.endpoint.url sasl.server.callback.handler.class sasl.server.max.receive.size
+    security.inter.broker.protocol security.providers ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites
+    ssl.client.auth ssl.enabled.protocols ssl.endpoint.identification.algorithm ssl.engine.factory.class
+    ssl.key.password ssl.keymanager.algorithm ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location
+    ssl.keystore.password ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.provider
+    ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.certificates ssl.truststore.location
+    ssl.truststore.password ssl.truststore.type
+"""
+
+OBEYED: Final = {
+    key: f"{path}::{test}" for path, tests in NOTICED_BY.items() for test, keys in tests.items() for key in keys.split()
+}
+# Threads, buffers, replication, quorum, tiered storage, share groups, quotas, metrics: this broker has none of them.
+WITHOUT_EFFECT: Final = frozenset(_WITHOUT_EFFECT.split())
+SECURITY: Final = frozenset(_SECURITY.split())
+
+
+def set_without_effect(props: Mapping[str, str]) -> list[str]:
+    """The keys among these settings that change nothing, and are set to something else than the default."""
+    return [key for key, text in props.items() if key in WITHOUT_EFFECT and not _is_default(key, text)]
+
+
+def set_security(props: Mapping[str, str]) -> list[str]:
+    """The keys among these settings that ask for security, and are set to something else than the default."""
+    return [key for key, text in props.items() if key in SECURITY and not _is_default(key, text)]
+
+
+def _is_default(key: str, text: str) -> bool:
+    row = BROKER_KEYS.get(key)
+    if row is None:
+        return False
+    default = None if row[2] is None else parse_value(key, row[1], row[3], row[2])
+    return format_value(parse_value(key, row[1], row[3], text)) == (format_value(default) or "")
