@@ -18,7 +18,7 @@ KAFKA_KEYS = {line.split()[1] for line in LINES if not line.startswith("#")}
 
 
 def test_every_key_of_kafka_is_in_one_class():
-    assert KAFKA_KEYS == {*OBEYED, *WITHOUT_EFFECT, *SECURITY}
+    assert {*OBEYED, *WITHOUT_EFFECT, *SECURITY} == KAFKA_KEYS
     assert len(KAFKA_KEYS) == len(OBEYED) + len(WITHOUT_EFFECT) + len(SECURITY)
 
 
