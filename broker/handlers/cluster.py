@@ -39,7 +39,7 @@ from protocol.messages.cluster import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from broker.cluster.directory import DataDirectory
     from broker.cluster.metadata import ClusterMetadata
@@ -142,11 +142,12 @@ def _update_fault(
 
 def describe_log_dirs(broker: View, ctx: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     """Answer the data directory, with the sizes of the partitions that this node leads."""
-    wanted: dict[str, Sequence[int]]
+    wanted: dict[str, Iterable[int]] = {}
     if request.topics is None:
         wanted = {topic.name: range(len(topic.partitions)) for topic in broker.metadata.topics.values()}
     else:
-        wanted = {asked.topic: asked.partitions for asked in request.topics}
+        for asked in request.topics:  # a topic or partition may be named twice
+            wanted[asked.topic] = dict.fromkeys([*wanted.get(asked.topic, ()), *asked.partitions])
     topics = []
     for name, indexes in wanted.items():
         topic = broker.metadata.topics.get(name)

@@ -44,29 +44,34 @@ class View(Protocol):
 def delete_records(broker: View, ctx: Context, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     """Delete records of each partition; each succeeds or fails alone.
 
+    Shape:   a partition that is named twice is answered once, and the last offset counts; so are topics.
     Errors:  UNKNOWN_TOPIC_OR_PARTITION; INVALID_TOPIC_EXCEPTION: an internal topic; NOT_LEADER_OR_FOLLOWER;
              POLICY_VIOLATION, OFFSET_OUT_OF_RANGE: see Partition.delete_records.
     Source:  Kafka's ReplicaManager.deleteRecordsOnLocalLog, Partition.deleteRecordsOnLeader.
     """
-    topics, moved = [], []
+    wanted: dict[str, dict[int, int]] = {}
     for topic in request.topics:
-        answers = []
         for p in topic.partitions:
-            answer = DeleteRecordsPartitionResult(partition_index=p.partition_index, low_watermark=-1)
+            wanted.setdefault(topic.name, {})[p.partition_index] = p.offset
+    topics, moved = [], []
+    for name, offsets in wanted.items():
+        answers = []
+        for index, offset in offsets.items():
+            answer = DeleteRecordsPartitionResult(partition_index=index, low_watermark=-1)
             try:
-                known = broker.metadata.topics.get(topic.name)
-                if known is not None and known.internal and 0 <= p.partition_index < len(known.partitions):
+                known = broker.metadata.topics.get(name)
+                if known is not None and known.internal and 0 <= index < len(known.partitions):
                     raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-                partition = readable(broker, ctx, topic.name, p.partition_index, NO_EPOCH)
-                answer.low_watermark = partition.delete_records(p.offset)
-                broker.directory.log_start_moved(topic.name, p.partition_index, answer.low_watermark)
+                partition = readable(broker, ctx, name, index, NO_EPOCH)
+                answer.low_watermark = partition.delete_records(offset)
+                broker.directory.log_start_moved(name, index, answer.low_watermark)
                 moved.append(answer)
             except KafkaError as error:
                 answer.error_code = error.code
             except (StorageError, OSError):
                 answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
             answers.append(answer)
-        topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=answers))
+        topics.append(DeleteRecordsTopicResult(name=name, partitions=answers))
     try:
         broker.directory.write_checkpoints()
     except OSError as error:

@@ -6,8 +6,8 @@ JoinGroup  v1: rebalance timeout (v0 uses the session timeout). v4: a client wit
 
 Behaviour: the request is parked until the group's rebalance is over. Refusals are sent at once.
            Members of the classic protocol in a consumer group: groups/consumer/classic_members.py.
-Differs:   a JoinGroup or SyncGroup that waits is answered REBALANCE_IN_PROGRESS when its member sends another one.
-           Kafka forgets it, and its client waits until its own request timeout.
+Differs:   a JoinGroup or SyncGroup that waits is answered when its member sends another one (REBALANCE_IN_PROGRESS) or
+           leaves (UNKNOWN_MEMBER_ID). Kafka forgets some of them, and their clients wait until their request timeout.
 
 How a client becomes a member:
     no member id   dynamic, from v4     MEMBER_ID_REQUIRED with an id; it is reserved for one session timeout

@@ -74,7 +74,7 @@ def encode_reply(route: Route, api_version: int, correlation_id: int, response: 
             with suppress(OSError, StorageError):  # the connection handles it when it sends the parts
                 return head + b"".join([part if isinstance(part, bytes) else part.read() for part in parts])
         return [head, *parts]
-    if route.api_key == ApiKey.JOIN_GROUP and response.error_code and api_version >= NULL_PROTOCOL_SINCE:
-        response.protocol_name = None  # an error names no protocol: null where a version has it (KIP-559)
+    if route.api_key == ApiKey.JOIN_GROUP and api_version >= NULL_PROTOCOL_SINCE and not response.protocol_name:
+        response.protocol_name = None  # none, as in an error, is null where a version has it (KIP-559)
     body: bytes = message.encode(response)
     return REPLY_HEAD.pack(4 + len(tags) + len(body), correlation_id) + tags + body

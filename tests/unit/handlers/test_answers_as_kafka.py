@@ -13,7 +13,12 @@ from txn_kit import Producer
 from broker.coordinator.groups.streams.topology import SHUTDOWN_APPLICATION
 from protocol.errors import ErrorCode
 from protocol.messages.classic_group import JoinGroupRequest, JoinGroupRequestProtocol, SyncGroupRequest
-from protocol.messages.cluster import MetadataRequest, MetadataRequestTopic
+from protocol.messages.cluster import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    MetadataRequest,
+    MetadataRequestTopic,
+)
 from protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
 from protocol.messages.consumer_group import ConsumerGroupDescribeRequest
 from protocol.messages.reassign import (
@@ -28,7 +33,14 @@ from protocol.messages.streams_group import (
     StreamsGroupHeartbeatRequestTaskIds,
     StreamsGroupHeartbeatRequestTopology,
 )
-from protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from protocol.messages.topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from protocol.messages.transaction_admin import DescribeProducersRequest, DescribeProducersRequestTopicRequest
 from protocol.messages.transactions import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 
@@ -126,6 +138,10 @@ def chosen(client: Client, *names: str, instance: str = "i") -> tuple[int, str |
     return answer.error_code, answer.protocol_name
 
 
+def test_protocol_without_a_name_is_null(client):
+    assert chosen(client, "") == (0, None)
+
+
 def test_protocol_that_a_member_names_twice_is_out_of_the_vote(client):
     assert chosen(client, "range", "rr", "range") == (0, "rr")
     assert chosen(Client(client.world), "range", instance="j") == (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, None)
@@ -203,6 +219,27 @@ def test_election_of_an_unknown_type_is_refused_unless_nothing_is_to_be_elected(
     assert code([]) == 0
     assert code(None) == INVALID_REQUEST
     assert code([ElectLeadersRequestTopicPartitions(topic="t", partitions=[0])]) == INVALID_REQUEST
+
+
+def test_delete_records_of_a_partition_that_is_named_twice_counts_the_last_offset(client):
+    client.call(produce_request("t", 0, b"x", b"y"), 9)
+
+    def deleted(*rows: tuple[int, int]) -> list[tuple[int, int, int]]:
+        topics = [
+            DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(partition_index=index, offset=offset)])
+            for index, offset in rows
+        ]
+        answer = client.call(DeleteRecordsRequest(topics=topics, timeout_ms=1000), 2)
+        return [(p.partition_index, p.error_code, p.low_watermark) for row in answer.topics for p in row.partitions]
+
+    assert deleted((0, 9), (1, 0), (0, 1)) == [(0, 0, 1), (1, 0, 0)]
+    assert deleted((0, 2), (0, 9)) == [(0, ErrorCode.OFFSET_OUT_OF_RANGE, -1)]
+
+
+def test_describe_log_dirs_of_a_topic_that_is_named_twice_tells_all_its_partitions(client):
+    rows = [DescribableLogDirTopic(topic="t", partitions=indexes) for indexes in ([0], [], [1, 0])]
+    answer = client.call(DescribeLogDirsRequest(topics=rows), 2).results[0]
+    assert [(row.name, [p.partition_index for p in row.partitions]) for row in answer.topics] == [("t", [0, 1])]
 
 
 def test_markers_without_partitions_are_left_out(client):
