@@ -112,9 +112,12 @@ def run_job(name: str, words: Sequence[str]) -> int:
 def one_line(error: Exception) -> str:
     """An error of Spark in one line: what a worker said, if it was one, and not the stack traces around it."""
     text = str(error)
-    found = re.search(r"CorruptSegmentError: ([^\n]+)", text)
+    found = re.search(r"(CorruptSegmentError|PipelineError): ([^\n]+)", text)
     if found:
-        return f"{found[1].strip()}. --skip-damaged goes on without what is damaged, and lists it"
+        said = found[2].strip()
+        return (
+            said if found[1] == "PipelineError" else f"{said}. --skip-damaged goes on behind the damage, and lists it"
+        )
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
     return f"{lines[0]} (-l debug shows all of it)"
 

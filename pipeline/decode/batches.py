@@ -85,6 +85,7 @@ class Bounds:
     end: int = EVERYTHING
     position: int = 0  # a hint: where a batch at or below `first` may begin; it is checked
     is_tail: bool = True  # the log ends in this file: bytes behind the last whole batch are an unfinished write
+    start: int = 0  # of the log: records below it are deleted, also those of a batch that goes on behind it
 
 
 @dataclass(slots=True)

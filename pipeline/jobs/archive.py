@@ -8,6 +8,7 @@
     OUTPUT/raw                              the topics of --topics
     OUTPUT/_checkpoint/VIEW, OUTPUT/_began  positions; the end of each log when its first rows were archived
     OUTPUT/_settled.json                    the offsets up to which all views are complete
+    OUTPUT/_log_starts.json                 where the logs of the data directory started when they were last read
 
 Spark's file sink writes each row once for readers that use Spark. Files that a killed run left of a micro-batch are
 removed at the next start, so that other readers see each row once as well.
@@ -32,6 +33,7 @@ from pipeline.output import check_rows
 from pipeline.output_guard import grown_output
 from pipeline.schema import TOPICS
 from pipeline.source.complete_offsets import CompleteOffsets, write_complete_offsets
+from pipeline.source.log_starts import keep_starts, log_starts
 from pipeline.streaming.checkpoint import committed_position
 from pipeline.streaming.view_streams import add_stream_arguments, run_queries, view_stream, with_trigger
 
@@ -164,7 +166,7 @@ class CompleteOffsetsFile:
     """Keeps OUTPUT/_settled.json current: see pipeline/source/complete_offsets.py."""
 
     def __init__(self, args: argparse.Namespace, views: list[ArchivedView]) -> None:
-        self._output, self._views = args.output, views
+        self._input, self._output, self._views = args.input, args.output, views
         self._complete_offsets = CompleteOffsets(args.input, {each.records: each.holds for each in views})
         self._positions: dict[str, int] = {}
         self._written: dict[str, int] = {}
@@ -175,6 +177,7 @@ class CompleteOffsetsFile:
             return
         self._positions = dict(positions)
         known = [log for each in self._views for log in tables.archive_start_offsets(self._output, each.records)]
+        keep_starts(self._output, log_starts(*open_directory(self._input)))
         found = self._complete_offsets.complete({each.records: positions for each in self._views}, known)
         if found is not None and found != self._written:
             write_complete_offsets(self._output, found)

@@ -11,7 +11,7 @@ import argparse
 import sys
 from collections import defaultdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
@@ -24,6 +24,7 @@ from pipeline.migrate.groups import Groups
 from pipeline.migrate.target import Target
 from pipeline.migrate.worker import comparer, copier
 from pipeline.output_guard import marked_json
+from pipeline.source.log_starts import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +34,13 @@ if TYPE_CHECKING:
     from pipeline.migrate.plan import Topic
 
 Sizes = dict[str, dict[str, Any]]  # by log: plan.counts
+
+
+# In the proof: whether the checkpoint of log starts may be older than the last DeleteRecords.
+KNOWN_STARTS: Final = "known: the broker had stopped cleanly"
+OLDER_STARTS: Final = (
+    "as of the last checkpoint: the broker had not stopped cleanly, newer DeleteRecords cannot be seen"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,20 +90,19 @@ def migrate(
     Errors:  PipelineError: there is nothing to copy, a record has no timestamp, the target holds something else, or it
              does not answer.
     """
-    metadata = tables.raw(spark, path, plan.METADATA, plan.METADATA_RECORDS)
-    described = plan.topics_of(plan.metadata_values(metadata, path))
-    if not described and tables.is_archive(path):
-        raise PipelineError(f"{path} lacks the metadata log: archive --topics '*' copies it with all others")
-    topics = plan.matching_topics(described, patterns)
-    if not topics:
-        raise PipelineError(f"{path} has no topic {' '.join(patterns)}")
+    topics, starts = _topics(spark, path, patterns), starts_of(path)
 
     def raw(columns: Sequence[str]) -> DataFrame:
         found = tables.raw(spark, path, patterns[0] if len(patterns) == 1 else "*", columns)
         return found.where(F.col("topic").isin(list(topics)))
 
+    def readable(columns: Sequence[str]) -> DataFrame:
+        return plan.from_starts(spark, raw(columns), starts.offsets)
+
     uncommitted = plan.uncommitted(raw(BATCH_COLUMNS)).persist()
-    locations, records = (plan.marked(raw(columns), uncommitted) for columns in (plan.LOCATION_COLUMNS, plan.RECORDS))
+    locations, records = (
+        plan.marked(readable(columns), uncommitted) for columns in (plan.LOCATION_COLUMNS, plan.RECORDS)
+    )
     sizes = {row["log"]: row.asDict() for row in plan.counts(locations).collect()}
     _check_times(sizes)
     target = Target(client)
@@ -105,6 +112,7 @@ def migrate(
     proof: dict[str, Any] = {
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "source": path,
+        "source_starts": KNOWN_STARTS if starts.was_clean else OLDER_STARTS,
         "target": client["bootstrap.servers"],
         "topics": [{"topic": t.name, "partitions": t.partitions, "configs": t.configs} for t in topics.values()],
         "partitions": partitions,
@@ -120,6 +128,17 @@ def migrate(
         for topic in topics.values():
             target.close_topic(topic)
     return proof
+
+
+def _topics(spark: SparkSession, path: str, patterns: list[str]) -> dict[str, Topic]:
+    metadata = tables.raw(spark, path, plan.METADATA, plan.METADATA_RECORDS)
+    described = plan.topics_of(plan.metadata_values(metadata, path))
+    if not described and tables.is_archive(path):
+        raise PipelineError(f"{path} lacks the metadata log: archive --topics '*' copies it with all others")
+    topics = plan.matching_topics(described, patterns)
+    if not topics:
+        raise PipelineError(f"{path} has no topic {' '.join(patterns)}")
+    return topics
 
 
 def _check_times(sizes: Sizes) -> None:

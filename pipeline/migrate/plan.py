@@ -6,7 +6,7 @@ a record's offset there is the number of kept records before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
@@ -30,7 +30,7 @@ from protocol.record_batch import CONTROL, iter_batches, iter_records
 
 if TYPE_CHECKING:
     from pyspark import RDD
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 METADATA: Final = "__cluster_metadata"
 # The columns that are needed: of the metadata log, of the view `offsets`, to decide on a record, and to copy it.
@@ -116,6 +116,15 @@ def matching_topics(topics: dict[str, Topic], patterns: Iterable[str]) -> dict[s
         for name, topic in sorted(topics.items())
         if not name.startswith("__") and any(fnmatchcase(name, pattern) for pattern in wanted)
     }
+
+
+def from_starts(spark: SparkSession, raw: DataFrame, starts: Mapping[str, int]) -> DataFrame:
+    """The records that a consumer can still read. starts: see source.log_starts; an archive holds older records too."""
+    if not starts:
+        return raw
+    known = spark.createDataFrame(list(starts.items()), "log string, log_start long")
+    found = raw.join(F.broadcast(known), "log", "left").where("log_start is null or offset >= log_start")
+    return found.drop("log_start")
 
 
 def uncommitted(raw: DataFrame) -> DataFrame:

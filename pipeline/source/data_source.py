@@ -74,7 +74,8 @@ class MomusReader(DataSourceReader):
 
         Errors:  FileNotFoundError: the path is not a directory.
         """
-        return list(tasks_of(whole_segments(self.options.segments()))) or [Task(())]
+        starts = self.options.log_starts()
+        return list(tasks_of(whole_segments(self.options.segments(), starts))) or [Task(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task, in the order of offsets. Errors: CorruptSegmentError: see read_range."""

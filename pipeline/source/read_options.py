@@ -7,6 +7,7 @@ from typing import Final
 
 from pipeline.files import open_directory
 from pipeline.schema import TOPICS, VIEWS, view_fields
+from pipeline.source.log_starts import log_starts
 from pipeline.source.segment_files import SegmentFile, list_segments
 
 _UNITS: Final = ("", "k", "m", "g")  # powers of 1024
@@ -50,6 +51,10 @@ class ReadOptions:
         """The segment files that there are now, in the order of log and base offset."""
         found: list[SegmentFile] = list_segments(self.path, self.topic, self.logs)
         return found
+
+    def log_starts(self) -> dict[str, int]:
+        """Log -> its start, where DeleteRecords or retention has moved it. Errors: PipelineError: see log_starts."""
+        return log_starts(self.files, self.root).offsets
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pipeline.decode.batches import EVERYTHING, Bounds, Damage, Source, chunks
+from pipeline.decode.batches import EVERYTHING, Bounds, Chunk, Damage, Source, chunks
 from pipeline.decode.columnar import decode_columns
+from pipeline.schema import view_fields
 from pipeline.source.read_options import ReadOptions, spark_options
 from pipeline.source.segment_files import SegmentFile, log_segments
 
+NO_STARTS: Final[Mapping[str, int]] = {}
 _ATTEMPTS: Final = 5  # to open a file before it is renamed again
 
 
@@ -27,14 +30,20 @@ class SegmentRange:
     bounds: Bounds
 
 
-def whole_segments(found: list[SegmentFile]) -> list[SegmentRange]:
-    """All offsets of every log: each segment ends where the next one begins. `found` is ordered by log and offset."""
+def whole_segments(found: list[SegmentFile], starts: Mapping[str, int] = NO_STARTS) -> list[SegmentRange]:
+    """All offsets of every log, from its start on: each segment ends where the next one begins.
+
+    `found` is ordered by log and offset; `starts` are those of log_starts.
+    """
     ranges = []
     for number, each in enumerate(found):
         following = found[number + 1] if number + 1 < len(found) else None
         is_tail = following is None or following.log != each.log
         end = EVERYTHING if following is None or is_tail else following.base_offset
-        bounds = Bounds(each.base_offset, end, 0, is_tail)
+        start = starts.get(each.log, 0)
+        if start >= end:
+            continue
+        bounds = Bounds(max(each.base_offset, start), end, 0, is_tail, start)
         ranges.append(SegmentRange(each.log, each.base_offset, each.path, each.size, bounds))
     return ranges
 
@@ -58,7 +67,21 @@ def read_range(options: ReadOptions, wanted: SegmentRange, attempts: int = _ATTE
         return
     with file:
         for chunk in chunks(file, Source(wanted.log, wanted.segment), wanted.bounds, on_damage=on_damage):
-            yield from decode_columns(chunk, options.records, options.columns)
+            yield from _rows(options, chunk, wanted.bounds.start)
+
+
+def _rows(options: ReadOptions, chunk: Chunk, start: int) -> Iterator[pa.RecordBatch]:
+    """The rows of a chunk; of a batch that begins below the log's start, those from there on."""
+    first = int.from_bytes(chunk.data[int(chunk.starts[0]) :][:8], "big")
+    if first >= start:
+        yield from decode_columns(chunk, options.records, options.columns)
+        return
+    names = view_fields(options.records, options.columns).names
+    wanted = names if "offset" in names else [*names, "offset"]
+    for batch in decode_columns(chunk, options.records, wanted):
+        rows = batch.filter(pc.greater_equal(batch["offset"], start)).select(names)
+        if rows.num_rows:
+            yield rows
 
 
 def _pass_over(damage: Damage) -> None:
@@ -81,5 +104,5 @@ def scan(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of the data source `momus` without Spark, in the order of log and offset. Errors: see read_range."""
     options = ReadOptions(spark_options(str(path), records, topic, columns))
-    for each in whole_segments(options.segments()):
+    for each in whole_segments(options.segments(), options.log_starts()):
         yield from read_range(options, each)

@@ -41,7 +41,7 @@ class SegmentPartsReader(MomusReader):
     def partitions(self) -> list[InputPartition]:
         """The tasks that read the parts whose segments still exist."""
         found = []
-        for each in whole_segments(self.options.segments()):
+        for each in whole_segments(self.options.segments(), self.options.log_starts()):
             if (part := self._parts.get((each.log, each.segment))) is not None:
                 bounds = replace(each.bounds, first=max(part.first, each.bounds.first), position=part.position)
                 found.append(replace(each, bounds=bounds, size=max(each.size - part.position, 0)))

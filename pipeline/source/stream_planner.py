@@ -74,7 +74,7 @@ class StreamPlanner:
         """The ranges of segment files that lie between two positions."""
         found = [each for each in self.options.segments() if each.log in end]
         planned = []
-        for each in whole_segments(found):
+        for each in whole_segments(found, self.options.log_starts()):
             last = end[each.log]
             first = start.get(each.log, 0)
             if first > last:

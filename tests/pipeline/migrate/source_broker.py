@@ -76,6 +76,13 @@ def transact(address: str, name: str, *, abort: bool = False, end: bool = True) 
         writer.commit_transaction(30)
 
 
+def delete_records(address: str, topic: str, partition: int, before: int) -> None:
+    """Delete what lies below an offset; the file keeps it for now."""
+    admin = AdminClient(settings(address))  # a future ends only while its client lives
+    [done] = admin.delete_records([TopicPartition(topic, partition, before)]).values()
+    assert done.result(20).low_watermark == before
+
+
 def commit(address: str, group: str, offsets: Sequence[tuple[str, int, int, str]]) -> None:
     """Positions of a group: topic, partition, offset, metadata."""
     consumer = Consumer({**settings(address), "group.id": group, "enable.auto.commit": False})

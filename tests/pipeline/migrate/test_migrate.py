@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from job_kit import parsed
-from source_broker import PARTITIONS, commit, committed, config, fill, make_topics, read, settings
+from source_broker import PARTITIONS, commit, committed, config, delete_records, fill, make_topics, read, settings
 
 from momus import Broker
 from pipeline import tables
@@ -23,6 +23,7 @@ from pipeline.migrate import plan, worker
 
 pytestmark = pytest.mark.timeout(600)
 COUNT = 1500
+DELETED = 20  # records of orders-1, in the middle of a batch
 GROUPS = {
     "early": [("orders", 0, 10, "a"), ("orders", 1, 0, "")],
     "behind-the-aborted": [("orders", p, 400, "m") for p in range(PARTITIONS)],
@@ -41,6 +42,7 @@ class Source:
             fill(address, COUNT)
             for group, offsets in GROUPS.items():
                 commit(address, group, offsets)
+            delete_records(address, "orders", 1, DELETED)
             self.ahead = {
                 (topic, partition, offset): read(address, topic, partition, offset)
                 for offsets in GROUPS.values()
@@ -84,6 +86,9 @@ def test_migrate_everything_is_equal_and_proven(spark, source, target, tmp_path)
     for (topic, partition), records in source.records.items():
         entry = by_log[f"{topic}-{partition}"]
         assert entry["records"] == entry["target_end_offset"] == len(records)
+    assert by_log["orders-1"]["source_first_offset"] == DELETED
+    assert len(source.records["orders", 1]) == len(source.records["orders", 0]) - DELETED
+    assert proof["source_starts"].startswith("known")
     assert all(by_log[f"orders-{p}"]["left_out"] == {"markers": 2, "uncommitted": 20} for p in range(PARTITIONS))
 
     for group, offsets in GROUPS.items():

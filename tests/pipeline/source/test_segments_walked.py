@@ -7,6 +7,7 @@ import pytest
 from pyarrow import fs
 
 from pipeline.decode.batches import Bounds, CorruptSegmentError, Source, chunks, ends
+from pipeline.errors import PipelineError
 from pipeline.source import read_options, segment_files
 from pipeline.source.segment_ranges import SegmentRange, damaged, read_range, scan, whole_segments
 
@@ -210,3 +211,30 @@ def test_scan_reads_a_file_system_that_is_not_the_local_one(tmp_path, monkeypatc
 def test_options_that_are_wrong_are_said_in_one_sentence(options, said):
     with pytest.raises((ValueError, FileNotFoundError), match=said):
         read_options.ReadOptions(options).segments()
+
+
+def starts(directory, text):
+    (directory / "log-start-offset-checkpoint").write_text(text)
+
+
+@pytest.mark.parametrize("columns", [(), ("value",), ("offset", "log")])
+def test_rows_below_the_start_of_a_log_are_deleted(tmp_path, columns):
+    made.write_segment(tmp_path, "t-0", 0, *BATCHES[:3])
+    made.write_segment(tmp_path, "t-0", 6, *BATCHES[3:6])
+    made.write_segment(tmp_path, "u-0", 0, *BATCHES[:3])
+    assert sum(batch.num_rows for batch in scan(str(tmp_path), columns=columns)) == 18
+    for start in range(13):
+        starts(tmp_path, f"0\n1\nt 0 {start}\n")
+        found = list(scan(str(tmp_path), columns=columns))
+        assert sum(batch.num_rows for batch in found) == 12 - start + 6
+        if "offset" in columns:
+            offsets = [n for batch in found for n in batch["offset"].to_pylist()]
+            assert offsets == [*range(start, 12), *range(6)]
+
+
+@pytest.mark.parametrize("text", ["", "1\n0\n", "0\n2\nt 0 5\n", "0\n1\nt 0\n", "0\n1\nt x 5\n", "\xff"])
+def test_damaged_checkpoint_of_starts_is_an_error(tmp_path, text):
+    made.write_segment(tmp_path, "t-0", 0, *BATCHES[:3])
+    starts(tmp_path, text)
+    with pytest.raises(PipelineError, match="log-start-offset-checkpoint is damaged"):
+        list(scan(str(tmp_path)))

@@ -239,3 +239,13 @@ def test_damage_in_a_log_stops_the_stream_with_its_place(tmp_path):
 
     with pytest.raises(ValueError, match="a-0, segment 0: a batch with a wrong CRC at position"):
         Stream(tmp_path).step()
+
+
+def test_stream_goes_on_at_a_start_that_has_moved_beyond_its_position(tmp_path):
+    logs = filled(tmp_path, a_0=5)
+    stream = Stream(tmp_path)
+    assert len(stream.step()) == 5
+    for _ in range(5):
+        logs.append("a-0")
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\na 0 7\n")
+    assert [offset for _, offset in stream.step()] == [7, 8, 9]

@@ -1,0 +1,63 @@
+"""Where logs start: the offsets below which DeleteRecords or retention has deleted records that files still hold.
+
+Brokers keep these in `log-start-offset-checkpoint` (momus at once, Apache Kafka once a minute and when it stops):
+after a stop that was not clean, newer ones are missing. An archive keeps those of its data directory in
+`_log_starts.json`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from pyarrow import fs
+
+from pipeline.errors import PipelineError
+from pipeline.files import join_path, open_directory, read_json, write_json
+
+CHECKPOINT: Final = "log-start-offset-checkpoint"
+CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+ARCHIVED: Final = "_log_starts.json"
+
+
+class LogStarts(NamedTuple):
+    """The start of each log that has one above its first segment."""
+
+    offsets: dict[str, int]  # log -> first offset that a consumer can read
+    was_clean: bool  # the broker has stopped and written all of them
+
+    def as_json(self) -> dict[str, object]:
+        """For a file."""
+        return {"offsets": self.offsets, "was_clean": self.was_clean}
+
+
+def log_starts(files: fs.FileSystem, root: str) -> LogStarts:
+    """Those of a data directory. Errors: PipelineError: the checkpoint cannot be read."""
+    path = f"{root}/{CHECKPOINT}"
+    found = {each.base_name: each for each in files.get_file_info([path, f"{root}/{CLEAN_SHUTDOWN}"])}
+    was_clean = found[CLEAN_SHUTDOWN].type == fs.FileType.File
+    if found[CHECKPOINT].type != fs.FileType.File:
+        return LogStarts({}, was_clean)
+    with files.open_input_stream(path) as stream:
+        lines = stream.read().decode("utf-8", "replace").splitlines()
+    try:
+        version, count, *rows = lines
+        entries = [row.rsplit(" ", 2) for row in rows if row]
+        offsets = {f"{topic}-{int(partition)}": int(offset) for topic, partition, offset in entries}
+    except ValueError:
+        offsets, version, count = {}, "", ""
+    if version != "0" or count != str(len(offsets)):
+        raise PipelineError(f"{path} is damaged: without it, deleted records would come back. Restore it from a copy")
+    return LogStarts({log: offset for log, offset in offsets.items() if offset > 0}, was_clean)
+
+
+def starts_of(path: str) -> LogStarts:
+    """Those of a data directory, or those that an archive has kept. Errors: PipelineError: see log_starts."""
+    kept = read_json(join_path(path, ARCHIVED))
+    if kept is not None:
+        return LogStarts(kept["offsets"], kept["was_clean"])
+    return log_starts(*open_directory(path))
+
+
+def keep_starts(archive: str, starts: LogStarts) -> None:
+    """Store them in an archive."""
+    write_json(join_path(archive, ARCHIVED), starts.as_json())
