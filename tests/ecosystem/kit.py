@@ -43,7 +43,7 @@ def edition(folder: Path, *names: str) -> Path:
 def fetch(command: Sequence[object], cwd: Path | None = None) -> None:
     """Run a command that fetches or builds a program.
 
-    Errors: NotRunError with the last line that names an error, or the last line of all.
+    Errors: NotRunError with the first line that names an error, or the first line of all.
     """
     words = [str(word) for word in command]
     try:
@@ -55,15 +55,15 @@ def fetch(command: Sequence[object], cwd: Path | None = None) -> None:
     if done.returncode:
         lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
         errors = [line for line in lines if "error" in line.lower()]
-        raise NotRunError((errors or lines or ["no output"])[-1][:200])
+        raise NotRunError((errors or lines or ["no output"])[0][:200])
 
 
-def jars(folder: Path) -> Path:
-    """The folder with the jars that pom.xml lists, as Maven resolves them."""
+def jars(folder: Path, goal: str = "copy-dependencies") -> Path:
+    """The folder with the jars that pom.xml lists, as Maven resolves them; goal "copy": those alone."""
     made = edition(folder, "pom.xml")
     if not (made / "complete").exists():
-        goal = ("dependency:copy-dependencies", f"-DoutputDirectory={made}", "-DincludeScope=runtime")
-        fetch(("mvn", "-B", "-q", "-f", folder / "pom.xml", *goal))
+        options = (f"-DoutputDirectory={made}", "-DincludeScope=runtime")
+        fetch(("mvn", "-B", "-q", "-f", folder / "pom.xml", f"dependency:{goal}", *options))
         (made / "complete").touch()
     return made
 
@@ -86,13 +86,15 @@ def compiled(folder: Path, *sources: str) -> str:
     return f"{made}:{libraries}/*"
 
 
-def virtual_environment(folder: Path) -> Path:
-    """The Python of a virtual environment that holds exactly requirements.txt, each wheel checked by its hash."""
+def virtual_environment(folder: Path, *, hashed: bool = True) -> Path:
+    """The Python of a virtual environment that holds what requirements.txt pins; `hashed`: nothing else, each wheel
+    checked by its hash."""
     made = edition(folder, "requirements.txt")
     if not (made / "complete").exists():
         fetch((sys.executable, "-m", "venv", "--clear", made))
         pip = (made / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-        fetch((*pip, "--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", folder / "requirements.txt"))
+        checks = ("--require-hashes", "--no-deps", "--only-binary", ":all:") if hashed else ()
+        fetch((*pip, *checks, "-r", folder / "requirements.txt"))
         (made / "complete").touch()
     return made / "bin" / "python"
 
