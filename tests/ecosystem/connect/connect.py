@@ -139,7 +139,7 @@ def prove() -> str:
         write_lines()
 
         def all_read() -> bool:
-            done = len(kit.read(bootstrap, TOPIC)[0]) == len(written)
+            done = kit.read(bootstrap, TOPIC)[0][-1:] == written[-1:]
             if not done and end_of_topic(bootstrap) == ends[-1]:
                 write_lines(1)  # the connector keeps lines in its buffer until the file grows
             ends.append(end_of_topic(bootstrap))
