@@ -279,7 +279,7 @@ class FetchWait:
                     high_watermark=partition.high_watermark,
                     last_stable_offset=partition.last_stable_offset,
                     log_start_offset=partition.log.log_start_offset,
-                    aborted_transactions=self._aborted(f) if self._read_committed and f.diverging is None else None,
+                    aborted_transactions=self._aborted(f),
                     records=b"" if f.records is None else f.records,
                 )
                 if f.diverging is not None:
@@ -307,8 +307,11 @@ class FetchWait:
             )
         return FetchResponse(session_id=session_id, responses=topics, node_endpoints=list(endpoints.values()))
 
-    def _aborted(self, found: Found) -> list[AbortedTransaction]:
+    def _aborted(self, found: Found) -> list[AbortedTransaction] | None:
+        """As in Kafka, null where nothing was read although there is something: a diverging log, a batch too large."""
         partition = found.partition
+        if not self._read_committed or found.diverging is not None or found.is_cut:
+            return None
         if partition is None or found.records is None:
             return []
         return [

@@ -25,9 +25,9 @@ UNKNOWN: Final = frozenset({int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), int(Error
 
 
 class Found:
-    """The result of reading one partition."""
+    """The result of reading one partition. `is_cut`: the next batch is larger than the client allows."""
 
-    __slots__ = ("diverging", "error_code", "partition", "records", "wanted")
+    __slots__ = ("diverging", "error_code", "is_cut", "partition", "records", "wanted")
 
     def __init__(
         self,
@@ -42,6 +42,7 @@ class Found:
         self.partition = partition
         self.records = records
         self.diverging = diverging
+        self.is_cut = False
 
 
 class FetchReader:
@@ -116,7 +117,9 @@ class FetchReader:
                 if left <= 0 and not min_one:
                     return Found(wanted, 0, partition)
                 most = min(wanted.partition_max_bytes, left)
-                return Found(wanted, 0, partition, log.read(offset, most, limit_offset=limit, min_one=min_one))
+                found = Found(wanted, 0, partition, log.read(offset, most, limit_offset=limit, min_one=min_one))
+                found.is_cut = found.records is None and most > 0
+                return found
             if log.log_start_offset <= offset <= log.end_offset:
                 return Found(wanted, 0, partition)
             return Found(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)

@@ -227,6 +227,8 @@ class RepeatedFetch:
                     if records is not None:
                         left = max(0, left - len(records))
                         min_one = False
+                    elif committed:
+                        return None  # a batch that does not fit: null, not an empty list, of aborted transactions
             elif offset > log.end_offset:
                 return None
             found.append((wanted, partition, records))

@@ -123,7 +123,7 @@ def replay(scripts: list[Script], inside: bool) -> int:
     pairs = unexplained = 0
     brokers = Brokers(scripts[0].profile, inside)
     try:
-        pair = brokers.pair(0, allow_list())
+        pair = brokers.pair(0, allow_list(scripts[0].profile))
         for script in scripts:
             outcome = pair.play(script.steps, script.slow_s)
             sys.stdout.write(describe(script, outcome) + "\n")

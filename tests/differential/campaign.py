@@ -109,9 +109,10 @@ class Brokers:
         self.kafka.stop()
 
 
-def allow_list() -> AllowList:
-    """The rules of the project."""
-    return AllowList([ALLOW, OPEN])
+def allow_list(profile: str = "default") -> AllowList:
+    """The rules of the project, and those of a profile."""
+    more = PROFILES[profile].rules
+    return AllowList([ALLOW, OPEN, *([ALLOW.with_name(more)] if more else [])])
 
 
 def run(plan: Plan, brokers: Brokers) -> Result:
@@ -175,7 +176,7 @@ def _count(result: Result, seed: int, family: str, outcome: Outcome, steps: list
 def _work(at: int, count: int, plan: Plan, brokers: Brokers, out: Queue[Any], stop: Event) -> None:
     profile = PROFILES[plan.profile]
     try:
-        pair = brokers.pair(plan.first * 100 + at, allow_list())
+        pair = brokers.pair(plan.first * 100 + at, allow_list(plan.profile))
         seeds = [plan.seed * SEEDS_APART + number for number in range(plan.first + at, plan.first + plan.cases, count)]
         size = CASES_A_RESTART if profile.restarts else 1
         for begin in range(0, len(seeds), size):
@@ -202,7 +203,7 @@ def _dig(plan: Plan, brokers: Brokers, result: Result) -> None:
     """Play each class again, make it small, write its script."""
     if not result.kinds:
         return
-    pair = brokers.pair(90_000 + plan.first, allow_list())
+    pair = brokers.pair(90_000 + plan.first, allow_list(plan.profile))
     for name, kind in sorted(result.kinds.items(), key=lambda item: -item[1].count):
         found = None
         for seed, _ in sorted(kind.samples, key=lambda sample: sample[1])[:SAMPLES]:

@@ -8,6 +8,7 @@ from string import ascii_lowercase
 
 from differential.allow import AllowList
 from differential.brokers import Peer
+from differential.generate.profiles import place_partitions
 from differential.links import LinkError
 from differential.plain import Values
 from differential.play import Outcome, Play
@@ -84,6 +85,8 @@ class Pair:
             {"Name": self._lasting + name, "NumPartitions": count, "ReplicationFactor": 1}
             for name, count in LASTING.items()
         ]
+        if self.peers[0].nodes > 1:
+            place_partitions(rows, self.peers[0].nodes)
         settler = Settler(sides)
         nobody = {"TransactionalId": None, "TransactionTimeoutMs": 1000, "ProducerId": -1, "ProducerEpoch": -1}
         for at, side in enumerate(sides):

@@ -42,6 +42,7 @@ LOG_APIS = {  # list of topics, name of a topic, list of partitions, index of a 
     "ListOffsets": ("Topics", "Name", "Partitions", "PartitionIndex"),
     "DeleteRecords": ("Topics", "Name", "Partitions", "PartitionIndex"),
     "OffsetForLeaderEpoch": ("Topics", "Topic", "Partitions", "Partition"),
+    "DescribeProducers": ("Topics", "Name", "PartitionIndexes", ""),
 }
 COORDINATOR_LIMIT_S = 20.0
 
@@ -79,8 +80,9 @@ class Router:
         if api in LOG_APIS:
             topics, name, parts, index = LOG_APIS[api]
             for topic in body.get(topics) or []:
-                for part in topic.get(parts) or []:
-                    return self._leader(topic.get(name) or "", part.get(index) or 0)
+                for part in topic.get(parts) or [] if isinstance(topic, dict) else []:
+                    at = part.get(index) if isinstance(part, dict) else part
+                    return self._leader(topic.get(name) or "", at if isinstance(at, int) else 0)
         return 0
 
     def _coordinator(self, kind: int, name: str) -> int:

@@ -16,7 +16,7 @@ from differential.generate.offsets import offsets
 from differential.generate.records import log
 from differential.generate.streams import streams
 from differential.generate.transactions import transactions
-from differential.plain import Values
+from differential.plain import Values, words
 
 Family = Callable[[Case], None]
 
@@ -34,6 +34,10 @@ FAMILIES: Final[dict[str, tuple[Family, float]]] = {
 }
 LASTS: Final = ("classic", "consumer", "offsets", "transactions", "log", "admin")  # what a restart has to bring back
 
+ON_NODES: Final = ("classic", "consumer", "offsets", "transactions", "log")
+# What each broker answers for itself, and brokers share out by chance
+NODES_OWN: Final = words("ListGroups ListTransactions DescribeLogDirs DescribeCluster")
+
 
 class Profile(NamedTuple):
     """How a run is set up."""
@@ -45,6 +49,7 @@ class Profile(NamedTuple):
     restarts: int = 0  # of each case
     wrong_node: float = 0.0  # the share of requests that go to a node that does not lead
     workers: int = 0  # 0: one for each processor
+    rules: str = ""  # a file of more rules
 
 
 def uniform(case: Case) -> None:
@@ -82,10 +87,16 @@ SHORT: Final[dict[str, object]] = {
 
 PROFILES: Final[dict[str, Profile]] = {
     "default": Profile(FAMILIES),
-    "latest": Profile({name: FAMILIES[name] for name in ("log", "transactions")}, momus={"producer.state": "latest"}),
+    "latest": Profile(
+        {name: FAMILIES[name] for name in ("log", "transactions")},
+        momus={"producer.state": "latest"},
+        rules="latest.json",
+    ),
     "assignors": Profile({"uniform": (uniform, 3), "range": (ranged, 3), "both": (both_assignors, 1)}),
     "restarts": Profile({name: FAMILIES[name] for name in LASTS}, restarts=1, workers=1),
-    "nodes": Profile(FAMILIES, momus={"offsets.any.broker": "false"}, nodes=3, wrong_node=0.05),
+    "nodes": Profile(
+        {name: FAMILIES[name] for name in ON_NODES}, momus={"offsets.any.broker": "false"}, nodes=3, wrong_node=0.05
+    ),
     "expiry": Profile(
         {
             "members": (expiring_members, 3),
@@ -99,6 +110,14 @@ PROFILES: Final[dict[str, Profile]] = {
 }
 
 
+def place_partitions(topics: list[Values], nodes: int) -> None:
+    """Say which node leads which partition: left alone, Kafka draws lots."""
+    for topic in topics:
+        count = topic.pop("NumPartitions")
+        topic["Assignments"] = [{"PartitionIndex": at, "BrokerIds": [1 + at % nodes]} for at in range(count)]
+        topic["NumPartitions"] = topic["ReplicationFactor"] = -1
+
+
 def make_case(profile: str, seed: int, only: list[str] | None = None) -> tuple[str, list[Values]]:
     """The family and the steps of a seed."""
     chosen = PROFILES[profile]
@@ -107,6 +126,11 @@ def make_case(profile: str, seed: int, only: list[str] | None = None) -> tuple[s
     name = case.rng.choices(names, [chosen.families[each][1] for each in names])[0]
     chosen.families[name][0](case)
     steps = case.steps
+    if chosen.nodes > 1:
+        steps = [step for step in steps if step.get("api") not in NODES_OWN]
+        for step in steps:
+            if step.get("api") == "CreateTopics":
+                place_partitions(step["b"]["Topics"] or [], chosen.nodes)
     if chosen.wrong_node:
         for step in steps:
             if "api" in step and case.maybe(chosen.wrong_node):

@@ -21,6 +21,7 @@ from protocol.messages.cluster import (
 )
 from protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
 from protocol.messages.consumer_group import ConsumerGroupDescribeRequest
+from protocol.messages.fetch import FetchPartition
 from protocol.messages.reassign import (
     AlterPartitionReassignmentsRequest,
     ElectLeadersRequest,
@@ -354,6 +355,21 @@ def test_streams_topology_that_names_a_subtopology_twice_is_checked_last(client)
 
     assert code(source_topic_regex=["x.*"]) == INVALID_REQUEST
     assert code() == ErrorCode.STREAMS_INVALID_TOPOLOGY
+
+
+@pytest.mark.parametrize(("most", "aborted"), [(1, None), (0, []), (1 << 20, [])])
+@pytest.mark.parametrize("shortcuts", [True, False])
+def test_fetch_of_a_batch_that_does_not_fit_names_no_aborted_transactions(most, aborted, shortcuts):
+    client = Client(World("os", shortcuts=shortcuts))
+    make_topic(client, partitions=2)
+    for index in (0, 1):
+        client.call(produce_request("t", index, b"x"), 9)
+    request = fetch_request("t", 0, 0, isolation_level=1)
+    request.topics[0].partitions.append(FetchPartition(partition=1, fetch_offset=0, partition_max_bytes=most))
+    for _ in range(3):  # the shortcut learns the request
+        first, second = client.call(request, 12).responses[0].partitions
+        assert first.aborted_transactions == []
+        assert second.aborted_transactions == aborted
 
 
 # -- What has no id
