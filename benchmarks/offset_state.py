@@ -7,10 +7,13 @@ are of processor time, on one core.
 from __future__ import annotations
 
 import gc
+import resource
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from broker.config.settings import BrokerConfig
 from broker.coordinator.offsets.columns import Committed
 from broker.coordinator.offsets.imaging import take_image
 from broker.coordinator.offsets.provenance import provenance
+from broker.coordinator.offsets.table import OffsetTable
 from broker.coordinator.records import offset_key_prefix, offset_value
 from broker.coordinator.runtime import READY
 from protocol.errors import KafkaError
@@ -82,6 +86,38 @@ class Process:
     def close(self) -> None:
         self.broker.close()
         self.broker.env.files.close()
+
+
+def mixed(entries: int) -> None:
+    """Resident bytes an entry where each partition of a group was committed alone: its own offset, epoch and time."""
+    print("\n| partitions a group | bytes an entry, alike | bytes an entry, each of its own |\n|---|---|---|")
+    for partitions in (100, 10, 1):
+        with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
+            alike, own = (pool.submit(_table_bytes, entries, partitions, differ).result() for differ in (False, True))
+        print(f"| {partitions} | {alike / entries:.0f} | {own / entries:.0f} |", flush=True)
+
+
+def _table_bytes(entries: int, partitions: int, differ: bool) -> int:
+    """What a table of committed offsets takes, with the names of its groups; `differ`: epochs and times do."""
+    table = OffsetTable()
+    topic_id = bytes(15) + b"t"
+    gc.collect()
+    before = _resident_bytes()
+    for n in range(entries // partitions):
+        group_id = f"load-{n}"
+        if not differ:
+            every = range(partitions)
+            table.replay_run(group_id, TOPIC, topic_id, every, [n] * partitions, [5] * partitions, n, dense=True)
+            continue
+        for partition in range(partitions):
+            row = (partition,), (n + partition,), (partition % 7,)
+            table.replay_run(group_id, TOPIC, topic_id, *row, n + partition, dense=True)
+    gc.collect()
+    return _resident_bytes() - before
+
+
+def _resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def _filled(directory: str, entries: int, partitions: int, *, gaps: bool = False) -> int:

@@ -4,6 +4,7 @@ growth   one commit in flight on 1, 16, 100 and 1000 connections, each of its ow
          the best before it
 memory   resident bytes an entry at 100, 10 and 1 partitions a group; then kill -9, and the time from the process's
          start to the first right OffsetFetch
+mixed    resident bytes an entry of the table alone, where epochs and times are alike and where they differ
 replay   records a second from the log alone: 100, 10 and 1 a batch, and a log that was cleaned to gaps
 pause    the longest time an image of all entries, written in the background, holds others up
 disk     the room the logs take while all entries are committed again and again
@@ -24,7 +25,7 @@ from itertools import islice
 from pathlib import Path
 
 from benchmarks.load import COMMIT_V, FETCHOFF_V, Load, arguments
-from benchmarks.offset_state import pause, replay
+from benchmarks.offset_state import mixed, pause, replay
 from benchmarks.offset_upkeep import disk, waits
 from benchmarks.peers import running, start
 from benchmarks.wire import connect, frame, parse
@@ -144,6 +145,7 @@ def main() -> None:
     todo = {
         "growth": lambda: growth(options.peer, options.flush, options.seconds),
         "memory": lambda: memory_and_start(options.peer, options.entries, options.flush),
+        "mixed": lambda: mixed(options.entries),
         "replay": lambda: replay(options.entries),
         "pause": lambda: pause(options.entries),
         "disk": lambda: disk(options.entries, 10 * options.seconds, options.rate, options.flush),

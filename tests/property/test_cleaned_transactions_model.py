@@ -240,5 +240,5 @@ class CleanedTransactions(RuleBasedStateMachine):
         assert {lines[each.first_offset] for each in named} <= markers
 
 
-CleanedTransactions.TestCase.settings = budget(60, stateful_step_count=40)
+CleanedTransactions.TestCase.settings = budget(40, stateful_step_count=40)
 test_cleaned_transactions_keep_to_the_model = CleanedTransactions.TestCase

@@ -1,8 +1,8 @@
 """The offsets that one group has committed on one topic, in columns: a partition is a few array cells and no object.
 
 A column whose cells are all equal (mostly commit times and leader epochs) is stored as one value, and a group with one
-partition needs no array at all. Memory, all included: 12 to 20 bytes a partition in large groups, about 200 where a
-group has one partition (with its name and its place in the table).
+partition needs no array at all. Memory, all included, at 100, 10 and 1 partitions a group: 11, 39 and 223 bytes a
+partition where epochs and times are equal, 25, 71 and 256 where they differ (`python -m benchmarks.offsets mixed`).
 """
 
 from __future__ import annotations
