@@ -263,7 +263,7 @@ def _whole_batch_after(segment: Segment, position: int, next_offset: int) -> int
                 if crc32c(memoryview(body)[ATTRIBUTES_POSITION:]) == header.crc:
                     return start
             at = chunk.find(MAGIC, at + 1)
-        if len(chunk) < HEADER_BYTES or base + len(chunk) >= end:
+        if len(chunk) < HEADER_BYTES:
             return None
         base += len(chunk) - HEADER_BYTES + 1
     return None

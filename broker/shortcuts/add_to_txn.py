@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.cluster.topic_names import OFFSETS_TOPIC
-from broker.coordinator.runtime import READY
 from broker.coordinator.transactions.rules import add_partitions
 from broker.coordinator.transactions.transaction import Partitions
 from broker.shortcuts.head import BODY, PRODUCER, REPLY_HEAD, HeadReader, keep, transactional_id_end
@@ -81,9 +80,7 @@ class AddToTxnShortcut:
             if place is None:
                 return None
             keep(places, key, place)
-        shard = place.shard
-        if shard.state is not READY:
-            return None
+        shard = place.shard  # loaded: what is learnt is dropped before a shard is not
         producer_id, epoch = PRODUCER.unpack_from(data, at)
         now_ms = self._turn.now_ms
         machine: TransactionMachine = shard.machine

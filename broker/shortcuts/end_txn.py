@@ -8,7 +8,6 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from broker.coordinator.runtime import READY
 from broker.coordinator.transactions.rules import end_transaction, end_transaction_v2
 from broker.coordinator.transactions.transaction import ONGOING
 from broker.shortcuts.head import BODY, HeadReader, keep
@@ -84,7 +83,7 @@ class EndTxnShortcut:
         shard, name = known
         machine: TransactionMachine = shard.machine
         transaction = machine.transactions.get(name)
-        if shard.state is not READY or transaction is None or transaction.state is not ONGOING:
+        if transaction is None or transaction.state is not ONGOING:
             return None
         return shard, transaction
 

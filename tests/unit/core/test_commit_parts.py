@@ -274,6 +274,13 @@ def test_commit_reopens_a_log_that_is_out_of_use() -> None:
     world.check_replay()
 
 
-def test_key_of_another_type_is_not_taken_for_an_offset() -> None:
+@pytest.mark.parametrize("head", [b"\0\0", b"\0\2", b"\1\1"])
+@pytest.mark.parametrize("n", [1, 3])
+def test_key_of_another_type_is_left_to_the_general_reader(head: bytes, n: int) -> None:
+    data = a_batch(range(n))
+    key = b"\0\1\0\5group\0\5topic"
+    assert data.count(key) == n
+    other = data.replace(key, head + key[2:])
+    assert not replay_commit(OffsetTable(), BatchHeader.from_buffer(other), memoryview(other))
     batch = build_batch([(b"\0\2\0\1g", b"v")], timestamp_ms=1)
     assert not replay_commit(OffsetTable(), BatchHeader.from_buffer(batch), memoryview(batch))

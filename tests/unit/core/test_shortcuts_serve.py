@@ -15,6 +15,7 @@ from core_broker import Client, World, frame, make_topic
 from core_requests import commit_request, fetch_request, produce_request
 from txn_kit import Producer
 
+from broker.coordinator.runtime import LOADING
 from protocol.messages.cluster import ApiVersionsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
@@ -328,6 +329,27 @@ def test_request_that_is_cut_short_is_answered_as_generally(name: str) -> None:
             twins.send_any((stop - 4).to_bytes(4, "big") + good[4:stop])
     fast, general = twins.worlds
     assert fast.fingerprints() == general.fingerprints()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_request_to_a_shard_that_is_being_loaded_is_answered_as_generally(name: str) -> None:
+    twins = Twins()
+    for producer in twins.producers:
+        assert producer.add({"t": [0, 1]}) == {("t", 0): 0, ("t", 1): 0}
+        assert producer.add_offsets() == 0
+    request, version = requests(twins)[name]
+    for world in twins.worlds:
+        for shard in (world.broker.transactions.shard("tx"), world.broker.groups.of("g")):
+            shard.load_at_once_bytes = 0
+            shard.reload()
+            assert shard.state is LOADING
+    twins.send_any(frame(request, version))
+    for world in twins.worlds:
+        world.run()
+    twins.send_any(frame(request, version))
+    fast, general = twins.worlds
+    assert fast.fingerprints() == general.fingerprints()
+    fast.check_replay()
 
 
 def test_produce_without_topics_or_partitions_is_answered_as_generally() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from broker.partitions.producer_table import LEAF_ROWS, ProducerSnapshot, ProducerTable
@@ -112,6 +114,22 @@ def test_producer_without_a_batch_has_none_to_answer_with() -> None:
     assert text(producers, 3, 1).endswith("sent sequence 1 after -1")
     zero = loaded(last_sequence=0, last_offset=0, offset_delta=0)
     assert [batch.base_sequence for batch in zero.batches(PID)] == [0]
+
+
+def test_only_whole_older_batches_are_repeated() -> None:
+    producers = Producers(batches=True)
+    starts = [0, 3, 5, 9, 10, 14]
+    for base, after in pairwise(starts):
+        producers.replay(PID, 0, base, after - 1, 100 + base, 99 + after, 5)
+    for first in range(15):
+        for last in range(first, 15):
+            whole = (first, last + 1) in pairwise(starts)
+            if whole:
+                found = producers.decide(PID, 0, first, last)
+                assert found is not None
+                assert found[:4] == (first, last, 100 + first, 100 + last)
+            elif first != 14:
+                assert text(producers, 0, first, last).startswith("OUT_OF_ORDER_SEQUENCE_NUMBER")
 
 
 def leaves(ids: list[int]) -> list[int]:

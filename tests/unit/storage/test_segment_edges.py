@@ -262,3 +262,20 @@ def test_sealed_index_ends_with_the_largest_time_and_one_of_a_checkpoint_does_no
         last = log.segments[-1]
         assert saved(log, last) == {name: list(getattr(last.index, name)) for name in COLUMNS}
         assert last.index.timestamps[-1] < 2_000
+
+
+def test_checkpoint_writes_no_index_that_tells_a_start_nothing(env):
+    log = filled(env, 3, ONE_SEGMENT._replace(index_interval_bytes=10_000))
+    log.checkpoint()
+    assert f"{0:020d}.index" not in env.files.listdir(DIRECTORY)
+    log.config = log.config._replace(index_interval_bytes=100)
+    put(log)
+    assert len(log.segments[0].index.offsets) == 1
+    log.checkpoint()  # while a batch is pending that the index names
+    assert f"{0:020d}.index" not in env.files.listdir(DIRECTORY)
+    log.flush()
+    log.checkpoint()
+    assert len(env.files.read_file(f"{DIRECTORY}/{0:020d}.index")) == 8
+    log.roll()
+    log.checkpoint()
+    assert f"{log.end_offset:020d}.index" not in env.files.listdir(DIRECTORY)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from broker.coordinator.result import Context
+from broker.coordinator.transactions import transaction as transaction_module
 from broker.coordinator.transactions.machine import EXPIRY_TIMER, TransactionMachine
 from broker.coordinator.transactions.transaction import (
     COMPLETE_COMMIT,
     EMPTY,
+    MOST_KEPT,
     ONGOING,
     PREPARE_ABORT,
     PREPARE_COMMIT,
@@ -228,3 +230,31 @@ def test_batch_is_what_record_batch_would_make(groups, version, ids, state):
         timestamp_ms=NOW,
     )
     assert made.batch(version, 77, 3, NOW, more) == expected
+
+
+def test_sums_of_partitions_are_kept_up_to_a_bound(monkeypatch):
+    kept = {}
+    monkeypatch.setattr(transaction_module, "_sums", kept)
+    before = {"a": (0,)}
+    added = [{"a": (number,)} for number in range(1, MOST_KEPT + 2)]
+
+    def add(more):
+        made = transaction(partitions=before)
+        made.add(more)
+        return made.partitions
+
+    sums = [add(more) for more in added[:-1]]
+    assert sums == [{"a": (0, number)} for number in range(1, MOST_KEPT + 1)]
+    assert len(kept) == MOST_KEPT
+    assert all(add(more) is known for more, known in zip(added, sums, strict=False))
+    assert add(added[-1]) == {"a": (0, MOST_KEPT + 1)}
+    assert len(kept) == 1
+
+
+def test_layouts_of_records_are_kept_up_to_a_bound(monkeypatch):
+    kept = {}
+    monkeypatch.setattr(transaction_module, "_layouts", kept)
+    for size in range(1, MOST_KEPT + 2):
+        made = transaction("t" * size, COMPLETE_COMMIT, previous_producer_id=1234)
+        assert made.batch(1, 0, 0, NOW) == made.batch(1, 0, 0, NOW)
+        assert len(kept) == (size if size <= MOST_KEPT else 1)
