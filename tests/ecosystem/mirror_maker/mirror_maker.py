@@ -75,13 +75,13 @@ def consume(bootstrap: str, group: str, topic: str, count: int) -> list[str]:
 
 
 def committed(bootstrap: str, group: str, topic: str) -> list[int]:
-    """A group's offsets; negative where it has none, or its coordinator still loads."""
+    """A group's offsets, negative where it has none; none while Apache Kafka's new coordinator has not loaded."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     partitions = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
     try:
         return [each.offset for each in consumer.committed(partitions, 30)]
     except KafkaException as error:
-        if not error.args[0].retriable():
+        if error.args[0].code() not in (KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.NOT_COORDINATOR):
             raise
         return []
     finally:
