@@ -51,6 +51,7 @@ _SINCE: Final = {
 NO_EPOCH: Final = -1
 _LEADER_EPOCH_SINCE: Final = 4
 _READ_COMMITTED: Final = 1
+_CONSUMER: Final = -1  # the replica id of those that are no replica
 _DEBUGGING_REPLICA: Final = -2  # may read from any node
 
 
@@ -76,6 +77,7 @@ def list_offsets(broker: View, ctx: Context, request: ListOffsetsRequest) -> Lis
         for p in topic.partitions:
             key = (topic.name, p.partition_index)
             (twice if key in named else named).add(key)
+    isolation_level = request.isolation_level if request.replica_id == _CONSUMER else 0  # as in Kafka
     topics = []
     for topic in request.topics:
         answers = []
@@ -97,7 +99,7 @@ def list_offsets(broker: View, ctx: Context, request: ListOffsetsRequest) -> Lis
                     p.current_leader_epoch,
                     any_node=request.replica_id == _DEBUGGING_REPLICA,
                 )
-                answers.append(_offset_at(partition, p, request.isolation_level, ctx.api_version))
+                answers.append(_offset_at(partition, p, isolation_level, ctx.api_version))
             except KafkaError as error:
                 answers.append(ListOffsetsPartitionResponse(partition_index=p.partition_index, error_code=error.code))
             except (StorageError, OSError):

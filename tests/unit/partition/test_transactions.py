@@ -204,3 +204,11 @@ def test_producers_are_described(path: DataPath) -> None:
     assert {p.last_timestamp for p in known.active_producers} == {NOW_MS}
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert (beyond.error_code, response.topics[1].partitions[0].error_code) == (unknown, unknown)
+
+
+def test_isolation_level_counts_for_consumers_alone(path: DataPath) -> None:
+    """Kafka ignores that of a replica, a debugging one (-2) too."""
+    send(path, b"open")
+    assert path.list_offset(-1, isolation_level=1).offset == 0
+    for replica_id in (-2, 0):
+        assert path.list_offset(-1, isolation_level=1, replica_id=replica_id).offset == 1

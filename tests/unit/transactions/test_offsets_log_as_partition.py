@@ -18,7 +18,7 @@ def ends(client: Client) -> tuple[int, int]:
     found = []
     for isolation_level in (1, 0):
         request = ListOffsetsRequest(
-            isolation_level=isolation_level, topics=[ListOffsetsTopic(name=LOG, partitions=parts)]
+            replica_id=-1, isolation_level=isolation_level, topics=[ListOffsetsTopic(name=LOG, partitions=parts)]
         )
         found.append(sum(part.offset for part in client.call(request, 9).topics[0].partitions))
     return found[0], found[1]
