@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.coordinator.runtime import READY
 from broker.shortcuts.head import BODY, REPLY_HEAD
 from protocol.api import ApiKey
 
@@ -72,7 +71,7 @@ class OffsetFetchShortcut:
         if len(request) > ANSWER_BYTES or len(reply) > 2 * ANSWER_BYTES or len(columns) > MOST_SOURCES:
             return
         generation = self._turn.learned.generation
-        if connection.generation != generation or shard.state is not READY:
+        if connection.generation != generation:
             return  # the connection will drop what it has learnt
         answers = connection.learned.setdefault(OFFSET_FETCH, {})
         if len(answers) >= ANSWERS_A_CONNECTION:

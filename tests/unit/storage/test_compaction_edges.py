@@ -92,6 +92,17 @@ def test_batch_is_cleaned_in_exact_slices(records: int, keep: str) -> None:
     assert steps == 1 + read + read + written + after_batch, (read, written, after_batch)
 
 
+@pytest.mark.parametrize(("batches", "size", "steps"), [(40, 1, 2), (8, 300 << 10, 3), (2, 300 << 10, 1)])
+def test_many_batches_are_cleaned_in_exact_slices(batches: int, size: int, steps: int) -> None:
+    """Of one key, so that nothing is written before the last one."""
+    log = log_with(1 << 24)
+    for _ in range(batches):
+        put(log, (b"k", b"v" * size))
+    put(log, (b"k", b"last"))
+    seal(log)
+    assert sum(1 for _ in clean(log, NOW, log.end_offset)) == steps
+
+
 def test_cleaned_bytes_are_written_in_pieces_of_256_kib(monkeypatch: pytest.MonkeyPatch) -> None:
     log = log_with(1 << 24)
     wanted = 64 << 10

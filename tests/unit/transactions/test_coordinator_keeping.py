@@ -7,7 +7,7 @@ from core_broker import Client, World, make_topic
 from txn_kit import Producer, committed, state_of, states_in_log
 from unit.transactions.coordinator_kit import WEEK_MS, set_feature
 
-from broker.coordinator.transactions.transaction import PREPARE_ABORT, PREPARE_COMMIT
+from broker.coordinator.transactions.transaction import LAST_EPOCH, PREPARE_ABORT, PREPARE_COMMIT
 from protocol.codegen import codec
 from protocol.errors import ErrorCode
 from protocol.messages.own_records import TransactionGroupValue
@@ -33,6 +33,38 @@ def test_transaction_that_lasts_too_long_is_aborted_and_its_producer_fenced(clie
     assert producer.end() in (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_TXN_STATE)
     assert producer.init() == 0
     assert producer.epoch == 2
+
+
+def test_transaction_that_times_out_with_its_last_epoch_goes_on_with_another_producer_id(client):
+    producer = Producer(client)
+    producer.init(timeout_ms=10_000)
+    shard = client.world.broker.transactions.shard("tx")
+    shard.machine.transactions["tx"].producer_epoch = producer.epoch = LAST_EPOCH
+    producer.send_offsets({0: 5})
+    client.world.advance(10_001)
+    state = state_of(client)
+    assert (state.transaction_state, state.producer_epoch) == ("CompleteAbort", 0)
+    assert state.producer_id != producer.id
+    assert committed(client, stable=True) == {0: (-1, 0)}
+
+
+def test_transaction_that_ends_while_its_next_producer_id_is_made_durable_is_not_aborted():
+    world = World("fsync")
+    client = Client(world)
+    make_topic(client, "t", 3)
+    producer = Producer(client)
+    producer.init(timeout_ms=10_000)
+    coordinator = world.broker.transactions
+    shard = coordinator.shard("tx")
+    shard.machine.transactions["tx"].producer_epoch = producer.epoch = LAST_EPOCH
+    producer.send_offsets({0: 5})
+    before = shard.machine.transactions["tx"]
+    assert producer.end() == 0
+    world.run()
+    coordinator._fence_with(shard, before, 99)
+    world.run()
+    assert state_of(client).transaction_state == "CompleteCommit"
+    assert committed(client, stable=True) == {0: (5, 0)}
 
 
 def test_transaction_does_not_time_out_after_its_end(client):
