@@ -16,6 +16,7 @@ from functools import partial
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Event
 from pathlib import Path
+from threading import Thread
 from typing import Any, Final, NamedTuple
 
 from differential.allow import AllowList
@@ -90,7 +91,7 @@ class Brokers:
         chosen = PROFILES[profile]
         self.profile = chosen
         self.inside = inside
-        self.kafka: Peer = KafkaPeer(chosen.nodes, chosen.settings)
+        self.kafka: Peer = KafkaPeer(chosen.nodes, {**chosen.settings, **chosen.kafka})
         self.momus: Peer | None = None if inside else self._momus()
 
     def _momus(self) -> Peer:
@@ -122,9 +123,9 @@ def run(plan: Plan, brokers: Brokers) -> Result:
     out: Queue[Any] = context.Queue()
     stop: Event = context.Event()
     count = PROFILES[plan.profile].workers or processors()
-    workers = [
-        context.Process(target=_work, args=(at, count, plan, brokers, out, stop), daemon=True) for at in range(count)
-    ]
+    # Only the process that started a broker can end it and start it again.
+    kind = Thread if PROFILES[plan.profile].restarts else context.Process
+    workers = [kind(target=_work, args=(at, count, plan, brokers, out, stop), daemon=True) for at in range(count)]
     for worker in workers:
         worker.start()
     left, told = count, begin

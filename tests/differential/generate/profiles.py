@@ -45,6 +45,7 @@ class Profile(NamedTuple):
     families: Mapping[str, tuple[Family, float]]
     settings: Mapping[str, object] = {}  # of both brokers
     momus: Mapping[str, object] = {}  # of momus alone
+    kafka: Mapping[str, object] = {}  # of Kafka alone
     nodes: int = 1
     restarts: int = 0  # of each case
     wrong_node: float = 0.0  # the share of requests that go to a node that does not lead
@@ -93,7 +94,12 @@ PROFILES: Final[dict[str, Profile]] = {
         rules="latest.json",
     ),
     "assignors": Profile({"uniform": (uniform, 3), "range": (ranged, 3), "both": (both_assignors, 1)}),
-    "restarts": Profile({name: FAMILIES[name] for name in LASTS}, restarts=1, workers=1),
+    "restarts": Profile(
+        {name: FAMILIES[name] for name in LASTS},
+        kafka={"broker.session.timeout.ms": 6000},  # a killed broker comes back when its session is over
+        restarts=1,
+        workers=1,
+    ),
     "nodes": Profile(
         {name: FAMILIES[name] for name in ON_NODES}, momus={"offsets.any.broker": "false"}, nodes=3, wrong_node=0.05
     ),
