@@ -284,3 +284,14 @@ def test_key_of_another_type_is_left_to_the_general_reader(head: bytes, n: int) 
     assert not replay_commit(OffsetTable(), BatchHeader.from_buffer(other), memoryview(other))
     batch = build_batch([(b"\0\2\0\1g", b"v")], timestamp_ms=1)
     assert not replay_commit(OffsetTable(), BatchHeader.from_buffer(batch), memoryview(batch))
+
+
+@pytest.mark.parametrize("size", [*range(30), 42, 43])
+def test_value_of_another_size_is_left_to_the_general_reader(size: int) -> None:
+    whole = next(iter(iter_records(a_batch([0]))))
+    value = (whole.value or b"")[:size].ljust(size, b"\1")
+    batch = build_batch([(whole.key, value)], timestamp_ms=1)
+    taken = replay_commit(OffsetTable(), BatchHeader.from_buffer(batch), memoryview(batch))
+    assert taken is (value == whole.value)
+    assert whole.value is not None
+    assert len(whole.value) == 42

@@ -11,7 +11,7 @@ from log_kit import DIRECTORY, put
 from protocol.record_batch import HEADER_BYTES, build_batch
 from storage import compaction
 from storage.compaction import clean
-from storage.compaction_plan import SLICE_RECORDS
+from storage.compaction_plan import SLICE_RECORDS, Plan, ProducersInLog, plan_transactions
 from storage.log import Log, LogConfig
 from storage.segment import MAX_RELATIVE_OFFSET
 from storage.sim_env import MemoryFile, sim_env
@@ -101,6 +101,24 @@ def test_many_batches_are_cleaned_in_exact_slices(batches: int, size: int, steps
     put(log, (b"k", b"last"))
     seal(log)
     assert sum(1 for _ in clean(log, NOW, log.end_offset)) == steps
+
+
+@pytest.mark.parametrize(
+    ("batches", "producers", "steps"),
+    [(255, 0, 0), (256, 0, 1), (511, 0, 1), (512, 0, 2), (127, 127, 0), (128, 128, 1), (250, 5, 0), (250, 6, 1)],
+)
+def test_headers_are_planned_in_exact_slices(batches: int, producers: int, steps: int) -> None:
+    """A step for every 256 headers and producers."""
+    log = log_with()
+    for number in range(batches):
+        if number < producers:
+            put(log, (b"k", b"v"), producer_id=number, producer_epoch=0, base_sequence=0)
+        else:
+            put(log, (b"k", b"v"))
+    seal(log)
+    plan = Plan(NOW, batches)
+    assert sum(1 for _ in plan_transactions(plan, log.segments[:-1], ProducersInLog())) == steps
+    assert plan.last_by_producer == {number: number for number in range(producers)}
 
 
 def test_cleaned_bytes_are_written_in_pieces_of_256_kib(monkeypatch: pytest.MonkeyPatch) -> None:
