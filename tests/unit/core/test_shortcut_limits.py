@@ -123,13 +123,14 @@ def parked(twins: Twins, min_bytes: int) -> None:
     assert twins.taken == [True]
 
 
+@pytest.mark.parametrize("missing", [2 * 69 + 1, 2 * 69 + 2, 3 * 69])
 @pytest.mark.parametrize("before", [0, 1, 2])
-def test_parked_fetch_is_answered_when_there_are_enough_bytes_and_not_read_before(before: int) -> None:
+def test_parked_fetch_is_answered_when_there_are_enough_bytes_and_not_read_before(before: int, missing: int) -> None:
     twins = Twins()
     for _ in range(before):
         twins.produce("t", 0, b"v")
     one = 69  # bytes of such a batch
-    parked(twins, 3 * one)
+    parked(twins, missing)
     world = twins.worlds[0]
     log = world.broker.partitions.get(world.broker.metadata.topics["t"], 0).log
     assert log.size_bytes == before * one
