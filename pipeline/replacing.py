@@ -61,12 +61,6 @@ def replaced(args: argparse.Namespace) -> Iterator[str]:
             _remove(files, f"{root}/{before}")
 
 
-def current_folder(output: str) -> str:
-    """The folder with the rows of a result: --output, or the version in it that the marker names."""
-    version = (read_marker(output) or {}).get("current")
-    return output if version is None else join_path(output, version)
-
-
 def _exchange(files: fs.FileSystem, new: str, old: str) -> None:
     """Put the new folder in the place of the old one, if there is one; that is then in the place of the new one."""
     kind = files.get_file_info(old).type

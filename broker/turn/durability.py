@@ -126,6 +126,7 @@ class Durability:
         self.fsync = fsync
         self._start_sync = start_sync  # syncs logs in threads, then calls sync_done
         self._refuse = refuse  # puts a retriable error into the held slots
+        self.syncs_done = 0  # jobs of syncs so far
         self._dirty: list[FlushState] = []
         self._connections: set[Client] = set()  # with replies to send or to hold
         self._syncing: list[FlushState] = []
@@ -291,6 +292,7 @@ class Durability:
                 # the sync may have reached further, but replies to that wait for the next job and may still be refused
                 state.settle(max(state.durable_offset, min(state.log.synced_offset, state.sync_offset)))
         self._job_runs = False
+        self.syncs_done += 1
         for connection, slot in released:
             # a connection with a reply in the open turn may depend on unwritten data: it stays barred
             if connection not in self._next_connections and connection not in self._connections:

@@ -24,6 +24,15 @@ class Jobs:
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
+    @property
+    def waiting(self) -> tuple[Iterator[None], ...]:
+        """The jobs that are not finished."""
+        return tuple(self._waiting)
+
+    def has_any(self, jobs: tuple[Iterator[None], ...]) -> bool:
+        """Whether one of these is not finished."""
+        return any(each in self._waiting for each in jobs)
+
     def add(self, steps: Iterator[None]) -> None:
         """Run the steps of a job between turns."""
         self._waiting.append(steps)

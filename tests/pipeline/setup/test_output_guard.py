@@ -14,12 +14,13 @@ from moto.server import ThreadedMotoServer
 from pyarrow import fs
 
 from pipeline.errors import PipelineError
+from pipeline.files import join_path
 from pipeline.input_check import check_input
 from pipeline.job import run_job
 from pipeline.jobs import audit, offsets
 from pipeline.jobs.registry import JOBS, parse
 from pipeline.output_guard import MARKER, check_output, grown_output, marked_json, read_marker
-from pipeline.replacing import current_folder, replaced
+from pipeline.replacing import replaced
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "logs"
 FOLDER_JOBS = ("archive", "offsets", "lag", "audit", "compaction")
@@ -218,7 +219,7 @@ def test_object_store_keeps_the_earlier_result_until_the_marker_names_the_new_on
                     raise PipelineError("no more")
 
         def rows() -> bytes:
-            files, root = fs.FileSystem.from_uri(current_folder(out))
+            files, root = fs.FileSystem.from_uri(join_path(out, read_marker(out)["current"]))
             with files.open_input_stream(f"{root}/rows") as stream:
                 return stream.read()
 

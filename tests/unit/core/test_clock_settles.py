@@ -1,0 +1,74 @@
+"""Moving the clock waits for what became due, and not for other work, which never ends under traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from broker.shell import control
+from broker.shell.control import Control
+from broker.turn.jobs import Jobs
+from broker.turn.timers import Timers
+
+NOW_MS = 1000
+
+
+class Busy:
+    """A broker that always has some job and some sync."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.steps = 0
+        self.has_jobs = True
+        self.timers, self.jobs = Timers(), Jobs()
+        self.durability = SimpleNamespace(idle=False, syncs_done=0)
+        self.turn = SimpleNamespace(timers=self.timers, jobs=self.jobs, durability=self.durability)
+
+    def job(self, name: str, steps: int, follow_ups: int = 0) -> Iterator[None]:
+        yield from [None] * steps
+        self.done.append(name)
+        if follow_ups:
+            self.jobs.add(self.job(f"{name}+", steps, follow_ups - 1))
+
+    async def step(self, seconds: float) -> None:
+        """In place of asyncio.sleep: the broker gets one step on."""
+        self.steps += 1
+        self.timers.run_due(NOW_MS)
+        if self.has_jobs and len(self.jobs.waiting) < 3:
+            self.jobs.add(self.job("traffic", 20))
+        self.jobs.step()
+        self.durability.syncs_done += 1
+
+
+async def settles(busy: Busy, monkeypatch: pytest.MonkeyPatch) -> bool:
+    loop = SimpleNamespace(time=lambda: busy.steps / 1000)
+    monkeypatch.setattr(control, "asyncio", SimpleNamespace(sleep=busy.step, get_running_loop=lambda: loop))
+    made: Any = Control.__new__(Control)
+    made._broker = busy
+    made._shell = SimpleNamespace(clock=SimpleNamespace(steady_ms=lambda: NOW_MS))
+    return bool(await made._settle())
+
+
+async def test_clock_settles_under_traffic_once_the_due_work_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = Busy()
+    busy.timers.at(NOW_MS, lambda due_ms, now_ms: busy.jobs.add(busy.job("due", 30, follow_ups=2)))
+    busy.timers.at(NOW_MS + 1, lambda due_ms, now_ms: None)  # not due
+    assert await settles(busy, monkeypatch)
+    assert [name for name in busy.done if name != "traffic"] == ["due", "due+", "due++"]
+
+
+async def test_clock_settles_once_syncs_that_began_later_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = Busy()
+    busy.has_jobs = False
+    assert await settles(busy, monkeypatch)
+    assert busy.durability.syncs_done == 2 * control.FOLLOW_UPS
+
+
+async def test_clock_does_not_settle_while_due_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = Busy()
+    busy.jobs.add(busy.job("endless", 10**9))
+    assert not await settles(busy, monkeypatch)
+    assert "endless" not in busy.done
