@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from core_broker import Client, World, make_topic
 from core_requests import commit_request
+from log_kit import put
 
-from broker.coordinator.offsets import snapshots
+from broker.coordinator.offsets import imaging, snapshots
 from broker.coordinator.offsets.columns import Committed, Pending
 from broker.coordinator.offsets.commit_batch import RECORD_BYTES, CommitBatch, OneCommit
 from broker.coordinator.offsets.commit_run import Commit
@@ -20,6 +21,8 @@ from broker.coordinator.offsets.spans import are_offsets, span_batches
 from broker.coordinator.offsets.table import OffsetTable
 from broker.coordinator.runtime import CLOSED, READY
 from protocol.record_batch import HEADER_BYTES, BatchHeader, build_batch, iter_records
+from storage.log import Log, LogConfig
+from storage.sim_env import sim_env
 
 ID = bytes([1] * 16)
 BUILDERS = (OneCommit, CommitBatch)
@@ -157,6 +160,7 @@ def test_sender_of_pending_offsets_is_kept_with_its_headers() -> None:
     pending.replay(9, "g", "t", 0, Committed(5), 0)
     pending.replay_sender(9, "g", [("client", b"c"), ("member", None)])
     assert list(pending.groups(9)) == [("g", {"client": b"c", "member": b""}, {"t": [0]})]
+    assert pending.fingerprint() == {(9, "g", "t", 0): (0, Committed(5))}
 
 
 # -- commits over several batches
@@ -249,6 +253,20 @@ def test_image_is_read_in_slices(groups: int, partitions: int, yields: int, monk
     assert list(reader.records()) == []
     assert sum(1 for _ in reader.offsets(again)) == yields
     assert again.fingerprint() == table.fingerprint()
+
+
+def test_record_that_the_cleaner_removed_has_no_value_for_an_image() -> None:
+    log = Log.open(sim_env(), "/data/log", LogConfig(cleanup_policy=frozenset({"compact"})))
+    for value in (b"old", b"new"):
+        put(log, (b"k", value), (b"l", value))
+    log.roll()
+    put(log, (b"m", b"x"))
+    log.flush()
+    assert [imaging._read_value(log, at, b"k") for at in range(4)] == [b"old", None, b"new", None]
+    for _ in log.clean(5_000):
+        pass
+    assert [imaging._read_value(log, at, b"k") for at in range(4)] == [None, None, b"new", None]
+    assert imaging._read_value(log, 3, b"l") == b"new"
 
 
 # -- a shard that was closed by a failed write

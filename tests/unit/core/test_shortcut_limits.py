@@ -14,6 +14,7 @@ from core_requests import commit_request, fetch_request, produce_request
 from txn_kit import Producer
 
 from broker.partitions.fetch_session import Wanted
+from broker.partitions.partition import Partition
 from broker.shortcuts.fetch_reply import encode_fetch
 from broker.shortcuts.head import MOST_KEPT, HeadReader, keep, transactional_id_end
 from broker.wire.route import SMALL_FETCH_BYTES
@@ -198,6 +199,30 @@ def test_commit_that_does_not_fit_into_a_batch_is_left_to_the_general_handler(ve
         assert fast.fingerprints() == general.fingerprints()
         (*_, (header, _)) = fast.broker.groups.of("g").log.batches(0)
         size = min(size, header.size)
+
+
+def test_partition_is_configured_when_metadata_changes_and_not_for_each_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = Client(World("os"))
+    make_topic(client, "t")
+    producer = Producer(client)
+    assert producer.init() == 0
+    configured: list[str] = []
+    configure = Partition.configure
+
+    def counted(partition: Partition, topic: Any, metadata: Any) -> None:
+        configured.append(topic.name)
+        configure(partition, topic, metadata)
+
+    monkeypatch.setattr(Partition, "configure", counted)
+    for number in range(1, 4):
+        for _ in range(3):
+            assert producer.produce(b"v") == 0
+            client.call(produce_request("t", 0, b"v"), 9)
+            client.call(fetch_request("t", 0, 0), 12)
+        assert configured == ["t"] * number
+        make_topic(client, f"t{number}")
 
 
 @pytest.mark.parametrize(("count", "taken"), [(126, True), (127, False)])
