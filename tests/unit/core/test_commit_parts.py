@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -253,6 +254,19 @@ def test_image_is_read_in_slices(groups: int, partitions: int, yields: int, monk
     assert list(reader.records()) == []
     assert sum(1 for _ in reader.offsets(again)) == yields
     assert again.fingerprint() == table.fingerprint()
+
+
+@pytest.mark.parametrize(("groups", "least"), [(0, 10_000), (40_003, 10_000), (40_004, 10_001), (50_000, 12_500)])
+def test_image_is_due_after_as_many_records_as_a_quarter_of_the_groups(groups: int, least: int) -> None:
+    for behind, due in ((least - 1, False), (least, True), (least + 1, True)):
+        shard: Any = SimpleNamespace(state=READY, may_be_cleaned=True, image_offset=7)
+        shard.log = SimpleNamespace(broken=None, end_offset=7 + behind)
+        shard.machine = SimpleNamespace(offsets=SimpleNamespace(group_count=groups))
+        assert imaging.is_due(shard) is due
+        for other in ({"state": CLOSED}, {"may_be_cleaned": False}):
+            assert not imaging.is_due(SimpleNamespace(**{**vars(shard), **other}))
+        shard.log.broken = "it is"
+        assert not imaging.is_due(shard)
 
 
 def test_record_that_the_cleaner_removed_has_no_value_for_an_image() -> None:
