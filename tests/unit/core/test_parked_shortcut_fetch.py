@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from core_broker import Client, World, make_topic
-from core_requests import fetch_request
+from core_requests import fetch_request, produce_request
 
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode
@@ -73,3 +73,26 @@ def test_fetch_of_a_session_is_answered_when_its_topic_is_deleted_and_the_sessio
     assert answer.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     again = client.call(FetchRequest(session_id=first.session_id, session_epoch=3, **limits), 12)
     assert again.error_code == 0
+
+
+def test_parked_fetch_of_a_session_that_another_request_has_advanced_is_refused_and_the_session_goes_on(client):
+    wanted = [FetchTopic(topic="t", partitions=[FetchPartition(partition=0, partition_max_bytes=1 << 20)])]
+    limits = {"max_wait_ms": 500, "min_bytes": 1, "max_bytes": 1 << 20}
+    first = client.call(FetchRequest(session_epoch=0, topics=wanted, **{**limits, "max_wait_ms": 0}), 12)
+    taken = count_taken(client)
+    for epoch in (1, 2):
+        client.send(FetchRequest(session_id=first.session_id, session_epoch=epoch, **limits), 12)
+        client.world.run()
+        if epoch == 1:
+            client.world.advance(500)
+            assert client.replies()[0].error_code == 0
+    assert taken == [False, True]
+    other = Client(client.world)
+    for epoch in (3, 4):
+        request = FetchRequest(session_id=first.session_id, session_epoch=epoch, **{**limits, "max_wait_ms": 0})
+        assert other.call(request, 12).error_code == 0
+    other.call(produce_request("t", 0, b"v"), 9)
+    (answer,) = client.replies()
+    assert answer.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    request = FetchRequest(session_id=first.session_id, session_epoch=5, **{**limits, "max_wait_ms": 0})
+    assert other.call(request, 12).error_code == 0

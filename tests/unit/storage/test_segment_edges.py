@@ -121,6 +121,8 @@ def test_slice_below_the_first_limit_is_found_before_any_other(env):
         assert len(fresh.read(0, 1 << 20, limit_offset=limit)) == one * limit
         fresh.cut_back(3)
         assert len(fresh.read(0, 1 << 20, limit_offset=1)) == one
+        for other in (2, 1, 3, 2):
+            assert len(fresh.read(0, 1 << 20, limit_offset=other)) == one * other
 
 
 def test_reading_on_and_on_forgets_old_hints_and_still_begins_at_the_start(env):
