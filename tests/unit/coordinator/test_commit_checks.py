@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from unit.coordinator.harness import ShardHarness
 
-from broker.coordinator.groups.classic.commit_checks import check_offset_commit, check_txn_offset_commit
-from broker.coordinator.groups.classic.group import DEAD
+from broker.coordinator.groups.classic.commit_checks import (
+    check_offset_commit,
+    check_txn_offset_commit,
+    on_offset_commit_accepted,
+)
+from broker.coordinator.groups.classic.group import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
 from protocol.errors import ErrorCode
 
 NONE = ErrorCode.NONE
@@ -164,3 +170,12 @@ def test_refused_commit_and_txn_commit_do_not_keep_a_member(h):
     txn(h, 1, member)
     h.advance(1_000)
     assert h.state() == "Empty"
+
+
+@pytest.mark.parametrize("state", [EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD])
+def test_accepted_commit_starts_the_members_session_again(state):
+    member = SimpleNamespace(session_timer=("session", "m"), session_timeout_ms=500)
+    group = SimpleNamespace(group_type="classic", state=state, members={"m": member})
+    timers = ((("session", "m"), 1_500),) if state in (STABLE, PREPARING_REBALANCE) else ()
+    assert on_offset_commit_accepted(group, "m", 1_000) == timers
+    assert on_offset_commit_accepted(None, "m", 1_000) == ()

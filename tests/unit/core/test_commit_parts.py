@@ -164,6 +164,22 @@ def test_sender_of_pending_offsets_is_kept_with_its_headers() -> None:
     assert pending.fingerprint() == {(9, "g", "t", 0): (0, Committed(5))}
 
 
+def test_pending_offsets_with_metadata_know_the_offsets_of_their_records() -> None:
+    world = World("os", offsets_topic_num_partitions="1")
+    client = Client(world)
+    make_topic(client, "t", 3)
+    client.call(commit_request("g", {0: 1}), 8)
+    shard = world.broker.groups.shards[0]
+    base = shard.log.end_offset
+    commit = Commit("g")
+    run = commit.run("t")
+    for partition in range(3):
+        run.add_other(partition, Committed(5, -1, "m", 9))
+    commit.append_to(shard, 99, (9, 0))
+    found = shard.machine.pending.fingerprint()
+    assert {key[3]: at for key, (at, _) in found.items()} == {0: base, 1: base + 1, 2: base + 2}
+
+
 # -- commits over several batches
 
 

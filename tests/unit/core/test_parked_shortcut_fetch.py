@@ -8,6 +8,7 @@ import pytest
 from core_broker import Client, World, make_topic
 from core_requests import fetch_request, produce_request
 
+from broker.wire.router import Router
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -96,3 +97,21 @@ def test_parked_fetch_of_a_session_that_another_request_has_advanced_is_refused_
     assert answer.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
     request = FetchRequest(session_id=first.session_id, session_epoch=5, **{**limits, "max_wait_ms": 0})
     assert other.call(request, 12).error_code == 0
+
+
+def test_parked_fetch_of_a_session_is_answered_by_the_shortcut_itself(client, monkeypatch):
+    wanted = [FetchTopic(topic="t", partitions=[FetchPartition(partition=0, partition_max_bytes=1 << 20)])]
+    limits = {"max_wait_ms": 500, "min_bytes": 1, "max_bytes": 1 << 20}
+    first = client.call(FetchRequest(session_epoch=0, topics=wanted, **{**limits, "max_wait_ms": 0}), 12)
+    other, handed_on = Client(client.world), []
+    again = Router.again
+    monkeypatch.setattr(Router, "again", lambda *args: (handed_on.append(1), again(*args)))
+    for epoch in range(1, 5):
+        client.send(FetchRequest(session_id=first.session_id, session_epoch=epoch, **limits), 12)
+        client.world.run()
+        if epoch % 2:
+            client.world.advance(500)
+        else:
+            other.call(produce_request("t", 0, b"v"), 9)
+        assert client.replies()[0].error_code == 0
+    assert handed_on == []

@@ -125,6 +125,14 @@ def test_slice_below_the_first_limit_is_found_before_any_other(env):
             assert len(fresh.read(0, 1 << 20, limit_offset=other)) == one * other
 
 
+def test_slice_behind_the_start_is_read_in_any_pieces(env):
+    log = filled(env, 3, ONE_SEGMENT)
+    found = log.read(2, 1 << 20, limit_offset=6)
+    whole = content(log)[found.position :]
+    assert found.position > 0
+    assert [found.pread(7, at) for at in range(len(whole))] == [whole[at : at + 7] for at in range(len(whole))]
+
+
 def test_reading_on_and_on_forgets_old_hints_and_still_begins_at_the_start(env):
     log = filled(env, 200, ONE_SEGMENT)
     data, offset = b"", 0
