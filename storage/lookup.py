@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from protocol.record_batch import LOG_APPEND_TIME, BatchHeader, iter_records
+from protocol.record_batch import BatchHeader, iter_records
 from storage.segment import Segment, read_batches
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def offset_for_timestamp(log: LogWriter, timestamp: int) -> tuple[int, int, int]
 
 
 def max_timestamp(log: LogWriter) -> tuple[int, int, int] | None:
-    """(timestamp, offset, leader epoch) of the latest record; the last offset of a LogAppendTime batch."""
+    """(timestamp, offset, leader epoch) of the latest record; of several, as in a LogAppendTime batch, the first."""
     segments = [segment for segment in log.segments if segment.largest_timestamp >= 0 and segment.file.size]
     if not segments:
         return None
@@ -40,7 +40,7 @@ def max_timestamp(log: LogWriter) -> tuple[int, int, int] | None:
     for at, header in segment.headers(segment.position_of(segment.max_timestamp_offset)):
         if header.max_timestamp < largest:
             continue
-        if header.attributes & LOG_APPEND_TIME or not header.record_count:
+        if not header.record_count:
             return largest, header.last_offset, header.partition_leader_epoch
         for record in iter_records(_batch(segment, at, header)):
             if record.timestamp == largest:
