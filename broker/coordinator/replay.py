@@ -57,6 +57,7 @@ class Replay:
                 self.kept[key] = offset
                 self.machine.replay(key, value, offset, -1)
             yield from reader.offsets(self.table)
+            self.machine.replay_pending(reader.pending, reader.senders)
         except (AssertionError, IndexError, KeyError, struct.error) as error:
             raise ValueError(f"cannot read the image: {error}") from error
 

@@ -46,6 +46,7 @@ from protocol.messages.coordinator_records import GroupMetadataKey, GroupMetadat
 if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata
     from broker.config.settings import BrokerConfig
+    from broker.coordinator.offsets.snapshots import PendingRecord, Sender
 
 logger = logging.getLogger("momus.groups")
 
@@ -305,6 +306,13 @@ class GroupMachine:
     def replay_sender(self, producer_id: int, key: bytes, headers: Iterable[tuple[str, bytes | None]]) -> None:
         """Replay the headers of a transactional batch's first record: they name the client that sent the offsets."""
         self.pending.replay_sender(producer_id, offset_key(key)[0], headers)
+
+    def replay_pending(self, rows: Iterable[PendingRecord], senders: Iterable[Sender]) -> None:
+        """Replay the pending offsets of an image."""
+        for producer_id, offset, key, value in rows:
+            self.pending.replay(producer_id, *offset_key(key), committed_value(value) if value else None, offset)
+        for producer_id, group_id, headers in senders:
+            self.pending.replay_sender(producer_id, group_id, headers.items())
 
     def replay_marker(self, producer_id: int, producer_epoch: int, *, commit: bool) -> None:
         """Replay the end of a transaction: commit its offsets, or drop them."""

@@ -39,8 +39,8 @@ class Pending:
 
     __slots__ = ("committed", "record_offset")
 
-    def __init__(self, committed: Committed, record_offset: int) -> None:
-        self.committed: Committed | None = committed
+    def __init__(self, committed: Committed | None, record_offset: int) -> None:
+        self.committed = committed
         self.record_offset = record_offset
 
 

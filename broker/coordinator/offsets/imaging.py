@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from broker.coordinator.offsets.snapshots import KeptRecord, Labels, encode_head, encode_offsets
+from broker.coordinator.offsets.snapshots import KeptRecord, Labels, encode_head, encode_offsets, encode_pending
 from broker.coordinator.runtime import READY
 from protocol.record_batch import iter_records
 from storage import snapshot
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("momus.images")
 
 LEAST_RECORDS: Final = 10_000  # replayed in 0.1 s; fewer are not worth an image
+MOST_PENDING: Final = 1000  # pending offsets in an image: about 3 ms
 KEPT_A_SLICE: Final = 50  # records read one by one in a step: about 1 ms
 
 
@@ -52,9 +53,10 @@ def clean_commits(shard: Shard, producer_expiration_ms: int, now_ms: int, limit_
 def take_image(shard: Shard) -> Iterator[None]:
     """Write an image of the shard as it is now. Stops when the shard is reloaded meanwhile."""
     machine, log = shard.machine, shard.log
-    if machine.pending.producer_ids():
-        return  # pending offsets are not in an image: a later round takes it
+    if machine.pending.count > MOST_PENDING:
+        return  # writing so many in one step would hold up requests: a later round takes the image
     offset = shard.image_begun = log.end_offset
+    pending = encode_pending(machine.pending)  # in this step: markers that come while the slices are taken end them
     wanted = sorted((at, key) for key, at in shard.kept.items())
     labels = Labels()
     blocks = yield from encode_offsets(machine.offsets, labels)
@@ -74,7 +76,7 @@ def take_image(shard: Shard) -> Iterator[None]:
         files = log.env.files
         path = snapshot.path(log.directory, offset)
         try:
-            yield from snapshot.write_slowly(files, path, [encode_head(end_offset, kept, labels), *blocks])
+            yield from snapshot.write_slowly(files, path, [encode_head(end_offset, kept, labels), *blocks, pending])
             snapshot.remove_older(files, log.directory, offset)
         except OSError as error:
             logger.warning("cannot write an image of %s: %s", shard, error)

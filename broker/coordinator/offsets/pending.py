@@ -21,9 +21,15 @@ class PendingOffsets:
         self._senders: dict[int, dict[str, dict[str, bytes]]] = {}  # producer id -> group -> coordinator.provenance
 
     def replay(
-        self, producer_id: int, group_id: str, topic: str, partition: int, committed: Committed, record_offset: int
+        self,
+        producer_id: int,
+        group_id: str,
+        topic: str,
+        partition: int,
+        committed: Committed | None,
+        record_offset: int,
     ) -> None:
-        """Replay an offset record that is part of a transaction."""
+        """Replay an offset record that is part of a transaction; `committed` None: a later commit has replaced it."""
         columns = self._table.topic_or_new(group_id, topic)
         columns.replay_pending(partition, producer_id, Pending(committed, record_offset))
         self._places.setdefault(producer_id, {}).setdefault((group_id, topic), set()).add(partition)
@@ -78,18 +84,31 @@ class PendingOffsets:
             columns.tidy()
             self._table.drop_empty(group_id, topic, columns)
 
-    def producer_ids(self) -> list[int]:
-        """The producers with pending offsets."""
-        return list(self._places)
-
-    def fingerprint(self) -> dict[tuple[int, str, str, int], tuple[int, Committed | None]]:
-        """Everything in it, to compare a replayed shard with a live one."""
-        found: dict[tuple[int, str, str, int], tuple[int, Committed | None]] = {}
+    def items(self) -> Iterator[tuple[int, str, str, int, Pending]]:
+        """Producer id, group, topic, partition and value of every pending offset."""
         for producer_id, places in self._places.items():
             for (group_id, topic), partitions in places.items():
                 columns = self._table.topic(group_id, topic)
                 for partition in partitions:
                     pending = ((columns.pending if columns else None) or {}).get(partition, {}).get(producer_id)
                     if pending is not None:
-                        found[producer_id, group_id, topic, partition] = pending.record_offset, pending.committed
-        return found
+                        yield producer_id, group_id, topic, partition, pending
+
+    def senders(self) -> Iterator[tuple[int, str, dict[str, bytes]]]:
+        """Producer id, group, and the record headers that say who sent the producer's offsets for it."""
+        for producer_id, groups in self._senders.items():
+            for group_id, headers in groups.items():
+                yield producer_id, group_id, headers
+
+    @property
+    def count(self) -> int:
+        """How many places have a pending offset, about: those of deleted groups are counted too."""
+        return sum(len(partitions) for places in self._places.values() for partitions in places.values())
+
+    def producer_ids(self) -> list[int]:
+        """The producers with pending offsets."""
+        return list(self._places)
+
+    def fingerprint(self) -> dict[tuple[int, str, str, int], tuple[int, Committed | None]]:
+        """Everything in it, to compare a replayed shard with a live one."""
+        return {tuple(place): (pending.record_offset, pending.committed) for *place, pending in self.items()}  # type: ignore[misc]  # a place has these four parts

@@ -14,6 +14,10 @@ Payload, big-endian:
         2   a group with n partitions: u32 length, its name | the same columns
         3   rare values of the preceding group: n times i32 partition | i64 expiry | 16 topic id | u32 length, metadata
         4   n groups that have no offset left (topic 0): n times u32 length, name
+        5   n pending offsets (topic 0), as at the image's offset: n times i64 producer id | i64 offset of the record
+            | u32 length, key | u32 length, value; no value: a later commit has replaced it
+        6   who sends a producer's pending offsets for a group, n rows (topic 0): n times i64 producer id
+            | u32 length, group | u32 count of headers, each: u32 length, name | u32 length, value
 """
 
 from __future__ import annotations
@@ -25,12 +29,18 @@ from struct import Struct
 from typing import Any, Final
 
 from broker.coordinator.offsets.columns import Label, TopicOffsets
+from broker.coordinator.offsets.commit_batch import offset_key_prefix
+from broker.coordinator.offsets.pending import PendingOffsets
 from broker.coordinator.offsets.table import OffsetTable
+from broker.coordinator.records import offset_value
 
 SINGLES: Final = 1
 COLUMNS: Final = 2
 RARE: Final = 3
 EMPTIED: Final = 4
+PENDING: Final = 5
+SENDERS: Final = 6
+_WITHOUT_TOPIC: Final = (EMPTIED, PENDING, SENDERS)
 GROUPS_A_SLICE: Final = 100  # about 0.3 ms
 CELLS_A_SLICE: Final = 20_000
 
@@ -39,9 +49,12 @@ _LONG: Final = Struct(">q")
 _BLOCK: Final = Struct(">BII")
 _RECORD: Final = Struct(">qII")
 _RARE: Final = Struct(">iq16sI")
+_PENDING: Final = Struct(">qq")
 _TYPES: Final = "iqiq"
 
 KeptRecord = tuple[int, bytes, bytes]  # offset, key, value
+PendingRecord = tuple[int, int, bytes, bytes]  # producer id, offset, key, value or nothing
+Sender = tuple[int, str, dict[str, bytes]]  # producer id, group, headers
 Cells = tuple[Iterable[int], Iterable[int], Iterable[int], Iterable[int]]
 
 
@@ -98,6 +111,30 @@ def encode_offsets(table: OffsetTable, labels: Labels) -> Generator[None, None, 
             blocks += (_COUNT.pack(len(name)), name)
     slices.append(b"".join(blocks))
     return slices
+
+
+def encode_pending(pending: PendingOffsets) -> bytes:
+    """The blocks of all pending offsets, as they are now."""
+    rows = list(pending.items())
+    parts = [_BLOCK.pack(PENDING, 0, len(rows))]
+    for producer_id, group_id, topic, partition, each in rows:
+        value = b"" if each.committed is None else offset_value(each.committed)
+        parts.append(_PENDING.pack(producer_id, each.record_offset))
+        parts += _sized(offset_key_prefix(group_id, topic) + partition.to_bytes(4, "big"))
+        parts += _sized(value)
+    senders = list(pending.senders())
+    parts.append(_BLOCK.pack(SENDERS, 0, len(senders)))
+    for producer_id, group_id, headers in senders:
+        parts.append(_LONG.pack(producer_id))
+        parts += _sized(group_id.encode())
+        parts.append(_COUNT.pack(len(headers)))
+        for name, content in headers.items():
+            parts += (*_sized(name.encode()), *_sized(content))
+    return b"".join(parts)
+
+
+def _sized(data: bytes) -> tuple[bytes, bytes]:
+    return _COUNT.pack(len(data)), data
 
 
 def _flush(
@@ -158,6 +195,8 @@ class Reader:
     def __init__(self, payload: memoryview) -> None:
         self._data = payload
         self._at = _LONG.size
+        self.pending: list[PendingRecord] = []  # filled by `offsets`, as the next one
+        self.senders: list[Sender] = []
 
     def _take(self, n: int) -> memoryview:
         at = self._at
@@ -189,9 +228,9 @@ class Reader:
         handled = 0
         while self._at < len(self._data):
             kind, topic, n = self._unpack(_BLOCK)
-            if kind == EMPTIED:
+            if kind in _WITHOUT_TOPIC:
                 for _ in range(n):
-                    table.replay_emptied(self._bytes().decode())
+                    self._row(kind, table)
                 continue
             label = labels[topic]
             if kind == RARE:
@@ -221,6 +260,18 @@ class Reader:
             if handled >= CELLS_A_SLICE:
                 handled = 0
                 yield
+
+    def _row(self, kind: int, table: OffsetTable) -> None:
+        if kind == EMPTIED:
+            table.replay_emptied(self._bytes().decode())
+        elif kind == PENDING:
+            producer_id, offset = self._unpack(_PENDING)
+            self.pending.append((producer_id, offset, self._bytes(), self._bytes()))
+        else:
+            (producer_id,) = self._unpack(_LONG)
+            group_id = self._bytes().decode()
+            headers = {self._bytes().decode(): self._bytes() for _ in range(self._unpack(_COUNT)[0])}
+            self.senders.append((producer_id, group_id, headers))
 
     def _cells(self, kind: str, n: int) -> array[int]:
         column = array(kind)
