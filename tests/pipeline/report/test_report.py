@@ -140,7 +140,16 @@ def made(**changes: Any) -> Figures:
 def test_report_of_nothing_says_so_in_every_section():
     text = page(made())
     assert text.count("The logs have none.") == 5
-    assert "Exactly-once held: no finding" in text
+    assert "No transactions in 0 logs: exactly-once was not put to the test" in text
+
+
+def test_report_says_that_all_held_only_with_transactions_and_complete_logs():
+    seen = {"outcomes": {"committed": 2, "aborted": 1}, "logs": 4}
+    assert "Exactly-once held: no finding in 3 transactions, 4 logs complete" in page(made(**seen))
+    gap = {"log": "t-0", "start_offset": 5, "missing_inside": 0, "gaps": 0}
+    text = page(made(**seen, incomplete_logs=[gap]))
+    assert "Exactly-once held" not in text
+    assert "No finding in 3 transactions, but records of 1 of 4 logs are missing" in text
 
 
 def test_report_with_findings_shows_each_with_its_place():
