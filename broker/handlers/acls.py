@@ -26,38 +26,37 @@ UNKNOWN = 0  # of each kind: resource, pattern, operation, permission
 
 def describe_acls(broker: object, ctx: Context, request: DescribeAclsRequest) -> Message | None:
     """Refuse to describe. Errors: SECURITY_DISABLED."""
-    kinds = (
+    if _closes(
+        ctx,
         request.resource_type_filter,
         request.pattern_type_filter,
         request.operation,
         request.permission_type,
-    )
-    if UNKNOWN in kinds:
-        ctx.close_connection = True
+    ):
         return None
     raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
 
 
 def create_acls(broker: object, ctx: Context, request: CreateAclsRequest) -> Message | None:
     """Refuse to create. Errors, of each ACL: SECURITY_DISABLED."""
-    if any(
-        UNKNOWN in (each.resource_type, each.resource_pattern_type, each.operation, each.permission_type)
-        for each in request.creations
-    ):
-        ctx.close_connection = True
-        return None
+    for each in request.creations:
+        if _closes(ctx, each.resource_type, each.resource_pattern_type, each.operation, each.permission_type):
+            return None
     return _refused(ctx, request)
 
 
 def delete_acls(broker: object, ctx: Context, request: DeleteAclsRequest) -> Message | None:
     """Refuse to delete. Errors, of each filter: SECURITY_DISABLED."""
-    if any(
-        UNKNOWN in (each.resource_type_filter, each.pattern_type_filter, each.operation, each.permission_type)
-        for each in request.filters
-    ):
-        ctx.close_connection = True
-        return None
+    for each in request.filters:
+        if _closes(ctx, each.resource_type_filter, each.pattern_type_filter, each.operation, each.permission_type):
+            return None
     return _refused(ctx, request)
+
+
+def _closes(ctx: Context, *kinds: int) -> bool:
+    """Whether one of the kinds is UNKNOWN: the connection is then closed without a reply."""
+    ctx.close_connection = UNKNOWN in kinds
+    return ctx.close_connection
 
 
 def _refused(ctx: Context, request: Message) -> Message:

@@ -40,10 +40,8 @@ def broker_gauges(broker: Broker) -> Iterator[Gauge]:
                         yield "kafka.consumer_lag", partition.high_watermark - committed.offset, tags
     yield "momus_connections", len(broker.clients.open), ()
     yield "momus_timers", len(broker.turn.timers), ()
-    waits = sum(
-        wait.parked for connection in broker.clients.open for wait in list((connection.fetch_waits or {}).values())
-    )
-    yield "momus_parked_requests", len(broker.parked) + waits, ()
+    waits = [wait for connection in broker.clients.open for wait in (connection.fetch_waits or {}).values()]
+    yield "momus_parked_requests", len(broker.parked) + sum(wait.parked for wait in waits), ()
     yield "momus_groups", groups, ()
     yield "momus_topics", len(broker.metadata.topics), ()
     for (topic, index), partition in open_partitions.items():

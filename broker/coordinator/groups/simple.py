@@ -32,20 +32,21 @@ class SimpleGroups:
         self._refused: dict[str, int] = {}  # group -> where the log ended when its commit was refused
 
     def __contains__(self, group_id: object) -> bool:
-        return self._table.has_group(group_id) or group_id in self._table.emptied or group_id in self._refused
+        return self._has_record(group_id) or group_id in self._refused
 
     def is_shown(self, group_id: str, log_end: int) -> bool:
         """Whether a request that only reads finds the group. `log_end`: where the shard's log ends."""
-        if self._table.has_group(group_id) or group_id in self._table.emptied:
-            return True
-        return self._refused.get(group_id, log_end) < log_end
+        return self._has_record(group_id) or self._refused.get(group_id, log_end) < log_end
 
     def ids(self) -> Iterator[str]:
         """All of them."""
-        table = self._table
-        yield from table.group_ids()
-        yield from (group_id for group_id in table.emptied if not table.has_group(group_id))
-        yield from (g for g in self._refused if g not in table.emptied and not table.has_group(g))
+        yield from self._table.group_ids()
+        yield from self._table.emptied
+        yield from (group_id for group_id in self._refused if not self._has_record(group_id))
+
+    def _has_record(self, group_id: object) -> bool:
+        """Whether records of offsets make the group, though none may be left. The two sets are disjoint."""
+        return self._table.has_group(group_id) or group_id in self._table.emptied
 
     def make(self, group_id: str, log_end: int) -> None:
         """A commit to an unknown group is refused: the group is there now."""

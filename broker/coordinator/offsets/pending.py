@@ -105,10 +105,6 @@ class PendingOffsets:
         """How many places have a pending offset, about: those of deleted groups are counted too."""
         return sum(len(partitions) for places in self._places.values() for partitions in places.values())
 
-    def producer_ids(self) -> list[int]:
-        """The producers with pending offsets."""
-        return list(self._places)
-
     def fingerprint(self) -> dict[tuple[int, str, str, int], tuple[int, Committed | None]]:
         """Everything in it, to compare a replayed shard with a live one."""
         return {tuple(place): (pending.record_offset, pending.committed) for *place, pending in self.items()}  # type: ignore[misc]  # a place has these four parts

@@ -70,8 +70,7 @@ class Labels:
     def encode(self) -> bytes:
         parts = [_COUNT.pack(len(self.numbers))]
         for label in self.numbers:
-            name = label.name.encode()
-            parts += (_COUNT.pack(len(name)), name, label.topic_id)
+            parts += (*_sized(label.name.encode()), label.topic_id)
         return b"".join(parts)
 
 
@@ -93,8 +92,7 @@ def encode_offsets(table: OffsetTable, labels: Labels) -> Generator[None, None, 
                 names.append(group_id.encode())
                 cells.append((rows[0], offsets, epochs, times))  # type: ignore[arg-type]  # of one row: no arrays
                 continue
-            name = group_id.encode()
-            blocks += (_BLOCK.pack(COLUMNS, labels.number(columns.label), n), _COUNT.pack(len(name)), name)
+            blocks += (_BLOCK.pack(COLUMNS, labels.number(columns.label), n), *_sized(group_id.encode()))
             blocks.append(_cells((rows, _column(offsets, n), _column(epochs, n), _column(times, n))))
             if columns.rare is not None:
                 blocks.append(_rare(columns, labels))
@@ -107,8 +105,8 @@ def encode_offsets(table: OffsetTable, labels: Labels) -> Generator[None, None, 
     _flush(singles, labels, blocks)
     if table.emptied:
         blocks.append(_BLOCK.pack(EMPTIED, 0, len(table.emptied)))
-        for name in [group_id.encode() for group_id in table.emptied]:
-            blocks += (_COUNT.pack(len(name)), name)
+        for group_id in table.emptied:
+            blocks += _sized(group_id.encode())
     slices.append(b"".join(blocks))
     return slices
 
@@ -142,7 +140,7 @@ def _flush(
 ) -> None:
     for label, (names, cells) in singles.items():
         joined = b"\0".join(names) + b"\0"
-        blocks += (_BLOCK.pack(SINGLES, labels.number(label), len(names)), _COUNT.pack(len(joined)), joined)
+        blocks += (_BLOCK.pack(SINGLES, labels.number(label), len(names)), *_sized(joined))
         blocks.append(_cells(tuple(zip(*cells, strict=True))))  # type: ignore[arg-type]  # four columns
     singles.clear()
 
