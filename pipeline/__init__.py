@@ -5,6 +5,6 @@ Start reading at job.py, the entry point, then jobs/registry.py, the table of jo
 writes through output.py. Of the other packages the pipeline imports only protocol/; group_offsets.py and demo/ also
 import momus, for its client and its broker. Inside, the rooms import in this order, each only those before it:
 
-    errors, spark_setup, files, schema, input_check, output_guard, replacing, decode, source, transforms, tables,
+    errors, spark_setup, files, schema, output_guard, replacing, decode, source, transforms, tables, input_check,
     session, output, streaming, group_offsets, audit, migrate, report, jobs, demo, job
 """

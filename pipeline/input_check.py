@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 from pyarrow import fs
 
 from pipeline.errors import PipelineError
-from pipeline.files import is_directory, join_path, open_directory
-from pipeline.schema import VIEWS
-
-LOG_FOLDER: Final = re.compile(r".+-\d+")
-SEGMENT: Final = re.compile(r"\d{20}\.log")
+from pipeline.files import is_directory, open_directory
+from pipeline.source.segment_files import LOG_FOLDER, log_segments
+from pipeline.tables import is_archive
 
 
 def check_input(path: str) -> None:
@@ -25,12 +20,11 @@ def check_input(path: str) -> None:
         raise PipelineError(
             f"--input: there is no directory {root}: it must name a broker's data directory or an archive"
         )
-    if any(is_directory(join_path(path, view)) for view in VIEWS):
+    if is_archive(path):
         return
     for folder in files.get_file_info(fs.FileSelector(root)):
-        if folder.type != fs.FileType.Directory or not LOG_FOLDER.fullmatch(folder.base_name):
-            continue
-        if any(SEGMENT.fullmatch(each.base_name) for each in files.get_file_info(fs.FileSelector(folder.path))):
+        is_log = folder.type == fs.FileType.Directory and LOG_FOLDER.fullmatch(folder.base_name)
+        if is_log and log_segments(files, root, folder.base_name):
             return
     raise PipelineError(
         f"--input: {root} holds no log: neither a folder TOPIC-PARTITION with segments, nor the tables of an archive"

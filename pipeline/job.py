@@ -87,6 +87,7 @@ def run_job(name: str, words: Sequence[str]) -> int:
     # pyarrow takes 90 ms and is absent without the extra, where --help and the hint to install it must work.
     from pipeline.input_check import check_input
     from pipeline.output_guard import check_output
+    from pipeline.tables import SKIP_DAMAGED
 
     if args.input is not None:
         check_input(args.input)
@@ -96,7 +97,7 @@ def run_job(name: str, words: Sequence[str]) -> int:
     conf = dict(pair.split("=", 1) for pair in args.conf)
     level = args.log_level
     spark = session(f"momus {name}", master=args.master, delta=args.format == "delta", conf=conf, log_level=level)
-    spark.conf.set("momus.skipDamaged", str(args.skip_damaged).lower())
+    spark.conf.set(SKIP_DAMAGED, str(args.skip_damaged).lower())
     try:
         return int(job.run(spark, args))
     except PipelineError:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     import argparse
 
 MARKER: Final = "_momus.json"
-FILE_JOBS: Final = {"report": b'content="momus pipeline report"', "migrate": b'"made_by": "momus pipeline migrate"'}
+MADE_BY: Final = "momus pipeline"
+FILE_JOBS: Final = ("report", "migrate")  # they write one file
 NO_OUTPUT: Final = ("bridge",)
 HEAD_BYTES: Final = 4096  # of a file that says which job made it
 INPUTS: Final = ("input", "ends", "checkpoint")  # options that name folders a job reads
@@ -56,7 +57,7 @@ def owner(args: argparse.Namespace) -> str:
 
 def mark(path: str, args: argparse.Namespace, **more: Any) -> None:
     """Write the marker of a folder."""
-    write_json(join_path(path, MARKER), {"made_by": "momus pipeline", "job": owner(args), **more})
+    write_json(join_path(path, MARKER), {"made_by": MADE_BY, "job": owner(args), **more})
 
 
 def grown_output(args: argparse.Namespace) -> str:
@@ -75,7 +76,7 @@ def read_marker(path: str) -> dict[str, Any] | None:
         found = read_json(join_path(path, MARKER))
     except (ValueError, OSError):
         return None
-    return found if isinstance(found, dict) and found.get("made_by") == "momus pipeline" else None
+    return found if isinstance(found, dict) and found.get("made_by") == MADE_BY else None
 
 
 def _check_apart(output: str, path: str, option: str) -> None:
@@ -126,7 +127,7 @@ def _check_file(args: argparse.Namespace, files: fs.FileSystem, root: str, found
         raise PipelineError(f"--output {output} is a folder; the job `{job}` writes one file")
     with files.open_input_stream(root) as stream:
         head = stream.read(HEAD_BYTES)
-    if found.size and FILE_JOBS[job] not in head:
+    if found.size and made_by(job).encode() not in head:
         raise PipelineError(
             f"--output {output} exists and was not made by `{job}`: it is left as it is; name a new file"
         )
@@ -134,6 +135,11 @@ def _check_file(args: argparse.Namespace, files: fs.FileSystem, root: str, found
         raise PipelineError(f"--output {output} holds an earlier result: add --overwrite to replace it")
 
 
+def made_by(job: str) -> str:
+    """What a single file holds near its start, in quotation marks: which job made it."""
+    return f'"{MADE_BY} {job}"'
+
+
 def marked_json(job: str, content: dict[str, Any]) -> str:
     """A result in JSON that says which job made it."""
-    return json.dumps({"made_by": f"momus pipeline {job}", **content}, indent=2)
+    return json.dumps({"made_by": json.loads(made_by(job)), **content}, indent=2)

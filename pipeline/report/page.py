@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from pipeline.audit.findings import KINDS
 from pipeline.audit.verdict import count, verdict
+from pipeline.output_guard import made_by
 from pipeline.report import charts
 from pipeline.report.charts import MOST_SERIES, OUTCOME_COLOURS, SERIES, VARIABLES, size
 from pipeline.report.figures import Figures, Point
@@ -41,7 +42,7 @@ def page(figures: Figures) -> str:
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="momus pipeline report">
+<meta name="generator" content={made_by("report")}>
 <meta name="color-scheme" content="light dark">
 <link rel="icon" href="data:,">
 <title>momus: {escape(figures.source)}</title>

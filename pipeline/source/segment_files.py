@@ -17,7 +17,7 @@ from pyarrow import fs
 from pipeline.decode.batches import partition_of
 from pipeline.files import open_directory
 
-_LOG: Final = re.compile(r"(.+)-(\d+)")
+LOG_FOLDER: Final = re.compile(r"(.+)-(\d+)")
 _SEGMENT: Final = re.compile(r"(\d{20})\.log(\.swap)?")
 _LISTINGS: Final = 10  # until two agree
 
@@ -44,7 +44,7 @@ def list_segments(path: str, topic: str = "*", logs: Iterable[str] | None = None
     wanted = None if logs is None else set(logs)
     names: list[str] = []
     for info in files.get_file_info(fs.FileSelector(root, allow_not_found=True)):
-        match = _LOG.fullmatch(info.base_name)
+        match = LOG_FOLDER.fullmatch(info.base_name)
         if info.type == fs.FileType.Directory and match and fnmatchcase(match[1], topic):
             names.append(info.base_name)
     found: list[SegmentFile] = []

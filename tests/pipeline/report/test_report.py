@@ -14,6 +14,7 @@ from momus import Broker
 from pipeline.audit.findings import KINDS
 from pipeline.demo.traffic import Traffic
 from pipeline.jobs import audit, compaction, lag, report
+from pipeline.output_guard import HEAD_BYTES, made_by
 from pipeline.report.charts import size
 from pipeline.report.figures import Figures
 from pipeline.report.page import page
@@ -178,3 +179,9 @@ def test_report_name_of_a_group_cannot_break_out_of_the_page():
     group = "</script><script>alert(1)</script>"
     text = page(made(lag={group: [(1_800_000_000_000, 1.0)]}, committed={group: 1}))
     assert "<script>alert" not in text
+
+
+def test_report_says_in_its_first_bytes_which_job_made_it():
+    figures = made()
+    figures.source = "/" + "long" * HEAD_BYTES  # the name of the input must not push it out
+    assert made_by("report").encode() in page(figures).encode()[:HEAD_BYTES]
