@@ -79,6 +79,12 @@ def cli() -> None:
 )
 @click.option("--control-anyone", is_flag=True, help="Allow --control on an address that is not loopback.")
 @click.option(
+    "--control-token",
+    envvar="MOMUS_CONTROL_TOKEN",
+    metavar="TOKEN",
+    help="What requests to --control must carry (Authorization: Bearer TOKEN). Needed with --control-anyone.",
+)
+@click.option(
     "--retain-for",
     metavar="GROUP",
     help="Retention and the cleaner wait until this group, the archive, has committed past what they would remove.",
@@ -95,6 +101,7 @@ def serve(
     statsd: str | None,
     control: str | None,
     control_anyone: bool,
+    control_token: str | None,
     retain_for: str | None,
 ) -> None:
     """Run a broker until SIGTERM or SIGINT.
@@ -119,8 +126,8 @@ def serve(
     for option, address in (("--listen", listen), ("--statsd", statsd), ("--control", control)):
         if address is not None:
             _check_address(option, address)
-    if control is not None and not control_anyone:
-        _check_loopback(control)
+    if control is not None and not re.fullmatch(LOOPBACK, control.rpartition(":")[0]):
+        _check_open(control, control_anyone, control_token)
     if data_dir is None:
         data_dir = settings.get("log.dirs", settings.get("log.dir", DEFAULT_DATA_DIR)).split(",")[0]
 
@@ -137,14 +144,19 @@ def serve(
             log_level=log_level,
             statsd=statsd,
             control=control,
+            control_token=control_token or None,
         )
     )
 
 
-def _check_loopback(control: str) -> None:
-    if not re.fullmatch(LOOPBACK, control.rpartition(":")[0]):
+def _check_open(control: str, anyone: bool, token: str | None) -> None:
+    """Refuse an address that others reach unless that is wanted, and guarded by a token."""
+    missing = [] if anyone else ["--control-anyone"]
+    if not token:
+        missing.append("--control-token TOKEN (or MOMUS_CONTROL_TOKEN)")
+    if missing:
         raise click.BadParameter(
-            f"{control!r} is not loopback, and whoever reaches it may stop brokers: add --control-anyone",
+            f"{control!r} is not loopback, and whoever reaches it may stop brokers: add {' and '.join(missing)}",
             param_hint="--control",
         )
 

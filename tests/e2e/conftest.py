@@ -52,6 +52,23 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., str]]:
 
 
 @pytest.fixture
+def serve_with(tmp_path: Path) -> Iterator[Callable[..., str]]:
+    """Starts a broker with options that include --control; the address of its endpoint."""
+    with ExitStack() as ends:
+
+        def start(*options: str) -> str:
+            command = [sys.executable, "-m", "momus", "serve", "-d", str(tmp_path / "data"), "--listen", "127.0.0.1:0"]
+            process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True)
+            ends.callback(process.communicate)
+            ends.callback(process.terminate)
+            assert process.stdout is not None
+            process.stdout.readline()
+            return process.stdout.readline().split()[2]
+
+        yield start
+
+
+@pytest.fixture
 def name(request: pytest.FixtureRequest) -> str:
     """A name for the topic and the group of this test alone."""
     return "".join(letter if letter.isalnum() else "-" for letter in request.node.name)

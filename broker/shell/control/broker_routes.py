@@ -1,0 +1,87 @@
+"""Routes of a cluster's virtual brokers: list, stop, start."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.shell.control.routes import Call, RefusedError, Route
+
+if TYPE_CHECKING:
+    from broker.cluster.listeners import Node
+    from broker.shell.cluster_server import ClusterServer
+
+
+async def list_brokers(cluster: ClusterServer, call: Call) -> list[dict[str, Any]]:
+    """All virtual brokers, running or not."""
+    return [_describe(cluster, node) for node in cluster.virtual_nodes.all]
+
+
+async def stop_broker(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Close its listeners and connections; the others lead its partitions. Errors: RefusedError."""
+    async with cluster.changing:
+        node = _find(cluster, call.words["id"])
+        if cluster.virtual_nodes.is_up(node):
+            if len(cluster.broker.nodes) == 1:
+                raise RefusedError(409, f"broker {node.node_id} is the last running one")
+            await _change(cluster.virtual_nodes.stop, node)
+            cluster.close_node(node)
+        return _describe(cluster, node)
+
+
+async def start_broker(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Listen again, and lead its partitions again. Errors: RefusedError, OSError."""
+    async with cluster.changing:
+        node = _find(cluster, call.words["id"])
+        if not cluster.virtual_nodes.is_up(node):
+            await cluster.listen(node)
+            try:
+                await _change(cluster.virtual_nodes.start, node)
+            except BaseException:
+                cluster.close_node(node)
+                raise
+        return _describe(cluster, node)
+
+
+def _describe(cluster: ClusterServer, node: Node) -> dict[str, Any]:
+    listeners = {name: f"{listener.host}:{listener.port}" for name, listener in node.listeners.items()}
+    return {"id": node.node_id, "up": cluster.virtual_nodes.is_up(node), "listeners": listeners}
+
+
+async def _change(change: Callable[[Node, Callable[[bool], None]], None], node: Node) -> None:
+    """Stop or start a node, and wait until that is durable."""
+    written: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+    change(node, lambda durable: None if written.done() else written.set_result(durable))
+    if not await written:
+        raise RefusedError(500, "the metadata log could not be written")
+
+
+def _find(cluster: ClusterServer, word: str) -> Node:
+    nodes = cluster.virtual_nodes
+    node = nodes.find(int(word)) if word.isascii() and word.isdigit() and len(word) < 10 else None
+    if node is None:
+        known = ", ".join(str(node.node_id) for node in nodes.all)
+        raise RefusedError(404, f"no such broker: {word:.20}; there are {known}")
+    return node
+
+
+BROKER: Final = {"id": int, "up": bool, "listeners": {"*": str}}
+
+ROUTES: Final = (
+    Route("GET", "/brokers", list_brokers, "The virtual brokers and their addresses.", answer=[BROKER]),
+    Route(
+        "POST",
+        "/brokers/{id}/stop",
+        stop_broker,
+        "Close a broker's listeners and connections; the others lead its partitions.",
+        answer=BROKER,
+    ),
+    Route(
+        "POST",
+        "/brokers/{id}/start",
+        start_broker,
+        "Listen again, on the same ports, and lead its partitions again.",
+        answer=BROKER,
+    ),
+)

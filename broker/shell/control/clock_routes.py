@@ -1,0 +1,99 @@
+"""Routes of a cluster's clock: show it, let time pass, stop it.
+
+Moving the clock is answered when all due work is done: members have timed out, offsets have expired, transactions are
+aborted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.shell.control.routes import Call, Optional_, RefusedError, Route
+
+if TYPE_CHECKING:
+    from broker.shell.cluster_server import ClusterServer
+
+SETTLE_LIMIT_S: Final = 25.0  # for the work that a moved clock made due: clients wait 30 s for the response
+FOLLOW_UPS: Final = 4  # a timer, its job, the markers of a transaction, what they complete
+LAST_MS: Final = 253_402_300_799_999  # the end of the year 9999
+WORDS: Final = '"advance_ms", "set", "freeze" and "resume"'
+
+
+async def show_clock(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """The time of the cluster's clock."""
+    clock = cluster.clock
+    return {"now_ms": clock.now_ms(), "stands": clock.stands_at_ms is not None}
+
+
+async def move_clock(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Move the clock, and wait for what became due. Errors: RefusedError: nothing has moved."""
+    clock = cluster.clock
+    if len(call.body) != 1:
+        raise RefusedError(400, f"give one of {WORDS}")
+    ((word, value),) = call.body.items()
+    if type(value) is bool:
+        if value is not True:
+            raise RefusedError(400, f'"{word}" takes true')
+        if word == "resume":
+            clock.resume()
+        else:
+            clock.stand(clock.now_ms())
+    else:
+        until_ms = value if word == "set" else clock.now_ms() + value
+        if not clock.now_ms() <= until_ms <= LAST_MS:
+            raise RefusedError(400, f"the clock is at {clock.now_ms()} and moves only forward, to {LAST_MS} at most")
+        if word == "set":
+            clock.stand(value)
+        else:
+            clock.advance(value)
+    cluster.clock_moved()
+    return {**await show_clock(cluster, call), "settled": await settle(cluster)}
+
+
+async def settle(cluster: ClusterServer) -> bool:
+    """Wait until what is due by now is done, and what comes of it: a timer begins a job, which appends records.
+
+    Under traffic there is always other work, which does not count: what is waited for is noted once for each of
+    FOLLOW_UPS rounds. False: it was not done within SETTLE_LIMIT_S.
+    """
+    turn, loop = cluster.broker.turn, asyncio.get_running_loop()
+    give_up_s, until_ms = loop.time() + SETTLE_LIMIT_S, cluster.clock.steady_ms()
+    durability = turn.durability
+    for _ in range(FOLLOW_UPS):
+        jobs, syncs = turn.jobs.waiting, durability.syncs_done
+        while True:
+            if loop.time() >= give_up_s:
+                return False
+            await asyncio.sleep(0.001)
+            due_ms = turn.timers.next_ms
+            if due_ms is not None and due_ms <= until_ms:
+                continue
+            if not turn.jobs and durability.idle:
+                return True
+            # The first sync that ends may have begun before the records were appended.
+            is_durable = durability.idle or durability.syncs_done >= syncs + 2
+            if is_durable and not turn.jobs.has_any(jobs):
+                break
+    return True
+
+
+CLOCK: Final = {"now_ms": int, "stands": bool}
+
+ROUTES: Final = (
+    Route("GET", "/clock", show_clock, "The time of the cluster's clock.", answer=CLOCK),
+    Route(
+        "POST",
+        "/clock",
+        move_clock,
+        f"Move the clock, by one of {WORDS}; answered when what became due is done.",
+        body={
+            "advance_ms": Optional_(int),
+            "set": Optional_(int),
+            "freeze": Optional_(bool),
+            "resume": Optional_(bool),
+        },
+        answer={**CLOCK, "settled": bool},
+        example={"advance_ms": 45_000},
+    ),
+)

@@ -1,0 +1,55 @@
+"""The control endpoint of a process: its routes behind its HTTP server.
+
+Beyond Kafka: a control endpoint (`--control HOST:PORT`, HTTP and JSON on loopback) moves the clock and stops and starts
+              virtual brokers. A partition whose only replica is stopped goes to another node and comes back; Kafka
+              would leave it without a leader.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from broker.shell.control import broker_routes, clock_routes, process_routes
+from broker.shell.control.http import HttpServer
+from broker.shell.control.openapi import describe
+from broker.shell.control.routes import Call, Process, Route, Routes
+
+API_VERSION: Final = "1"
+
+
+class Control:
+    """The endpoint of one process."""
+
+    def __init__(self, process: Process, token: str | None = None) -> None:
+        self._process = process
+        self.routes = Routes()
+        self.routes.add_of_process(
+            [
+                Route("GET", "/", self._index, "This list.", answer={"*": {"*": str}}),
+                Route("GET", "/openapi.json", self._openapi, "The OpenAPI description.", answer=dict),
+            ]
+        )
+        self.routes.add_of_process(process_routes.ROUTES)
+        self.routes.add_of_cluster(clock_routes.ROUTES)
+        self.routes.add_of_cluster(broker_routes.ROUTES)
+        self._http = HttpServer(self._respond, token)
+
+    async def open(self, host: str, port: int) -> str:
+        """Listen. Answers HOST:PORT."""
+        return await self._http.open(host, port)
+
+    async def close(self) -> None:
+        """Stop listening and cancel open requests."""
+        await self._http.close()
+
+    async def _respond(self, method: str, target: str, body: dict[str, Any]) -> Any:
+        return await self.routes.serve(self._process, method, target, body)
+
+    async def _index(self, process: Process, call: Call) -> dict[str, dict[str, str]]:
+        return {
+            path: {method: route.about for method, route in place.methods.items()}
+            for path, place in self.routes.places.items()
+        }
+
+    async def _openapi(self, process: Process, call: Call) -> dict[str, Any]:
+        return describe(self.routes, API_VERSION)

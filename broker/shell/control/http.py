@@ -1,0 +1,250 @@
+"""HTTP/1.1 with JSON bodies, as much as the control plane needs. It knows no route.
+
+Theory of operation. A connection serves one request after the other (keep-alive). Its head must arrive whole within
+REQUEST_LIMIT_S and be at most HEAD_BYTES long, its body at most BODY_BYTES. A refused request closes the connection
+where the rest of its bytes is unknown. At most MOST_CONNECTIONS are open; the one that has waited longest between two
+requests makes room for a new one.
+
+Who may ask: requests of web pages (Origin) are refused; so is a Host that is neither an address nor localhost, which is
+how a page reaches a local port by a name of its own. With a token, `Authorization: Bearer TOKEN` is required instead,
+and any Host will do. It uses no framework: for a few routes that would take more of a start than all other imports.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from broker.shell.control.routes import RefusedError
+from protocol.errors import KafkaError
+from storage.errors import StorageError
+
+logger = logging.getLogger("momus.control")
+
+HEAD_BYTES: Final = 8192
+BODY_BYTES: Final = 4 << 20  # of records that a test produces
+MOST_CONNECTIONS: Final = 64
+REQUEST_LIMIT_S: Final = 10.0  # for a request to arrive, once its first byte has
+IDLE_LIMIT_S: Final = 600.0  # between two requests
+LINGER_S: Final = 5.0  # for reading the rest of a refused request
+LOCAL_HOST: Final = re.compile(r"(localhost|[\d.]+|\[[0-9a-fA-F:.]+\])(:\d+)?")
+REASONS: Final = {
+    200: "OK",
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    408: "Request Timeout",
+    409: "Conflict",
+    411: "Length Required",
+    413: "Content Too Large",
+    421: "Misdirected Request",
+    431: "Request Header Fields Too Large",
+    500: "Internal Server Error",
+    501: "Not Implemented",
+    503: "Service Unavailable",
+    505: "HTTP Version Not Supported",
+}
+
+Respond = Callable[[str, str, dict[str, Any]], Awaitable[Any]]
+
+
+class _Head:
+    """A request without its body."""
+
+    __slots__ = ("fields", "method", "target", "version")
+
+    def __init__(self, method: str, target: str, version: str, fields: dict[str, str]) -> None:
+        self.method = method
+        self.target = target
+        self.version = version
+        self.fields = fields
+
+    @property
+    def keeps_alive(self) -> bool:
+        wish = self.fields.get("connection", "").lower()
+        return "keep-alive" in wish if self.version == "HTTP/1.0" else "close" not in wish
+
+
+class HttpServer:
+    """Listens, and answers each request by `respond(method, target, body)`."""
+
+    def __init__(self, respond: Respond, token: str | None = None) -> None:
+        self._respond = respond
+        self._token = token
+        self._server: asyncio.Server | None = None
+        self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._idle: dict[asyncio.Task[None], None] = {}  # between two requests, the longest first
+
+    async def open(self, host: str, port: int) -> str:
+        """Listen. Answers HOST:PORT."""
+        self._server = await asyncio.start_server(self._connected, host, port, limit=HEAD_BYTES, backlog=64)
+        return f"{host}:{self._server.sockets[0].getsockname()[1]}"
+
+    async def close(self) -> None:
+        """Stop listening and cancel open requests."""
+        if self._server is not None:
+            self._server.close()
+        tasks = list(self._open)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._open[task] = writer
+        try:
+            if len(self._open) > MOST_CONNECTIONS and not self._make_room():
+                await self._send(writer, 503, {"error": f"more than {MOST_CONNECTIONS} requests at once"}, False)
+                await asyncio.wait_for(_discard(reader), LINGER_S)
+            else:
+                while await self._serve_one(task, reader, writer):
+                    self._idle[task] = None
+        except asyncio.CancelledError:  # by close(); to pass it on would make asyncio log it
+            logger.debug("closed with a request under way")
+        except TimeoutError:
+            logger.info("client continued to send after its request was refused")
+        except OSError as error:  # the connection is closed
+            logger.info("cannot send a reply: %s", error)
+        finally:
+            self._idle.pop(task, None)
+            del self._open[task]
+            writer.close()
+
+    def _make_room(self) -> bool:
+        """Close the connection that has waited longest between two requests."""
+        for task in self._idle:
+            del self._idle[task]
+            self._open[task].transport.abort()
+            return True
+        return False
+
+    async def _serve_one(
+        self, task: asyncio.Task[None], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
+        """Serve one request. Answers whether another one may follow."""
+        keeps_alive = False
+        try:
+            first = await self._first_byte(task, reader)
+            if not first:
+                return False
+            async with asyncio.timeout(REQUEST_LIMIT_S):
+                head = await _read_head(first, reader)
+                self._check(head)
+                body = await _read_body(reader, head)
+            keeps_alive = head.keeps_alive  # its bytes are read: what is refused from here on is refused alone
+            status, answer = 200, await self._respond(head.method, head.target, _parse_body(head, body))
+        except RefusedError as refusal:
+            status, answer = refusal.status, {"error": str(refusal)}
+        except TimeoutError:
+            status, answer = 408, {"error": f"no whole request within {REQUEST_LIMIT_S:.0f} s"}
+        except (KafkaError, OSError, StorageError) as error:
+            status, answer = 500, {"error": str(error) or type(error).__name__}
+        except Exception as error:  # a mistake of ours: the one who asked is told as well
+            logger.exception("%s %s failed", head.method, head.target)
+            status, answer = 500, {"error": f"{type(error).__name__}: {error}"}
+        await self._send(writer, status, answer, keeps_alive)
+        if not keeps_alive and status != 200:  # closing with unread bytes would reset the connection: lose the response
+            await asyncio.wait_for(_discard(reader), LINGER_S)
+        return keeps_alive
+
+    async def _first_byte(self, task: asyncio.Task[None], reader: asyncio.StreamReader) -> bytes:
+        if task not in self._idle:  # the first request must follow the connection
+            async with asyncio.timeout(REQUEST_LIMIT_S):
+                first = await reader.read(1)
+                if not first:
+                    raise RefusedError(400, "the request is empty")
+                return first
+        try:
+            async with asyncio.timeout(IDLE_LIMIT_S):
+                return await reader.read(1)
+        except TimeoutError:
+            return b""
+        finally:
+            self._idle.pop(task, None)
+
+    def _check(self, head: _Head) -> None:
+        """Refuse who may not ask."""
+        if "origin" in head.fields:  # a web page in a local browser, which can reach loopback too
+            raise RefusedError(403, "requests of web pages are refused")
+        if self._token is not None:
+            given = head.fields.get("authorization", "")
+            if not hmac.compare_digest(given.encode(), f"Bearer {self._token}".encode()):
+                raise RefusedError(401, "a token is required: Authorization: Bearer TOKEN (--control-token)")
+        elif not LOCAL_HOST.fullmatch(head.fields.get("host", "localhost")):
+            raise RefusedError(
+                421, f"{head.fields['host']:.100} is not a local address: ask by localhost or an address"
+            )
+
+    async def _send(self, writer: asyncio.StreamWriter, status: int, answer: Any, keeps_alive: bool) -> None:
+        body = json.dumps(answer).encode() + b"\n"
+        head = f"HTTP/1.1 {status} {REASONS[status]}\r\nContent-Type: application/json\r\n"
+        head += f"Content-Length: {len(body)}\r\nConnection: {'keep-alive' if keeps_alive else 'close'}\r\n\r\n"
+        writer.write(head.encode() + body)
+        await writer.drain()
+
+
+async def _discard(reader: asyncio.StreamReader) -> None:
+    while await reader.read(65_536):
+        pass
+
+
+async def _read_head(first: bytes, reader: asyncio.StreamReader) -> _Head:
+    """Errors: RefusedError."""
+    try:
+        head = first + await reader.readuntil(b"\r\n\r\n")
+    except asyncio.LimitOverrunError:
+        raise RefusedError(431, f"the head of the request is larger than {HEAD_BYTES} bytes") from None
+    except asyncio.IncompleteReadError:
+        raise RefusedError(400, "the head of the request is incomplete") from None
+    start, *lines = head[:-4].decode("latin-1").split("\r\n")
+    words = start.split(" ")
+    if len(words) != 3 or not words[1].startswith("/"):
+        raise RefusedError(400, f"{start[:100]!r} is not an HTTP request")
+    if not words[2].startswith("HTTP/1."):
+        raise RefusedError(505, "only HTTP/1.1 is supported")
+    fields: dict[str, str] = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon or not name or name != name.strip():
+            raise RefusedError(400, f"{line[:100]!r} is not a header")
+        name = name.lower()
+        if name in ("content-length", "host", "authorization") and name in fields:
+            raise RefusedError(400, f"{name.title()} is given twice")
+        fields[name] = value.strip()
+    return _Head(words[0], words[1], words[2], fields)
+
+
+async def _read_body(reader: asyncio.StreamReader, head: _Head) -> bytes:
+    """Errors: RefusedError."""
+    if "transfer-encoding" in head.fields:
+        raise RefusedError(501, "a body needs a Content-Length")
+    length = head.fields.get("content-length", "0")
+    if not (length.isascii() and length.isdigit()):
+        raise RefusedError(400, "Content-Length is not a number")
+    if len(length) > 9 or int(length) > BODY_BYTES:
+        raise RefusedError(413, f"the body is larger than {BODY_BYTES} bytes")
+    try:
+        return await reader.readexactly(int(length))
+    except asyncio.IncompleteReadError:
+        raise RefusedError(400, "the body is incomplete") from None
+
+
+def _parse_body(head: _Head, body: bytes) -> dict[str, Any]:
+    """The JSON object of a body; an empty one for none. Errors: RefusedError."""
+    if not body.strip() or head.method not in ("POST", "PUT", "PATCH"):
+        return {}
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise RefusedError(400, f"the body is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise RefusedError(400, "the body is not a JSON object")
+    return value

@@ -1,0 +1,42 @@
+"""Routes of the process: its health, and what it serves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.cluster.topic_names import OFFSETS_TOPIC
+from broker.coordinator.runtime import LOADING, UNLOADED
+from broker.shell.control.routes import Call, Process, RefusedError, Route
+
+if TYPE_CHECKING:
+    from broker.shell.cluster_server import ClusterServer
+
+
+async def health(process: Process, call: Call) -> dict[str, Any]:
+    """Answered while the process runs."""
+    return {"status": "ok"}
+
+
+async def ready(process: Process, call: Call) -> dict[str, Any]:
+    """Answered when all groups are loaded. Errors: RefusedError: they are not."""
+    waiting = [shard for cluster in process.clusters.values() for shard in _waiting(cluster)]
+    if waiting:
+        raise RefusedError(503, f"{len(waiting)} shards are still loading, {waiting[0]} among them")
+    return {"status": "ready"}
+
+
+def _waiting(cluster: ClusterServer) -> list[str]:
+    broker = cluster.broker
+    return [
+        shard.name
+        for index, shard in enumerate(broker.groups.shards)
+        if shard.state is LOADING or (shard.state is UNLOADED and broker.directory.exists(OFFSETS_TOPIC, index))
+    ]
+
+
+STATUS: Final = {"status": str}
+
+ROUTES: Final = (
+    Route("GET", "/healthz", health, "200 while the process runs.", answer=STATUS),
+    Route("GET", "/readyz", ready, "200 when all groups of all clusters are loaded, 503 before.", answer=STATUS),
+)

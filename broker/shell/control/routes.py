@@ -1,0 +1,221 @@
+"""The table of routes: what each one takes and answers, and how a request finds its handler.
+
+A route belongs to the process or to a cluster. A handler is `async handler(owner, call)`; its owner is the Process or a
+ClusterServer. A route of a cluster is declared once, "/clock", and served twice: below /_admin/clusters/NAME, and below
+/_admin for the cluster "default".
+
+Bodies and answers are declared as shapes: a type (`int`, `str`, `bool`, `float`, `dict`), a list with the shape of its
+items, a dict of fields, a dict with the key "*" for any names, or Optional_(shape) for a field that may be left out.
+Bodies are checked against their shape before the handler is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from broker.shell.cluster_server import DEFAULT_CLUSTER
+
+if TYPE_CHECKING:
+    from broker.shell.cluster_server import ClusterServer
+
+CLUSTER_PREFIX: Final = "/_admin/clusters/{cluster}"
+DEFAULT_PREFIX: Final = "/_admin"
+
+Handler = Callable[[Any, "Call"], Awaitable[Any]]
+Shape = Any
+_NAMES: Final = {int: "a whole number", str: "a text", bool: "true or false", float: "a number", dict: "an object"}
+
+
+class Process(Protocol):
+    """What routes use of the process."""
+
+    clusters: dict[str, ClusterServer]
+
+
+class RefusedError(Exception):
+    """A request that is answered with an error and an HTTP status."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Optional_:  # noqa: N801  # reads as the type that it stands for
+    """The shape of a field that may be left out."""
+
+    __slots__ = ("shape",)
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+
+
+class Call:
+    """One request to a route."""
+
+    __slots__ = ("body", "query", "words")
+
+    def __init__(self, words: dict[str, str], query: dict[str, str], body: dict[str, Any]) -> None:
+        self.words = words  # by the names in the route's path
+        self.query = query
+        self.body = body
+
+
+class Route:
+    """One method of one path.
+
+    path     "/brokers/{id}/stop"; of a cluster: without the prefix.
+    about    one sentence, for the index and the OpenAPI description.
+    body     the shape of the JSON object that is sent; None: none is.
+    query    the parameters behind the path: name -> what it is for.
+    answer   the shape of the JSON that is answered with status 200.
+    example  a body that works, for the description.
+    """
+
+    __slots__ = ("about", "answer", "body", "example", "handler", "method", "path", "query")
+
+    def __init__(
+        self,
+        method: str,
+        path: str,
+        handler: Handler,
+        about: str,
+        *,
+        answer: Shape,
+        body: Shape = None,
+        query: dict[str, str] | None = None,
+        example: dict[str, Any] | None = None,
+    ) -> None:
+        self.method = method
+        self.path = path
+        self.handler = handler
+        self.about = about
+        self.body = body
+        self.query = query or {}
+        self.answer = answer
+        self.example = example
+
+
+class Place:
+    """A path that is served: its methods, and whose they are."""
+
+    __slots__ = ("methods", "of_cluster", "path", "words")
+
+    def __init__(self, path: str, of_cluster: bool) -> None:
+        self.path = path
+        self.of_cluster = of_cluster
+        self.words = path.strip("/").split("/")
+        self.methods: dict[str, Route] = {}
+
+    def match(self, words: list[str]) -> dict[str, str] | None:
+        """The values of the names in the path; None: another path."""
+        if len(words) != len(self.words):
+            return None
+        found = {}
+        for mine, word in zip(self.words, words, strict=True):
+            if mine[:1] == "{":
+                found[mine[1:-1]] = word
+            elif mine != word:
+                return None
+        return found
+
+
+class Routes:
+    """All routes, in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, Place] = {}
+
+    def add_of_process(self, routes: Iterable[Route]) -> None:
+        """Serve routes of the process."""
+        for route in routes:
+            self._add(route.path, route, of_cluster=False)
+
+    def add_of_cluster(self, routes: Iterable[Route]) -> None:
+        """Serve routes of each cluster, and of the default one below the short prefix."""
+        for route in routes:
+            self._add(CLUSTER_PREFIX + route.path, route, of_cluster=True)
+            if route.path:
+                self._add(DEFAULT_PREFIX + route.path, route, of_cluster=True)
+
+    def _add(self, path: str, route: Route, *, of_cluster: bool) -> None:
+        place = self.places.setdefault(path, Place(path, of_cluster))
+        assert route.method not in place.methods, f"{route.method} {path} is there twice"
+        place.methods[route.method] = route
+
+    async def serve(self, process: Process, method: str, target: str, body: dict[str, Any]) -> Any:
+        """Call the handler of a request. Errors: RefusedError, and what the handler raises."""
+        path, _, query = target.partition("?")
+        words = path.strip("/").split("/")
+        for place in self.places.values():
+            found = place.match(words)
+            if found is not None:
+                break
+        else:
+            raise RefusedError(404, f"no such path: {path}; GET / lists them")
+        route = place.methods.get(method)
+        if route is None:
+            raise RefusedError(405, f"{path} takes {' and '.join(place.methods)}")
+        if route.body is None:
+            if body:
+                raise RefusedError(400, f"no fields are expected here, but got {', '.join(body):.100}")
+        else:
+            check("", route.body, body)
+        call = Call(found, _parse_query(route, query), body)
+        owner: Any = process
+        if place.of_cluster:
+            owner = find_cluster(process, call.words.get("cluster", DEFAULT_CLUSTER))
+        return await route.handler(owner, call)
+
+
+def find_cluster(process: Process, name: str) -> ClusterServer:
+    """A cluster by its name. Errors: RefusedError."""
+    cluster = process.clusters.get(name)
+    if cluster is None:
+        known = ", ".join(list(process.clusters)[:10])
+        raise RefusedError(404, f"no such cluster: {name:.100}; there are {known or 'none'}")
+    return cluster
+
+
+def _parse_query(route: Route, query: str) -> dict[str, str]:
+    if not query:
+        return {}
+    from urllib.parse import parse_qsl  # 2 ms: few requests have parameters
+
+    found = dict(parse_qsl(query, keep_blank_values=True))
+    for name in found:
+        if name not in route.query:
+            known = ", ".join(route.query)
+            raise RefusedError(400, f"no such parameter: {name:.100}; there are {known or 'none'}")
+    return found
+
+
+def check(where: str, shape: Shape, value: Any) -> None:
+    """Check a value against a shape. Errors: RefusedError."""
+    if isinstance(shape, Optional_):
+        shape = shape.shape
+    if isinstance(shape, list):
+        if not isinstance(value, list):
+            raise RefusedError(400, f'"{where}" takes a list')
+        for index, item in enumerate(value):
+            check(f"{where}[{index}]", shape[0], item)
+    elif isinstance(shape, dict):
+        if not isinstance(value, dict):
+            raise RefusedError(400, f'"{where}" takes an object')
+        _check_fields(where, shape, value)
+    elif type(value) is not shape and not (shape is float and type(value) is int):
+        unit = " of milliseconds" if where.endswith("_ms") else ""
+        raise RefusedError(400, f'"{where}" takes {_NAMES[shape]}{unit}')
+
+
+def _check_fields(where: str, shape: dict[str, Shape], value: dict[str, Any]) -> None:
+    prefix = f"{where}." if where else ""
+    any_name = shape.get("*")
+    for name, item in value.items():
+        wanted = shape.get(name, any_name)
+        if wanted is None:
+            raise RefusedError(400, f'no such field: "{prefix}{name:.100}"; there are {", ".join(shape)}')
+        check(prefix + name, wanted, item)
+    for name, wanted in shape.items():
+        if name not in value and name != "*" and not isinstance(wanted, Optional_):
+            raise RefusedError(400, f'"{prefix}{name}" is missing')
