@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from broker.cluster.listeners import Node
     from broker.config.settings import BrokerConfig
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
+    from broker.faults.table import FaultTable
     from storage.env import Env
     from storage.log import Log
 
@@ -87,6 +88,7 @@ class Broker:
         self.archive = ArchiveWait(self.turn, config, directory, self.groups)
         self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots)
         self._transactions: TransactionCoordinator | None = None
+        self._faults: FaultTable | None = None
         self._shortcuts = Shortcuts(
             self.turn, config, self.metadata_shard, self.groups, self.partitions, self.fetch_sessions, self.router
         )
@@ -170,6 +172,17 @@ class Broker:
             )
             self._shortcuts.add_transactions(self._transactions, self.nodes)
         return self._transactions
+
+    @property
+    def faults(self) -> FaultTable:
+        """The faults that a test has set, made when first needed."""
+        if self._faults is None:
+            from broker.faults.table import FaultTable  # 6 ms: most brokers have none
+
+            self._faults = FaultTable(
+                self.turn, self.clients, self.router, self.metadata_shard, self.fetch_sessions, self.directory.path
+            )
+        return self._faults
 
     def shards_of(self, topic_name: str) -> list[Shard]:
         """The shards whose logs make up an internal topic."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
@@ -20,6 +21,7 @@ Buffer = bytes | bytearray | memoryview
 
 MAX_OPEN_FILES: Final = 512
 _IOV_MAX: Final = 1024
+WRITE, SYNC = "write", "sync"  # what can go wrong on request
 _O_BINARY: Final = getattr(os, "O_BINARY", 0)
 _O_CLOEXEC: Final = getattr(os, "O_CLOEXEC", 0)
 _OPEN_FLAGS: Final = os.O_RDWR | os.O_APPEND | _O_BINARY | _O_CLOEXEC
@@ -42,6 +44,34 @@ class Platform:
         self.pread: Any = getattr(os, "pread", None) if pread else None
         # macOS has fsync only, and so has Windows
         self.fdatasync: Any = getattr(os, "fdatasync", os.fsync) if fdatasync else os.fsync
+
+
+class Trouble:
+    """What a test wants to go wrong with one write or sync: it takes longer, or fails with a part written."""
+
+    __slots__ = ("delay_ms", "errno", "short_bytes")
+
+    def __init__(self, errno: int, *, short_bytes: int = 0, delay_ms: int = 0) -> None:
+        self.errno = errno  # 0: it succeeds
+        self.short_bytes = short_bytes
+        self.delay_ms = delay_ms
+
+
+# directory, with a slash -> (WRITE or SYNC, path of the file, bytes of the write) -> what goes wrong with it
+Troubles = dict[str, Callable[[str, str, int], "Trouble | None"]]
+
+
+def find_trouble(troubles: Troubles, kind: str, path: str, size: int) -> Trouble | None:
+    """What goes wrong with a write or sync, its delay already waited for; None if it succeeds."""
+    for directory, ask in list(troubles.items()):
+        found = ask(kind, path, size) if path.startswith(directory) else None
+        if found is None:
+            continue
+        if found.delay_ms:
+            time.sleep(found.delay_ms / 1000)
+        if found.errno:
+            return found
+    return None
 
 
 class Handle:
@@ -74,6 +104,7 @@ class SystemFiles:
     def __init__(self, max_open_files: int = MAX_OPEN_FILES, platform: Platform | None = None) -> None:
         self.max_open_files = max(1, max_open_files)
         self.platform = platform or Platform()
+        self.troubles: Troubles = {}
         self._pool: OrderedDict[SystemFile, Handle] = OrderedDict()
         # log.sync() opens handles from another thread
         self._lock = threading.Lock()
@@ -234,6 +265,8 @@ class SystemFile:
         """All of it, or OSError with self.size unchanged: then the file may hold a part, to be cut back."""
         # a hot file need not be moved up in the pool each time: a use after eviction opens it again
         handle = self._handle or self._files.handle(self)
+        if self._files.troubles:
+            self._meet_trouble(handle.fd, buffers)
         if len(buffers) <= _IOV_MAX:
             self.size += self._write(handle.fd, buffers)
             return
@@ -241,6 +274,13 @@ class SystemFile:
         for at in range(0, len(buffers), _IOV_MAX):
             written += self._write(handle.fd, buffers[at : at + _IOV_MAX])
         self.size += written
+
+    def _meet_trouble(self, fd: int, buffers: Sequence[Buffer]) -> None:
+        data = b"".join(buffers)
+        found = find_trouble(self._files.troubles, WRITE, self.path, len(data))
+        if found is not None:
+            os.write(fd, data[: found.short_bytes])
+            raise OSError(found.errno, os.strerror(found.errno), self.path)
 
     def _write(self, fd: int, buffers: Sequence[Buffer]) -> int:
         writev = self._files.platform.writev
@@ -271,6 +311,10 @@ class SystemFile:
 
     def sync(self) -> None:
         handle = self._files.handle(self)
+        if self._files.troubles:
+            found = find_trouble(self._files.troubles, SYNC, self.path, 0)
+            if found is not None:
+                raise OSError(found.errno, os.strerror(found.errno), self.path)
         self._files.platform.fdatasync(handle.fd)
 
     def truncate(self, n: int) -> None:

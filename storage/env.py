@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from storage.disk import MAX_OPEN_FILES, Buffer, FileLock, Platform, Syncable, SystemFile, SystemFiles
+from storage.disk import MAX_OPEN_FILES, Buffer, FileLock, Platform, Syncable, SystemFile, SystemFiles, Troubles
 
 __all__ = [
     "MAX_OPEN_FILES",
@@ -115,6 +115,10 @@ class Lock(Protocol):
 
 class Files(Protocol):
     """The only door to the disk."""
+
+    @property
+    def troubles(self) -> Troubles:
+        """What a test wants to go wrong below some directories."""
 
     def open_append(self, path: str) -> File:
         """The file of a path, whether it exists or not."""

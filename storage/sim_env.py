@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Final
 
+from storage.disk import SYNC, WRITE, Troubles, find_trouble
 from storage.env import Buffer, Clock, Env, Rng, Syncable
 from storage.errors import LockedError
 
@@ -97,6 +98,7 @@ class MemoryFiles:
         self._locks: set[str] = set()
         self._faults: list[Fault] = []
         self._dead = False
+        self.troubles: Troubles = {}
         self.operations = 0
         # what files are dated with; without it their age is unknown
         self.clock: Clock | None = None
@@ -327,6 +329,8 @@ class MemoryFile:
             if entries.get(name) is None:
                 entries[name] = Inode()
         inode = self._open()
+        if self._files.troubles:
+            self._meet_trouble(inode, buffers)
         short_bytes = self._files._operation("write")
         if short_bytes is not None:
             inode.data += b"".join(buffers)[:short_bytes]
@@ -337,6 +341,13 @@ class MemoryFile:
         self.size = len(data)
         if self._files.clock is not None:
             inode.modified_ms = self._files.clock.now_ms()
+
+    def _meet_trouble(self, inode: Inode, buffers: Sequence[Buffer]) -> None:
+        data = b"".join(buffers)
+        found = find_trouble(self._files.troubles, WRITE, self.path, len(data))
+        if found is not None:
+            inode.data += data[: found.short_bytes]
+            raise OSError(found.errno, os.strerror(found.errno), self.path)
 
     def pread(self, n: int, pos: int) -> bytes:
         return self._open().pread(n, pos)
@@ -349,6 +360,9 @@ class MemoryFile:
 
     def sync(self) -> None:
         inode = self._open()
+        found = find_trouble(self._files.troubles, SYNC, self.path, 0)
+        if found is not None:
+            raise OSError(found.errno, os.strerror(found.errno), self.path)
         self._files._change("sync")
         inode.synced_bytes = len(inode.data)
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from broker.wire.backlog import Backlog
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from broker.config.settings import BrokerConfig
     from broker.turn.turn import Turn
     from broker.wire.connection import Connection, Shortcut
@@ -27,6 +29,7 @@ class Clients:
         self.shortcuts: dict[int, Shortcut] = {}  # by API key
         self.dispatch = router.dispatch
         self.open: set[Connection] = set()
+        self.gone: list[Callable[[Connection], None]] = []  # called for each connection that is closed
         self._most = config.max_connections
         self._parked = parked
 
@@ -48,3 +51,5 @@ class Clients:
         """A connection is closed: drop its parked requests."""
         self.open.discard(connection)
         self._parked.forget(connection)
+        for call in self.gone:
+            call(connection)

@@ -76,6 +76,7 @@ class Connection:
         "client",
         "closed",
         "fetch_waits",
+        "gate",
         "generation",
         "halted",
         "head_lengths",
@@ -130,6 +131,7 @@ class Connection:
         self.generation = 0  # of Learned: `learned` is valid while it is the same
         self.fetch_waits: dict[int, Any] | None = None  # Fetches with a timer: parked, or answered a moment ago
         self.parked: set[int] = set()  # slots of requests that wait in the broker
+        self.gate: Any = None  # the faults that act on its replies
 
     # -- the transport's side
 
@@ -193,8 +195,7 @@ class Connection:
         size = len(self.partial) + self.parts_size + (self.unsent if unsent < 0 else unsent)
         if self.stuffed:
             size += self.transport.get_write_buffer_size()
-        if size <= SMALL_BYTES:
-            size = 0
+        size = size if size > SMALL_BYTES else 0
         if (size or self.weight) and not self.closed:
             self.weight = size
             self.service.backlog.weigh(self, size, self.turn.steady_ms, progress=progress)
@@ -360,6 +361,8 @@ class Connection:
             if not ready:
                 self._weigh(progress=False)
                 return
+        if self.gate is not None and not (ready := self.gate.review(self, ready)):
+            return
         sent = out[:ready]
         del out[:ready]
         self.base += ready
@@ -374,10 +377,7 @@ class Connection:
                 self.stream.add((data,))
             elif data:
                 self.transport.write(data)
-        if not out:
-            self.unsent = 0
-        else:
-            self.unsent = sum(size_of(reply) for reply in out)
+        self.unsent = sum(map(size_of, out)) if out else 0
         if self.halted:
             self._resume_soon()
         if self.weight or self.unsent > SMALL_BYTES:

@@ -32,7 +32,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("broker.coordinator.result", "broker.coordinator.placement", "broker.coordinator.facts"),
     ("broker.wire",),
     ("broker.coordinator", "broker.cluster", "broker.partitions"),
-    ("broker.upkeep", "broker.shortcuts", "broker.handlers"),
+    ("broker.upkeep", "broker.shortcuts", "broker.handlers", "broker.faults"),
     ("broker.broker",),
     ("broker.supported", "broker.shell"),
 )
@@ -45,7 +45,7 @@ THE_DISK = {"storage.env.File", "storage.env.Files"}  # what a system has of fil
 # The only doors to the outside world: whoever needs time, chance or the disk is handed an Env.
 ENVIRONMENT = {"time", "random", "uuid", "secrets", "os"}
 # Its simulated twin may join paths as the real one does.
-ENVIRONMENT_DOORS = {"storage.env": ENVIRONMENT, "storage.disk": {"os", "threading"}, "storage.sim_env": {"os"}}
+ENVIRONMENT_DOORS = {"storage.env": ENVIRONMENT, "storage.disk": {"os", "threading", "time"}, "storage.sim_env": {"os"}}
 LOOP = {"asyncio", "socket", "uvloop", "asyncio_dgram", "selectors", "threading", "concurrent", "signal"}
 LOOP_DOOR = "broker.shell"  # everything that knows asyncio
 

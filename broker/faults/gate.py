@@ -1,0 +1,153 @@
+"""What faults do to replies that are ready to leave: keep them, drop them, damage them, or cut the connection.
+
+A connection asks its Gate in `release`, when a reply is durable and all replies before it have left. So a reply that
+is held here is one whose request has taken effect.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from broker.faults.fault import MIDDLE
+
+if TYPE_CHECKING:
+    from broker.faults.fault import Fault
+    from broker.turn.turn import Turn
+    from broker.wire.connection import Connection
+
+HEAD_BYTES = 8  # size and correlation id: left whole, so that the client finds the damage in the body
+
+
+class _Reply:
+    """One reply that a fault acts on."""
+
+    __slots__ = ("fault", "is_free", "is_seen", "timer")
+
+    def __init__(self, fault: Fault | None) -> None:
+        self.fault = fault  # None: the reply to the first copy of a doubled request, which is dropped
+        self.is_seen = False
+        self.is_free = False
+        self.timer = 0
+
+
+class Watcher(Protocol):
+    """Who is told that a fault keeps something, or keeps it no more."""
+
+    def held(self, fault: Fault, by: int) -> None:
+        """It keeps so many more (or fewer)."""
+
+    def random_byte(self, below: int) -> int:
+        """Where a reply is damaged, if the fault does not say."""
+
+
+class Gate:
+    """The faults of one connection's replies, by slot."""
+
+    __slots__ = ("_connection", "_replies", "_turn", "_watcher")
+
+    def __init__(self, connection: Connection, turn: Turn, watcher: Watcher) -> None:
+        self._connection = connection
+        self._turn = turn
+        self._watcher = watcher
+        self._replies: dict[int, _Reply] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._replies)
+
+    def drop(self, slot: int) -> None:
+        """The reply in this slot is not sent."""
+        self._replies[slot] = _Reply(None)
+
+    def expect(self, slot: int, fault: Fault) -> None:
+        """A fault acts on the reply in this slot."""
+        self._replies[slot] = _Reply(fault)
+
+    def free(self, fault: Fault, most: int) -> int:
+        """Let replies go that the fault keeps, the oldest first. Answers how many were kept."""
+        freed = 0
+        for reply in list(self._replies.values()):
+            if reply.fault is fault and not reply.is_free and freed < most:
+                freed += reply.is_seen
+                self._let_go(reply)
+        if freed:
+            self._turn.begin()
+            self._connection.drain()
+        return freed
+
+    def close(self) -> None:
+        """The connection is closed."""
+        for reply in self._replies.values():
+            if reply.fault is not None and reply.is_seen and not reply.is_free:
+                self._let_go(reply)
+        self._replies.clear()
+
+    def review(self, connection: Connection, ready: int) -> int:
+        """How many of the ready replies may leave now. Called by Connection.release."""
+        base, out = connection.base, connection.out
+        for index in range(ready):
+            reply = self._replies.get(base + index)
+            if reply is None:
+                continue
+            fault = reply.fault
+            if fault is None:
+                out[index] = b""
+            elif reply.is_free:
+                pass
+            elif fault.kind == "corrupt_reply":
+                out[index] = self._damaged(whole(out[index]), fault.values["at"])
+            else:
+                if index:  # those before it leave first
+                    self._turn.call_soon(connection.drain)
+                elif fault.kind == "disconnect_on":
+                    self._cut(connection, fault)
+                    return 0
+                elif not reply.is_seen:
+                    self._keep(reply, fault, out[index])
+                return index
+            del self._replies[base + index]
+        return ready
+
+    def _keep(self, reply: _Reply, fault: Fault, content: Any) -> None:
+        """The reply has come to the gate: it stays until released, or for a time."""
+        reply.is_seen = True
+        self._watcher.held(fault, 1)
+        if fault.kind == "hold":
+            return
+        ms = fault.values.get("ms")
+        if ms is None:  # throttle
+            ms = len(whole(content)) * 1000 // fault.values["bytes_per_second"]
+        reply.timer = self._turn.timers.at(self._turn.steady_ms + ms, lambda due_ms, now_ms: self._time_is_up(reply))
+
+    def _time_is_up(self, reply: _Reply) -> None:
+        self._let_go(reply)
+        self._connection.drain()
+
+    def _let_go(self, reply: _Reply) -> None:
+        reply.is_free = True
+        self._turn.timers.cancel(reply.timer)
+        if reply.is_seen and reply.fault is not None:
+            self._watcher.held(reply.fault, -1)
+
+    def _cut(self, connection: Connection, fault: Fault) -> None:
+        """Close the connection instead of the reply, or in the middle of it."""
+        content = whole(connection.out[0])
+        connection.closed = True
+        connection.out.clear()
+        if fault.values["when"] == MIDDLE:
+            connection.transport.write(content[: max(1, len(content) // 2)])
+        connection.transport.close()
+
+    def _damaged(self, content: bytes, at: int | None) -> bytes:
+        """A reply with one byte changed. `at`: which, counted from the first behind size and correlation id."""
+        if len(content) <= HEAD_BYTES:
+            return content
+        rest = len(content) - HEAD_BYTES
+        position = HEAD_BYTES + (self._watcher.random_byte(rest) if at is None else min(at, rest - 1))
+        return content[:position] + bytes([content[position] ^ 0xFF]) + content[position + 1 :]
+
+
+def whole(reply: Any) -> bytes:
+    """A reply in one piece; slices of files are read."""
+    if isinstance(reply, bytes):
+        return reply
+    return b"".join([part if isinstance(part, bytes) else part.read() for part in reply])

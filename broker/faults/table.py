@@ -1,0 +1,310 @@
+"""The faults of one cluster. While there are any, every request comes through `dispatch` here, and no shortcut is used.
+
+The first fault in the list that matches a request and whose trigger fires acts on it; every fault that matches counts
+the request. Times are by the cluster's clock.
+"""
+
+from __future__ import annotations
+
+import logging
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.faults.disk import DiskFaults
+from broker.faults.fault import BEFORE, Fault, FaultError, address_of, parse
+from broker.faults.gate import Gate
+from broker.faults.lanes import Lane
+from broker.faults.named import named_in
+from protocol.api import ApiKey
+from protocol.errors import MalformedError
+from protocol.header import decode_request_header
+from storage.env import Rng
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.coordinator.runtime import Shard
+    from broker.faults.named import Named
+    from broker.partitions.fetch_session import FetchSessions
+    from broker.turn.turn import Turn
+    from broker.wire.clients import Clients
+    from broker.wire.connection import Connection
+    from broker.wire.router import Router
+
+log = logging.getLogger("momus.faults")
+
+MOST_FAULTS: Final = 1000
+_FRAME_HEAD: Final = Struct(">ihhi")
+
+
+class FaultTable:
+    """All faults of a cluster."""
+
+    def __init__(
+        self, turn: Turn, clients: Clients, router: Router, metadata: Shard, sessions: FetchSessions, root: str
+    ) -> None:
+        self._turn = turn
+        self._clients = clients
+        self._router = router
+        self._metadata = metadata
+        self._sessions = sessions
+        self._faults: dict[str, Fault] = {}
+        self._lanes: dict[Connection, Lane] = {}
+        self._gates: dict[Connection, Gate] = {}
+        self._disk = DiskFaults(turn.env.files, root)
+        self._shortcuts = clients.shortcuts
+        self._number = 0
+        self._actions: dict[str, Callable[[Fault, Connection, bytes], object]] = {
+            "inject_error": self._inject_error,
+            "delay_on": self._delay_on,
+            "hold": self._hold,
+            "disconnect_on": self._disconnect_on,
+            "blackhole_client": self._keep,
+            "throttle": self._expect,
+            "corrupt_reply": self._expect,
+            "deliver_twice": self._deliver_twice,
+        }
+        clients.gone.append(self.disconnected)
+
+    # -- the list
+
+    def add(self, data: Any) -> Fault:
+        """Set a fault, which acts from the next request on. Errors: FaultError."""
+        if len(self._faults) >= MOST_FAULTS:
+            raise FaultError(f"{MOST_FAULTS} faults are set: remove some")
+        self._number += 1
+        fault = parse(data, f"fault-{self._number}", Rng, lambda: self._turn.env.rng.getrandbits(32))
+        if fault.name in self._faults:
+            raise FaultError(f"a fault named {fault.name} is set already: remove it, or give another name")
+        self._faults[fault.name] = fault
+        if fault.is_of_disk:
+            self._disk.set([each for each in self._faults.values() if each.is_of_disk])
+        else:
+            self._install()
+        return fault
+
+    def all(self) -> list[Fault]:
+        """The faults, in the order in which they were set."""
+        return list(self._faults.values())
+
+    def find(self, name: str) -> Fault | None:
+        """The fault of this name."""
+        return self._faults.get(name)
+
+    def remove(self, name: str) -> Fault:
+        """Take a fault away, and let go what it keeps. Swallowed connections are closed. Errors: KeyError."""
+        fault = self._faults.pop(name)
+        if fault.is_of_disk:
+            self._disk.set([each for each in self._faults.values() if each.is_of_disk])
+            return fault
+        for connection, lane in list(self._lanes.items()):
+            if lane.fault is fault and lane.is_swallowed:
+                connection.refuse(f"{fault.name} is removed, and requests of this connection have been swallowed")
+        self.release(fault)
+        if not any(not each.is_of_disk for each in self._faults.values()):
+            self._clients.shortcuts, self._clients.dispatch = self._shortcuts, self._router.dispatch
+        return fault
+
+    def release(self, fault: Fault, most: int = 1 << 30) -> int:
+        """Let go what a fault keeps, the oldest of each connection first. Answers how many requests and replies."""
+        released = 0
+        for connection, gate in list(self._gates.items()):
+            released += gate.free(fault, most - released)
+            self._forget_gate(connection)
+        for connection, lane in list(self._lanes.items()):
+            if lane.fault is fault and not lane.is_swallowed and released < most:
+                released += 1
+                self._turn.begin()
+                self._go_on(connection)
+        return released
+
+    # -- requests
+
+    def _install(self) -> None:
+        if self._clients.dispatch != self.dispatch:
+            self._shortcuts, self._clients.shortcuts = self._clients.shortcuts, {}
+            self._clients.dispatch = self.dispatch
+
+    def dispatch(
+        self,
+        connection: Connection,
+        data: bytes,
+        position: int,
+        stop: int,
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+    ) -> None:
+        """Serve one frame, as Router.dispatch does, unless a fault acts on it."""
+        lane = self._lanes.get(connection)
+        if lane is not None:
+            if not lane.add(bytes(data[position:stop])):
+                connection.refuse(f"too many requests wait behind one that {lane.fault.name} keeps")
+            return
+        fault = self._choose(connection, data, position, stop, api_key, api_version)
+        if fault is None:
+            self._router.dispatch(connection, data, position, stop, api_key, api_version, correlation_id)
+            return
+        self._hit(fault)
+        self._actions[fault.kind](fault, connection, bytes(data[position:stop]))
+
+    def _choose(
+        self, connection: Connection, data: bytes, position: int, stop: int, api_key: int, api_version: int
+    ) -> Fault | None:
+        """The fault that acts on a frame. All that match it count it."""
+        client_id, body_at = None, 0
+        named: Named | None = None
+        chosen = None
+        for fault in self._faults.values():
+            if fault.is_of_disk or (fault.apis and api_key not in fault.apis):
+                continue
+            if client_id is None:
+                try:
+                    header, body_at = decode_request_header(data[position + 4 : stop], 0)
+                except MalformedError:
+                    return None  # the router refuses it
+                client_id = header.client_id or ""
+            if not fault.matches_head(api_key, api_version, connection, client_id):
+                continue
+            if fault.needs_body():
+                if named is None:
+                    named = self._named(data, position + 4 + body_at, stop, api_key, api_version)
+                if named is None or not fault.matches_body(named):
+                    continue
+            if fault.acts() and chosen is None:
+                chosen = fault
+        return chosen
+
+    def _named(self, data: bytes, start: int, stop: int, api_key: int, api_version: int) -> Named | None:
+        """What a frame names; None if it cannot be read."""
+        route = self._router.routes.get(api_key)
+        if route is None or not route.min_version <= api_version <= route.max_version:
+            return None
+        try:
+            route.load()
+            request, _ = route.codec(route.request, api_version).decode(memoryview(data)[start:stop], 0)
+        except (MalformedError, ImportError, OSError):
+            return None  # the router refuses it
+        named = named_in(request, self._topic_name)
+        session = self._sessions.get(request.session_id) if api_key == ApiKey.FETCH else None
+        if session is not None:  # what is in a session is not named again
+            for wanted in session.wanted.values():
+                topic = wanted.topic or self._topic_name(wanted.topic_id)
+                named.topics.add(topic)
+                named.partitions.add((topic, wanted.partition))
+        return named
+
+    def _topic_name(self, topic_id: bytes) -> str:
+        topic = self._metadata.machine.topics_by_id.get(topic_id)
+        return topic.name if topic is not None else ""
+
+    def _serve(self, connection: Connection, frame: bytes) -> int:
+        """Let the router serve a frame. Answers the slot of its reply."""
+        slot = connection.next_slot
+        _, api_key, api_version, correlation_id = _FRAME_HEAD.unpack_from(frame)
+        self._router.dispatch(connection, frame, 0, len(frame), api_key, api_version, correlation_id)
+        self._turn.durability.speaks(connection)
+        return slot
+
+    def _go_on(self, connection: Connection) -> None:
+        """The first request of a lane takes effect now, and those behind it, until one is kept again."""
+        lane = self._lanes.pop(connection)
+        self._turn.timers.cancel(lane.timer)
+        self.held(lane.fault, -1)
+        frames = lane.frames
+        if connection.closed:
+            return
+        self._serve(connection, frames.popleft())
+        while frames and not connection.closed:
+            frame = frames.popleft()
+            _, api_key, api_version, correlation_id = _FRAME_HEAD.unpack_from(frame)
+            self.dispatch(connection, frame, 0, len(frame), api_key, api_version, correlation_id)
+        self._turn.durability.speaks(connection)
+
+    def disconnected(self, connection: Connection) -> None:
+        """A connection is closed: forget what was kept of it."""
+        lane = self._lanes.pop(connection, None)
+        if lane is not None:
+            self._turn.timers.cancel(lane.timer)
+            self.held(lane.fault, -1)
+        gate = self._gates.pop(connection, None)
+        if gate is not None:
+            gate.close()
+            connection.gate = None
+
+    # -- what faults do
+
+    def _inject_error(self, fault: Fault, connection: Connection, frame: bytes) -> None:
+        api_key = _FRAME_HEAD.unpack_from(frame)[1]
+        route = self._router.routes.get(api_key)
+        try:
+            reply = self._router.refusal(frame, fault.code)
+        except (MalformedError, KeyError):
+            self._serve(connection, frame)
+            return
+        assert route is not None
+        self._turn.metrics.counts[api_key] += 1
+        slot = connection.next_slot
+        connection.out.append(None)
+        connection.fill(slot, reply)
+        self._turn.durability.speaks(connection)
+
+    def _delay_on(self, fault: Fault, connection: Connection, frame: bytes) -> None:
+        if fault.values["when"] != BEFORE:
+            self._expect(fault, connection, frame)
+            return
+        lane = self._keep(fault, connection, frame)
+        due_ms = self._turn.steady_ms + fault.values["ms"]
+        lane.timer = self._turn.timers.at(due_ms, lambda due_ms, now_ms: self._go_on(connection))
+
+    def _hold(self, fault: Fault, connection: Connection, frame: bytes) -> None:
+        if fault.values["when"] == BEFORE:
+            self._keep(fault, connection, frame)
+        else:
+            self._expect(fault, connection, frame)
+
+    def _disconnect_on(self, fault: Fault, connection: Connection, frame: bytes) -> None:
+        if fault.values["when"] == BEFORE:
+            connection.refuse(f"{fault.name} disconnects {address_of(connection)}")
+        else:
+            self._expect(fault, connection, frame)
+
+    def _deliver_twice(self, fault: Fault, connection: Connection, frame: bytes) -> None:
+        self._gate(connection).drop(connection.next_slot)
+        self._serve(connection, frame)
+        if not connection.closed:
+            self._serve(connection, frame)
+
+    def _expect(self, fault: Fault, connection: Connection, frame: bytes) -> None:
+        self._gate(connection).expect(connection.next_slot, fault)
+        self._serve(connection, frame)
+
+    def _keep(self, fault: Fault, connection: Connection, frame: bytes) -> Lane:
+        lane = self._lanes[connection] = Lane(fault, frame)
+        self.held(fault, 1)
+        return lane
+
+    def _gate(self, connection: Connection) -> Gate:
+        gate = self._gates.get(connection)
+        if gate is None:
+            gate = self._gates[connection] = connection.gate = Gate(connection, self._turn, self)
+        return gate
+
+    def _forget_gate(self, connection: Connection) -> None:
+        if not self._gates[connection]:
+            del self._gates[connection]
+            connection.gate = None
+
+    # -- counting
+
+    def _hit(self, fault: Fault) -> None:
+        fault.hit()
+        log.debug("%s (%s) acts", fault.name, fault.kind)
+
+    def held(self, fault: Fault, by: int) -> None:
+        """A fault keeps so many more (or fewer)."""
+        fault.held += by
+
+    def random_byte(self, below: int) -> int:
+        """Where a reply is damaged, if the fault does not say."""
+        return self._turn.env.rng.randrange(below)
