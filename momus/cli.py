@@ -18,6 +18,7 @@ from momus import (
     commands,
     control_commands,
     decode_command,
+    fault_commands,
     offset_commands,
     pipeline_commands,
     txn_commands,
@@ -85,6 +86,12 @@ def cli() -> None:
     help="What requests to --control must carry (Authorization: Bearer TOKEN). Needed with --control-anyone.",
 )
 @click.option(
+    "--faults",
+    "faults_file",
+    type=click.File(encoding="utf-8"),
+    help="A JSON file with a list of faults that act from the start (docs/faults.md).",
+)
+@click.option(
     "--retain-for",
     metavar="GROUP",
     help="Retention and the cleaner wait until this group, the archive, has committed past what they would remove.",
@@ -102,6 +109,7 @@ def serve(
     control: str | None,
     control_anyone: bool,
     control_token: str | None,
+    faults_file: IO[str] | None,
     retain_for: str | None,
 ) -> None:
     """Run a broker until SIGTERM or SIGINT.
@@ -145,6 +153,7 @@ def serve(
             statsd=statsd,
             control=control,
             control_token=control_token or None,
+            faults=fault_commands.read_faults(faults_file) if faults_file else [],
         )
     )
 
@@ -218,6 +227,7 @@ for command in (
     txn_commands.txn,
     control_commands.clock,
     control_commands.broker,
+    fault_commands.fault,
     decode_command.decode,
     pipeline_commands.pipeline,
 ):

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from momus.control import Clock, Control
+    from momus.faults import Faults
 
 START_LIMIT_S = 30.0
 STOP_LIMIT_S = 10.0
@@ -228,6 +229,13 @@ class Broker:
     def clock(self) -> Clock:
         """The broker's clock: `broker.clock.advance(days=8)`. A start begins with the machine's time again."""
         return self.control.clock
+
+    @property
+    def faults(self) -> Faults:
+        """What is to go wrong: `broker.faults.inject_error("OffsetCommit", "NOT_COORDINATOR", trigger=once)`."""
+        from momus.faults import Faults  # 1 ms
+
+        return Faults(self.control)
 
     def stop_broker(self, node_id: int) -> None:
         """Stop one of several virtual brokers, counted from 1: the others lead what it led."""

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.faults.errors import FaultError
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode
 
@@ -54,12 +55,9 @@ FILTERS: Final = (
 )
 BODY_FILTERS: Final = ("topic", "partition", "group", "transactional_id")
 DISK_FILTERS: Final = ("topic", "partition")
+_ALL_FIELDS: Final = {"fault", "name", "trigger", *FILTERS, *(key for fields in FIELDS.values() for key in fields)}
 MOST_MS: Final = 86_400_000
 MOST_DISK_MS: Final = 10_000  # a write is waited for, and nothing else happens meanwhile
-
-
-class FaultError(ValueError):
-    """A fault that cannot be set; the text says why."""
 
 
 class Trigger:
@@ -195,6 +193,8 @@ def parse(data: Any, name: str, make_rng: Callable[[int], Rng], new_seed: Callab
     """A fault from its JSON object. Errors: FaultError."""
     if not isinstance(data, dict):
         raise FaultError("a fault is a JSON object")
+    for key in data.keys() - _ALL_FIELDS:
+        raise FaultError(f'no such field: "{key:.80}"{_meant(key, _ALL_FIELDS)}')
     kind = data.get("fault")
     if kind not in FIELDS:
         raise FaultError(f'"fault" is {kind!r}{_meant(kind, FIELDS)}: give one of {", ".join(FIELDS)}')
@@ -202,7 +202,7 @@ def parse(data: Any, name: str, make_rng: Callable[[int], Rng], new_seed: Callab
     allowed = DISK_FILTERS if kind in DISK else FILTERS
     for key in data.keys() - {"fault", "trigger", "name"} - fields.keys():
         if key not in allowed:
-            raise FaultError(f"{kind} takes no {key!r}{_meant(key, (*fields, *allowed))}")
+            raise FaultError(f"{kind} takes no {key!r}; it takes {', '.join((*fields, *allowed))}")
     missing = [key for key, default in fields.items() if default is REQUIRED and key not in data]
     if missing:
         raise FaultError(f"{kind} needs {missing[0]!r}")

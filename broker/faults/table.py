@@ -11,7 +11,8 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.faults.disk import DiskFaults
-from broker.faults.fault import BEFORE, Fault, FaultError, address_of, parse
+from broker.faults.errors import FaultError
+from broker.faults.fault import BEFORE, Fault, address_of, parse
 from broker.faults.gate import Gate
 from broker.faults.lanes import Lane
 from broker.faults.named import named_in

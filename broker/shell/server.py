@@ -7,10 +7,13 @@ import gc
 import logging
 import signal
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from broker.cluster.directory import DirectoryError
 from broker.config.settings import BrokerConfig, ConfigError
+from broker.faults.errors import FaultError
+from broker.shell.cluster_server import DEFAULT_CLUSTER
 from broker.shell.process import Process
 from broker.shell.setting_warnings import warn_of_settings
 from storage.env import MAX_OPEN_FILES, system_env
@@ -36,6 +39,8 @@ async def _serve(options: dict[str, Any]) -> int:
         listen=options["listen"],
         brokers=options["brokers"],
     )
+    for fault in options["faults"]:
+        process.clusters[DEFAULT_CLUSTER].broker.faults.add(fault)
     if options["statsd"]:
         process.send_metrics(options["statsd"])
     gc.collect()
@@ -81,8 +86,9 @@ def serve(
     statsd: str | None = None,
     control: str | None = None,
     control_token: str | None = None,
+    faults: Sequence[dict[str, Any]] = (),
 ) -> int:
-    """Run a broker until SIGTERM or SIGINT. Answers the exit code."""
+    """Run a broker until SIGTERM or SIGINT. `faults` act from the start. Answers the exit code."""
     logging.basicConfig(
         level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr
     )
@@ -109,6 +115,7 @@ def serve(
         "connection_limit": descriptors - open_files - RESERVED_DESCRIPTORS,
         "data_dir": data_dir,
         "env": env,
+        "faults": faults,
         "listen": listen,
         "statsd": statsd,
     }
@@ -120,7 +127,7 @@ def serve(
         run = uvloop.run
     try:
         code: int = run(_serve(options))
-    except (OSError, DirectoryError, StorageError, ConfigError) as error:
+    except (OSError, DirectoryError, StorageError, ConfigError, FaultError) as error:
         sys.stderr.write(f"momus: {error}\n")
-        return 2 if isinstance(error, ConfigError) else 1
+        return 2 if isinstance(error, (ConfigError, FaultError)) else 1
     return code

@@ -14,7 +14,7 @@ from test_control import exchange, momus, post
 from momus import Broker
 from momus.control import Control, ControlError
 
-NAMES = {"cluster": "default", "id": "2"}
+NAMES = {"cluster": "default", "id": "2", "name": "gate"}
 
 
 def fits(value: Any, schema: dict[str, Any]) -> bool:
@@ -47,6 +47,7 @@ def test_validator_of_these_tests_can_say_no(value, is_right):
 
 def test_every_route_answers_as_its_description_says(trio):
     control = trio.control
+    control.ask("POST", "/_admin/faults", {"fault": "hold", "api": "EndTxn", "name": "gate"})
     described = control.ask("GET", "/openapi.json")
     assert described["openapi"].startswith("3.1")
     served = set()
@@ -67,6 +68,8 @@ def test_every_route_answers_as_its_description_says(trio):
     assert index.keys() == described["paths"].keys()
     assert all((path, method) in served or method in ("DELETE", "POST") for path in index for method in index[path])
     control.start_broker(2)
+    assert {each["name"] for each in control.ask("DELETE", "/_admin/faults")} >= {"gate"}
+    assert control.ask("GET", "/_admin/faults") == []
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "PATCH"])

@@ -8,7 +8,7 @@ import pytest
 from core_broker import FLUSHES, Client, World, make_topic
 from core_requests import commit_request, committed, fetch_request, produce_request
 
-from broker.faults.fault import FaultError
+from broker.faults.errors import FaultError
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.cluster import ApiVersionsRequest

@@ -1,0 +1,120 @@
+"""Routes of a cluster's faults: set, list, remove, let go what they keep, wait until they have acted."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.faults.errors import FaultError
+from broker.shell.control.routes import Call, Optional_, RefusedError, Route
+
+if TYPE_CHECKING:
+    from broker.faults.fault import Fault
+    from broker.shell.cluster_server import ClusterServer
+
+LONGEST_WAIT_MS: Final = 25_000  # clients wait 30 s for the response
+LOOK_AGAIN_S: Final = 0.001
+
+
+async def list_faults(cluster: ClusterServer, call: Call) -> list[dict[str, Any]]:
+    """All faults, in the order in which they were set."""
+    return [fault.as_json() for fault in cluster.broker.faults.all()]
+
+
+async def set_fault(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Set a fault, which acts from the next request on. Errors: RefusedError."""
+    try:
+        return cluster.broker.faults.add(call.body).as_json()
+    except FaultError as error:
+        raise RefusedError(400, str(error)) from None
+
+
+async def show_fault(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """One fault. Errors: RefusedError."""
+    return _find(cluster, call).as_json()
+
+
+async def remove_fault(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Remove a fault, and let go what it keeps. Answers how it was at the end. Errors: RefusedError."""
+    fault = _find(cluster, call)
+    cluster.broker.faults.remove(fault.name)
+    return fault.as_json()
+
+
+async def remove_all(cluster: ClusterServer, call: Call) -> list[dict[str, Any]]:
+    """Remove all faults. Answers how they were at the end."""
+    faults = cluster.broker.faults.all()
+    for fault in faults:
+        cluster.broker.faults.remove(fault.name)
+    return [fault.as_json() for fault in faults]
+
+
+async def release(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Let go requests and replies that a fault keeps. Errors: RefusedError."""
+    fault, most = _find(cluster, call), call.body.get("most", 1 << 30)
+    if most < 1:
+        raise RefusedError(400, '"most" is 1 or more')
+    released = cluster.broker.faults.release(fault, most)
+    return {**fault.as_json(), "released": released}
+
+
+async def wait(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Wait until a fault keeps, or has acted on, so many requests. Errors: RefusedError."""
+    fault, wanted = _find(cluster, call), dict(call.body)
+    timeout_ms = wanted.pop("timeout_ms")
+    if not 0 <= timeout_ms <= LONGEST_WAIT_MS:
+        raise RefusedError(400, f'"timeout_ms" is 0 to {LONGEST_WAIT_MS}; ask again to wait for longer')
+    if len(wanted) != 1:
+        raise RefusedError(400, 'give one of "held" and "hits"')
+    ((what, least),) = wanted.items()
+    loop = asyncio.get_running_loop()
+    stop_s = loop.time() + timeout_ms / 1000
+    while getattr(fault, what) < least and loop.time() < stop_s:
+        await asyncio.sleep(LOOK_AGAIN_S)
+    return {**fault.as_json(), "reached": getattr(fault, what) >= least}
+
+
+def _find(cluster: ClusterServer, call: Call) -> Fault:
+    faults = cluster.broker.faults
+    fault = faults.find(call.words["name"])
+    if fault is None:
+        known = ", ".join(each.name for each in faults.all()[:10])
+        raise RefusedError(404, f"no such fault: {call.words['name']:.100}; there are {known or 'none'}")
+    return fault
+
+
+EXAMPLE: Final = {"fault": "inject_error", "api": "OffsetCommit", "error": "NOT_COORDINATOR", "trigger": "once"}
+
+ROUTES: Final = (
+    Route("GET", "/faults", list_faults, "All faults, with how often each was met and has acted.", answer=[dict]),
+    Route(
+        "POST",
+        "/faults",
+        set_fault,
+        "Set a fault, which acts from the next request on. docs/faults.md lists them.",
+        body=dict,
+        answer=dict,
+        example=EXAMPLE,
+    ),
+    Route("DELETE", "/faults", remove_all, "Remove all faults; what they keep goes on.", answer=[dict]),
+    Route("GET", "/faults/{name}", show_fault, "One fault.", answer=dict),
+    Route("DELETE", "/faults/{name}", remove_fault, "Remove a fault; what it keeps goes on.", answer=dict),
+    Route(
+        "POST",
+        "/faults/{name}/release",
+        release,
+        "Let go what a fault keeps: all of it, or the `most` oldest.",
+        body={"most": Optional_(int)},
+        answer=dict,
+        example={},
+    ),
+    Route(
+        "POST",
+        "/faults/{name}/wait",
+        wait,
+        "Wait until a fault keeps (`held`), or has acted on (`hits`), so many requests.",
+        body={"held": Optional_(int), "hits": Optional_(int), "timeout_ms": int},
+        answer=dict,
+        example={"hits": 1, "timeout_ms": 0},
+    ),
+)

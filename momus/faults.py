@@ -1,0 +1,200 @@
+"""Faults of a running broker, from Python: errors, delays, holds, cut connections, a failing disk.
+
+    with Broker() as broker:
+        commit = broker.faults.hold("OffsetCommit", group="billing")
+        ...                               # the client commits, in a thread or a task
+        commit.wait_until_held()          # its offsets are durable, its reply has not left
+        broker.kill()
+
+docs/faults.md lists the faults, filters and triggers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from momus.control import Control
+
+WAIT_S = 20.0  # asked for at once; longer waits ask again
+
+
+class FaultTimeoutError(AssertionError):
+    """A fault was waited for, and nothing met it in time."""
+
+
+def on_call(n: int) -> object:
+    """The trigger of a fault that acts on the nth request that matches, counted from 1."""
+    return {"on_call": n}
+
+
+def times(n: int) -> object:
+    """The trigger of a fault that acts on the first n requests that match."""
+    return {"times": n}
+
+
+def with_probability(p: float, seed: int | None = None) -> object:
+    """The trigger of a fault that acts on each request with this probability; the same seed acts on the same ones."""
+    return {"with_probability": p} if seed is None else {"with_probability": p, "seed": seed}
+
+
+once = "once"  # the trigger of a fault that acts on the first request that matches
+every_time = "every_time"
+
+
+class Fault:
+    """A fault that is set."""
+
+    def __init__(self, control: Control, prefix: str, name: str) -> None:
+        self.name = name
+        self._control = control
+        self._path = f"{prefix}/faults/{name}"
+
+    def state(self) -> dict[str, Any]:
+        """The fault, with `calls`, `hits` and `held`."""
+        return self._ask("GET", "")
+
+    @property
+    def calls(self) -> int:
+        """How many requests have matched it."""
+        return int(self.state()["calls"])
+
+    @property
+    def hits(self) -> int:
+        """On how many it has acted."""
+        return int(self.state()["hits"])
+
+    @property
+    def held(self) -> int:
+        """How many requests and replies it keeps now."""
+        return int(self.state()["held"])
+
+    def wait_until_held(self, n: int = 1, timeout: float = 10.0) -> None:
+        """Wait until it keeps n requests or replies. `timeout`: seconds. Errors: FaultTimeoutError."""
+        self._wait("held", n, timeout)
+
+    def wait_until_hit(self, n: int = 1, timeout: float = 10.0) -> None:
+        """Wait until it has acted n times. `timeout`: seconds. Errors: FaultTimeoutError."""
+        self._wait("hits", n, timeout)
+
+    def release(self, most: int | None = None) -> int:
+        """Let go what it keeps: all, or the `most` oldest. Answers how many."""
+        return int(self._ask("POST", "/release", {} if most is None else {"most": most})["released"])
+
+    def remove(self) -> None:
+        """Take it away; what it keeps goes on."""
+        self._ask("DELETE", "")
+
+    def _wait(self, what: str, n: int, timeout: float) -> None:
+        end = time.monotonic() + timeout
+        while True:
+            left = end - time.monotonic()
+            body = {what: n, "timeout_ms": int(1000 * max(0.0, min(left, WAIT_S)))}
+            state = self._ask("POST", "/wait", body)
+            if state["reached"]:
+                return
+            if left <= WAIT_S:
+                break
+        raise FaultTimeoutError(
+            f"{self.name} ({state['fault']}) was to have {what}={n} within {timeout:g} s, but has"
+            f" calls={state['calls']}, hits={state['hits']}, held={state['held']}"
+        )
+
+    def _ask(self, method: str, suffix: str, body: object = None) -> dict[str, Any]:
+        answer = self._control.ask(method, self._path + suffix, body)
+        assert isinstance(answer, dict)
+        return answer
+
+    def __repr__(self) -> str:
+        return f"<Fault {self.name}>"
+
+
+class Faults:
+    """The faults of one cluster. Filters of all: api, version, client_id, connection, listener, broker, topic,
+    partition, group, transactional_id; those of the disk take topic and partition. `trigger` is every_time, once,
+    on_call(n), times(n) or with_probability(p, seed)."""
+
+    def __init__(self, control: Control, prefix: str = "/_admin") -> None:
+        self._control = control
+        self._prefix = prefix
+
+    def add(self, **words: object) -> Fault:
+        """Set a fault by its words, as a JSON file has them. Errors: ControlError, which says what is wrong."""
+        given = {key: value for key, value in words.items() if value is not None}
+        answer = self._control.ask("POST", f"{self._prefix}/faults", given)
+        assert isinstance(answer, dict)
+        return Fault(self._control, self._prefix, answer["name"])
+
+    def inject_error(self, api: str | list[str], error: str, **filters: object) -> Fault:
+        """Refuse requests with an error of Kafka's, such as "NOT_COORDINATOR"; they take no effect."""
+        return self.add(fault="inject_error", api=api, error=error, **filters)
+
+    def delay_on(self, api: str | list[str], ms: int, when: str = "after", **filters: object) -> Fault:
+        """Keep replies back so long, or (`when="before"`) requests before they take effect. By the broker's clock."""
+        return self.add(fault="delay_on", api=api, ms=ms, when=when, **filters)
+
+    def hold(self, api: str | list[str], when: str = "after", **filters: object) -> Fault:
+        """Keep replies, or (`when="before"`) requests, until `release`."""
+        return self.add(fault="hold", api=api, when=when, **filters)
+
+    def disconnect_on(self, api: str | list[str], when: str = "after", **filters: object) -> Fault:
+        """Close the connection "before" the request takes effect, "after" it, or in the "middle" of the reply."""
+        return self.add(fault="disconnect_on", api=api, when=when, **filters)
+
+    def blackhole_client(self, client_id: str, **filters: object) -> Fault:
+        """Neither serve nor answer a client; its connections stay open until the fault is removed."""
+        return self.add(fault="blackhole_client", client_id=client_id, **filters)
+
+    def throttle(self, bytes_per_second: int, **filters: object) -> Fault:
+        """Send each reply only when its bytes have had their time."""
+        return self.add(fault="throttle", bytes_per_second=bytes_per_second, **filters)
+
+    def corrupt_reply(self, api: str | list[str], at: int | None = None, **filters: object) -> Fault:
+        """Change one byte of the reply: the one at this place behind the correlation id, else any."""
+        return self.add(fault="corrupt_reply", api=api, at=at, **filters)
+
+    def deliver_twice(self, api: str | list[str], **filters: object) -> Fault:
+        """Let the request take effect twice, as after a lost reply; the client gets the second reply."""
+        return self.add(fault="deliver_twice", api=api, **filters)
+
+    def slow_disk(self, ms: int, **filters: object) -> Fault:
+        """Let each write and each sync take so much longer."""
+        return self.add(fault="slow_disk", ms=ms, **filters)
+
+    def full_disk(self, free_bytes: int = 0, **filters: object) -> Fault:
+        """Let writes fail for want of room, once so many bytes have been written."""
+        return self.add(fault="full_disk", free_bytes=free_bytes, **filters)
+
+    def fail_write(self, **filters: object) -> Fault:
+        """Let writes fail."""
+        return self.add(fault="fail_write", **filters)
+
+    def fail_fsync(self, **filters: object) -> Fault:
+        """Let syncs fail."""
+        return self.add(fault="fail_fsync", **filters)
+
+    def load(self, faults: Iterable[dict[str, object]]) -> list[Fault]:
+        """Set several, as a JSON file has them."""
+        return [self.add(**each) for each in faults]
+
+    def list(self) -> list[dict[str, Any]]:  # the name users look for
+        """All that are set, with `calls`, `hits` and `held`."""
+        answer = self._control.ask("GET", f"{self._prefix}/faults")
+        assert isinstance(answer, list)
+        return answer
+
+    def clear(self) -> None:
+        """Remove all; what they keep goes on."""
+        self._control.ask("DELETE", f"{self._prefix}/faults")
+
+    def unmet(self) -> Iterable[str]:
+        """A sentence for each fault that has acted on nothing: what the test meant to happen did not."""
+        for each in self.list():
+            if not each["hits"]:
+                what = {key: value for key, value in each.items() if key not in ("name", "hits", "held", "calls")}
+                matched = f"{each['calls']} requests matched it" if each["calls"] else "no request matched it"
+                yield f"the fault {each['name']} never acted ({matched}): {what}"
