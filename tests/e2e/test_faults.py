@@ -12,7 +12,7 @@ from test_control import momus
 
 from momus import Broker
 from momus.control import ControlError
-from momus.faults import FaultTimeoutError, on_call, once, times
+from momus.faults import FaultTimeoutError, every_time, on_call, once, times, with_probability
 
 
 def consumer(broker: Broker, group: str, **settings: object) -> Consumer:
@@ -204,3 +204,21 @@ def test_file_of_faults_that_is_wrong_ends_the_start(tmp_path, text, says):
     done = momus("serve", "--listen", "127.0.0.1:0", "-d", str(tmp_path / "d"), "--faults", str(file))
     assert done.returncode == 2
     assert says in done.stderr
+
+
+def test_every_method_sets_the_fault_of_its_name(broker):
+    faults = broker.faults
+    made = [
+        faults.throttle(1000, client_id="none"),
+        faults.corrupt_reply("Fetch", at=3, client_id="none"),
+        faults.deliver_twice("Produce", client_id="none"),
+        faults.slow_disk(5, topic="none"),
+        faults.fail_write(topic="none", trigger=with_probability(0.5, seed=7)),
+        faults.fail_fsync(topic="none", trigger=every_time),
+    ]
+    shown = {each["name"]: each for each in faults.list()}
+    kinds = [shown[each.name]["fault"] for each in made]
+    assert kinds == ["throttle", "corrupt_reply", "deliver_twice", "slow_disk", "fail_write", "fail_fsync"]
+    assert shown[made[4].name]["trigger"] == {"with_probability": 0.5, "seed": 7}
+    made[0].remove()
+    assert len(faults.list()) == 5
