@@ -13,6 +13,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any, Final, Protocol
 
 from storage.errors import LockedError
@@ -108,6 +109,12 @@ class SystemFiles:
         self._pool: OrderedDict[SystemFile, Handle] = OrderedDict()
         # log.sync() opens handles from another thread
         self._lock = threading.Lock()
+
+    def share(self) -> SystemFiles:
+        """The same disk and pool of descriptors for another cluster, with troubles of its own."""
+        other = copy(self)
+        other.troubles = {}
+        return other
 
     @property
     def open_handles(self) -> int:

@@ -11,12 +11,12 @@ class MovableClock:
     The wall clock and the steady clock move together. What is measured by `monotonic_ms` goes on as it did.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, at_ms: int | None = None) -> None:
         self._clock = clock
         self._ahead_ms = 0
         self._steady_ahead_ms = 0
-        self.stands_at_ms: int | None = None
-        self._steady_stands_at_ms = 0
+        self.stands_at_ms = at_ms  # None: it runs
+        self._steady_stands_at_ms = at_ms or 0
 
     def now_ms(self) -> int:
         """Unix milliseconds, as moved."""

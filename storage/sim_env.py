@@ -279,6 +279,14 @@ class MemoryFiles:
     def close(self) -> None:
         """Nothing is held open."""
 
+    def discard(self) -> None:
+        """Give all memory back. Whoever still holds a file finds it empty."""
+        for entries in self._names.values():
+            for inode in entries.values():
+                if inode is not None:
+                    inode.data = bytearray()
+        self._names, self._durable = {"": {}}, {"": {}}
+
 
 def _reachable(names: dict[str, dict[str, Inode | None]]) -> list[str]:
     """Directories that the root leads to; "data" and "/data" both hang below it."""

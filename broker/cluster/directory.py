@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("momus.directory")
 
 METADATA_TOPIC = "__cluster_metadata"
+CLUSTERS = "clusters"  # folder of the other clusters of a process, in the data directory of its first one
+DISCARDED = ".discarded."  # and a number: a folder with what a reset has put aside, to be removed
 
 
 class DirectoryError(Exception):
@@ -229,6 +231,8 @@ class DataDirectory:
         """
         files = self.env.files
         for name in files.listdir(self.path):
+            if name.startswith(DISCARDED):
+                files.remove_tree(f"{self.path}/{name}")
             topic_name, dash, index = name.rpartition("-")
             if not dash or not (index.isdigit() or index == "delete"):
                 continue
@@ -242,6 +246,29 @@ class DataDirectory:
                 if index.isdigit():
                     self.forget(topic_name, int(index))
         self.write_checkpoints()
+
+    def discard(self, place: str | None = None) -> str:
+        """Give everything up: close the logs unwritten, and move all files aside, into a folder that may be removed.
+
+        A move is quick; the removal may take long. Answers that folder. It lies in `place`, which takes the directory
+        itself as well; without a place the directory stays, empty. A start removes what a crash has left there.
+        Errors: OSError.
+        """
+        files = self.env.files
+        for log in self.logs.values():
+            for segment in log.segments:
+                segment.file.close()
+        self.logs.clear()
+        self._lock.release()
+        doomed = f"{place or self.path}/{DISCARDED}{self.env.rng.getrandbits(64):016x}"
+        if place is not None:
+            files.rename(self.path, doomed)
+            return doomed
+        files.makedirs(doomed)
+        for name in files.listdir(self.path):
+            if name != CLUSTERS and not name.startswith(DISCARDED):
+                files.rename(f"{self.path}/{name}", f"{doomed}/{name}")
+        return doomed
 
     def close(self, deadline_ms: int) -> None:
         """Sync and close every log, and write the recovery points.

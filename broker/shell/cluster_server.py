@@ -10,13 +10,15 @@ from broker.cluster.virtual_nodes import VirtualNodes
 from broker.shell.spin import Spin
 from broker.wire.connection import Connection
 from storage.movable_clock import MovableClock
+from storage.sim_env import MemoryFiles
 
 if TYPE_CHECKING:
-    from broker.cluster.directory import DataDirectory
+    from collections.abc import Callable
+
     from broker.cluster.listeners import Listener, Node
-    from broker.config.settings import BrokerConfig
+    from broker.shell.cluster_plan import ClusterPlan
     from broker.shell.sync_threads import SyncThreads
-    from storage.env import Env
+    from storage.env import SystemFiles
     from storage.log import Log
 
 DEFAULT_CLUSTER = "default"
@@ -26,44 +28,68 @@ IDLE_SWEEP_S = 5.0
 
 
 class ClusterServer:
-    """One cluster: virtual brokers on their listeners, around one Broker."""
+    """One cluster: virtual brokers on their listeners, around one Broker.
+
+    A reset ends the life of the Broker and begins another, with nothing in it; listeners and ports stay.
+
+    disk               files of the disk, shared with other clusters; not used with flush=memory.
+    movable            whether the clock can be moved.
+    connection_limit   of the process.
+    Errors: DirectoryError, StorageError, OSError.
+    """
 
     def __init__(
-        self, env: Env, config: BrokerConfig, directory: DataDirectory, nodes: list[Node], syncs: SyncThreads
+        self, plan: ClusterPlan, disk: SystemFiles, syncs: SyncThreads, *, movable: bool, connection_limit: int
     ) -> None:
         self.loop = asyncio.get_running_loop()
-        self.config = config
-        self.nodes = nodes
+        self.plan = plan
+        self.name = plan.name
+        self.nodes = plan.nodes
+        self.changing = asyncio.Lock()  # one change at a time: virtual brokers stop and start, the cluster is reset
+        self.when_reset: list[Callable[[], None]] = []
+        self._disk = disk
+        self._syncs = syncs
+        self._is_movable = movable
+        self._connection_limit = connection_limit
+        self._servers: dict[Node, list[asyncio.Server]] = {}
+        self._alarm: asyncio.Handle | None = None
+        self._sweeping: asyncio.Handle | None = None
+        self._stepping: asyncio.Handle | None = None
+        self._requests = 0  # counted up to the last step of housekeeping
+        self._closing = False
+        self._begin_life()
+
+    def _begin_life(self) -> None:
+        """Make a Broker on what its directory holds."""
+        env = self.plan.new_env(self._disk, movable=self._is_movable)
+        self.config = self.plan.new_config()
         self.broker = Broker(
             env,
-            config,
-            directory,
-            list(nodes),
+            self.config,
+            self.plan.open_directory(env, self.config),
+            list(self.nodes),
             call_soon=lambda call: self.loop.call_soon(self._turn, call),
             start_sync=self._sync,
         )
         self.virtual_nodes = VirtualNodes(self.broker.nodes, self.broker.metadata_shard, self.broker.turn)
-        self.changing = asyncio.Lock()  # virtual brokers stop and start one after the other
         self._spin = Spin(self.loop.call_soon, env.clock.monotonic_ms)
-        self._syncs = syncs
-        self._servers: dict[Node, list[asyncio.Server]] = {}
-        self._alarm: asyncio.Handle | None = None
-        self._stepping = False
-        self._requests = 0  # counted up to the last step of housekeeping
-        self._closing = False
+        clients = self.broker.clients
+        clients.connection_limit = min(clients.connection_limit, self._connection_limit)
 
-    async def start(self) -> list[str]:
-        """Load the metadata and listen. Answers the address of each node's first listener."""
+    async def start(self) -> None:
+        """Load the metadata and listen."""
         self.broker.open()
-        addresses = []
         for node in self.nodes:
             await self.listen(node)
-            addresses.append(f"{node.main.host}:{node.main.port}")
         self._after_turn()
         self._sweep()
         self.broker.start_maintenance()
         self._step_soon()
-        return addresses
+
+    @property
+    def addresses(self) -> list[str]:
+        """HOST:PORT of each node's first listener."""
+        return [f"{node.main.host}:{node.main.port}" for node in self.nodes]
 
     async def listen(self, node: Node) -> None:
         """Listen for clients of a node, on its earlier ports if it had any."""
@@ -122,7 +148,7 @@ class ClusterServer:
         if turn.timers.moved:
             turn.timers.moved = False
             self._set_alarm()
-        if turn.jobs and not self._stepping:
+        if turn.jobs and self._stepping is None:
             self._step_soon()
 
     def _set_alarm(self) -> None:
@@ -140,19 +166,18 @@ class ClusterServer:
         self._set_alarm()
 
     def _step_soon(self) -> None:
-        if self.broker.turn.jobs and not self._stepping:
-            self._stepping = True
+        if self.broker.turn.jobs and self._stepping is None:
             requests = sum(self.broker.metrics.counts)
             is_busy, self._requests = requests != self._requests, requests
             # housekeeping gets a part of the time while clients are served, and all of it while one waits for a step
             if self.broker.turn.jobs.is_hurried:
-                self.loop.call_soon(self._step, 0.0)
+                self._stepping = self.loop.call_soon(self._step, 0.0)
             else:
                 work_s, break_s = (BUSY_WORK_S, BUSY_BREAK_S) if is_busy else (IDLE_WORK_S, IDLE_BREAK_S)
-                self.loop.call_later(break_s, self._step, work_s)
+                self._stepping = self.loop.call_later(break_s, self._step, work_s)
 
     def _step(self, work_s: float) -> None:
-        self._stepping = False
+        self._stepping = None
         self.broker.turn.begin()
         stop_s = self.loop.time() + work_s
         while self.broker.turn.jobs.step() and self.loop.time() < stop_s:
@@ -161,8 +186,14 @@ class ClusterServer:
 
     def _sync(self, logs: list[Log]) -> None:
         """Sync logs in threads, then call sync_done. While stopping it does nothing: closing a log syncs it."""
+        broker = self.broker
+
+        def done(failed: dict[Log, Exception]) -> None:
+            if broker is self.broker:  # it was not reset meanwhile
+                broker.turn.sync_done(failed)
+
         if not self._closing:
-            self._syncs.sync(logs, lambda failed: self.broker.turn.sync_done(failed))
+            self._syncs.sync(logs, done)
 
     # -- the end
 
@@ -175,17 +206,63 @@ class ClusterServer:
             for connection in list(broker.clients.open):
                 if now_ms - connection.last_active_ms > limit_ms and not connection.out:
                     _close(connection)
-        self.loop.call_later(min(IDLE_SWEEP_S, max(limit_ms, 100) / 2000), self._sweep)
+        self._sweeping = self.loop.call_later(min(IDLE_SWEEP_S, max(limit_ms, 100) / 2000), self._sweep)
 
-    def hang_up(self) -> None:
+    async def reset(self) -> None:
+        """Drop all data and connections, and begin again with nothing, on the same ports, as planned.
+
+        Errors: OSError, StorageError: the cluster is unusable until a reset succeeds.
+        """
+        async with self.changing:
+            self._end_life()
+            self._begin_life()
+            self.broker.open()
+            for node in self.nodes:
+                if node not in self._servers:  # a virtual broker that was stopped
+                    await self.listen(node)
+            self._after_turn()
+            self.broker.start_maintenance()
+            self._step_soon()
+            for call in self.when_reset:
+                call()
+
+    def _end_life(self, place: str | None = None) -> None:
+        """Hang up, and give the data up; it is removed in the background. `place`: see DataDirectory.discard."""
+        broker = self.broker
+        self._hang_up(broker)
+        directory, files = broker.directory, broker.directory.env.files
+        if isinstance(files, MemoryFiles):
+            files.discard()
+        else:
+            doomed = directory.discard(place)
+            self._syncs.run(lambda: files.remove_tree(doomed))
+
+    def _hang_up(self, broker: Broker) -> None:
+        broker.clients.closed = True
+        for connection in list(broker.clients.open):
+            _close(connection)
+        for handle in (self._alarm, self._stepping):
+            if handle is not None:
+                handle.cancel()
+        self._alarm = self._stepping = None
+
+    def stop(self) -> None:
         """Stop listening, and close all connections."""
         for node in self.nodes:
             self.close_node(node)
+        self._hang_up(self.broker)
+        if self._sweeping is not None:
+            self._sweeping.cancel()
         self._closing = True
 
     def close(self) -> None:
         """Flush and close the logs. No sync may be under way."""
         self.broker.close()
+
+    def remove(self, place: str) -> None:
+        """Stop, and give the data up; `place` is a folder where it may lie while it is removed. Errors: OSError."""
+        self.stop()
+        self._end_life(place)
 
 
 def _close(connection: Connection) -> None:

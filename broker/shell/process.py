@@ -1,46 +1,114 @@
-"""The process: its clusters, its control endpoint, and the threads that all clusters share."""
+"""The process: its clusters, its control endpoint, and what all clusters share."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING
 
-from broker.cluster.directory import DataDirectory
-from broker.cluster.listeners import make_nodes
+from broker.cluster.directory import CLUSTERS
+from broker.shell.cluster_plan import ClusterPlan, ClusterRefusedError
 from broker.shell.cluster_server import DEFAULT_CLUSTER, ClusterServer
 from broker.shell.sync_threads import SyncThreads
 
 if TYPE_CHECKING:
-    from broker.config.settings import BrokerConfig
+    from collections.abc import Mapping
+
     from broker.shell.control.endpoint import Control
-    from storage.env import Env
+    from storage.env import SystemFiles
+
+MOST_LISTENERS = 4000  # of all clusters: each takes a file descriptor
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+NOT_INHERITED = ("listeners", "advertised.listeners", "log.dirs", "log.dir")
 
 
 class Process:
-    """One process with its clusters, by name. `momus serve` has one, "default"."""
+    """One process with its clusters, by name. `momus serve` has one, "default".
 
-    def __init__(self, connection_limit: int) -> None:
+    disk               the disk's files, with one pool of descriptors for all clusters.
+    connection_limit   the file descriptors that are left for connections.
+    movable            whether clocks can be moved.
+    """
+
+    def __init__(self, disk: SystemFiles, *, connection_limit: int, movable: bool) -> None:
         self.loop = asyncio.get_running_loop()
         self.clusters: dict[str, ClusterServer] = {}
         self.stopping = asyncio.Event()
-        self._connection_limit = connection_limit  # the file descriptors that are left for connections
+        self._disk = disk
+        self._connection_limit = connection_limit
+        self._is_movable = movable
         self._syncs = SyncThreads(self.loop)
         self._control: Control | None = None
-        self._tasks: list[asyncio.Task[None]] = []
+        self._statsd: asyncio.Task[None] | None = None
+        self._names = 0  # made up so far
 
-    async def start_default(
-        self, env: Env, config: BrokerConfig, *, data_dir: str, listen: str | None, brokers: int
-    ) -> list[str]:
-        """Start the cluster "default". Answers the address of each node's first listener.
+    async def start(self, plan: ClusterPlan) -> ClusterServer:
+        """Start a cluster. Errors: DirectoryError, StorageError, OSError: there is none."""
+        cluster = ClusterServer(
+            plan,
+            self._disk,
+            self._syncs,
+            movable=self._is_movable,
+            connection_limit=self._connection_limit,
+        )
+        self.clusters[plan.name] = cluster
+        try:
+            await cluster.start()
+        except BaseException:
+            del self.clusters[plan.name]
+            cluster.stop()
+            cluster.close()
+            raise
+        return cluster
 
-        Errors: ConfigError, DirectoryError, StorageError, OSError.
+    async def create(
+        self,
+        name: str | None,
+        config: Mapping[str, str],
+        *,
+        listen: str = "127.0.0.1:0",
+        brokers: int = 1,
+        flush: str = "memory",
+        seed: int | None = None,
+        at_ms: int | None = None,
+    ) -> ClusterServer:
+        """Start another cluster, with the settings of the default one and `config` on top.
+
+        Its folder is in the data directory of the default one; what an earlier process left there is its data.
+        Errors: ClusterRefusedError, ConfigError, DirectoryError, StorageError, OSError.
         """
-        nodes = make_nodes(config, listen, brokers)
-        cluster = ClusterServer(env, config, DataDirectory.open(env, data_dir, config), nodes, self._syncs)
-        clients = cluster.broker.clients
-        clients.connection_limit = min(clients.connection_limit, self._connection_limit)
-        self.clusters[DEFAULT_CLUSTER] = cluster
-        return await cluster.start()
+        name = self._new_name() if name is None else name
+        if not NAME.fullmatch(name):
+            raise ClusterRefusedError(f"{name:.100} is no name: letters, digits, dot, dash and underscore, 100 at most")
+        if name in self.clusters:
+            raise ClusterRefusedError(f"there is a cluster {name} already")
+        if sum(len(cluster.nodes) for cluster in self.clusters.values()) + brokers > MOST_LISTENERS:
+            raise ClusterRefusedError(f"all clusters together have {MOST_LISTENERS} brokers at most: remove some")
+        first = self.clusters[DEFAULT_CLUSTER].plan
+        inherited = {key: value for key, value in first.properties.items() if key not in NOT_INHERITED}
+        plan = ClusterPlan(
+            name,
+            {**inherited, **config},
+            data_dir=f"{first.data_dir}/{CLUSTERS}/{name}",
+            listen=listen,
+            brokers=brokers,
+            flush=flush,
+            seed=seed,
+            at_ms=at_ms,
+        )
+        return await self.start(plan)
+
+    def _new_name(self) -> str:
+        while True:
+            self._names += 1
+            if (name := f"cluster-{self._names}") not in self.clusters:
+                return name
+
+    def remove(self, name: str) -> None:
+        """Remove a cluster and its data, which takes place in the background. Errors: ClusterRefusedError, OSError."""
+        if name == DEFAULT_CLUSTER:
+            raise ClusterRefusedError(f"the cluster {name} lives as long as the process: reset it")
+        self.clusters.pop(name).remove(self.clusters[DEFAULT_CLUSTER].plan.data_dir)
 
     async def open_control(self, host: str, port: int, token: str | None) -> str:
         """Open the control endpoint. Answers its address."""
@@ -53,18 +121,25 @@ class Process:
         """Send the metrics of the cluster "default" to HOST:PORT."""
         from broker.shell.statsd import run_statsd  # 2 ms: most starts send no metrics
 
-        broker = self.clusters[DEFAULT_CLUSTER].broker
-        self._tasks.append(asyncio.ensure_future(run_statsd(broker, address)))
+        cluster = self.clusters[DEFAULT_CLUSTER]
+
+        def begin() -> None:
+            if self._statsd is not None:
+                self._statsd.cancel()
+            self._statsd = asyncio.ensure_future(run_statsd(cluster.broker, address))
+
+        begin()
+        cluster.when_reset.append(begin)
 
     async def stop(self) -> None:
         """Stop listening, flush and close the logs."""
         if self._control is not None:
             await self._control.close()
         for cluster in self.clusters.values():
-            cluster.hang_up()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+            cluster.stop()
+        if self._statsd is not None:
+            self._statsd.cancel()
+            await asyncio.gather(self._statsd, return_exceptions=True)
         self._syncs.close()
         for cluster in self.clusters.values():
             cluster.close()

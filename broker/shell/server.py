@@ -11,42 +11,37 @@ from collections.abc import Sequence
 from typing import Any
 
 from broker.cluster.directory import DirectoryError
-from broker.config.settings import BrokerConfig, ConfigError
+from broker.config.settings import ConfigError
 from broker.faults.errors import FaultError
+from broker.shell.cluster_plan import ClusterPlan
 from broker.shell.cluster_server import DEFAULT_CLUSTER
 from broker.shell.process import Process
 from broker.shell.setting_warnings import warn_of_settings
-from storage.env import MAX_OPEN_FILES, system_env
+from storage.env import MAX_OPEN_FILES, SystemFiles
 from storage.errors import StorageError
-from storage.movable_clock import MovableClock
-from storage.sim_env import MemoryFiles
 
 MOST_DESCRIPTORS = 65_536  # requested from the system
 RESERVED_DESCRIPTORS = 64  # for listeners, the loop, checkpoints and late imports
 
 
 async def _serve(options: dict[str, Any]) -> int:
-    process = Process(options["connection_limit"])
+    process = Process(
+        options["disk"], connection_limit=options["connection_limit"], movable=options["control"] is not None
+    )
     for number in (signal.SIGTERM, signal.SIGINT):
         try:
             process.loop.add_signal_handler(number, process.stopping.set)
         except NotImplementedError:  # Windows
             signal.signal(number, lambda *_: process.loop.call_soon_threadsafe(process.stopping.set))
-    addresses = await process.start_default(
-        options["env"],
-        options["config"],
-        data_dir=options["data_dir"],
-        listen=options["listen"],
-        brokers=options["brokers"],
-    )
+    cluster = await process.start(options["plan"])
     for fault in options["faults"]:
-        process.clusters[DEFAULT_CLUSTER].broker.faults.add(fault)
+        cluster.broker.faults.add(fault)
     if options["statsd"]:
         process.send_metrics(options["statsd"])
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
-    lines = [f"momus ready {','.join(addresses)}\n"]
+    lines = [f"momus ready {','.join(cluster.addresses)}\n"]
     if options["control"]:
         host, _, port = options["control"].rpartition(":")
         address = await process.open_control(host.strip("[]"), int(port), options["control_token"])
@@ -87,36 +82,29 @@ def serve(
     control: str | None = None,
     control_token: str | None = None,
     faults: Sequence[dict[str, Any]] = (),
+    seed: int | None = None,
 ) -> int:
     """Run a broker until SIGTERM or SIGINT. `faults` act from the start. Answers the exit code."""
     logging.basicConfig(
         level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr
     )
     try:
-        config = BrokerConfig.load({**(properties or {}), "log.dirs": data_dir, "flush": flush})
+        plan = ClusterPlan(
+            DEFAULT_CLUSTER, properties or {}, data_dir=data_dir, listen=listen, brokers=brokers, flush=flush, seed=seed
+        )
     except ConfigError as error:
         sys.stderr.write(f"momus: {error}\n")
         return 2
-    warn_of_settings(config)
+    warn_of_settings(plan.new_config())
     descriptors = allow_descriptors()
     open_files = min(MAX_OPEN_FILES, descriptors // 4)
-    env = system_env(open_files)
-    if control:
-        env.clock = MovableClock(env.clock)
-    if flush == "memory":
-        files = MemoryFiles()
-        files.clock = env.clock
-        env.files = files
     options = {
-        "brokers": brokers,
-        "config": config,
         "control": control,
         "control_token": control_token,
         "connection_limit": descriptors - open_files - RESERVED_DESCRIPTORS,
-        "data_dir": data_dir,
-        "env": env,
+        "disk": SystemFiles(open_files),
         "faults": faults,
-        "listen": listen,
+        "plan": plan,
         "statsd": statsd,
     }
     try:

@@ -30,11 +30,16 @@ class Clients:
         self.dispatch = router.dispatch
         self.open: set[Connection] = set()
         self.gone: list[Callable[[Connection], None]] = []  # called for each connection that is closed
+        self.closed = False  # the cluster has ended, or was reset
         self._most = config.max_connections
         self._parked = parked
 
     def connected(self, connection: Connection) -> None:
-        """A client has connected. It is refused when there are too many."""
+        """A client has connected. It is refused when there are too many, and hung up when the cluster has ended."""
+        if self.closed:  # it was accepted just before
+            connection.closed = True
+            connection.transport.abort()
+            return
         connection.last_active_ms = self.turn.env.clock.steady_ms()
         self.open.add(connection)
         self.metrics.connections_accepted += 1

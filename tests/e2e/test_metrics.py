@@ -53,6 +53,19 @@ def test_requests_and_sizes_arrive_at_the_agent_last_of_all_when_the_broker_stop
     assert int(found["momus_log_bytes#topic:t,partition:0"].removesuffix("|g")) > 0
 
 
+def test_metrics_go_on_from_zero_after_a_reset(agent, broker_factory):
+    broker = broker_factory(statsd=f"127.0.0.1:{agent.getsockname()[1]}")
+    for reset in (True, False):
+        producer = KafkaProducer(**broker.client_config("kafka-python"))
+        producer.send("t", b"x").get(60)
+        producer.close()
+        found = heard(agent, {"momus_requests_total#api:Produce"})
+        assert found["momus_requests_total#api:Produce"] == "1|c"
+        if reset:
+            broker.control.ask("POST", "/_admin/reset")
+    assert not any(value.startswith("-") for value in found.values())
+
+
 def test_broker_whose_agent_is_gone_serves_all_the_same(agent, broker_factory):
     address = f"127.0.0.1:{agent.getsockname()[1]}"
     agent.close()

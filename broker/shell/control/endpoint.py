@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from broker.shell.control import broker_routes, clock_routes, fault_routes, process_routes
+from broker.shell.control import broker_routes, clock_routes, cluster_routes, fault_routes, process_routes
 from broker.shell.control.http import HttpServer
 from broker.shell.control.openapi import describe
 from broker.shell.control.routes import Call, Process, Route, Routes
@@ -30,6 +30,8 @@ class Control:
             ]
         )
         self.routes.add_of_process(process_routes.ROUTES)
+        self.routes.add_of_process(cluster_routes.OF_PROCESS)
+        self.routes.add_of_cluster(cluster_routes.ROUTES)
         self.routes.add_of_cluster(clock_routes.ROUTES)
         self.routes.add_of_cluster(broker_routes.ROUTES)
         self.routes.add_of_cluster(fault_routes.ROUTES)

@@ -11,7 +11,7 @@ Bodies are checked against their shape before the handler is called.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.shell.cluster_server import DEFAULT_CLUSTER
@@ -31,6 +31,19 @@ class Process(Protocol):
     """What routes use of the process."""
 
     clusters: dict[str, ClusterServer]
+
+    async def create(
+        self,
+        name: str | None,
+        config: Mapping[str, str],
+        *,
+        listen: str,
+        brokers: int,
+        flush: str,
+        seed: int | None,
+        at_ms: int | None,
+    ) -> ClusterServer: ...
+    def remove(self, name: str) -> None: ...
 
 
 class RefusedError(Exception):
@@ -97,13 +110,13 @@ class Route:
 
 
 class Place:
-    """A path that is served: its methods, and whose they are."""
+    """A path that is served: its methods, and which of them belong to a cluster."""
 
     __slots__ = ("methods", "of_cluster", "path", "words")
 
-    def __init__(self, path: str, of_cluster: bool) -> None:
+    def __init__(self, path: str) -> None:
         self.path = path
-        self.of_cluster = of_cluster
+        self.of_cluster: set[str] = set()
         self.words = path.strip("/").split("/")
         self.methods: dict[str, Route] = {}
 
@@ -139,9 +152,11 @@ class Routes:
                 self._add(DEFAULT_PREFIX + route.path, route, of_cluster=True)
 
     def _add(self, path: str, route: Route, *, of_cluster: bool) -> None:
-        place = self.places.setdefault(path, Place(path, of_cluster))
+        place = self.places.setdefault(path, Place(path))
         assert route.method not in place.methods, f"{route.method} {path} is there twice"
         place.methods[route.method] = route
+        if of_cluster:
+            place.of_cluster.add(route.method)
 
     async def serve(self, process: Process, method: str, target: str, body: dict[str, Any]) -> Any:
         """Call the handler of a request. Errors: RefusedError, and what the handler raises."""
@@ -163,7 +178,7 @@ class Routes:
             check("", route.body, body)
         call = Call(found, _parse_query(route, query), body)
         owner: Any = process
-        if place.of_cluster:
+        if method in place.of_cluster:
             owner = find_cluster(process, call.words.get("cluster", DEFAULT_CLUSTER))
         return await route.handler(owner, call)
 

@@ -1,0 +1,75 @@
+"""What a cluster is made of: settings, addresses, place on disk, seed, first moment. Makes an Env for each life."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TYPE_CHECKING
+
+from broker.cluster.directory import DataDirectory
+from broker.cluster.listeners import make_nodes
+from broker.config.settings import BrokerConfig
+from storage.env import Env, Rng, SystemClock, SystemRng
+from storage.movable_clock import MovableClock
+from storage.sim_env import MemoryFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from storage.env import Clock, Files, SystemFiles
+
+
+class ClusterRefusedError(ValueError):
+    """A cluster cannot be made or removed; the message says why."""
+
+
+class ClusterPlan:
+    """A cluster before it lives. Each start and each reset begins a life of it.
+
+    properties   Kafka's broker settings.
+    data_dir     where its data lies; with flush "memory" only shown.
+    listen       HOST:PORT, or one for each broker; None: the setting `listeners`.
+    seed         of all random choices: ids of members, topics, sessions, the cluster. None: from the system.
+    at_ms        Unix milliseconds at which its clock stands at first; None: the machine's time, running.
+    Errors:      ConfigError.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        properties: Mapping[str, str],
+        *,
+        data_dir: str,
+        listen: str | None,
+        brokers: int = 1,
+        flush: str = "os",
+        seed: int | None = None,
+        at_ms: int | None = None,
+    ) -> None:
+        self.name = name
+        self.properties = dict(properties)
+        self.data_dir = data_dir
+        self.brokers = brokers
+        self.flush = flush
+        self.seed = seed
+        self.at_ms = at_ms
+        self._config = BrokerConfig.load({**properties, "log.dirs": data_dir, "flush": flush})
+        self.nodes = make_nodes(self._config, listen, brokers)
+
+    def new_config(self) -> BrokerConfig:
+        """The settings as they were given, without what clients have set since."""
+        return copy(self._config)
+
+    def new_env(self, disk: SystemFiles, *, movable: bool) -> Env:
+        """Clock, randomness and files of one life; `movable` is for its clock."""
+        files: Files = disk.share()
+        clock: Clock = MovableClock(SystemClock(), self.at_ms) if movable else SystemClock()
+        rng = SystemRng() if self.seed is None else Rng(self.seed)
+        if self.flush == "memory":
+            memory = MemoryFiles()
+            memory.clock = clock
+            files = memory
+        return Env(clock, rng, files)
+
+    def open_directory(self, env: Env, config: BrokerConfig) -> DataDirectory:
+        """Errors: DirectoryError, OSError."""
+        return DataDirectory.open(env, self.data_dir, config)

@@ -1,0 +1,142 @@
+"""Routes of clusters as a whole: list, make, reset, remove."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.cluster.directory import DirectoryError
+from broker.config.settings import ConfigError
+from broker.shell.cluster_plan import ClusterRefusedError
+from broker.shell.cluster_server import DEFAULT_CLUSTER
+from broker.shell.control.clock_routes import LAST_MS
+from broker.shell.control.routes import CLUSTER_PREFIX, Call, Optional_, Process, RefusedError, Route
+
+if TYPE_CHECKING:
+    from broker.shell.cluster_plan import ClusterRefusedError
+from broker.shell.cluster_server import ClusterServer
+
+MOST_BROKERS: Final = 100
+FLUSHES: Final = ("memory", "os", "fsync")
+
+
+async def list_clusters(process: Process, call: Call) -> list[dict[str, Any]]:
+    """All clusters of the process."""
+    return [_describe(cluster) for cluster in process.clusters.values()]
+
+
+async def create_cluster(process: Process, call: Call) -> dict[str, Any]:
+    """Make and start a cluster. Errors: RefusedError: there is none."""
+    body = call.body
+    brokers, flush, at_ms = body.get("brokers", 1), body.get("flush", "memory"), body.get("clock_ms")
+    if not 1 <= brokers <= MOST_BROKERS:
+        raise RefusedError(400, f'"brokers" takes 1 to {MOST_BROKERS}')
+    if flush not in FLUSHES:
+        raise RefusedError(400, f'"flush" takes one of {", ".join(FLUSHES)}')
+    if at_ms is not None and not 0 <= at_ms <= LAST_MS:
+        raise RefusedError(400, f'"clock_ms" takes Unix milliseconds, 0 to {LAST_MS}')
+    try:
+        cluster = await process.create(
+            body.get("name"),
+            body.get("config", {}),
+            listen=body.get("listen", "127.0.0.1:0"),
+            brokers=brokers,
+            flush=flush,
+            seed=body.get("seed"),
+            at_ms=at_ms,
+        )
+    except ConfigError as error:
+        raise RefusedError(400, str(error)) from None
+    except (ClusterRefusedError, DirectoryError) as error:
+        raise RefusedError(409, str(error)) from None
+    return _describe(cluster)
+
+
+async def show_cluster(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Where a cluster listens, and how it was made."""
+    return _describe(cluster)
+
+
+async def reset_cluster(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Drop all data and connections: waiting requests are cut, and the cluster begins again on the same ports."""
+    await cluster.reset()
+    return _describe(cluster)
+
+
+async def remove_cluster(process: Process, call: Call) -> dict[str, Any]:
+    """Remove a cluster and its data. Errors: RefusedError."""
+    name = call.words["cluster"]
+    if name not in process.clusters:
+        raise RefusedError(404, f"no such cluster: {name:.100}")
+    try:
+        process.remove(name)
+    except ClusterRefusedError as error:
+        raise RefusedError(409, str(error)) from None
+    return {"removed": name}
+
+
+def _describe(cluster: ClusterServer) -> dict[str, Any]:
+    plan = cluster.plan
+    described = {
+        "name": cluster.name,
+        "bootstrap_servers": ",".join(cluster.addresses),
+        "cluster_id": cluster.broker.cluster_id,
+        "brokers": plan.brokers,
+        "flush": plan.flush,
+        "connections": len(cluster.broker.clients.open),
+        "now_ms": cluster.clock.now_ms(),
+    }
+    if plan.seed is not None:
+        described["seed"] = plan.seed
+    return described
+
+
+CLUSTER: Final = {
+    "name": str,
+    "bootstrap_servers": str,
+    "cluster_id": str,
+    "brokers": int,
+    "flush": str,
+    "connections": int,
+    "now_ms": int,
+    "seed": Optional_(int),
+}
+NEW: Final = {
+    "name": Optional_(str),
+    "brokers": Optional_(int),
+    "config": Optional_({"*": str}),
+    "flush": Optional_(str),
+    "listen": Optional_(str),
+    "seed": Optional_(int),
+    "clock_ms": Optional_(int),
+}
+
+OF_PROCESS: Final = (
+    Route("GET", "/_admin/clusters", list_clusters, "The clusters of this process.", answer=[CLUSTER]),
+    Route(
+        "POST",
+        "/_admin/clusters",
+        create_cluster,
+        f'Make a cluster; without a name it gets one. In memory unless "flush" is os or fsync. "clock_ms" is the moment'
+        f' at which its clock stands. Settings are those of "{DEFAULT_CLUSTER}" with "config" on top.',
+        body=NEW,
+        answer=CLUSTER,
+        example={"brokers": 1, "flush": "memory", "config": {"num.partitions": "4"}, "seed": 7},
+    ),
+    Route(
+        "DELETE",
+        CLUSTER_PREFIX,
+        remove_cluster,
+        f'Remove a cluster and its data; "{DEFAULT_CLUSTER}" stays.',
+        answer={"removed": str},
+    ),
+)
+ROUTES: Final = (
+    Route("GET", "", show_cluster, "Where the cluster listens, and how it was made.", answer=CLUSTER),
+    Route(
+        "POST",
+        "/reset",
+        reset_cluster,
+        "Drop all data and connections, and begin again on the same ports, with the same settings and seed.",
+        answer=CLUSTER,
+    ),
+)
