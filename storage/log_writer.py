@@ -251,6 +251,16 @@ class LogWriter:
             self._new_segment(self.end_offset)
             self._seal()
 
+    def not_appended(self, last_offset: int, max_timestamp_ms: int, size: int) -> None:
+        """A batch is refused or repeated. If it had needed a new segment, the next batch begins one.
+
+        Kafka makes room for a batch before it asks whether the producer may append it. Source: UnifiedLog.append.
+        """
+        segment = self._active
+        if segment is not None and self._must_roll(segment, last_offset, max_timestamp_ms, size):
+            segment.is_full = True
+            segment.roll_after_ms = -NEVER
+
     # -- inside
 
     def _refusal(self, base_offset: int) -> Exception:
@@ -261,19 +271,19 @@ class LogWriter:
     def _segment_for(self, base_offset: int, last_offset: int, max_timestamp_ms: int, size: int) -> Segment:
         """The active segment, or a new one when it is full, too old or too far; append's slow path."""
         segment = self._active
-        if segment is None or (
-            segment.size
-            and (
-                segment.is_full
-                or segment.size + size > self._config.segment_bytes
-                or last_offset > segment.max_offset
-                or self._is_too_old(segment, max_timestamp_ms)
-            )
-        ):
+        if segment is None or self._must_roll(segment, last_offset, max_timestamp_ms, size):
             segment = self._new_segment(base_offset)
         if not segment.size:  # its first batch fits always
             self._set_age(segment, max_timestamp_ms)
         return segment
+
+    def _must_roll(self, segment: Segment, last_offset: int, max_timestamp_ms: int, size: int) -> bool:
+        return bool(segment.size) and (
+            segment.is_full
+            or segment.size + size > self._config.segment_bytes
+            or last_offset > segment.max_offset
+            or self._is_too_old(segment, max_timestamp_ms)
+        )
 
     def _set_age(self, segment: Segment, first_ms: int) -> None:
         """The age of a segment counts from the time of its first batch; if that has none, from now on.

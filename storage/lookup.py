@@ -32,7 +32,7 @@ def offset_for_timestamp(log: LogWriter, timestamp: int) -> tuple[int, int, int]
 
 def max_timestamp(log: LogWriter) -> tuple[int, int, int] | None:
     """(timestamp, offset, leader epoch) of the latest record; of several, as in a LogAppendTime batch, the first."""
-    segments = [segment for segment in log.segments if segment.largest_timestamp >= 0 and segment.file.size]
+    segments = [segment for segment in log.segments if segment.file.size]
     if not segments:
         return None
     segment = max(segments, key=lambda each: each.largest_timestamp)

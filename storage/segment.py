@@ -35,13 +35,15 @@ class FileSlice:
     while it is read, so a thousand slow readers do not hold a thousand of them.
     """
 
-    __slots__ = ("_file", "_size", "end_offset", "position")
+    __slots__ = ("_file", "_size", "asked", "end_offset", "position")
 
-    def __init__(self, file: File, position: int, size: int, end_offset: int) -> None:
+    def __init__(self, file: File, position: int, size: int, end_offset: int, asked: int = 0) -> None:
         self._file = file
         self.position = position
         self._size = size
         self.end_offset = end_offset  # that of the batch behind it
+        # what counts against a Fetch's limits: where the limit leaves a batch out, all of it (Kafka sends a part of it)
+        self.asked = asked if asked > size else size
 
     def __len__(self) -> int:
         return self._size
@@ -107,7 +109,7 @@ class Segment:
         self.flushed_max = (-1, base_offset)
         self.max_bytes = max_bytes
         self.max_offset = base_offset + MAX_RELATIVE_OFFSET
-        self.is_full = False  # its index is: the next batch begins a new segment
+        self.is_full = False  # the next batch begins a new segment
         self.undated_since_ms: int | None = None  # set where the first batch has no time
         # the first append sets the real time; until then every append takes the slow path
         self.roll_after_ms = -NEVER
@@ -307,8 +309,9 @@ class Segment:
             end, end_offset = self._limit_hint[1], limit_offset
         if start >= end:
             return None
-        wanted = start + max_bytes
+        wanted, asked = start + max_bytes, 0
         if wanted < end:
+            asked = max_bytes
             end = self._last_boundary(start, wanted, min_one)
             if end <= start:
                 return None
@@ -317,7 +320,7 @@ class Segment:
         if len(self.hints) >= _MAX_HINTS:
             self.hints = {self.base_offset: 0}
         self.hints[end_offset] = end
-        return FileSlice(self.file, start, end - start, end_offset)
+        return FileSlice(self.file, start, end - start, end_offset, asked)
 
     def _last_boundary(self, start: int, wanted: int, min_one: bool) -> int:
         boundary = self.index.boundary_at_or_before(wanted)

@@ -14,7 +14,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from broker.coordinator.result import PARKED, _Parked
-from broker.partitions.fetch_read import FENCED, NO_EPOCH, NOT_LEADER, UNKNOWN, FetchReader, Found
+from broker.partitions.fetch_read import (
+    FENCED,
+    NO_EPOCH,
+    NOT_LEADER,
+    READ_COMMITTED,
+    UNKNOWN,
+    FetchReader,
+    Found,
+    check_isolation_level,
+)
 from broker.partitions.fetch_session import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -72,7 +81,8 @@ class View(Protocol):
 def fetch(broker: View, ctx: Context, request: FetchRequest) -> FetchResponse | _Parked:
     """Answer now, or PARKED: the FetchWait answers later.
 
-    Errors:  the whole request: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
+    Errors:  the whole request: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR;
+             INVALID_REQUEST: an unknown isolation level (Kafka: UNKNOWN_SERVER_ERROR).
              a partition: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID, NOT_LEADER_OR_FOLLOWER,
              FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR.
     Source:  Kafka's FetchManager.newContext, ReplicaManager.fetchMessages, DelayedFetch.
@@ -143,6 +153,7 @@ class FetchWait:
         "_by_id",
         "_ctx",
         "_epoch",
+        "_isolation_level",
         "_min_bytes",
         "_missing_bytes",
         "_read_committed",
@@ -169,7 +180,8 @@ class FetchWait:
         self._session = session
         self._epoch = epoch  # of the session after this request; INITIAL_EPOCH: the response begins a session
         self._by_id = ctx.api_version >= TOPIC_IDS_SINCE
-        self._read_committed = request.isolation_level == 1
+        self._isolation_level = request.isolation_level
+        self._read_committed = request.isolation_level == READ_COMMITTED
         max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
         self._min_bytes = min(request.min_bytes, max_bytes)
         self._reader = FetchReader(
@@ -193,11 +205,15 @@ class FetchWait:
         """The response, if it can be answered now. None: it is parked."""
         found, size, failed = self._reader.read(self._wanted.values())
         known = [f for f in found if f.error_code not in UNKNOWN]
+        if known:
+            check_isolation_level(self._isolation_level)
         if max_wait_ms <= 0 or size >= self._min_bytes or failed or not known:
             return self._answer(found)
         self._watched = [(f.partition, f.wanted) for f in known if f.partition is not None]
         self._missing_bytes = self._min_bytes - size
         self._size_when_parked = sum(partition.log.size_bytes for partition, _ in self._watched)
+        if any(partition.high_watermark < partition.log.end_offset for partition, _ in self._watched):
+            self._missing_bytes = 0  # what the logs hold already is still to become readable
         for partition, _ in self._watched:
             partition.watch(self, committed=self._read_committed)
         self.parked = True

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
+from broker.partitions.fetch_read import READ_COMMITTED, check_isolation_level
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import (
     ListOffsetsPartition,
@@ -50,7 +51,6 @@ _SINCE: Final = {
 }
 NO_EPOCH: Final = -1
 _LEADER_EPOCH_SINCE: Final = 4
-_READ_COMMITTED: Final = 1
 _CONSUMER: Final = -1  # the replica id of those that are no replica
 _DEBUGGING_REPLICA: Final = -2  # may read from any node
 
@@ -67,10 +67,12 @@ class View(Protocol):
 def list_offsets(broker: View, ctx: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
     """Answer one offset for each partition.
 
-    Errors:  INVALID_REQUEST: the partition is named twice. UNSUPPORTED_VERSION: a special timestamp of a later version.
+    Errors:  INVALID_REQUEST: the isolation level is unknown (Kafka: UNKNOWN_SERVER_ERROR), or the partition is named
+             twice. UNSUPPORTED_VERSION: a special timestamp of a later version.
              UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH.
     Source:  Kafka's ReplicaManager.fetchOffset, Partition.fetchOffsetForTimestamp.
     """
+    check_isolation_level(request.isolation_level)
     named: set[tuple[str, int]] = set()
     twice: set[tuple[str, int]] = set()
     for topic in request.topics:
@@ -132,7 +134,7 @@ def _offset_at(
     partition: Partition, asked: ListOffsetsPartition, isolation_level: int, api_version: int
 ) -> ListOffsetsPartitionResponse:
     log = partition.log
-    limit = partition.last_stable_offset if isolation_level == _READ_COMMITTED else partition.high_watermark
+    limit = partition.last_stable_offset if isolation_level == READ_COMMITTED else partition.high_watermark
     answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
     epoch = NO_EPOCH
     if asked.timestamp == LATEST:

@@ -18,10 +18,18 @@ if TYPE_CHECKING:
 
 STORAGE_ERROR_SINCE: Final = 6
 NO_EPOCH: Final = -1
+READ_COMMITTED: Final = 1
+ISOLATION_LEVELS: Final = (0, READ_COMMITTED)
 NOT_LEADER: Final = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 FENCED: Final = int(ErrorCode.FENCED_LEADER_EPOCH)
 # unlike other errors, these do not end the wait of a Fetch, as in Kafka
 UNKNOWN: Final = frozenset({int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), int(ErrorCode.UNKNOWN_TOPIC_ID)})
+
+
+def check_isolation_level(level: int) -> None:
+    """Refuse a level that is neither read_uncommitted (0) nor read_committed (1). Errors: INVALID_REQUEST."""
+    if level not in ISOLATION_LEVELS:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown isolation level {level}")
 
 
 class Found:
@@ -87,7 +95,7 @@ class FetchReader:
                 continue
             found.append(part)
             if part.records is not None:
-                got = len(part.records)
+                got = part.records.asked
                 size += got
                 left = max(0, left - got)
                 min_one = False

@@ -35,6 +35,7 @@ Buffer = bytes | bytearray | memoryview
 Stamped = tuple[tuple[Buffer, ...], int, int, int, int, int, int, int, int]
 
 ZSTD: Final = 4
+_NOT_PRODUCERS_TIME: Final = "Producers may not set LogAppendTime"
 _MAX_INT64: Final = 2**63 - 1
 _PLACE: Final = Struct(">qii")  # base offset, length, leader epoch: the leader sets them, the CRC does not cover them
 _PREFIX: Final = Struct(">qiibI")  # the same with magic and CRC
@@ -122,11 +123,13 @@ def _stamped_time(
     attributes, max_timestamp, count = header[5], header[8], header[12]
     if rules.log_append_time:
         flagged = range(count if attributes & LOG_APPEND_TIME else 0)
-        refuse_records(scan.without_key, [(index, "Producers may not set LogAppendTime") for index in flagged])
+        refuse_records(scan.without_key, [(index, _NOT_PRODUCERS_TIME) for index in flagged])
         return attributes | LOG_APPEND_TIME, now_ms, now_ms
+    if max_timestamp == NO_TIMESTAMP:
+        refuse_records(scan.without_key, [(index, _NOT_PRODUCERS_TIME) for index in range(count)])
     # the batch's time is that of every record; stored as CreateTime
     check_records(rules, records, count, max_timestamp, Scan(0, 0, scan.without_key), now_ms)
-    return attributes & ~LOG_APPEND_TIME, max_timestamp, NO_TIMESTAMP
+    return attributes & ~LOG_APPEND_TIME, max(max_timestamp, NO_TIMESTAMP), NO_TIMESTAMP
 
 
 def _check_rewritable(header: tuple[int, ...], scan: Scan) -> None:

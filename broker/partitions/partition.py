@@ -158,15 +158,16 @@ class Partition:
                 producers = self._producers or self.producers
                 transactional = bool(attributes & TRANSACTIONAL)
                 last_sequence = add_to_sequence(base_sequence, last_delta)
-                repeated = producers.decide(
-                    producer_id,
-                    producer_epoch,
-                    base_sequence,
-                    last_sequence,
-                    transactional=transactional,
-                    begins_at_zero=begins_at_zero and transactional,
-                )
+                sequences, from_zero = (base_sequence, last_sequence), begins_at_zero and transactional
+                try:
+                    repeated = producers.decide(
+                        producer_id, producer_epoch, *sequences, transactional=transactional, begins_at_zero=from_zero
+                    )
+                except KafkaError:
+                    log.not_appended(offset + last_delta, largest, size)
+                    raise
                 if repeated is not None:
+                    log.not_appended(offset + last_delta, largest, size)
                     return repeated.base_offset, repeated.timestamp_ms
             log.append(
                 buffers, base_offset=offset, last_offset=offset + last_delta, max_timestamp_ms=largest, size=size
@@ -219,9 +220,8 @@ class Partition:
 
         Errors:  INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED: see Producers.check_marker.
         """
-        producers = self.producers
+        producers, log = self.producers, self.log
         producers.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
-        log = self.log
         offset = log.end_offset
         batch = control_batch(
             COMMIT if commit else ABORT,

@@ -225,7 +225,7 @@ class RepeatedFetch:
                     except (KafkaError, StorageError, OSError):
                         return None
                     if records is not None:
-                        left = max(0, left - len(records))
+                        left = max(0, left - records.asked)
                         min_one = False
                     elif committed:
                         return None  # a batch that does not fit: null, not an empty list, of aborted transactions
@@ -260,6 +260,8 @@ class RepeatedFetch:
         self.parked = True
         self._watched = [partition for _, partition, _ in found]
         self._missing_bytes = self._min_bytes - size
+        if any(partition.high_watermark < partition.log.end_offset for partition in self._watched):
+            self._missing_bytes = 0  # what the logs hold already is still to become readable
         if self._missing_bytes > 1:
             self._size_when_parked = sum(partition.log.size_bytes for partition in self._watched)
         for partition in self._watched:
@@ -359,7 +361,7 @@ class RepeatedFetch:
 
 
 def _size_of(found: Found) -> int:
-    return sum([len(records) for _, _, records in found if records is not None])
+    return sum([records.asked for _, _, records in found if records is not None])
 
 
 def _is_news(wanted: Wanted, partition: Partition, records: FileSlice | None) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
+from broker.partitions.fetch_read import ISOLATION_LEVELS, READ_COMMITTED
 from broker.partitions.fetch_session import FINAL_EPOCH, NO_SESSION, Wanted
 from broker.shortcuts.head import BODY, INT32, HeadReader
 
@@ -54,10 +55,12 @@ class Shape:
         self.max_wait_ms, self.min_bytes, self.max_bytes, isolation_level, self.session_id, epoch = limits
         if replica_id >= 0 or (self.session_id == NO_SESSION and epoch != FINAL_EPOCH) or epoch == 0:
             raise ValueError("a follower, or a new session")
+        if isolation_level not in ISOLATION_LEVELS:
+            raise ValueError("an unknown isolation level")
         reader.cut(4, before=reader.at)  # the epoch
         self.api_version = api_version
         self.by_id = api_version >= TOPIC_IDS_SINCE
-        self.committed = isolation_level == 1
+        self.committed = isolation_level == READ_COMMITTED
         self.wanted: list[Wanted] = []
         for _ in range(reader.count(MOST_PARTITIONS, flexible=flexible)):
             topic, topic_id = "", bytes(16)

@@ -267,3 +267,33 @@ def test_shortcut_is_taken_by_consumers(version: int, session: bool) -> None:
         pair.check()
     assert consumer.offsets["a", 0] == 12
     assert len(taken) <= 3  # the first of its kind: in full, in a session, in a session with an offset
+
+
+@pytest.mark.parametrize(("max_bytes", "min_bytes"), [(250, 1), (1 << 20, 150)])
+def test_batch_that_a_limit_cuts_counts_the_same_on_the_shortcut(max_bytes: int, min_bytes: int) -> None:
+    """A partition's limit of 200 bytes cuts the second batch: too little is left for the other, and enough has come."""
+    limits = {"max_wait_ms": 500, "min_bytes": min_bytes, "max_bytes": max_bytes}
+    consumer = Consumer(12, [("a", 0), ("a", 1)] if min_bytes == 1 else [("a", 0)], session=False, **limits)
+    pair = Pair("os", [consumer])
+    for _ in range(2):
+        pair.append(("a", 0), -1, 1)
+    pair.append(("a", 1), -1, 1)
+    pair.check()
+    for _ in range(3):
+        consumer.offsets = dict.fromkeys(consumer.places, 0)
+        pair.fetch(0)
+        pair.check()
+        assert consumer.asked == 0
+        assert list(consumer.offsets.values()) == [1, 0][: len(consumer.places)]
+
+
+@pytest.mark.parametrize("flush", ["os", "fsync"])
+def test_fetch_on_the_shortcut_counts_bytes_that_were_not_readable_when_it_came(flush: str) -> None:
+    consumer = Consumer(12, [("a", 0)], session=False, max_wait_ms=500, min_bytes=100, max_bytes=1 << 20)
+    pair = Pair(flush, [consumer])
+    for _ in range(4):
+        pair.append(("a", 0), -1, 1)
+        pair.fetch(0)
+        pair.check()
+        assert consumer.asked == 0
+    assert consumer.offsets["a", 0] == 4
