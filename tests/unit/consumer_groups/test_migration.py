@@ -10,6 +10,7 @@ from unit.consumer_groups.classic_kit import Classic, alone, join_request, settl
 from broker.coordinator.groups.consumer.embedded_protocol import read_assignment, read_subscription, write_assignment
 from protocol.errors import ErrorCode as E
 from protocol.messages.classic_group import LeaveGroupRequest, MemberIdentity
+from protocol.messages.group_admin import DeleteGroupsRequest
 
 
 @pytest.fixture
@@ -208,6 +209,22 @@ def test_empty_groups_make_room_for_the_other_protocol(g):
     assert (g.group().group_type, again.generation) == ("classic", 1)
     g.restart()
     assert again.beat() == 0
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_refused_join_leaves_an_empty_consumer_group_as_it_is(g, restarts):
+    """Kafka takes the group out of memory without a record: lists show it, and it can be neither used nor deleted."""
+    (a,) = g.joined("a")
+    a.leave()
+    c = Classic(g)
+    c.member_id = "stranger"
+    assert c.join().error_code == E.UNKNOWN_MEMBER_ID
+    if restarts:
+        g.restart()
+    assert g.describe().group_state == "Empty"
+    assert a.send(1).error_code == E.UNKNOWN_MEMBER_ID  # GROUP_ID_NOT_FOUND would say that there is no group
+    deleted = g.client.call(DeleteGroupsRequest(groups_names=["g"]), 2)
+    assert [row.error_code for row in deleted.results] == [0]
 
 
 def test_admin_removes_members_of_a_consumer_group_by_instance_id(g):
