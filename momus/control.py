@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+from copy import copy
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection, RemoteDisconnected
 
@@ -23,14 +24,16 @@ class ControlError(RuntimeError):
 
 
 class Control:
-    """One endpoint, HOST:PORT."""
+    """One endpoint, HOST:PORT, and one cluster of it: the first, unless `of_cluster` has named another."""
 
     def __init__(self, address: str, token: str | None = None) -> None:
         self.address = address
+        self.prefix = "/_admin"  # of the cluster's paths
         self.clock = Clock(self)
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._unused: list[HTTPConnection] = []  # open, kept for the next request; each serves one thread at a time
         self._pid = os.getpid()
+        self._owner: Control | None = None  # whose connections these are, and who closes them; None: this object
 
     def ask(self, method: str, path: str, body: object = None) -> object:
         """One request and its answer. Errors: ControlError; OSError: nobody answers."""
@@ -40,21 +43,31 @@ class Control:
             raise ControlError(json.loads(answer)["error"])
         return json.loads(answer)
 
+    def of_cluster(self, name: str) -> Control:
+        """The same endpoint for another cluster of the process."""
+        other = copy(self)
+        other.prefix = f"/_admin/clusters/{name}"
+        other.clock = Clock(other)
+        other._owner = self._owner or self
+        return other
+
     def close(self) -> None:
         """Close the connections that are kept."""
         while self._unused:
             self._unused.pop().close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_unused"):
+        if getattr(self, "_owner", self) is None:
             self.close()
 
     def _exchange(self, method: str, path: str, data: bytes | None) -> tuple[int, bytes]:
         if self._pid != os.getpid():  # a forked child may not write between its parent's requests
             self._unused, self._pid = [], os.getpid()
         while True:
-            is_kept = bool(self._unused)
-            connection = self._unused.pop() if is_kept else self._connect()
+            try:
+                connection, is_kept = self._unused.pop(), True
+            except IndexError:
+                connection, is_kept = self._connect(), False
             try:
                 connection.request(method, path, data, self._headers)
                 response = connection.getresponse()
@@ -79,17 +92,17 @@ class Control:
 
     def brokers(self) -> list[dict[str, object]]:
         """The virtual brokers: `id`, `up`, and `listeners` by name."""
-        answer = self.ask("GET", "/_admin/brokers")
+        answer = self.ask("GET", f"{self.prefix}/brokers")
         assert isinstance(answer, list)
         return answer
 
     def stop_broker(self, node_id: int) -> None:
         """Stop a virtual broker: its clients are cut off, the others lead what it led."""
-        self.ask("POST", f"/_admin/brokers/{node_id}/stop")
+        self.ask("POST", f"{self.prefix}/brokers/{node_id}/stop")
 
     def start_broker(self, node_id: int) -> None:
         """Start it again, on the same port; it takes back what it led."""
-        self.ask("POST", f"/_admin/brokers/{node_id}/start")
+        self.ask("POST", f"{self.prefix}/brokers/{node_id}/start")
 
 
 class Clock:
@@ -136,7 +149,7 @@ class Clock:
             raise ControlError("the clock has moved, but not all that became due was done in time")
 
     def _field(self, method: str, body: object, name: str) -> int:
-        answer = self._control.ask(method, "/_admin/clock", body)
+        answer = self._control.ask(method, f"{self._control.prefix}/clock", body)
         assert isinstance(answer, dict)
         value: int = answer[name]
         return value

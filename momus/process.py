@@ -25,35 +25,27 @@ from collections.abc import Mapping
 from typing import IO
 
 from momus import launch
+from momus.handle import ClusterHandle, settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Self
+    from typing import Any, Self
 
-    from momus.control import Clock, Control
-    from momus.faults import Faults
+    from momus.cluster import Cluster
+    from momus.control import Control
 
 START_LIMIT_S = 30.0
 STOP_LIMIT_S = 10.0
 PORT_LIMIT_S = 5.0  # how long a restart waits for its own port
 PORT_TAKEN = "attempting to bind on address"
 
-# client -> (key of the address list, how that client spells its settings)
-_CLIENT_KEYS = {
-    "kafka-python": ("bootstrap_servers", "security_protocol"),
-    "aiokafka": ("bootstrap_servers", "security_protocol"),
-    "confluent": ("bootstrap.servers", "security.protocol"),
-    "java": ("bootstrap.servers", "security.protocol"),
-    "spark": ("kafka.bootstrap.servers", "kafka.security.protocol"),
-}
-
 
 class BrokerError(RuntimeError):
     """The broker did not start, or was asked for something while it was down."""
 
 
-class Broker:
+class Broker(ClusterHandle):
     """One broker, or `brokers` virtual ones in one process, that lives as long as the `with` block.
 
     codec      "construct": every request and response by construct, slowly; "generated" is the default.
@@ -62,6 +54,7 @@ class Broker:
     data_dir   kept when given; without it a temporary directory is made and removed at the end.
     listen     "HOST:PORT"; port 0 lets the system choose.
     log_level  of the broker's own log, see `log`.
+    seed       makes all that is drawn at random repeat: ids of members, topics, sessions and the cluster.
     """
 
     def __init__(
@@ -75,16 +68,18 @@ class Broker:
         listen: str = "127.0.0.1:0",
         log_level: str = "warning",
         statsd: str | None = None,
+        seed: int | None = None,
     ) -> None:
         self.brokers = brokers
         self.flush = flush
-        self.config = {key: _property(value) for key, value in (config or {}).items()}
+        self.config = settings(config)
         if codec is not None:
             self.config["codec"] = codec
         self.data_dir = None if data_dir is None else os.path.abspath(data_dir)
         self.listen = listen
         self.log_level = log_level
         self.statsd = statsd
+        self.seed = seed
         self._addresses: list[str] = []
         self._control: Control | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -116,6 +111,7 @@ class Broker:
                 "properties": self.config,
                 "log_level": self.log_level,
                 "statsd": self.statsd,
+                "seed": self.seed,
                 "control": "127.0.0.1:0",
             },
         }
@@ -214,10 +210,6 @@ class Broker:
             raise BrokerError("the broker has not been started")
         return ",".join(self._addresses)
 
-    def get_bootstrap_server(self) -> str:
-        """The same address under the name that testcontainers gives it."""
-        return self.bootstrap_servers
-
     @property
     def control(self) -> Control:
         """The endpoint that moves the broker's clock and stops virtual brokers."""
@@ -225,25 +217,11 @@ class Broker:
             raise BrokerError("the broker is down")
         return self._control
 
-    @property
-    def clock(self) -> Clock:
-        """The broker's clock: `broker.clock.advance(days=8)`. A start begins with the machine's time again."""
-        return self.control.clock
+    def create_cluster(self, **words: Any) -> Cluster:
+        """Another cluster in this process. Words: brokers, config, flush ("memory"), listen, seed, at, name."""
+        from momus.cluster import Cluster  # 1 ms
 
-    @property
-    def faults(self) -> Faults:
-        """What is to go wrong: `broker.faults.inject_error("OffsetCommit", "NOT_COORDINATOR", trigger=once)`."""
-        from momus.faults import Faults  # 1 ms
-
-        return Faults(self.control)
-
-    def stop_broker(self, node_id: int) -> None:
-        """Stop one of several virtual brokers, counted from 1: the others lead what it led."""
-        self.control.stop_broker(node_id)
-
-    def start_broker(self, node_id: int) -> None:
-        """Start a virtual broker again, on the same port."""
-        self.control.start_broker(node_id)
+        return Cluster(self.control, log=lambda: self.log, **words)
 
     @property
     def pid(self) -> int:
@@ -264,14 +242,6 @@ class Broker:
             return ""
         with open(self._log_path(), encoding="utf-8", errors="replace") as file:
             return file.read()
-
-    def client_config(self, client: str) -> dict[str, str]:
-        """Settings for "kafka-python", "aiokafka", "confluent", "java" or "spark", in that client's own
-        words."""
-        if client not in _CLIENT_KEYS:
-            raise ValueError(f"unknown client {client!r}: one of {', '.join(_CLIENT_KEYS)}")
-        servers, protocol = _CLIENT_KEYS[client]
-        return {servers: self.bootstrap_servers, protocol: "PLAINTEXT"}
 
     def __repr__(self) -> str:
         return f"<Broker {','.join(self._addresses) or 'not started'}{'' if self.running else ', down'}>"
@@ -311,11 +281,6 @@ class Broker:
             for pipe in (process.stdin, process.stdout):
                 assert pipe is not None
                 pipe.close()
-
-
-def _property(value: object) -> str:
-    """A setting as server.properties spells it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _first_line(process: subprocess.Popen[bytes], limit_s: float) -> str:

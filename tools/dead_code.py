@@ -39,6 +39,7 @@ USED_ELSEWHERE = {
     "ProgressBridge": "users, in their own Spark session",
     "commit_if": "users",
     "restart": "users, of a broker",
+    "aio": "users, of a broker",
     "get_bootstrap_server": "users who come from testcontainers",
     "kafka_broker": "users, a fixture",
     "encode_response_header": "tests: a format is written down in both directions",

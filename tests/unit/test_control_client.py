@@ -14,6 +14,7 @@ class Answering(Control):
 
     def __init__(self, answer: object) -> None:
         self.answer = answer
+        self.prefix = "/_admin"
 
     def ask(self, method: str, path: str, body: object = None) -> object:
         return self.answer

@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from broker.shell.control import broker_routes, clock_routes, cluster_routes, fault_routes, process_routes
+from broker.shell.control import (
+    broker_routes,
+    clock_routes,
+    cluster_routes,
+    fault_routes,
+    group_routes,
+    process_routes,
+    record_routes,
+)
 from broker.shell.control.http import HttpServer
 from broker.shell.control.openapi import describe
 from broker.shell.control.routes import Call, Process, Route, Routes
@@ -35,6 +43,8 @@ class Control:
         self.routes.add_of_cluster(clock_routes.ROUTES)
         self.routes.add_of_cluster(broker_routes.ROUTES)
         self.routes.add_of_cluster(fault_routes.ROUTES)
+        self.routes.add_of_cluster(record_routes.ROUTES)
+        self.routes.add_of_cluster(group_routes.ROUTES)
         self._http = HttpServer(self._respond, token)
 
     async def open(self, host: str, port: int) -> str:

@@ -1,0 +1,98 @@
+"""A cluster among others in a process: `with broker.create_cluster() as cluster: ...`. It costs milliseconds."""
+
+from __future__ import annotations
+
+from momus.handle import ClusterHandle, settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+    from types import TracebackType
+    from typing import Any, NoReturn, Self
+
+    from momus.control import Control
+
+
+class ClusterError(RuntimeError):
+    """A cluster was asked for what only a process can do."""
+
+
+class Cluster(ClusterHandle):
+    """One cluster of a process, with its own ports, data, settings and clock, until `close` or the end of `with`.
+
+    control   the endpoint of the process.
+    log       answers what the process has logged; None: that is not known here.
+    Others:   as Broker; `flush` is "memory" unless given. `at`: the moment at which its clock stands at first.
+    Errors:   ControlError, which says why there is none.
+    """
+
+    def __init__(
+        self,
+        control: Control,
+        *,
+        name: str | None = None,
+        brokers: int = 1,
+        flush: str = "memory",
+        config: Mapping[str, object] | None = None,
+        listen: str = "127.0.0.1:0",
+        seed: int | None = None,
+        at: datetime | None = None,
+        log: Callable[[], str] | None = None,
+    ) -> None:
+        given: dict[str, object] = {"name": name, "seed": seed, "clock_ms": None if at is None else _ms(at)}
+        body = {key: value for key, value in given.items() if value is not None}
+        body |= {"brokers": brokers, "flush": flush, "config": settings(config), "listen": listen}
+        made: Any = control.ask("POST", "/_admin/clusters", body)
+        self.name: str = made["name"]
+        self.cluster_id: str = made["cluster_id"]
+        self._bootstrap_servers: str = made["bootstrap_servers"]
+        self._control = control.of_cluster(self.name)
+        self._log = log
+        self._log_start = len(log()) if log is not None else 0
+        self._is_open = True
+
+    @property
+    def control(self) -> Control:
+        """The endpoint of its process, for this cluster."""
+        return self._control
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """`HOST:PORT[,HOST:PORT...]`, as clients take it."""
+        return self._bootstrap_servers
+
+    def close(self) -> None:
+        """Remove the cluster and its data; its clients are disconnected."""
+        if self._is_open:
+            self._is_open = False
+            self._ask("DELETE", "")
+
+    @property
+    def log(self) -> str:
+        """What its process has logged since the cluster was made, of other clusters too; empty when all is well."""
+        return self._log()[self._log_start :] if self._log is not None else ""
+
+    def kill(self) -> NoReturn:
+        """Refused: it would end all clusters of the process. Errors: ClusterError."""
+        raise ClusterError(
+            "this cluster is one of many in a process, which is neither stopped nor killed for one test:"
+            " use the fixture kafka_process_broker, or momus.Broker; broker.reset() drops data and connections"
+        )
+
+    start = stop = restart = kill
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Cluster {self.name} {self.bootstrap_servers}>"
+
+
+def _ms(at: datetime) -> int:
+    return round(at.timestamp() * 1000)

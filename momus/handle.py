@@ -1,0 +1,204 @@
+"""What a test may do with a cluster, be it a process of its own (`Broker`) or one of many in a process (`Cluster`).
+
+    broker.create_topic("orders", partitions=3)
+    broker.produce("orders", "one coffee", key="table 4")
+    ...                                                     # the program under test consumes and commits
+    broker.wait_for_group("billing")
+    assert broker.committed("billing") == {("orders", 0): 1}
+
+No Kafka client is needed: the calls go over the control plane. Each call has a twin to await: `await
+broker.aio.produce(...)`, `await broker.aio.clock.advance(days=8)`.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
+
+    from momus.control import Clock, Control
+    from momus.faults import Faults
+    from momus.record import Record
+
+WAIT_S = 20.0  # asked for at once; longer waits ask again
+
+# client -> (key of the address list, how that client spells its settings)
+_CLIENT_KEYS = {
+    "kafka-python": ("bootstrap_servers", "security_protocol"),
+    "aiokafka": ("bootstrap_servers", "security_protocol"),
+    "confluent": ("bootstrap.servers", "security.protocol"),
+    "java": ("bootstrap.servers", "security.protocol"),
+    "spark": ("kafka.bootstrap.servers", "kafka.security.protocol"),
+}
+
+
+class WaitTimeoutError(AssertionError):
+    """What was waited for did not come in time."""
+
+
+class ClusterHandle:
+    """One cluster, reached by its control plane."""
+
+    @property
+    def control(self) -> Control:
+        """The endpoint of its process, for this cluster."""
+        raise NotImplementedError
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """`HOST:PORT[,HOST:PORT...]`, as clients take it."""
+        raise NotImplementedError
+
+    def get_bootstrap_server(self) -> str:
+        """The address under the name that testcontainers gives it."""
+        return self.bootstrap_servers
+
+    def client_config(self, client: str) -> dict[str, str]:
+        """Settings for "kafka-python", "aiokafka", "confluent", "java" or "spark", in that client's own
+        words."""
+        if client not in _CLIENT_KEYS:
+            raise ValueError(f"unknown client {client!r}: one of {', '.join(_CLIENT_KEYS)}")
+        servers, protocol = _CLIENT_KEYS[client]
+        return {servers: self.bootstrap_servers, protocol: "PLAINTEXT"}
+
+    @property
+    def aio(self) -> Any:
+        """The same calls to await: `await broker.aio.clock.advance(days=8)`. They run in a thread."""
+        from momus.aio import Twin  # 25 ms
+
+        return Twin(self)
+
+    # ---- what is steered ----
+
+    @property
+    def clock(self) -> Clock:
+        """The cluster's clock: `broker.clock.advance(days=8)`. A start begins with the machine's time again."""
+        return self.control.clock
+
+    @property
+    def faults(self) -> Faults:
+        """What is to go wrong: `broker.faults.inject_error("OffsetCommit", "NOT_COORDINATOR", trigger=once)`."""
+        from momus.faults import Faults  # 1 ms
+
+        return Faults(self.control, self.control.prefix)
+
+    def stop_broker(self, node_id: int) -> None:
+        """Stop one of several virtual brokers, counted from 1: the others lead what it led."""
+        self.control.stop_broker(node_id)
+
+    def start_broker(self, node_id: int) -> None:
+        """Start a virtual broker again, on the same port."""
+        self.control.start_broker(node_id)
+
+    def reset(self) -> None:
+        """Drop all data, connections, faults and moves of the clock; addresses and settings stay."""
+        self._ask("POST", "/reset")
+
+    # ---- what is arranged and looked at ----
+
+    def create_topic(
+        self, name: str, partitions: int = 1, *, replicas: int = -1, config: Mapping[str, object] | None = None
+    ) -> None:
+        """Create a topic; `config` has Kafka's topic settings. Errors: ControlError, which says why."""
+        body = {"name": name, "partitions": partitions, "replicas": replicas, "config": settings(config)}
+        self._ask("POST", "/topics", body)
+
+    def produce(
+        self,
+        topic: str,
+        *values: str | bytes | None,
+        key: str | bytes | None = None,
+        partition: int = 0,
+        headers: Iterable[tuple[str, str | bytes | None]] = (),
+        timestamp_ms: int | None = None,
+    ) -> list[int]:
+        """Append a record for each value to one partition, acks=all. Answers their offsets. Errors: ControlError."""
+        pairs = [[name, _to_json(value)] for name, value in headers]
+        record = {"key": _to_json(key), "partition": partition, "headers": pairs, "timestamp_ms": timestamp_ms}
+        records = [{**record, "value": _to_json(value)} for value in values]
+        answer = self._ask("POST", f"/topics/{topic}/records", {"records": records})
+        return [row["offset"] for row in answer]
+
+    def consume(
+        self,
+        topic: str,
+        n: int = 0,
+        *,
+        partition: int | None = None,
+        offset: int = 0,
+        isolation: str = "uncommitted",
+        timeout: float = 10.0,
+    ) -> list[Record]:
+        """All records of a topic, or of one partition from an offset on; at least n, which are waited for.
+
+        isolation   "committed" leaves out what open and aborted transactions have written.
+        timeout     seconds.
+        Errors:     WaitTimeoutError: there are fewer than n. ControlError.
+        """
+        body: dict[str, object] = {"least": n, "offset": offset, "isolation": isolation}
+        if partition is not None:
+            body["partition"] = partition
+        answer = self._wait(f"/topics/{topic}/consume", body, timeout)
+        if not answer["reached"]:
+            raise WaitTimeoutError(f"{topic} has {len(answer['records'])} records after {timeout:g} s, not {n}")
+        from momus.record import record_of  # 4 ms, of typing
+
+        return [record_of(topic, row) for row in answer["records"]]
+
+    def committed(self, group: str) -> dict[tuple[str, int], int]:
+        """The offsets that a group has committed, by topic and partition."""
+        answer = self._ask("GET", f"/groups/{group}/offsets")
+        return {(row["topic"], row["partition"]): row["offset"] for row in answer}
+
+    def wait_for_group(
+        self, group: str, state: str = "stable", *, members: int | None = None, timeout: float = 10.0
+    ) -> list[str]:
+        """Wait until a group has a state, and so many members. Answers the ids of its members.
+
+        state     "stable", "empty", "dead", "assigning", "reconciling", "preparing-rebalance", "completing-rebalance".
+        timeout   seconds, of the machine's clock.
+        Errors:   WaitTimeoutError. ControlError: there is no such state.
+        """
+        body: dict[str, object] = {"state": state}
+        if members is not None:
+            body["members"] = members
+        answer = self._wait(f"/groups/{group}/wait", body, timeout)
+        if not answer["reached"]:
+            wanted = state if members is None else f"{state} with {members} members"
+            raise WaitTimeoutError(
+                f"group {group} is {answer['state'].lower()} with {len(answer['members'])} members"
+                f" after {timeout:g} s, not {wanted}"
+            )
+        found: list[str] = answer["members"]
+        return found
+
+    # ---- inside ----
+
+    def _ask(self, method: str, path: str, body: object = None) -> Any:
+        return self.control.ask(method, self.control.prefix + path, body)
+
+    def _wait(self, path: str, body: dict[str, object], timeout: float) -> Any:
+        """Ask until it is reached, or the time is over."""
+        end = time.monotonic() + timeout
+        while True:
+            left = end - time.monotonic()
+            answer = self._ask("POST", path, {**body, "timeout_ms": int(1000 * max(0.0, min(left, WAIT_S)))})
+            if answer["reached"] or left <= WAIT_S:
+                return answer
+
+
+# Functions with a cluster, called when its test is over; each answers a sentence for whatever the test must fail for.
+VERIFY: list[Callable[[ClusterHandle], Sequence[str]]] = []
+
+
+def settings(config: Mapping[str, object] | None) -> dict[str, str]:
+    """Settings as server.properties spells them."""
+    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in (config or {}).items()}
+
+
+def _to_json(value: str | bytes | None) -> object:
+    return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
