@@ -184,6 +184,21 @@ class Broker:
             )
         return self._faults
 
+    def keep_journal(self, limit_bytes: int) -> None:
+        """Keep the last requests and replies, up to so many bytes; 0: keep none."""
+        clients = self.clients
+        if not limit_bytes:
+            if clients.journal is not None:
+                clients.gone.remove(clients.journal.disconnected)
+            clients.journal = None
+        elif clients.journal is not None:
+            clients.journal.limit_bytes = limit_bytes
+        else:
+            from broker.journal.ring import Ring  # 3 ms: most brokers keep no journal
+
+            clients.journal = Ring(self.turn.env.clock, limit_bytes)
+            clients.gone.append(clients.journal.disconnected)
+
     def shards_of(self, topic_name: str) -> list[Shard]:
         """The shards whose logs make up an internal topic."""
         if topic_name == OFFSETS_TOPIC:

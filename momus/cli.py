@@ -19,6 +19,7 @@ from momus import (
     control_commands,
     decode_command,
     fault_commands,
+    journal_commands,
     offset_commands,
     pipeline_commands,
     txn_commands,
@@ -92,6 +93,14 @@ def cli() -> None:
     help="A JSON file with a list of faults that act from the start (docs/faults.md).",
 )
 @click.option(
+    "--journal",
+    "journal_mb",
+    type=click.IntRange(0, 4096),
+    default=0,
+    metavar="MB",
+    help="Keep the last requests and replies, so many MB, for `momus tail` and tests.  [default: none]",
+)
+@click.option(
     "--retain-for",
     metavar="GROUP",
     help="Retention and the cleaner wait until this group, the archive, has committed past what they would remove.",
@@ -110,6 +119,7 @@ def serve(
     control_anyone: bool,
     control_token: str | None,
     faults_file: IO[str] | None,
+    journal_mb: int,
     retain_for: str | None,
 ) -> None:
     """Run a broker until SIGTERM or SIGINT.
@@ -119,14 +129,8 @@ def serve(
     `momus control HOST:PORT`.
     """
     from momus import launch
-    from momus.properties import parse_assignments, parse_environment, parse_properties
 
-    settings = parse_properties(config_file.read()) if config_file else {}
-    settings.update(parse_environment(os.environ))
-    try:
-        settings.update(parse_assignments(assignments))
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--set") from None
+    settings = _read_settings(config_file, assignments)
     named = {"codec": codec, "archive.retain.group": retain_for}
     settings.update({key: value for key, value in named.items() if value is not None})
     if listen is None and "listeners" not in settings:
@@ -154,8 +158,22 @@ def serve(
             control=control,
             control_token=control_token or None,
             faults=fault_commands.read_faults(faults_file) if faults_file else [],
+            journal_bytes=journal_mb << 20,
         )
     )
+
+
+def _read_settings(config_file: IO[str] | None, assignments: tuple[str, ...]) -> dict[str, str]:
+    """Kafka's settings from a file, the environment and the command line; the later wins."""
+    from momus.properties import parse_assignments, parse_environment, parse_properties
+
+    settings = parse_properties(config_file.read()) if config_file else {}
+    settings.update(parse_environment(os.environ))
+    try:
+        settings.update(parse_assignments(assignments))
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--set") from None
+    return settings
 
 
 def _check_open(control: str, anyone: bool, token: str | None) -> None:
@@ -228,6 +246,7 @@ for command in (
     control_commands.clock,
     control_commands.broker,
     fault_commands.fault,
+    journal_commands.tail,
     decode_command.decode,
     pipeline_commands.pipeline,
 ):

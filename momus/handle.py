@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from momus.control import Clock, Control
     from momus.faults import Faults
+    from momus.journal import Journal
     from momus.record import Record
 
 WAIT_S = 20.0  # asked for at once; longer waits ask again
@@ -42,6 +43,8 @@ class WaitTimeoutError(AssertionError):
 
 class ClusterHandle:
     """One cluster, reached by its control plane."""
+
+    _journal: Journal | None = None
 
     @property
     def control(self) -> Control:
@@ -85,6 +88,15 @@ class ClusterHandle:
         from momus.faults import Faults  # 1 ms
 
         return Faults(self.control, self.control.prefix)
+
+    @property
+    def journal(self) -> Journal:
+        """Its last requests and replies: `broker.journal.verify(api="OffsetCommit", group="billing", times=3)`."""
+        if self._journal is None or self._journal.control is not self.control:
+            from momus.journal import Journal  # 1 ms
+
+            self._journal = Journal(self.control, self.control.prefix)
+        return self._journal
 
     def stop_broker(self, node_id: int) -> None:
         """Stop one of several virtual brokers, counted from 1: the others lead what it led."""

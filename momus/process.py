@@ -53,6 +53,7 @@ class Broker(ClusterHandle):
     config     Kafka's own broker settings, e.g. {"num.partitions": 4}.
     data_dir   kept when given; without it a temporary directory is made and removed at the end.
     listen     "HOST:PORT"; port 0 lets the system choose.
+    journal_mb how much of the last requests and replies `journal` keeps; 0: none until `journal.keep()`.
     log_level  of the broker's own log, see `log`.
     seed       makes all that is drawn at random repeat: ids of members, topics, sessions and the cluster.
     """
@@ -66,6 +67,7 @@ class Broker(ClusterHandle):
         config: Mapping[str, object] | None = None,
         data_dir: str | os.PathLike[str] | None = None,
         listen: str = "127.0.0.1:0",
+        journal_mb: int = 0,
         log_level: str = "warning",
         statsd: str | None = None,
         seed: int | None = None,
@@ -77,6 +79,7 @@ class Broker(ClusterHandle):
             self.config["codec"] = codec
         self.data_dir = None if data_dir is None else os.path.abspath(data_dir)
         self.listen = listen
+        self.journal_mb = journal_mb
         self.log_level = log_level
         self.statsd = statsd
         self.seed = seed
@@ -109,6 +112,7 @@ class Broker(ClusterHandle):
                 "brokers": self.brokers,
                 "flush": self.flush,
                 "properties": self.config,
+                "journal_bytes": self.journal_mb << 20,
                 "log_level": self.log_level,
                 "statsd": self.statsd,
                 "seed": self.seed,

@@ -39,6 +39,9 @@ class Clock(Protocol):
     def monotonic_ms(self) -> int:
         """Milliseconds since some moment; never goes back."""
 
+    def monotonic_us(self) -> int:
+        """The same in microseconds, to measure with."""
+
 
 class SystemClock:
     """The machine's clock."""
@@ -57,6 +60,10 @@ class SystemClock:
     def monotonic_ms(self) -> int:
         """Milliseconds since some moment; never goes back."""
         return time.monotonic_ns() // 1_000_000
+
+    def monotonic_us(self) -> int:
+        """The same in microseconds."""
+        return time.monotonic_ns() // 1000
 
 
 class Rng(random.Random):

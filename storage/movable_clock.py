@@ -32,6 +32,10 @@ class MovableClock:
         """Milliseconds since some moment; not moved."""
         return self._clock.monotonic_ms()
 
+    def monotonic_us(self) -> int:
+        """The same in microseconds."""
+        return self._clock.monotonic_us()
+
     def advance(self, ms: int) -> None:
         """Move on; a clock that stands goes on standing."""
         assert ms >= 0, "time does not run backwards"

@@ -38,6 +38,10 @@ class ManualClock:
         """Milliseconds since the clock was made."""
         return self._monotonic_ms
 
+    def monotonic_us(self) -> int:
+        """The same in microseconds."""
+        return self._monotonic_ms * 1000
+
     def steady_ms(self) -> int:
         """As now_ms, without the steps."""
         return self._start_ms + self._monotonic_ms

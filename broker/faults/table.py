@@ -146,7 +146,10 @@ class FaultTable:
         if fault is None:
             self._router.dispatch(connection, data, position, stop, api_key, api_version, correlation_id)
             return
-        self._hit(fault)
+        fault.hit()
+        log.debug("%s (%s) acts", fault.name, fault.kind)
+        if self._clients.journal is not None:
+            self._clients.journal.note(connection, correlation_id, "fault", fault.name)
         self._actions[fault.kind](fault, connection, bytes(data[position:stop]))
 
     def _choose(
@@ -297,10 +300,6 @@ class FaultTable:
             connection.gate = None
 
     # -- counting
-
-    def _hit(self, fault: Fault) -> None:
-        fault.hit()
-        log.debug("%s (%s) acts", fault.name, fault.kind)
 
     def held(self, fault: Fault, by: int) -> None:
         """A fault keeps so many more (or fewer)."""

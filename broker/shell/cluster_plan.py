@@ -52,6 +52,7 @@ class ClusterPlan:
         self.flush = flush
         self.seed = seed
         self.at_ms = at_ms
+        self.journal_bytes = 0  # how much the journal of a life keeps from its beginning on; 0: there is none
         self._config = BrokerConfig.load({**properties, "log.dirs": data_dir, "flush": flush})
         self.nodes = make_nodes(self._config, listen, brokers)
 

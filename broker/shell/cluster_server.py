@@ -75,6 +75,7 @@ class ClusterServer:
         self._spin = Spin(self.loop.call_soon, env.clock.monotonic_ms)
         clients = self.broker.clients
         clients.connection_limit = min(clients.connection_limit, self._connection_limit)
+        self.broker.keep_journal(self.plan.journal_bytes)
 
     async def start(self) -> None:
         """Load the metadata and listen."""

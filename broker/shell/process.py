@@ -96,6 +96,7 @@ class Process:
             seed=seed,
             at_ms=at_ms,
         )
+        plan.journal_bytes = first.journal_bytes
         return await self.start(plan)
 
     def _new_name(self) -> str:

@@ -82,9 +82,14 @@ def serve(
     control: str | None = None,
     control_token: str | None = None,
     faults: Sequence[dict[str, Any]] = (),
+    journal_bytes: int = 0,
     seed: int | None = None,
 ) -> int:
-    """Run a broker until SIGTERM or SIGINT. `faults` act from the start. Answers the exit code."""
+    """Run a broker until SIGTERM or SIGINT. Answers the exit code.
+
+    faults         act from the start.
+    journal_bytes  how much the journal keeps; 0: there is none.
+    """
     logging.basicConfig(
         level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr
     )
@@ -95,6 +100,7 @@ def serve(
     except ConfigError as error:
         sys.stderr.write(f"momus: {error}\n")
         return 2
+    plan.journal_bytes = journal_bytes
     warn_of_settings(plan.new_config())
     descriptors = allow_descriptors()
     open_files = min(MAX_OPEN_FILES, descriptors // 4)

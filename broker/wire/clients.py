@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from broker.wire.backlog import Backlog
 
@@ -28,6 +28,7 @@ class Clients:
         self.connection_limit = 2**31  # lowered by the server to the file descriptors of the process
         self.shortcuts: dict[int, Shortcut] = {}  # by API key
         self.dispatch = router.dispatch
+        self.journal: Any = None
         self.open: set[Connection] = set()
         self.gone: list[Callable[[Connection], None]] = []  # called for each connection that is closed
         self.closed = False  # the cluster has ended, or was reset

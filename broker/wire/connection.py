@@ -5,15 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from broker.wire.reply_stream import Reply, ReplyStream, size_of
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.turn.metrics import Metrics
-    from broker.turn.turn import Turn
-    from broker.wire.backlog import Backlog
+    from broker.wire.service import Service
 
 log = logging.getLogger("momus.connection")
 
@@ -31,35 +29,6 @@ SMALL_BYTES = 4096  # a connection that holds less is not counted
 # the shortcut does not serve this frame and has changed nothing, so the general handler serves it
 Shortcut: TypeAlias = "Callable[[Connection, bytes, int, int, int], bytes | None]"
 TAKEN: Final = b""
-
-
-class Service(Protocol):
-    """What serves the requests of connections."""
-
-    turn: Turn
-    backlog: Backlog
-    metrics: Metrics
-    shortcuts: dict[int, Shortcut]  # by API key
-    request_limit: int  # bytes of a frame
-    backlog_limit: int  # bytes of replies that may wait on one connection
-
-    def dispatch(
-        self,
-        connection: Connection,
-        data: bytes,
-        position: int,
-        stop: int,
-        api_key: int,
-        api_version: int,
-        correlation_id: int,
-    ) -> None:
-        """Serve one frame by its general handler. It takes the next slot."""
-
-    def connected(self, connection: Connection) -> None:
-        """A client has connected."""
-
-    def disconnected(self, connection: Connection) -> None:
-        """A client's connection is closed."""
 
 
 class Connection:
@@ -84,7 +53,7 @@ class Connection:
         "last_active_ms",
         "learned",
         "listener",
-        "local",
+        "local_host",
         "needed",
         "node_id",
         "out",
@@ -109,7 +78,7 @@ class Connection:
         self.listener = listener
         self.transport: Any = None
         self.host = ""
-        self.local: str | None = None
+        self.local_host = ""  # the broker's address that the client connected to
         self.client = ""
         self.closed = False
         self.out: list[Reply] = []
@@ -141,6 +110,8 @@ class Connection:
         transport.set_write_buffer_limits(WRITE_BUFFER_BYTES)
         peer = transport.get_extra_info("peername")
         self.host = f"/{peer[0]}" if peer else ""
+        name = transport.get_extra_info("sockname")
+        self.local_host = name[0] if name else ""
         self.service.connected(self)
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -259,6 +230,7 @@ class Connection:
             if reply is None:
                 service.dispatch(self, data, position, stop, api_key, api_version, correlation_id)
                 if self.closed:
+                    self._taken(data, stop, stop, False)
                     return
             else:
                 counts[api_key] += 1
@@ -267,17 +239,24 @@ class Connection:
             if is_long or self.unsent + answered > most or len(out) > BACKLOG_SLOTS:
                 break
         self.unsent += answered
-        if position < end:
-            self._keep(data, position, end)
-            if is_long:
-                self._halt()
-                self._resume_soon()
+        if position < end or service.journal is not None:
+            self._taken(data, position, end, is_long)
         if out:
             turn.durability.speaks(self)
             if self.unsent > most or len(out) > BACKLOG_SLOTS:
                 self._halt()
             turn.answered_bytes += self.unsent - unsent_before
         self._weigh(unsent_before)
+
+    def _taken(self, data: bytes, position: int, end: int, is_long: bool) -> None:
+        """Give the journal the frames that were served, and keep what follows them."""
+        if self.service.journal is not None and position:
+            self.service.journal.took(self, data, position)
+        if position < end:
+            self._keep(data, position, end)
+            if is_long:
+                self._halt()
+                self._resume_soon()
 
     def _forget(self, generation: int) -> None:
         """Drop what shortcuts have learnt on this connection: what it relied on may have changed."""
@@ -318,14 +297,6 @@ class Connection:
             self.transport.abort()
 
     # -- replies
-
-    @property
-    def local_host(self) -> str:
-        """The broker's address that the client connected to."""
-        if self.local is None:
-            name = self.transport.get_extra_info("sockname")
-            self.local = name[0] if name else ""
-        return self.local
 
     @property
     def next_slot(self) -> int:
@@ -369,9 +340,13 @@ class Connection:
         try:
             data = b"".join(sent)  # type: ignore[arg-type]  # slices of files among them raise
         except TypeError:
+            if self.service.journal is not None:
+                self.service.journal.sent_in_parts(self, sent)
             self.stream.add(sent)
             self._pump()
         else:
+            if self.service.journal is not None:
+                self.service.journal.sent(self, data)
             self.service.metrics.bytes_out += len(data)
             if self.stream:
                 self.stream.add((data,))

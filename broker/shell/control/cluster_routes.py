@@ -12,8 +12,7 @@ from broker.shell.control.clock_routes import LAST_MS
 from broker.shell.control.routes import CLUSTER_PREFIX, Call, Optional_, Process, RefusedError, Route
 
 if TYPE_CHECKING:
-    from broker.shell.cluster_plan import ClusterRefusedError
-from broker.shell.cluster_server import ClusterServer
+    from broker.shell.cluster_server import ClusterServer
 
 MOST_BROKERS: Final = 100
 FLUSHES: Final = ("memory", "os", "fsync")

@@ -15,6 +15,7 @@ from broker.shell.control import (
     cluster_routes,
     fault_routes,
     group_routes,
+    journal_routes,
     process_routes,
     record_routes,
 )
@@ -45,6 +46,7 @@ class Control:
         self.routes.add_of_cluster(fault_routes.ROUTES)
         self.routes.add_of_cluster(record_routes.ROUTES)
         self.routes.add_of_cluster(group_routes.ROUTES)
+        self.routes.add_of_cluster(journal_routes.ROUTES)
         self._http = HttpServer(self._respond, token)
 
     async def open(self, host: str, port: int) -> str:

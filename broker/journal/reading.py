@@ -1,0 +1,197 @@
+"""Reads the journal: requests paired with their replies, decoded, filtered by what they name."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.faults.fault import api_name
+from broker.faults.named import named_in
+from broker.journal.message_json import as_json
+from broker.wire.error_counts import errors_in
+from protocol.api import ApiKey, request_class, response_class
+from protocol.codegen import codec
+from protocol.errors import ErrorCode, MalformedError
+from protocol.header import decode_request_header, decode_response_header
+
+if TYPE_CHECKING:
+    from broker.journal.ring import Kept, Peer, Ring
+    from protocol.declare import Message
+
+_HEAD: Final = Struct(">ihhi")
+FILTERS: Final = ("api", "client_id", "connection", "group", "topic", "transactional_id", "error")
+
+
+class Entry:
+    """One request, and its reply if it has been sent and is still in the ring."""
+
+    __slots__ = (
+        "answered",
+        "api_key",
+        "api_version",
+        "at_ms",
+        "at_us",
+        "correlation_id",
+        "frame",
+        "latency_us",
+        "number",
+        "peer",
+        "reply",
+        "reply_size",
+        "size",
+    )
+
+    def __init__(self, number: int, peer: Peer, at_ms: int, at_us: int, kept: Kept) -> None:
+        self.number = number  # increases from request to request
+        self.answered = -1  # increases from reply to reply
+        self.peer = peer
+        self.at_ms = at_ms
+        self.at_us = at_us
+        self.frame, self.size = kept
+        _, self.api_key, self.api_version, self.correlation_id = _HEAD.unpack_from(self.frame)
+        self.reply = b""
+        self.reply_size = 0
+        self.latency_us = -1
+
+    @property
+    def client_id(self) -> str:
+        """What the client calls itself."""
+        try:
+            return decode_request_header(self.frame[4:], 0)[0].client_id or ""
+        except (MalformedError, IndexError):
+            return ""
+
+    def request(self) -> Message | None:
+        """The decoded request; None: it was too large to be kept whole, or is malformed."""
+        if not _is_whole(self.frame):
+            return None
+        try:
+            _, start = decode_request_header(self.frame[4:], 0)
+            message, _ = codec(request_class(self.api_key), self.api_version).decode(self.frame[4:], start)
+        except (MalformedError, LookupError, IndexError, ValueError):
+            return None
+        return message
+
+    def response(self) -> Message | None:
+        """The decoded reply, as `request`."""
+        if not _is_whole(self.reply):
+            return None
+        version = 0 if self.api_key == ApiKey.API_VERSIONS else self.api_version
+        try:
+            _, start = decode_response_header(self.reply[4:], self.api_key, version)
+            message, _ = codec(response_class(self.api_key), self.api_version).decode(self.reply[4:], start)
+        except (MalformedError, LookupError, IndexError, ValueError):
+            return None
+        return message
+
+
+def _is_whole(frame: bytes) -> bool:
+    return len(frame) == 4 + int.from_bytes(frame[:4], "big")
+
+
+def entries(ring: Ring) -> list[Entry]:
+    """All requests in the ring, in the order in which they came."""
+    found: list[Entry] = []
+    waiting: dict[int, deque[Entry]] = {}
+    for piece in ring.pieces:
+        queue = waiting.setdefault(piece.peer.number, deque())
+        for index, kept in enumerate(piece.each()):
+            if not piece.is_reply:
+                entry = Entry(piece.number_of(index), piece.peer, piece.at_ms, piece.at_us, kept)
+                found.append(entry)
+                queue.append(entry)
+                continue
+            correlation_id = int.from_bytes(kept[0][4:8], "big", signed=True)
+            if not any(entry.correlation_id == correlation_id for entry in queue):
+                continue  # its request has been dropped
+            while (entry := queue.popleft()).correlation_id != correlation_id:
+                pass  # a request without a reply, as acks=0
+            entry.answered = piece.number_of(index)
+            entry.reply, entry.reply_size = kept
+            entry.latency_us = piece.at_us - entry.at_us
+    return found
+
+
+def select(ring: Ring, filters: dict[str, str], topic_name: Callable[[bytes], str]) -> Iterator[Entry | None]:
+    """The entries that fit all filters, the newest first. Yields None after each that does not, to let others work."""
+    api = filters.get("api", "").replace("_", "").lower()
+    for entry in reversed(entries(ring)):
+        if api and api_name(entry.api_key).lower() != api:
+            yield None
+        elif _fits(entry, filters, topic_name):
+            yield entry
+        else:
+            yield None
+
+
+def _fits(entry: Entry, filters: dict[str, str], topic_name: Callable[[bytes], str]) -> bool:
+    if not fnmatchcase(entry.client_id, filters.get("client_id", "*")):
+        return False
+    if filters.get("connection", entry.peer.address) != entry.peer.address:
+        return False
+    if any(name in filters for name in ("group", "topic", "transactional_id")):
+        request = entry.request()
+        if request is None:
+            return False
+        named = named_in(request, topic_name)
+        for name, among in (
+            ("group", named.groups),
+            ("topic", named.topics),
+            ("transactional_id", named.transactional_ids),
+        ):
+            if name in filters and not any(fnmatchcase(each, filters[name]) for each in among):
+                return False
+    if "error" in filters:
+        return filters["error"] in error_names(entry.response())
+    return True
+
+
+def error_names(response: Message | None) -> list[str]:
+    """The errors in a reply, each once."""
+    if response is None:
+        return []
+    known = {code.value: code.name for code in ErrorCode}
+    return list(dict.fromkeys(known.get(code, str(code)) for code in errors_in(response)))
+
+
+def describe(entry: Entry, ring: Ring) -> dict[str, Any]:
+    """An entry as JSON.
+
+    Units: `at_ms` Unix milliseconds by the cluster's clock; `latency_ms` milliseconds as measured.
+    """
+    request, response = entry.request(), entry.response()
+    return {
+        "number": entry.number,
+        "answered": entry.answered,
+        "at_ms": entry.at_ms,
+        "latency_ms": entry.latency_us / 1000 if entry.latency_us >= 0 else None,
+        "connection": entry.peer.address,
+        "client_id": entry.client_id,
+        "software": software(entry.peer),
+        "broker": entry.peer.broker,
+        "listener": entry.peer.listener,
+        "api": api_name(entry.api_key) if entry.api_key in ApiKey.__members__.values() else str(entry.api_key),
+        "version": entry.api_version,
+        "correlation_id": entry.correlation_id,
+        "bytes_in": entry.size,
+        "bytes_out": entry.reply_size,
+        "errors": error_names(response),
+        **ring.notes(entry.peer, entry.correlation_id),
+        "request": None if request is None else as_json(request, entry.api_version),
+        "response": None if response is None else as_json(response, entry.api_version),
+    }
+
+
+def software(peer: Peer) -> str:
+    """Name and version of the client's software, "" if it has not said."""
+    if not peer.hello:
+        return ""
+    try:
+        header, start = decode_request_header(peer.hello[4:], 0)
+        hello: Any = codec(request_class(ApiKey.API_VERSIONS), header.api_version).decode(peer.hello[4:], start)[0]
+    except (MalformedError, LookupError, IndexError, ValueError):
+        return ""
+    return f"{hello.client_software_name} {hello.client_software_version}".strip()

@@ -1,0 +1,40 @@
+"""What a connection uses of the broker behind it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from broker.turn.metrics import Metrics
+    from broker.turn.turn import Turn
+    from broker.wire.backlog import Backlog
+
+
+class Service(Protocol):
+    """What serves the requests of connections."""
+
+    turn: Turn
+    backlog: Backlog
+    metrics: Metrics
+    shortcuts: dict[int, Any]  # by API key: a Shortcut of connection.py
+    request_limit: int  # bytes of a frame
+    backlog_limit: int  # bytes of replies that may wait on one connection
+    journal: Any  # what is received and sent is kept there; None: nowhere
+
+    def dispatch(
+        self,
+        connection: Any,
+        data: bytes,
+        position: int,
+        stop: int,
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+    ) -> None:
+        """Serve one frame by its general handler. It takes the next slot."""
+
+    def connected(self, connection: Any) -> None:
+        """A client has connected."""
+
+    def disconnected(self, connection: Any) -> None:
+        """A client's connection is closed."""
