@@ -40,12 +40,10 @@ def max_timestamp(log: LogWriter) -> tuple[int, int, int] | None:
     for at, header in segment.headers(segment.position_of(segment.max_timestamp_offset)):
         if header.max_timestamp < largest:
             continue
-        if not header.record_count:
-            return largest, header.last_offset, header.partition_leader_epoch
         for record in iter_records(_batch(segment, at, header)):
             if record.timestamp == largest:
                 return largest, record.offset, header.partition_leader_epoch
-        return largest, header.last_offset, header.partition_leader_epoch
+        return None  # as in Kafka: its records are gone, or all of them are older than the time "none"
     return None
 
 

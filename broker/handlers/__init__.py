@@ -11,7 +11,8 @@ from typing import Any, Final
 from broker.wire.route import GROUP, Route
 from protocol.api import ApiKey
 
-# key, first and last version, handler, and GROUP if it is called with the machine of the request's group
+# key, first and last version, handler, GROUP if it is called with the machine of the request's group, and then the
+# function beside the handler that Kafka asks before it looks for the group's coordinator
 _SERVED: Final[tuple[tuple[Any, ...], ...]] = (
     (ApiKey.PRODUCE, 3, 13, "produce:produce"),
     (ApiKey.FETCH, 4, 18, "fetch:fetch"),
@@ -20,10 +21,10 @@ _SERVED: Final[tuple[tuple[Any, ...], ...]] = (
     (ApiKey.OFFSET_COMMIT, 0, 10, "offsets:offset_commit"),  # v0, v1: the original proposal
     (ApiKey.OFFSET_FETCH, 0, 10, "offsets:offset_fetch"),  # v0: the original proposal
     (ApiKey.FIND_COORDINATOR, 0, 6, "metadata:find_coordinator"),
-    (ApiKey.JOIN_GROUP, 0, 9, "classic_group:join_group", GROUP),
+    (ApiKey.JOIN_GROUP, 0, 9, "classic_group:join_group", GROUP, "check_join"),
     (ApiKey.HEARTBEAT, 0, 4, "classic_group:heartbeat", GROUP),
     (ApiKey.LEAVE_GROUP, 0, 5, "classic_group:leave_group", GROUP),
-    (ApiKey.SYNC_GROUP, 0, 5, "classic_group:sync_group", GROUP),
+    (ApiKey.SYNC_GROUP, 0, 5, "classic_group:sync_group", GROUP, "check_sync"),
     (ApiKey.DESCRIBE_GROUPS, 0, 6, "group_admin:describe_groups"),
     (ApiKey.LIST_GROUPS, 0, 5, "group_admin:list_groups"),
     (ApiKey.API_VERSIONS, 0, 4, "cluster:api_versions"),
@@ -62,7 +63,7 @@ _SERVED: Final[tuple[tuple[Any, ...], ...]] = (
     (ApiKey.DESCRIBE_QUORUM, 0, 2, "quorum:describe_quorum"),
     (ApiKey.UPDATE_FEATURES, 0, 2, "cluster:update_features"),
     (ApiKey.DESCRIBE_CLUSTER, 0, 2, "metadata:describe_cluster"),
-    (ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, "consumer_group:consumer_group_heartbeat", GROUP),
+    (ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, "consumer_group:consumer_group_heartbeat", GROUP, "check_heartbeat"),
     (ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, "consumer_group:consumer_group_describe"),
     (ApiKey.LIST_CONFIG_RESOURCES, 0, 1, "configs:list_config_resources"),
     (ApiKey.DESCRIBE_PRODUCERS, 0, 0, "describe_producers:describe_producers"),

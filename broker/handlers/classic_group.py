@@ -33,7 +33,7 @@ from broker.coordinator.groups.classic.rebalance import (
 from broker.coordinator.groups.classic.records import stable_group_record
 from broker.coordinator.groups.common.outcome import Outcome
 from broker.coordinator.result import Result
-from broker.handlers.join_group import join_group
+from broker.handlers.join_group import check_join, join_group
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.classic_group import (
     HeartbeatResponse,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from broker.coordinator.result import Context
     from protocol.messages.classic_group import HeartbeatRequest, LeaveGroupRequest, SyncGroupRequest
 
-__all__ = ["heartbeat", "join_group", "leave_group", "sync_group"]
+__all__ = ["check_join", "check_sync", "heartbeat", "join_group", "leave_group", "sync_group"]
 
 PROTOCOL_SINCE: Final = 5  # SyncGroup: protocol type and name are required
 BATCH_SINCE: Final = 3  # LeaveGroup: a list of members
@@ -65,9 +65,7 @@ def sync_group(machine: GroupMachine, ctx: Context, request: SyncGroupRequest) -
              REBALANCE_IN_PROGRESS (also for a parked request, if a new rebalance starts).
     Source:  Kafka's GroupMetadataManager.classicGroupSync.
     """
-    api_version = ctx.api_version
-    if api_version >= PROTOCOL_SINCE and (request.protocol_type is None or request.protocol_name is None):
-        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "protocol type and name are required from version 5 on")
+    check_sync(machine, ctx, request)
     group = machine.groups.get(request.group_id)
     if group is None or group.is_empty:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -92,6 +90,12 @@ def sync_group(machine: GroupMachine, ctx: Context, request: SyncGroupRequest) -
     if group.leader == member.member_id:
         _share_assignments(group, request, out)
     return out.result()
+
+
+def check_sync(view: Any, ctx: Context, request: SyncGroupRequest) -> None:
+    """What needs no group. Errors: INCONSISTENT_GROUP_PROTOCOL."""
+    if ctx.api_version >= PROTOCOL_SINCE and (request.protocol_type is None or request.protocol_name is None):
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "protocol type and name are required from version 5 on")
 
 
 def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> ErrorCode:

@@ -66,8 +66,7 @@ def consumer_group_heartbeat(machine: GroupMachine, ctx: Context, request: Consu
              GROUP_MAX_SIZE_REACHED, INVALID_REGULAR_EXPRESSION.
     Source:  KIP-848; KafkaApis.handleConsumerGroupHeartbeat.
     """
-    _check_enabled(machine.metadata, machine.config)
-    _check(request, ctx.api_version, machine.config.group_consumer_assignors)
+    check_heartbeat(machine, ctx, request)
     out = Outcome(ctx, machine.config)
     if request.member_epoch < 0:
         response: Any = leave(machine, request, out)
@@ -77,6 +76,12 @@ def consumer_group_heartbeat(machine: GroupMachine, ctx: Context, request: Consu
     return out.result()
 
 
+def check_heartbeat(view: View | GroupMachine, ctx: Context, request: ConsumerGroupHeartbeatRequest) -> None:
+    """What needs no group. Errors: UNSUPPORTED_VERSION, INVALID_REQUEST, UNSUPPORTED_ASSIGNOR."""
+    _check_enabled(view.metadata, view.config)
+    _check(request, ctx.api_version, view.config.group_consumer_assignors)
+
+
 def _check_enabled(metadata: ClusterMetadata, config: Any) -> None:
     level = metadata.feature_levels.get("group.version", 1)  # 1 unless another level is recorded
     if level < 1 or CONSUMER not in config.group_coordinator_rebalance_protocols:
@@ -84,7 +89,6 @@ def _check_enabled(metadata: ClusterMetadata, config: Any) -> None:
 
 
 def _check(request: ConsumerGroupHeartbeatRequest, api_version: int, assignors: Iterable[str]) -> None:
-    """The checks of a heartbeat that need no group. Errors: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR."""
     epoch = request.member_epoch
     if api_version >= CLIENT_MADE_IDS_SINCE or epoch > 0 or epoch == LEAVING_EPOCH:
         _check_text(request.member_id, "MemberId")

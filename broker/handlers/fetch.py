@@ -102,13 +102,12 @@ def fetch(broker: View, ctx: Context, request: FetchRequest) -> FetchResponse | 
                 p.last_fetched_epoch,
             )
     session: FetchSession | None = None
-    epoch = request.session_epoch
+    sessions, epoch = sessions_of(broker), request.session_epoch
     if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-        if request.session_id:
-            sessions_of(broker).remove(request.session_id)
+        if sessions.find(request.session_id, ctx.node_id) is not None:
+            sessions.remove(request.session_id)
     else:
-        sessions = sessions_of(broker)
-        session = sessions.get(request.session_id)
+        session = sessions.find(request.session_id, ctx.node_id)
         if session is None:
             return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if session.epoch != epoch:
@@ -319,7 +318,7 @@ class FetchWait:
         elif self._epoch == INITIAL_EPOCH:
             ctx = self._ctx
             session_id = sessions_of(self._broker).create(
-                self._wanted, self._by_id, self._broker.turn.steady_ms, ctx.rng
+                self._wanted, self._by_id, self._broker.turn.steady_ms, ctx.rng, ctx.node_id
             )
         return FetchResponse(session_id=session_id, responses=topics, node_endpoints=list(endpoints.values()))
 

@@ -50,7 +50,7 @@ from broker.coordinator.groups.classic.rebalance import (
 )
 from broker.coordinator.groups.classic.records import empty_group_record, stable_group_record
 from broker.coordinator.groups.common.outcome import Outcome
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.classic_group import JoinGroupResponse, SyncGroupResponse
 
 if TYPE_CHECKING:
@@ -70,13 +70,9 @@ def join_group(machine: GroupMachine, ctx: Context, request: JoinGroupRequest) -
              INCONSISTENT_GROUP_PROTOCOL; parked: UNKNOWN_MEMBER_ID if removed, FENCED_INSTANCE_ID if replaced.
     Source:  Kafka's GroupMetadataManager.classicGroupJoin.
     """
+    check_join(machine, ctx, request)
     out = Outcome(ctx, machine.config)
     member_id = request.member_id
-    config = machine.config
-    timeout_ms = request.session_timeout_ms
-    if not config.group_min_session_timeout_ms <= timeout_ms <= config.group_max_session_timeout_ms:
-        out.answer(ctx.token, join_refusal(ErrorCode.INVALID_SESSION_TIMEOUT, member_id))
-        return out.result()
     group = machine.groups.get(request.group_id)
     if group is not None and group.group_type != ClassicGroup.group_type:
         if not group.is_empty:
@@ -93,6 +89,13 @@ def join_group(machine: GroupMachine, ctx: Context, request: JoinGroupRequest) -
         out.records.append(empty_group_record(group, group.generation_id, ctx.now_ms))
     _join(group, ctx, request, out)
     return out.result()
+
+
+def check_join(view: Any, ctx: Context, request: JoinGroupRequest) -> None:
+    """What needs no group. Errors: INVALID_SESSION_TIMEOUT."""
+    config = view.config
+    if not config.group_min_session_timeout_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms:
+        raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
 
 
 def _join_other(

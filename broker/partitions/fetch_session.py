@@ -77,10 +77,13 @@ class Wanted:
 class FetchSession:
     """The partitions one client reads, in the order they are served."""
 
-    __slots__ = ("created_ms", "epoch", "last_used_ms", "session_id", "uses_topic_ids", "wanted")
+    __slots__ = ("created_ms", "epoch", "last_used_ms", "node_id", "session_id", "uses_topic_ids", "wanted")
 
-    def __init__(self, session_id: int, wanted: dict[Key, Wanted], uses_topic_ids: bool, now_ms: int) -> None:
+    def __init__(
+        self, session_id: int, wanted: dict[Key, Wanted], uses_topic_ids: bool, now_ms: int, node_id: int
+    ) -> None:
         self.session_id = session_id
+        self.node_id = node_id  # the node that began it; the others do not know it
         self.wanted = wanted
         self.uses_topic_ids = uses_topic_ids
         self.epoch = next_epoch(INITIAL_EPOCH)
@@ -120,6 +123,11 @@ class FetchSessions:
     def get(self, session_id: int) -> FetchSession | None:
         return self._sessions.get(session_id)
 
+    def find(self, session_id: int, node_id: int) -> FetchSession | None:
+        """The session, if it is one of this node's."""
+        session = self._sessions.get(session_id)
+        return session if session is not None and session.node_id == node_id else None
+
     def remove(self, session_id: int) -> None:
         self._sessions.pop(session_id, None)
 
@@ -127,14 +135,14 @@ class FetchSessions:
         session.last_used_ms = now_ms
         self._sessions.move_to_end(session.session_id)
 
-    def create(self, wanted: dict[Key, Wanted], uses_topic_ids: bool, now_ms: int, rng: Rng) -> int:
+    def create(self, wanted: dict[Key, Wanted], uses_topic_ids: bool, now_ms: int, rng: Rng, node_id: int = 0) -> int:
         """The id of a new session, or NO_SESSION when the cache is full: the client then sends full fetches."""
         if len(self._sessions) >= self._slots and not self._evict(len(wanted), now_ms):
             return NO_SESSION
         session_id = rng.randint(1, _MAX_INT32)
         while session_id in self._sessions:
             session_id = rng.randint(1, _MAX_INT32)
-        self._sessions[session_id] = FetchSession(session_id, wanted, uses_topic_ids, now_ms)
+        self._sessions[session_id] = FetchSession(session_id, wanted, uses_topic_ids, now_ms, node_id)
         return session_id
 
     def _evict(self, size: int, now_ms: int) -> bool:

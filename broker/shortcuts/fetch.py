@@ -178,7 +178,7 @@ class RepeatedFetch:
     def _follow_session(self, epoch: int, offsets: tuple[int, ...]) -> bool:
         """Update the session with the offsets. False: it is not the session that was learnt."""
         shape = self._shape
-        session = self._sessions.get(shape.session_id)
+        session = self._sessions.find(shape.session_id, self._connection.node_id)
         if session is None or session.epoch != epoch or session.uses_topic_ids != shape.by_id:
             return False
         known = session.wanted

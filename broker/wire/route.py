@@ -26,6 +26,7 @@ class Route:
 
     __slots__ = (
         "api_key",
+        "check",
         "codec",
         "flexible_since",
         "handler",
@@ -36,12 +37,15 @@ class Route:
         "target",
     )
 
-    def __init__(self, api_key: int, min_version: int, max_version: int, handler: str, target: str = BROKER) -> None:
+    def __init__(
+        self, api_key: int, min_version: int, max_version: int, handler: str, target: str = BROKER, check: str = ""
+    ) -> None:
         self.api_key = api_key
         self.min_version = min_version
         self.max_version = max_version
         self.target = target
         self.handler: Any = handler  # "module:function" until first used, to start faster
+        self.check: Any = check  # of a GROUP handler: (broker, ctx, request) -> None, what it refuses for any group
         self.request: Any = None
         self.response: Any = None
         self.flexible_since = 0
@@ -56,6 +60,8 @@ class Route:
             return
         module, _, name = self.handler.partition(":")
         handler = getattr(importlib.import_module(f"broker.handlers.{module}"), name)
+        if self.check:
+            self.check = getattr(importlib.import_module(f"broker.handlers.{module}"), self.check)
         request, self.response = request_class(self.api_key), response_class(self.api_key)
         self.handler = handler
         self.flexible_since = request.FLEXIBLE_SINCE

@@ -201,7 +201,7 @@ class Router:
                 if not request.group_id:
                     code = empty_group_id_code(request, route.api_key, ctx.api_version)
                     raise KafkaError(code, "GroupId can't be empty.")
-                shard = broker.groups.require(request.group_id, ctx)
+                shard = self._shard_of(route, ctx, request)
                 result = route.handler(shard.machine, ctx, request)
                 ctx.shard = None if result.appends else shard
                 if result.response is PARKED:  # park it first: the same result may wake it
@@ -228,6 +228,15 @@ class Router:
             logger.exception("%s v%d failed", type(request).__name__, ctx.api_version)
             code = ErrorCode.UNKNOWN_SERVER_ERROR
             return error_response(request, route.api_key, ctx.api_version, code)
+
+    def _shard_of(self, route: Route, ctx: Context, request: Any) -> Any:
+        """The shard of the request's group. What is wrong with the request itself is told before NOT_COORDINATOR."""
+        try:
+            return self._broker.groups.require(request.group_id, ctx)
+        except KafkaError:
+            if route.check:
+                route.check(self._broker, ctx, request)
+            raise
 
     def _hold(self, ctx: Context, held: Held, api_key: int) -> None:
         """Hold the reply until the logs that it depends on are durable: shards, and partitions it wrote to."""

@@ -145,6 +145,9 @@ class LeaveGroupResponse(Message):
     members: list[MemberResponse] = field(Array(MemberResponse), "3+")
 
 
+_NAMING_THE_MEMBER = (ErrorCode.INVALID_GROUP_ID, ErrorCode.INVALID_SESSION_TIMEOUT)  # JoinGroup, as in Kafka
+
+
 def error_response(request: Message, api_version: int, code: ErrorCode, message: str | None = None) -> Message:
     """The response that refuses a whole request, with the code where Kafka puts it."""
     match request:
@@ -152,7 +155,7 @@ def error_response(request: Message, api_version: int, code: ErrorCode, message:
             return JoinGroupResponse(
                 error_code=code,
                 protocol_name=None if api_version >= 7 else "",
-                member_id=request.member_id if code == ErrorCode.INVALID_GROUP_ID else "",
+                member_id=request.member_id if code in _NAMING_THE_MEMBER else "",
             )
         case SyncGroupRequest():
             return SyncGroupResponse(error_code=code)

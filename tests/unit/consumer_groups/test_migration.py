@@ -211,6 +211,14 @@ def test_empty_groups_make_room_for_the_other_protocol(g):
     assert again.beat() == 0
 
 
+def test_unknown_static_member_is_told_so_before_its_subscription_is_read(g):
+    g.joined("a")
+    c = Classic(g, instance="i")
+    wrong = join_request({"range": b""}, "stranger", "i")
+    assert c.call(wrong, 9).error_code == E.UNKNOWN_MEMBER_ID
+    assert c.call(join_request({"range": b""}, "stranger"), 9).error_code == E.INCONSISTENT_GROUP_PROTOCOL
+
+
 @pytest.mark.parametrize("restarts", [False, True])
 def test_refused_join_leaves_an_empty_consumer_group_as_it_is(g, restarts):
     """Kafka takes the group out of memory without a record: lists show it, and it can be neither used nor deleted."""

@@ -51,6 +51,13 @@ def test_expression_that_others_have_is_resolved_already(g):
     assert (a.count(), b.count()) == (2, 2)
 
 
+def test_other_expression_right_behind_the_first_raises_no_epoch_until_it_is_resolved(g):
+    a = g.member("a", topics=None, regex="orders-.*")
+    a.join()
+    again = g.member("a", topics=None, regex="pay.*")
+    assert again.join().member_epoch == 2  # that of the first expression's topics
+
+
 def test_names_and_expression_add_up(g):
     member = g.member(topics=["payments"], regex="orders-1")
     member.join()

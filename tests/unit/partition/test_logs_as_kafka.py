@@ -83,6 +83,12 @@ def test_latest_of_records_without_a_time_is_the_first(path: DataPath) -> None:
     assert path.list_offset(-3).offset == 3
 
 
+def test_batch_of_records_before_all_time_has_no_latest(path: DataPath) -> None:
+    path.topic()
+    path.produce(batch((None, b"a", (), -3)))
+    assert path.list_offset(-3).offset == -1
+
+
 # ---------------------------------------------------------------- limits of a Fetch
 
 

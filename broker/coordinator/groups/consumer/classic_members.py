@@ -71,6 +71,7 @@ def join(
     _check_join(machine, group, member_id, request.protocol_type, protocols)
     if is_unknown and instance_id is None and ctx.api_version >= MEMBER_ID_REQUIRED_SINCE:
         return JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id)
+    known = None if instance_id is None or is_unknown else find_member(group, member_id, instance_id)
     try:
         subscription = read_subscription(protocols[0][1])
     except ValueError:
@@ -79,10 +80,8 @@ def join(
     before = group.static_member(instance_id)
     if before is not None and is_unknown:
         step.replace_static(before, member_id)
-    elif instance_id is not None and not is_unknown:
-        step.use_member(find_member(group, member_id, instance_id))
     else:
-        step.use_member(group.members.get(member_id) or ConsumerMember(group.group_id, member_id))
+        step.use_member(known or group.members.get(member_id) or ConsumerMember(group.group_id, member_id))
     is_downgrade = migration.must_downgrade_on_replacement(machine, group, before)
     records_before = len(out.records) - (6 if step.replaced_id is not None else 0)
     step.update_member(_merge(step.member_metadata, ctx, request, subscription, protocols))

@@ -67,6 +67,7 @@ def _resolve(machine: Machine, group: ConsumerGroup, out: Outcome) -> None:
     if found is not None:
         group.resolving = None
         out.records += regex.resolution_records(group, found, metadata, out.now_ms)
+        group.metadata_seen = (metadata, metadata.version)  # the next heartbeat need not compare again, as in Kafka
 
 
 def _assign(group: ConsumerGroup, out: Outcome) -> None:
