@@ -318,9 +318,10 @@ def record_types(record_type: int) -> tuple[type[Message], type[Message]]:
     """Classes of key and value of a record type in `__consumer_offsets`."""
     found = _FAMILIES.get(record_type)
     if found is None:
-        from protocol.messages import streams_group_records  # 0.5 ms: when a log first holds one
+        # 0.5 ms each: when a log first holds one
+        from protocol.messages import share_group_records, streams_group_records
 
-        found = streams_group_records.FAMILIES.get(record_type)
+        found = streams_group_records.FAMILIES.get(record_type) or share_group_records.FAMILIES.get(record_type)
         if found is None:
             raise MalformedError(f"record type {record_type} is not known")
     return found

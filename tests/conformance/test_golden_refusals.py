@@ -36,8 +36,11 @@ _SENTENCE = "This is not the correct coordinator."
 # Kafka's own classes put the sentence of an error into these by themselves; ours do it where the handler gives one.
 _EXPLAINED = {
     "AlterClientQuotasRequest",
+    "AlterShareGroupOffsetsRequest",
+    "DeleteShareGroupOffsetsRequest",
     "DescribeConfigsRequest",
     "DescribeQuorumRequest",
+    "DescribeShareGroupOffsetsRequest",
     "FindCoordinatorRequest",
 }
 _UNORDERED = {"OffsetFetchRequest", "ProduceRequest", "WriteTxnMarkersRequest"}  # Kafka goes through hash maps
