@@ -14,7 +14,7 @@ from broker.cluster.metadata import ClusterMetadata, Topic
 from broker.cluster.metadata_image import shrink
 from broker.cluster.metadata_plans import start_up
 from broker.cluster.nodes import Nodes
-from broker.cluster.topic_names import OFFSETS_TOPIC
+from broker.cluster.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC
 from broker.coordinator.group_shards import GroupShards
 from broker.coordinator.runtime import UNLOADED, Shard
 from broker.handlers import make_routes
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from broker.cluster.directory import DataDirectory
     from broker.cluster.listeners import Node
     from broker.config.settings import BrokerConfig
+    from broker.coordinator.share.table import SharePartitions
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
     from broker.faults.table import FaultTable
     from storage.env import Env
@@ -89,6 +90,7 @@ class Broker:
         self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots)
         self._transactions: TransactionCoordinator | None = None
         self._faults: FaultTable | None = None
+        self._share: SharePartitions | None = None
         self._shortcuts = Shortcuts(
             self.turn, config, self.metadata_shard, self.groups, self.partitions, self.fetch_sessions, self.router
         )
@@ -199,10 +201,27 @@ class Broker:
             clients.journal = Ring(self.turn.env.clock, limit_bytes)
             clients.gone.append(clients.journal.disconnected)
 
+    @property
+    def share(self) -> SharePartitions:
+        """The share partitions with their coordinator, made when first needed: most brokers never need them."""
+        if self._share is None:
+            # 15 ms: most brokers never see a share group
+            from broker.coordinator.share.coordinator import ShareCoordinator
+            from broker.coordinator.share.table import SharePartitions
+
+            coordinator = ShareCoordinator(self.turn, self.parked, self.config, self.directory, self.metadata_shard)
+            self._share = SharePartitions(self.turn, self.config, self.metadata_shard, self.partitions, coordinator)
+            self._share.start()
+            self.clients.gone.append(self._share.disconnected)
+        return self._share
+
     def shards_of(self, topic_name: str) -> list[Shard]:
         """The shards whose logs make up an internal topic."""
         if topic_name == OFFSETS_TOPIC:
             return self.groups.shards
+        if topic_name == SHARE_STATE_TOPIC:
+            self.share.coordinator.open()
+            return self.share.coordinator.shards
         self.transactions.open()
         return self.transactions.shards
 

@@ -63,6 +63,10 @@ class FileSlice:
         """All of it. Errors: StorageError, OSError."""
         return self.pread(self._size, 0)
 
+    def part(self, start: int, stop: int, end_offset: int) -> FileSlice:
+        """The batches between two bytes of the slice; `end_offset`: that of the batch behind them."""
+        return FileSlice(self._file, self.position + start, stop - start, end_offset)
+
 
 class Segment:
     """Batches from base_offset on. Positions up to file.size are written, up to size they are promised."""

@@ -323,6 +323,8 @@ class World:
         shards = [broker.metadata_shard, *broker.groups.shards]
         if broker._transactions is not None:  # not made for this: that would add its shortcuts
             shards += broker._transactions.shards
+        if broker._share is not None:
+            shards += broker._share.coordinator.shards
         found = {shard.name: shard.machine.fingerprint() for shard in shards if shard.state is READY}
         for topic in broker.metadata.topics.values():
             if not topic.internal:

@@ -11,7 +11,13 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from broker.cluster.client_settings import ClientSettings
-from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, collision_key
+from broker.cluster.topic_names import (
+    INTERNAL_TOPICS,
+    OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTIONS_TOPIC,
+    collision_key,
+)
 from broker.config.config_values import Value
 from broker.config.settings import BrokerConfig
 from broker.coordinator.facts import facts
@@ -182,6 +188,8 @@ class ClusterMetadata:
             return len(topic.partitions)
         if topic_name == TRANSACTIONS_TOPIC:
             return self.config.transaction_state_log_num_partitions
+        if topic_name == SHARE_STATE_TOPIC:
+            return self.config.share_coordinator_state_topic_num_partitions
         return self.config.offsets_topic_num_partitions
 
     def next_producer_id(self) -> tuple[int, list[bytes]]:

@@ -17,7 +17,7 @@ from broker.cluster.metadata import (
     config_record,
     partition_record,
 )
-from broker.cluster.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from broker.config.features import METADATA_VERSION
 from broker.config.settings import ConfigError
 from protocol.messages.metadata_records import (
@@ -70,7 +70,7 @@ def create_topic(
 def create_default_topic(metadata: ClusterMetadata, rng: Rng, name: str, planned: int = 0) -> tuple[Topic, list[bytes]]:
     """A topic with default settings, for auto-creation. `planned`: topics before it in the batch."""
     config = metadata.config
-    if name in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC):
+    if name in INTERNAL_TOPICS:
         return create_internal_topic(metadata, rng, name)
     replication_factor = min(config.default_replication_factor, len(metadata.node_ids))
     start = len(metadata.topics) + planned
@@ -79,7 +79,7 @@ def create_default_topic(metadata: ClusterMetadata, rng: Rng, name: str, planned
 
 
 def create_internal_topic(metadata: ClusterMetadata, rng: Rng, name: str) -> tuple[Topic, list[bytes]]:
-    """`__consumer_offsets` or `__transaction_state`; partition i is on node i modulo the number of nodes."""
+    """An internal topic; partition i is on node i modulo the number of nodes."""
     config = metadata.config
     if name == OFFSETS_TOPIC:
         factor = config.offsets_topic_replication_factor
@@ -89,6 +89,15 @@ def create_internal_topic(metadata: ClusterMetadata, rng: Rng, name: str) -> tup
             "cleanup.policy": "compact",
             "compression.type": _CODEC_NAMES[codec] if codec else "producer",
             "segment.bytes": str(config.offsets_topic_segment_bytes),
+        }
+    elif name == SHARE_STATE_TOPIC:
+        factor = config.share_coordinator_state_topic_replication_factor
+        configs = {
+            "cleanup.policy": "delete",
+            "compression.type": "producer",
+            "min.insync.replicas": str(config.share_coordinator_state_topic_min_isr),
+            "retention.ms": "-1",
+            "segment.bytes": str(config.share_coordinator_state_topic_segment_bytes),
         }
     else:
         factor = config.transaction_state_log_replication_factor
@@ -161,6 +170,7 @@ def start_up(metadata: ClusterMetadata, rng: Rng) -> list[bytes]:
     for name, key in (
         (OFFSETS_TOPIC, "offsets.topic.num.partitions"),
         (TRANSACTIONS_TOPIC, "transaction.state.log.num.partitions"),
+        (SHARE_STATE_TOPIC, "share.coordinator.state.topic.num.partitions"),
     ):
         topic = metadata.topics.get(name)
         wanted = config.value(key)

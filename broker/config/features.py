@@ -5,7 +5,7 @@ Beyond Kafka: `feature.NAME=LEVEL` as a setting does what UpdateFeatures does, p
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from protocol.api import ApiKey
 
@@ -14,10 +14,14 @@ METADATA_VERSION = 30  # as Kafka 4.3 writes it
 
 # Feature -> (level, API, version of it that must be served for this level).
 _NEEDS = {
+    "eligible.leader.replicas.version": ((1, ApiKey.API_VERSIONS, 0),),  # every replica is in sync: nothing to do
     "group.version": ((1, ApiKey.CONSUMER_GROUP_HEARTBEAT, 0),),
+    "kraft.version": ((1, ApiKey.API_VERSIONS, 0),),
+    "share.version": ((1, ApiKey.SHARE_FETCH, 1),),
     "streams.version": ((1, ApiKey.STREAMS_GROUP_HEARTBEAT, 0),),
     "transaction.version": ((1, ApiKey.END_TXN, 4), (2, ApiKey.END_TXN, 5)),
 }
+FIXED = {"kraft.version": 0}  # there is no quorum whose members could change
 HIGHEST = {name: levels[-1][0] for name, levels in _NEEDS.items()}
 
 
@@ -41,5 +45,10 @@ def finalized(levels: dict[str, int], ranges: dict[str, tuple[int, int]]) -> dic
     return {
         name: level
         for name, (lowest, highest) in ranges.items()
-        if (level := max(lowest, min(levels.get(name, highest), highest))) > 0
+        if (level := max(lowest, min(levels.get(name, FIXED.get(name, highest)), highest))) > 0
     }
+
+
+def level_of(name: str, levels: Mapping[str, int]) -> int:
+    """The level in force of one feature, all of whose APIs are served. `levels`: the recorded ones."""
+    return min(levels.get(name, HIGHEST[name]), HIGHEST[name])

@@ -115,6 +115,8 @@ NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             group.consumer.session.timeout.ms group.streams.assignment.interval.ms
             group.streams.heartbeat.interval.ms group.streams.initial.rebalance.delay.ms
             group.streams.num.standby.replicas group.streams.session.timeout.ms
+            group.share.assignment.interval.ms group.share.delivery.count.limit group.share.heartbeat.interval.ms
+            group.share.partition.max.record.locks group.share.record.lock.duration.ms group.share.session.timeout.ms
         """,
         "test_broker_key_is_the_default_of_its_topic_key": """
             log.cleaner.delete.retention.ms log.cleaner.max.compaction.lag.ms log.cleaner.min.cleanable.ratio
@@ -175,6 +177,14 @@ NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             group.streams.max.assignment.interval.ms group.streams.max.heartbeat.interval.ms
             group.streams.max.session.timeout.ms group.streams.min.assignment.interval.ms
             group.streams.min.heartbeat.interval.ms group.streams.min.session.timeout.ms
+            group.share.max.assignment.interval.ms group.share.max.heartbeat.interval.ms
+            group.share.max.session.timeout.ms group.share.min.assignment.interval.ms
+            group.share.min.heartbeat.interval.ms group.share.min.session.timeout.ms
+        """,
+        "test_deliveries_locks_and_records_in_flight_of_a_share_group_are_bounded": """
+            group.share.max.delivery.count.limit group.share.max.partition.max.record.locks
+            group.share.max.record.lock.duration.ms group.share.min.delivery.count.limit
+            group.share.min.partition.max.record.locks group.share.min.record.lock.duration.ms
         """,
         "test_standby_replicas_of_a_group_are_bounded": """
             group.streams.max.standby.replicas
@@ -213,6 +223,34 @@ NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             fetch.max.bytes
         """,
     },
+    "tests/unit/share_groups/test_share_fetch.py": {
+        "test_too_many_sessions_are_refused_after_the_wait": """
+            group.share.max.share.sessions
+        """,
+    },
+    "tests/unit/share_groups/test_share_heartbeat.py": {
+        "test_full_group_takes_nobody_else": """
+            group.share.max.size
+        """,
+        "test_state_that_was_not_confirmed_is_asked_for_again_after_the_interval": """
+            group.share.initialize.retry.interval.ms
+        """,
+    },
+    "tests/unit/share_groups/test_share_state.py": {
+        "test_idle_state_is_written_anew_after_the_interval": """
+            share.coordinator.cold.partition.snapshot.interval.ms
+        """,
+        "test_log_is_pruned_up_to_the_oldest_snapshot_after_the_interval": """
+            share.coordinator.state.topic.prune.interval.ms
+        """,
+        "test_snapshot_comes_after_as_many_updates_as_the_setting_says": """
+            share.coordinator.snapshot.update.records.per.snapshot
+        """,
+        "test_topic_has_the_settings_that_were_set": """
+            share.coordinator.state.topic.min.isr share.coordinator.state.topic.num.partitions
+            share.coordinator.state.topic.replication.factor share.coordinator.state.topic.segment.bytes
+        """,
+    },
     "tests/unit/streams_groups/test_streams_heartbeat.py": {
         "test_group_that_is_full_takes_no_more_not_even_its_own_members_again": """
             group.streams.max.size
@@ -225,31 +263,22 @@ NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 _WITHOUT_EFFECT = """
-    add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
-    alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
-    alter.log.dirs.replication.quota.window.size.seconds auto.leader.rebalance.enable background.threads
-    broker.heartbeat.interval.ms broker.session.timeout.ms client.quota.callback.class config.providers
-    connection.failed.authentication.delay.ms controlled.shutdown.enable controller.listener.names
-    controller.performance.always.log.threshold.ms controller.performance.sample.period.ms
-    controller.quorum.append.linger.ms controller.quorum.auto.join.enable controller.quorum.bootstrap.servers
-    controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
-    controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.max.bytes controller.quorum.fetch.timeout.ms
+    add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms alter.config.policy.class.name
+    alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
+    auto.leader.rebalance.enable background.threads broker.heartbeat.interval.ms broker.session.timeout.ms
+    client.quota.callback.class config.providers connection.failed.authentication.delay.ms
+    controlled.shutdown.enable controller.listener.names controller.performance.always.log.threshold.ms
+    controller.performance.sample.period.ms controller.quorum.append.linger.ms controller.quorum.auto.join.enable
+    controller.quorum.bootstrap.servers controller.quorum.election.backoff.max.ms
+    controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
+    controller.quorum.fetch.snapshot.max.bytes controller.quorum.fetch.timeout.ms
     controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms controller.quorum.voters
     controller.quota.window.num controller.quota.window.size.seconds controller.socket.timeout.ms cordoned.log.dirs
     create.topic.policy.class.name delete.records.purgatory.purge.interval.requests early.start.listeners
     fetch.purgatory.purge.interval.requests file.delete.delay.ms follower.fetch.last.tiered.offset.enable
     follower.replication.throttled.replicas group.coordinator.append.linger.ms group.coordinator.background.threads
-    group.coordinator.cached.buffer.max.bytes group.coordinator.threads group.share.assignment.interval.ms
-    group.share.assignors group.share.delivery.count.limit group.share.heartbeat.interval.ms
-    group.share.initialize.retry.interval.ms group.share.max.assignment.interval.ms
-    group.share.max.delivery.count.limit group.share.max.heartbeat.interval.ms
-    group.share.max.partition.max.record.locks group.share.max.record.lock.duration.ms
-    group.share.max.session.timeout.ms group.share.max.share.sessions group.share.max.size
-    group.share.min.assignment.interval.ms group.share.min.delivery.count.limit
-    group.share.min.heartbeat.interval.ms group.share.min.partition.max.record.locks
-    group.share.min.record.lock.duration.ms group.share.min.session.timeout.ms
-    group.share.partition.max.record.locks group.share.persister.class.name group.share.record.lock.duration.ms
-    group.share.session.timeout.ms initial.broker.registration.timeout.ms inter.broker.listener.name
+    group.coordinator.cached.buffer.max.bytes group.coordinator.threads group.share.assignors
+    group.share.persister.class.name initial.broker.registration.timeout.ms inter.broker.listener.name
     internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
     internal.metadata.max.batch.size.in.bytes kafka.metrics.polling.interval.secs kafka.metrics.reporters
     leader.imbalance.check.interval.seconds leader.replication.throttled.replicas local.retention.bytes
@@ -258,37 +287,33 @@ _WITHOUT_EFFECT = """
     log.flush.start.offset.checkpoint.interval.ms log.initial.task.delay.ms log.local.retention.bytes
     log.local.retention.ms log.preallocate log.roll.jitter.hours log.roll.jitter.ms log.segment.delete.delay.ms
     max.connection.creation.rate max.connections.per.ip max.connections.per.ip.overrides metadata.log.dir
-    metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
-    metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms metadata.max.retention.bytes
-    metadata.max.retention.ms metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms
-    min.insync.replicas num.io.threads num.network.threads num.recovery.threads.per.data.dir
-    num.replica.alter.log.dirs.threads num.replica.fetchers offsets.commit.timeout.ms offsets.load.buffer.size
-    offsets.topic.compression.codec preallocate process.roles producer.id.expiration.check.interval.ms
-    producer.purgatory.purge.interval.requests queued.max.request.bytes queued.max.requests quota.window.num
-    quota.window.size.seconds remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
-    remote.log.copy.disable remote.log.delete.on.disable remote.log.index.file.cache.total.size.bytes
-    remote.log.index.file.cache.ttl.ms remote.log.manager.copier.thread.pool.size
-    remote.log.manager.copy.max.bytes.per.second remote.log.manager.copy.quota.window.num
-    remote.log.manager.copy.quota.window.size.seconds remote.log.manager.expiration.thread.pool.size
-    remote.log.manager.fetch.max.bytes.per.second remote.log.manager.fetch.quota.window.num
-    remote.log.manager.fetch.quota.window.size.seconds remote.log.manager.follower.thread.pool.size
-    remote.log.manager.task.interval.ms remote.log.manager.task.retry.backoff.max.ms
-    remote.log.manager.task.retry.backoff.ms remote.log.manager.task.retry.jitter
-    remote.log.manager.thread.pool.size remote.log.metadata.custom.metadata.max.bytes
-    remote.log.metadata.manager.class.name remote.log.metadata.manager.class.path
-    remote.log.metadata.manager.impl.prefix remote.log.metadata.manager.listener.name
-    remote.log.reader.max.pending.tasks remote.log.reader.threads remote.log.storage.manager.class.name
-    remote.log.storage.manager.class.path remote.log.storage.manager.impl.prefix remote.log.storage.system.enable
-    replica.fetch.backoff.ms replica.fetch.max.bytes replica.fetch.min.bytes replica.fetch.response.max.bytes
-    replica.fetch.wait.max.ms replica.high.watermark.checkpoint.interval.ms replica.lag.time.max.ms
-    replica.selector.class replica.socket.receive.buffer.bytes replica.socket.timeout.ms
-    replication.quota.window.num replication.quota.window.size.seconds request.timeout.ms segment.jitter.ms
-    server.max.startup.time.ms share.coordinator.append.linger.ms share.coordinator.cached.buffer.max.bytes
-    share.coordinator.cold.partition.snapshot.interval.ms share.coordinator.load.buffer.size
-    share.coordinator.snapshot.update.records.per.snapshot share.coordinator.state.topic.compression.codec
-    share.coordinator.state.topic.min.isr share.coordinator.state.topic.num.partitions
-    share.coordinator.state.topic.prune.interval.ms share.coordinator.state.topic.replication.factor
-    share.coordinator.state.topic.segment.bytes share.coordinator.threads share.coordinator.write.timeout.ms
+    metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms metadata.log.segment.bytes
+    metadata.log.segment.ms metadata.max.idle.interval.ms metadata.max.retention.bytes metadata.max.retention.ms
+    metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms min.insync.replicas
+    num.io.threads num.network.threads num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads
+    num.replica.fetchers offsets.commit.timeout.ms offsets.load.buffer.size offsets.topic.compression.codec
+    preallocate process.roles producer.id.expiration.check.interval.ms producer.purgatory.purge.interval.requests
+    queued.max.request.bytes queued.max.requests quota.window.num quota.window.size.seconds remote.fetch.max.wait.ms
+    remote.list.offsets.request.timeout.ms remote.log.copy.disable remote.log.delete.on.disable
+    remote.log.index.file.cache.total.size.bytes remote.log.index.file.cache.ttl.ms
+    remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second
+    remote.log.manager.copy.quota.window.num remote.log.manager.copy.quota.window.size.seconds
+    remote.log.manager.expiration.thread.pool.size remote.log.manager.fetch.max.bytes.per.second
+    remote.log.manager.fetch.quota.window.num remote.log.manager.fetch.quota.window.size.seconds
+    remote.log.manager.follower.thread.pool.size remote.log.manager.task.interval.ms
+    remote.log.manager.task.retry.backoff.max.ms remote.log.manager.task.retry.backoff.ms
+    remote.log.manager.task.retry.jitter remote.log.manager.thread.pool.size
+    remote.log.metadata.custom.metadata.max.bytes remote.log.metadata.manager.class.name
+    remote.log.metadata.manager.class.path remote.log.metadata.manager.impl.prefix
+    remote.log.metadata.manager.listener.name remote.log.reader.max.pending.tasks remote.log.reader.threads
+    remote.log.storage.manager.class.name remote.log.storage.manager.class.path
+    remote.log.storage.manager.impl.prefix remote.log.storage.system.enable replica.fetch.backoff.ms
+    replica.fetch.max.bytes replica.fetch.min.bytes replica.fetch.response.max.bytes replica.fetch.wait.max.ms
+    replica.high.watermark.checkpoint.interval.ms replica.lag.time.max.ms replica.selector.class
+    replica.socket.receive.buffer.bytes replica.socket.timeout.ms replication.quota.window.num
+    replication.quota.window.size.seconds request.timeout.ms segment.jitter.ms server.max.startup.time.ms
+    share.coordinator.append.linger.ms share.coordinator.cached.buffer.max.bytes share.coordinator.load.buffer.size
+    share.coordinator.state.topic.compression.codec share.coordinator.threads share.coordinator.write.timeout.ms
     share.fetch.purgatory.purge.interval.requests socket.connection.setup.timeout.max.ms
     socket.connection.setup.timeout.ms socket.listen.backlog.size socket.receive.buffer.bytes
     socket.send.buffer.bytes telemetry.max.bytes transaction.abort.timed.out.transaction.cleanup.interval.ms
@@ -329,7 +354,7 @@ _SECURITY = """
 OBEYED: Final = {
     key: f"{path}::{test}" for path, tests in NOTICED_BY.items() for test, keys in tests.items() for key in keys.split()
 }
-# Threads, buffers, replication, quorum, tiered storage, share groups, quotas, metrics: this broker has none of them.
+# Threads, buffers, replication, quorum, tiered storage, quotas, metrics: this broker has none of them.
 WITHOUT_EFFECT: Final = frozenset(_WITHOUT_EFFECT.split())
 SECURITY: Final = frozenset(_SECURITY.split())
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from broker.config.config_defs import GROUP_ROWS, TOPIC_ROWS, UNITS, Row
 from broker.config.config_defs_broker import BROKER_ROWS
 from broker.config.config_values import ConfigError, Value, format_value, parse_value
-from broker.config.features import HIGHEST
+from broker.config.features import FIXED, HIGHEST
 
 __all__ = ["BROKER_KEYS", "GROUP_KEYS", "TOPIC_KEYS", "BrokerConfig", "ConfigError"]
 
@@ -93,6 +93,23 @@ class BrokerConfig:
     group_streams_max_size: int
     group_streams_num_standby_replicas: int
     group_streams_max_standby_replicas: int
+    group_share_session_timeout_ms: int
+    group_share_heartbeat_interval_ms: int
+    group_share_assignment_interval_ms: int
+    group_share_max_size: int
+    group_share_initialize_retry_interval_ms: int
+    group_share_max_share_sessions: int
+    group_share_delivery_count_limit: int
+    group_share_partition_max_record_locks: int
+    group_share_record_lock_duration_ms: int
+
+    share_coordinator_state_topic_num_partitions: int
+    share_coordinator_state_topic_replication_factor: int
+    share_coordinator_state_topic_min_isr: int
+    share_coordinator_state_topic_segment_bytes: int
+    share_coordinator_snapshot_update_records_per_snapshot: int
+    share_coordinator_state_topic_prune_interval_ms: int
+    share_coordinator_cold_partition_snapshot_interval_ms: int
 
     transaction_max_timeout_ms: int
     transaction_state_log_num_partitions: int
@@ -224,7 +241,7 @@ def _feature_levels(props: Mapping[str, str]) -> dict[str, int]:
     levels = {}
     for key, text in props.items():
         if key.startswith(FEATURE):
-            highest = HIGHEST.get(key.removeprefix(FEATURE), -1)
+            highest = FIXED.get(key.removeprefix(FEATURE), HIGHEST.get(key.removeprefix(FEATURE), -1))
             if not text.strip().isdigit() or int(text) > highest:
                 raise ConfigError(
                     key, text, f"must be a level from 0 to {highest}" if highest >= 0 else "unknown feature"

@@ -18,6 +18,8 @@ OFFSET_COMMIT: Final = 1
 GROUP_METADATA: Final = 2
 CONSUMER_GROUP_METADATA: Final = 3
 CONSUMER_GROUP_TYPES: Final = (3, 5, 6, 7, 8, 16)  # 4 is not written since Kafka 4.1, and not needed
+SHARE_GROUP_METADATA: Final = 11
+SHARE_GROUP_TYPES: Final = (10, 11, 12, 13, 14, 15)
 STREAMS_GROUP_METADATA: Final = 17
 STREAMS_GROUP_TYPES: Final = (17, 19, 20, 21, 22, 23)
 

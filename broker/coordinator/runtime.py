@@ -51,8 +51,8 @@ class Machine(Protocol):
 class Answers(Protocol):
     """The parked requests."""
 
-    def answer(self, token: Token, response: Any, seen: FlushState | None = None) -> None:
-        """Answer a request once `seen`, the log its response was made from, is durable."""
+    def answer(self, token: Token, response: Any, *seen: FlushState) -> None:
+        """Answer a request once `seen`, the logs its response was made from, are durable."""
 
     def refuse(self, token: Token, code: ErrorCode) -> None:
         """Answer a request with an error."""

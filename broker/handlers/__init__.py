@@ -65,6 +65,13 @@ _SERVED: Final[tuple[tuple[Any, ...], ...]] = (
     (ApiKey.DESCRIBE_CLUSTER, 0, 2, "metadata:describe_cluster"),
     (ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, "consumer_group:consumer_group_heartbeat", GROUP, "check_heartbeat"),
     (ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, "consumer_group:consumer_group_describe"),
+    (ApiKey.SHARE_GROUP_HEARTBEAT, 1, 1, "share_group:share_group_heartbeat"),
+    (ApiKey.SHARE_GROUP_DESCRIBE, 1, 1, "share_group:share_group_describe"),
+    (ApiKey.SHARE_FETCH, 1, 2, "share_fetch:share_fetch"),
+    (ApiKey.SHARE_ACKNOWLEDGE, 1, 2, "share_fetch:share_acknowledge"),
+    (ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, 0, 1, "share_offsets:describe_share_group_offsets"),
+    (ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, 0, "share_offsets:alter_share_group_offsets"),
+    (ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, 0, "share_offsets:delete_share_group_offsets"),
     (ApiKey.LIST_CONFIG_RESOURCES, 0, 1, "configs:list_config_resources"),
     (ApiKey.DESCRIBE_PRODUCERS, 0, 0, "describe_producers:describe_producers"),
     (ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, "txn_admin:describe_transactions"),
@@ -81,7 +88,7 @@ def make_routes() -> list[Route]:
 
 
 _NO_AUTHENTICATION = "There is no authentication and no authorizer: any client that reaches the port may do everything."
-_NO_SHARE_GROUPS = "Share groups (KIP-932) are another kind of queue; offsets and transactions come first."
+_SAME_PROCESS = "Between a broker and the share coordinator. They are one process here, and need no requests for that."
 _ONE_PROCESS = "Between brokers and controllers. The virtual brokers are one process without followers or controllers."
 
 # (keys, why they are not served); the tidy tests ask that each key of Kafka is here or has a route
@@ -119,20 +126,13 @@ ABSENT: Final[list[tuple[tuple[ApiKey, ...], str]]] = [
     ),
     (
         (
-            ApiKey.SHARE_GROUP_HEARTBEAT,
-            ApiKey.SHARE_GROUP_DESCRIBE,
-            ApiKey.SHARE_FETCH,
-            ApiKey.SHARE_ACKNOWLEDGE,
             ApiKey.INITIALIZE_SHARE_GROUP_STATE,
             ApiKey.READ_SHARE_GROUP_STATE,
             ApiKey.WRITE_SHARE_GROUP_STATE,
             ApiKey.DELETE_SHARE_GROUP_STATE,
             ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
-            ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
-            ApiKey.ALTER_SHARE_GROUP_OFFSETS,
-            ApiKey.DELETE_SHARE_GROUP_OFFSETS,
         ),
-        _NO_SHARE_GROUPS,
+        _SAME_PROCESS,
     ),
     (
         (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY),

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from broker.cluster.metadata_plans import set_feature_level
-from broker.config.features import finalized, supported
+from broker.config.features import FIXED, finalized, supported
 from broker.coordinator.result import Context, Result
 from broker.handlers.admin_view import after_metadata
 from protocol.api import ApiKey
@@ -130,6 +130,8 @@ def _update_fault(
         return "A feature version cannot be less than 0."
     if update.feature not in ranges:
         return "The feature is not supported."
+    if update.feature in FIXED and level != FIXED[update.feature]:
+        return f"It is always {FIXED[update.feature]} here: the controllers are no quorum."
     lowest, highest = ranges[update.feature]
     if not lowest <= level <= highest:
         return f"The versions supported are {lowest} to {highest}."

@@ -9,7 +9,8 @@ from broker.config.settings import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS, BrokerCo
 from protocol.errors import ErrorCode, KafkaError
 
 LONGEST_VALUE = 32767
-GROUP_KINDS = ("consumer", "streams")
+GROUP_KINDS = ("consumer", "streams", "share")
+SHARE_BOUNDS = ("delivery.count.limit", "partition.max.record.locks", "record.lock.duration.ms")
 
 
 def check_topic_configs(config: BrokerConfig, configs: Mapping[str, str]) -> None:
@@ -44,6 +45,9 @@ def check_group_configs(config: BrokerConfig, configs: Mapping[str, str]) -> Non
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
         if _number(config, configs, session) <= _number(config, configs, heartbeat):
             raise _invalid(f"{session} must be greater than {heartbeat}")
+    for what in SHARE_BOUNDS:
+        if f"share.{what}" in configs:
+            _check_between(config, configs, f"share.{what}", f"group.share.min.{what}", f"group.share.max.{what}")
     if "streams.num.standby.replicas" in configs:
         _check_between(config, configs, "streams.num.standby.replicas", None, "group.streams.max.standby.replicas")
 

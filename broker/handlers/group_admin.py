@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.coordinator.groups.classic.group import DEAD, EMPTY, STABLE, ClassicGroup
+from broker.coordinator.groups.kinds import SHARE
 from broker.coordinator.result import Context, Record, Result
 from broker.handlers.admin_view import GROUP_OPERATIONS
 from protocol.errors import ErrorCode, KafkaError
@@ -34,6 +35,7 @@ from protocol.messages.group_admin import (
 if TYPE_CHECKING:
     from broker.coordinator.group_shards import GroupShards
     from broker.coordinator.groups.machine import GroupMachine
+    from broker.coordinator.share.table import SharePartitions
     from protocol.messages.group_admin import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
 
 NOT_FOUND_SINCE: Final = 6
@@ -45,6 +47,8 @@ class View(Protocol):
 
     @property
     def groups(self) -> GroupShards: ...
+    @property
+    def share(self) -> SharePartitions: ...
 
 
 def describe_groups(broker: View, ctx: Context, request: DescribeGroupsRequest) -> Result:
@@ -132,7 +136,8 @@ def delete_groups(broker: View, ctx: Context, request: DeleteGroupsRequest) -> R
     """Delete groups without members, with their offsets.
 
     Shape:   tombstones of the group's offsets and of the group, one batch per group.
-    Errors:  per group: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
+    Errors:  per group: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS;
+             COORDINATOR_NOT_AVAILABLE: what a share group has read cannot be deleted now.
     """
     results: list[DeletableGroupResult] = []
     appends: list[tuple[Any, list[Record]]] = []
@@ -140,11 +145,33 @@ def delete_groups(broker: View, ctx: Context, request: DeleteGroupsRequest) -> R
         code = ErrorCode.NONE
         try:
             shard = broker.groups.require(group_id, ctx)
-            appends.append((shard, _deletion(shard, group_id)))
+            records = _deletion(shard, group_id)
+            if getattr(shard.machine.groups.get(group_id), "group_type", "") == SHARE:
+                _delete_share_state(broker, shard.machine.groups[group_id])
+            appends.append((shard, records))
         except KafkaError as error:
             code = error.code
         results.append(DeletableGroupResult(group_id=group_id, error_code=code))
     return Result(DeleteGroupsResponse(results=results), appends=appends)
+
+
+def _delete_share_state(broker: View, group: Any) -> None:
+    """Delete what a share group has read, before the group itself. Errors: COORDINATOR_NOT_AVAILABLE."""
+    from broker.coordinator.share.state import Key  # 3 ms: most groups are no share groups
+
+    partitions = group.state_partitions
+    keys = [
+        Key(group.group_id, topic_id, index)
+        for topics in (partitions.initialized, partitions.initializing)
+        for topic_id, (_, indexes) in topics.items()
+        for index in indexes
+    ]
+    if keys:
+        broker.share.drop_group(group.group_id)
+        failed: list[bool] = []
+        broker.share.coordinator.delete(keys, lambda durable: None if durable else failed.append(True))
+        if failed:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
 def _deletion(shard: Any, group_id: str) -> list[Record]:

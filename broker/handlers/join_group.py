@@ -75,7 +75,7 @@ def join_group(machine: GroupMachine, ctx: Context, request: JoinGroupRequest) -
     member_id = request.member_id
     group = machine.groups.get(request.group_id)
     if group is not None and group.group_type != ClassicGroup.group_type:
-        if not group.is_empty:
+        if not group.is_empty or not group.has_offsets:  # a share group is never replaced
             out.answer(ctx.token, _join_other(machine, ctx, request, group, out))
             return out.result()
         if not member_id:  # an empty group of another type is replaced

@@ -8,7 +8,6 @@ FindCoordinator          v1: key type. v4: several keys, each with its own error
 
 Differs: a topic that Metadata or FindCoordinator creates is in the same response, once it is durable; Kafka answers an
          error first, and the client asks again.
-Absent:  share coordinators (COORDINATOR_NOT_AVAILABLE).
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from broker.cluster.topic_names import (
     INTERNAL_TOPICS,
     METADATA_TOPIC,
     OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
     TRANSACTIONS_TOPIC,
     collision_key,
     name_fault,
@@ -59,7 +59,8 @@ if TYPE_CHECKING:
     from broker.coordinator.runtime import Shard
 
 NO_ID = bytes(16)
-_GROUP, _TRANSACTION, _SHARE = 0, 1, 2
+_SHARE = 2
+_TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC)  # by key type of FindCoordinator
 
 
 class View(Protocol):
@@ -271,7 +272,7 @@ def find_coordinator(broker: View, ctx: Context, request: FindCoordinatorRequest
         error = _coordinator_error(ctx, request.key_type, key)
         coordinator = Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error)
         if error is ErrorCode.NONE:
-            name = OFFSETS_TOPIC if request.key_type == _GROUP else TRANSACTIONS_TOPIC
+            name = _TOPICS[request.key_type]
             records = records or ensure_internal_topic(broker.metadata, ctx.rng, name)
             coordinator.node_id = broker.metadata.coordinator_node(key, name)
             coordinator.host, coordinator.port = broker.nodes.endpoint(coordinator.node_id, ctx)
@@ -287,8 +288,8 @@ def find_coordinator(broker: View, ctx: Context, request: FindCoordinatorRequest
 
 
 def _coordinator_error(ctx: Context, key_type: int, key: str) -> ErrorCode:
-    if key_type in (_GROUP, _TRANSACTION):
+    if 0 <= key_type < _SHARE:
         return ErrorCode.NONE
     if key_type == _SHARE and ctx.api_version >= 6 and len(key.split(":")) == 3:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return ErrorCode.NONE
     return ErrorCode.INVALID_REQUEST

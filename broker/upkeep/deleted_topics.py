@@ -1,15 +1,16 @@
-"""Removes the offsets that groups have committed on topics that were deleted."""
+"""Removes what groups have stored about deleted topics: committed offsets, and their places in share groups' lists."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from broker.cluster.topic_names import OFFSETS_TOPIC
+from broker.coordinator.groups.kinds import SHARE
 from broker.coordinator.offsets.table import ZERO_ID
 from broker.coordinator.offsets.topic_ids import IsGone, tombstones_of_gone_topics
-from broker.coordinator.result import Result
+from broker.coordinator.result import Record, Result
 from broker.coordinator.runtime import READY
 from protocol.errors import KafkaError
 from storage.errors import StorageError
@@ -70,6 +71,9 @@ class DeletedTopics:
                     logger.error("%s: cannot remove the offsets of deleted topics: %s", shard, error)
                     break
                 machine = shard.machine
+                forgetting = list(_without_gone(machine.groups.values(), is_gone))
+                if forgetting:
+                    shard.apply(Result(records=forgetting))
                 for records in tombstones_of_gone_topics(machine.offsets, is_gone):
                     shard.apply(Result(records=records))
                     yield
@@ -77,3 +81,14 @@ class DeletedTopics:
                         break  # it was reloaded: begin again
                 else:
                     done = True
+
+
+def _without_gone(groups: Iterable[Any], is_gone: IsGone) -> Iterator[Record]:
+    """The records of share groups that list topics which are gone; for what they have read see share/coordinator.py."""
+    for group in groups:
+        if group.group_type == SHARE:
+            after = group.state_partitions.without(is_gone)
+            if after != group.state_partitions:
+                from broker.coordinator.groups.share.records import state_partitions_record  # 5 ms: not in most starts
+
+                yield state_partitions_record(group.group_id, after)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from broker.coordinator.runtime import UNLOADED
 from broker.upkeep.checkpointing import Checkpointing
 from broker.upkeep.deleted_topics import DeletedTopics
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from broker.config.settings import BrokerConfig
     from broker.coordinator.group_shards import GroupShards
     from broker.coordinator.runtime import Shard
+    from broker.coordinator.share.table import SharePartitions
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
     from broker.partitions.table import Partitions
     from broker.turn.turn import Turn
@@ -48,6 +49,10 @@ class Coordinators(Protocol):
     @property
     def transactions(self) -> TransactionCoordinator:
         """The transaction coordinator."""
+
+    @property
+    def share(self) -> SharePartitions:
+        """The share partitions with their coordinator."""
 
     def shards_of(self, topic_name: str) -> list[Shard]:
         """The shards whose logs make up an internal topic."""
@@ -151,6 +156,8 @@ class Maintenance:
         yield from self._deleted_topics.at_start()
         if TRANSACTIONS_TOPIC in self._partitions.metadata.topics:
             yield from self._coordinators.transactions.load()
+        if SHARE_STATE_TOPIC in self._partitions.metadata.topics:
+            yield from self._coordinators.share.coordinator.load()
 
     def _retain(self) -> Iterator[None]:
         for topic in list(self._partitions.metadata.topics.values()):
@@ -178,7 +185,7 @@ class Maintenance:
     def _clean_coordinators(self) -> Iterator[None]:
         shards = {
             name: self._coordinators.shards_of(name)
-            for name in INTERNAL_TOPICS & self._partitions.metadata.topics.keys()
+            for name in (INTERNAL_TOPICS - {SHARE_STATE_TOPIC}) & self._partitions.metadata.topics.keys()
         }
         written = sum(shard.log.end_offset for each in shards.values() for shard in each if shard.log is not None)
         (before, before_ms), self._written = self._written, (written, self._turn.steady_ms)

@@ -33,7 +33,11 @@ def error_response(request: Any, api_key: int, api_version: int, code: ErrorCode
     return family.error_response(request, api_version, code, message)
 
 
-_MODERN_HEARTBEATS: Final = (ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_HEARTBEAT)
+_MODERN_HEARTBEATS: Final = (
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    ApiKey.STREAMS_GROUP_HEARTBEAT,
+    ApiKey.SHARE_GROUP_HEARTBEAT,
+)
 _SYNC_WITH_PROTOCOL: Final = 5  # the first SyncGroup that must name the protocol
 
 
@@ -62,6 +66,11 @@ _LOST: Final[dict[int, ErrorCode]] = {
             ApiKey.LEAVE_GROUP,
             ApiKey.CONSUMER_GROUP_HEARTBEAT,
             ApiKey.STREAMS_GROUP_HEARTBEAT,
+            ApiKey.SHARE_GROUP_HEARTBEAT,
+            ApiKey.SHARE_GROUP_DESCRIBE,
+            ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+            ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+            ApiKey.DELETE_SHARE_GROUP_OFFSETS,
             ApiKey.DESCRIBE_GROUPS,
             ApiKey.CONSUMER_GROUP_DESCRIBE,
             ApiKey.STREAMS_GROUP_DESCRIBE,
@@ -82,6 +91,8 @@ _LOST: Final[dict[int, ErrorCode]] = {
         (
             ApiKey.PRODUCE,
             ApiKey.FETCH,
+            ApiKey.SHARE_FETCH,
+            ApiKey.SHARE_ACKNOWLEDGE,
             ApiKey.LIST_OFFSETS,
             ApiKey.DELETE_RECORDS,
             ApiKey.OFFSET_FOR_LEADER_EPOCH,

@@ -67,8 +67,8 @@ class ParkedRequests:
         """Remove a request that is answered elsewhere."""
         del self._waiting[token]
 
-    def answer(self, token: Any, response: Any, seen: FlushState | None = None) -> None:
-        """Answer a request once `seen`, the log its response was made from, is durable. Nothing happens when its
+    def answer(self, token: Any, response: Any, *seen: FlushState) -> None:
+        """Answer a request once `seen`, the logs its response was made from, are durable. Nothing happens when its
         connection is closed."""
         parked = self._waiting.pop(token, None)
         if parked is None:
@@ -80,8 +80,8 @@ class ParkedRequests:
         count_errors(turn.metrics, parked.route.api_key, response)
         connection.fill(slot, encode_reply(parked.route, parked.api_version, parked.correlation_id, response))
         data, position, stop = parked.frame
-        if seen is not None:
-            turn.durability.hold(seen, (connection, slot, data, position, stop))
+        for flush_state in seen:
+            turn.durability.hold(flush_state, (connection, slot, data, position, stop))
         turn.durability.speaks(connection)
 
     def refuse(self, token: Any, code: ErrorCode) -> None:

@@ -18,6 +18,7 @@ REPLY_HEAD: Final = Struct(">ii")  # size, correlation id
 BROKER: Final = "broker"  # handler(broker, ctx, request)
 GROUP: Final = "group"  # handler(machine of request.group_id's shard, ctx, request)
 NULL_PROTOCOL_SINCE: Final = 7  # JoinGroup
+_WITH_RECORDS: Final = (ApiKey.FETCH, ApiKey.SHARE_FETCH)  # in their responses, as slices of files
 SMALL_FETCH_BYTES = 1 << 16  # up to this size, reading the records at once is faster than streaming them
 
 
@@ -72,7 +73,7 @@ def encode_reply(route: Route, api_version: int, correlation_id: int, response: 
     """A whole frame: size, response header, body. ApiVersions has the old header in every version."""
     tags = b"\x00" if api_version >= route.flexible_since and route.api_key != ApiKey.API_VERSIONS else b""
     message = route.codec(route.response, api_version)
-    if route.api_key == ApiKey.FETCH:
+    if route.api_key in _WITH_RECORDS:
         parts = message.encode_parts(response)
         size = 4 + len(tags) + sum(map(len, parts))
         head = REPLY_HEAD.pack(size, correlation_id) + tags

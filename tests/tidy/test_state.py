@@ -24,6 +24,8 @@ STATE: dict[str, dict[str, set[str]]] = {
     "broker/coordinator/groups/consumer/group.py": {"ConsumerGroup": set()},
     "broker/coordinator/groups/streams/group.py": {"StreamsGroup": set()},
     "broker/coordinator/groups/common/group.py": {"ModernGroup": set()},
+    "broker/coordinator/groups/share/group.py": {"ShareGroup": set()},
+    "broker/coordinator/share/machine.py": {"ShareStateMachine": set()},
     "broker/coordinator/transactions/machine.py": {"TransactionMachine": set()},
     "broker/cluster/metadata.py": {"ClusterMetadata": set()},
 }

@@ -3,8 +3,9 @@
 classic/    groups of the classic protocol (JoinGroup, SyncGroup, Heartbeat)
 consumer/   groups of the consumer protocol (KIP-848), with classic members and migration between both protocols
 streams/    groups of the streams protocol (KIP-1071)
-common/     what these share: Outcome, and what consumer and streams groups have alike
-assignors/  the assignors of consumer groups
+share/      groups of the share protocol (KIP-932)
+common/     what these share: Outcome, and what consumer, streams and share groups have alike
+assignors/  the assignors of consumer and share groups
 
 GroupMachine, in machine.py, holds the groups of one shard and knows all of these rooms; none of them imports it.
 offset_expiry.py decides which committed offsets have expired. The rooms may import protocol/, broker.config, the types

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from broker.coordinator.result import Record
 
 CLASSIC: Final = ClassicGroup.group_type
+SHARE: Final = "share"
 
 
 def timers_of(group_type: str) -> Any:
@@ -23,6 +24,10 @@ def timers_of(group_type: str) -> Any:
         from broker.coordinator.groups.consumer import timers as consumer_timers  # late: 7 ms, as the groups themselves
 
         return consumer_timers
+    if group_type == SHARE:
+        from broker.coordinator.groups.share import timers as share_timers  # late: 5 ms, as the groups themselves
+
+        return share_timers
     from broker.coordinator.groups.streams import timers as streams_timers  # late: 7 ms, as the groups themselves
 
     return streams_timers

@@ -21,7 +21,7 @@ from broker.coordinator.groups.classic.group import ClassicGroup
 from broker.coordinator.groups.common import assignment_epoch_checks
 from broker.coordinator.groups.common.group import THE_GROUP
 from broker.coordinator.groups.common.outcome import Outcome
-from broker.coordinator.groups.kinds import CLASSIC, group_tombstones, logged_groups, timers_of
+from broker.coordinator.groups.kinds import CLASSIC, SHARE, group_tombstones, logged_groups, timers_of
 from broker.coordinator.groups.offset_expiry import expired_offsets
 from broker.coordinator.groups.simple import SimpleGroups
 from broker.coordinator.offsets.pending import PendingOffsets
@@ -33,6 +33,8 @@ from broker.coordinator.records import (
     GROUP_METADATA,
     OFFSET_COMMIT,
     OFFSET_COMMIT_V0,
+    SHARE_GROUP_METADATA,
+    SHARE_GROUP_TYPES,
     STREAMS_GROUP_METADATA,
     STREAMS_GROUP_TYPES,
     committed_value,
@@ -98,7 +100,7 @@ class GroupMachine:
         self.index = index  # the partition of `__consumer_offsets`
         self.config = config
         self._broker = broker
-        self.groups: dict[str, Any] = {}  # ClassicGroup, ConsumerGroup, StreamsGroup
+        self.groups: dict[str, Any] = {}  # ClassicGroup, ConsumerGroup, StreamsGroup, ShareGroup
         self.delay_timers: set[tuple[Any, ...]] = set()  # running timers that delay the first assignment (streams)
         self.offsets = OffsetTable()
         self.pending = PendingOffsets(self.offsets)
@@ -112,6 +114,7 @@ class GroupMachine:
             GROUP_METADATA: self._replay_group,
             **dict.fromkeys(CONSUMER_GROUP_TYPES, self._replay_consumer),
             **dict.fromkeys(STREAMS_GROUP_TYPES, self._replay_streams),
+            **dict.fromkeys(SHARE_GROUP_TYPES, self._replay_share),
         }
 
     # -- queries -------------------------------------------------------------------------------------------------
@@ -155,6 +158,8 @@ class GroupMachine:
         if group is None and generation_id < 0:
             return ErrorCode.NONE
         if group is not None and group.group_type != CLASSIC:
+            if not group.has_offsets:
+                return ErrorCode.GROUP_ID_NOT_FOUND
             return assignment_epoch_checks.check_commit(
                 self.config.group_commit_fencing,
                 api_version,
@@ -182,6 +187,8 @@ class GroupMachine:
         """Whether the group accepts a TxnOffsetCommit; NONE if so. Rules and `partitions`: as check_offset_commit."""
         group = self.groups.get(group_id)
         if group is not None and group.group_type != CLASSIC:
+            if not group.has_offsets:
+                return ErrorCode.GROUP_ID_NOT_FOUND
             return assignment_epoch_checks.check_txn_commit(
                 self.config.group_commit_fencing,
                 generation_id,
@@ -203,6 +210,8 @@ class GroupMachine:
         group = self.groups.get(group_id)
         if group is None or group.group_type == CLASSIC:
             return ErrorCode.NONE
+        if not group.has_offsets:
+            return ErrorCode.GROUP_ID_NOT_FOUND
         return assignment_epoch_checks.check_fetch(member_id, member_epoch, group.committer(member_id))
 
     # -- for handlers --------------------------------------------------------------------------------------------
@@ -264,6 +273,8 @@ class GroupMachine:
             if group_id == self.config.archive_retain_group:
                 continue  # retention depends on its offsets: they never expire
             group = self.groups.get(group_id)
+            if getattr(group, "group_type", "") == SHARE:
+                continue  # it has no offsets here, and stays when it is empty
             expired, is_all = expired_offsets(group, self.offsets, group_id, ctx.now_ms, retention_ms)
             out.records += offset_tombstones(group_id, expired)
             if is_all and (group is None or group.is_empty):
@@ -342,8 +353,13 @@ class GroupMachine:
 
         self._replay_into(StreamsGroup, STREAMS_GROUP_METADATA, key, value)
 
+    def _replay_share(self, key: bytes, value: bytes | None) -> None:
+        from broker.coordinator.groups.share.group import ShareGroup  # late: 5 ms that most starts do not need
+
+        self._replay_into(ShareGroup, SHARE_GROUP_METADATA, key, value)
+
     def _replay_into(self, kind: Any, own_record: int, key: bytes, value: bytes | None) -> None:
-        """Replay a record of a consumer or streams group; the tombstone of `own_record` deletes the group."""
+        """Replay a record of a consumer, streams or share group; the tombstone of `own_record` deletes the group."""
         name, fact = decode_record(key, value)
         group_id = name.group_id  # type: ignore[attr-defined]  # every key of these types has one
         group = self.groups.get(group_id)

@@ -21,7 +21,7 @@ from protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.transactions import InitProducerIdRequest
 
 HELLO = {"client_software_name": "test", "client_software_version": "1.0"}
-WITH_ALL = [(26, 0, 5), (68, 0, 1), (88, 0, 0)]
+WITH_ALL = [(26, 0, 5), (68, 0, 1), (88, 0, 0), (78, 1, 2)]
 
 
 @pytest.mark.parametrize("version", range(5))
@@ -55,17 +55,20 @@ def features(broker, version=4):
 
 def test_features_follow_from_the_apis_served():
     broker = AdminBroker()
-    assert features(broker) == ({"metadata.version": (7, 30)}, {"metadata.version": 30})
+    anywhere = {"metadata.version": (7, 30), "eligible.leader.replicas.version": (0, 1), "kraft.version": (0, 1)}
+    assert features(broker) == (anywhere, {"metadata.version": 30, "eligible.leader.replicas.version": 1})
     broker.api_versions += WITH_ALL
     supported, finalized = features(broker)
     assert supported["transaction.version"] == (0, 2)
     assert finalized == {
         "metadata.version": 30,
+        "eligible.leader.replicas.version": 1,
         "group.version": 1,
+        "share.version": 1,
         "streams.version": 1,
         "transaction.version": 2,
     }
-    broker.api_versions[-3] = (26, 0, 4)
+    broker.api_versions[-4] = (26, 0, 4)
     assert features(broker)[0]["transaction.version"] == (0, 1)
 
 

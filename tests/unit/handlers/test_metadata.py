@@ -233,7 +233,7 @@ def test_coordinator_of_transactions_is_the_same_before_and_after_the_topic_is_m
 
 @pytest.mark.parametrize(
     ("version", "key_type", "key", "code"),
-    [(6, 2, "x", 42), (6, 2, "g:t:0", 15), (5, 2, "g:t:0", 42), (6, 9, "x", 42), (3, 2, "x", 42)],
+    [(6, 2, "x", 42), (5, 2, "g:t:0", 42), (6, 9, "x", 42), (3, 2, "x", 42)],
 )
 def test_coordinator_of_what_is_not_served_is_an_error(version, key_type, key, code):
     request = FindCoordinatorRequest(key_type=key_type, key=key, coordinator_keys=[key])

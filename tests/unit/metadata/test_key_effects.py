@@ -41,12 +41,12 @@ def test_settings_that_do_nothing_are_named_once(caplog):
         num_io_threads="16",
         ssl_keystore_location="/k",
         nonsense="1",
-        group_share_max_size="9",
+        group_coordinator_threads="9",
         num_partitions="3",
     )
     assert found == [
         "settings that ask for security, which this broker does not have: ssl.keystore.location",
-        "settings of Kafka that have no effect here: num.io.threads, group.share.max.size",
+        "settings of Kafka that have no effect here: num.io.threads, group.coordinator.threads",
         "unknown settings, kept but without effect: nonsense",
     ]
 

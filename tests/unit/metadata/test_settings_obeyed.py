@@ -107,7 +107,7 @@ def alter_group(client: Client, key: str, value: int) -> int:
     return int(answer.responses[0].error_code)
 
 
-@pytest.mark.parametrize("kind", ["consumer", "streams"])
+@pytest.mark.parametrize("kind", ["consumer", "streams", "share"])
 @pytest.mark.parametrize("what", ["session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms"])
 def test_settings_of_a_group_lie_within_the_brokers_bounds(kind, what):
     low, high = (f"group.{kind}.{end}.{what}".replace(".", "_") for end in ("min", "max"))
@@ -115,6 +115,21 @@ def test_settings_of_a_group_lie_within_the_brokers_bounds(kind, what):
     settings = {f"group_{kind}_session_timeout_ms": "50000", low: "7000", high: "8000", own: "7500"}
     client = Client(World(**settings))
     assert [alter_group(client, f"{kind}.{what}", value) for value in (6999, 7000, 8000, 8001)] == [40, 0, 0, 40]
+
+
+@pytest.mark.parametrize(
+    ("what", "low", "high"),
+    [
+        ("delivery.count.limit", 3, 6),
+        ("partition.max.record.locks", 200, 3000),
+        ("record.lock.duration.ms", 20_000, 40_000),
+    ],
+)
+def test_deliveries_locks_and_records_in_flight_of_a_share_group_are_bounded(what, low, high):
+    bounds = {f"group_share_{end}_{what}".replace(".", "_"): str(n) for end, n in (("min", low), ("max", high))}
+    client = Client(World(**bounds))
+    values = (low - 1, low, high, high + 1)
+    assert [alter_group(client, f"share.{what}", value) for value in values] == [40, 0, 0, 40]
 
 
 @pytest.mark.parametrize(("most", "code"), [("3", 0), ("2", 40)])
@@ -242,7 +257,9 @@ def test_broker_answers_under_the_node_id_that_was_set():
 
 @pytest.mark.parametrize("group_key", [key for key, row in GROUP_KEYS.items() if row[4] in BROKER_KEYS])
 def test_broker_key_is_the_default_of_its_group_key(group_key):
-    value = {"streams.num.standby.replicas": 2}.get(group_key, 47_000 if "session" in group_key else 5500)
+    value = {"streams.num.standby.replicas": 2, "share.delivery.count.limit": 7}.get(
+        group_key, 47_000 if "session" in group_key else 5500
+    )
     world = World(**{GROUP_KEYS[group_key][4].replace(".", "_"): str(value)})
     make_topic(Client(world))
     shard = world.broker.groups.of("g")

@@ -1,4 +1,4 @@
-"""The base of consumer and streams groups (Kafka's ModernGroup): epochs, members, target assignment, and their replay.
+"""The base of all groups but classic ones (Kafka's ModernGroup): epochs, members, target assignment, and their replay.
 
 The three epochs
 ----------------
@@ -86,6 +86,7 @@ class ModernGroup:
     group_type: ClassVar[str]
     protocol_type: ClassVar[str]
     unit: ClassVar[str]  # of what is assigned: "partition" or "task"
+    has_offsets: ClassVar[bool] = True  # whether offsets are committed; a share group keeps its position elsewhere
     pending_joins: Final[frozenset[str]] = frozenset()  # member ids are never given out before the member is in
 
     members: dict[str, Any]

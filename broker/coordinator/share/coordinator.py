@@ -1,0 +1,227 @@
+"""The shards of the share coordinator: finds the shard of a share partition, reads and writes its state, prunes logs.
+
+Kafka's brokers ask it over the network; here every virtual broker is in the same process, and all of them reach it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from broker.cluster.metadata_plans import ensure_internal_topic
+from broker.cluster.topic_names import SHARE_STATE_TOPIC
+from broker.coordinator.placement import shard_index
+from broker.coordinator.runtime import READY, UNLOADED, Answers, Shard
+from broker.coordinator.share.machine import ShareStateMachine
+from broker.coordinator.share.state import NOT_STARTED, Key, ShareState
+from protocol.errors import ErrorCode, KafkaError
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.cluster.directory import DataDirectory
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.config.settings import BrokerConfig
+    from broker.coordinator.result import Record
+    from broker.turn.durability import FlushState
+    from broker.turn.turn import Turn
+    from storage.log import Log
+
+logger = logging.getLogger("momus.share")
+
+RECORDS_A_BATCH = 1000  # about 100 kB: below every message limit, so that a batch is never split
+
+
+class ShareCoordinator:
+    """One shard for each partition of `__share_group_state`, whichever node leads it."""
+
+    def __init__(
+        self, turn: Turn, answers: Answers, config: BrokerConfig, directory: DataDirectory, metadata_shard: Shard
+    ) -> None:
+        self.turn = turn
+        self._answers = answers
+        self._config = config
+        self._directory = directory
+        self._metadata_shard = metadata_shard
+        self.shards: list[Shard] = []
+        self.reloaded: list[Callable[[int], None]] = []  # called with a shard's index when its state was thrown away
+
+    @property
+    def metadata(self) -> ClusterMetadata:
+        """The cluster's metadata."""
+        metadata: ClusterMetadata = self._metadata_shard.machine
+        return metadata
+
+    # -- shards
+
+    def open(self) -> None:
+        """Make the shards, if `__share_group_state` exists and they do not."""
+        if not self.shards and SHARE_STATE_TOPIC in self.metadata.topics:
+            count = self.metadata.internal_partitions(SHARE_STATE_TOPIC)
+            self.shards = [self._shard(index) for index in range(count)]
+
+    def _shard(self, index: int) -> Shard:
+        def open_log() -> Log:
+            metadata = self.metadata
+            return self._directory.open_log(metadata, metadata.topics[SHARE_STATE_TOPIC], index)
+
+        def make_machine() -> ShareStateMachine:
+            return ShareStateMachine(index, self._config, self._prune)
+
+        shard = Shard(self.turn, self._answers, f"{SHARE_STATE_TOPIC}-{index}", open_log, make_machine)
+        shard.when_reloaded.append(lambda: self._reloaded(index))
+        return shard
+
+    def _reloaded(self, index: int) -> None:
+        for call in self.reloaded:
+            call(index)
+
+    def load(self) -> Iterator[None]:
+        """Load the shards, one a step: their logs are to be pruned without a request."""
+        self.open()
+        for index, shard in enumerate(self.shards):
+            if shard.state is UNLOADED and self._directory.exists(SHARE_STATE_TOPIC, index):
+                try:
+                    shard.require()
+                    self._forget_gone(shard)
+                except KafkaError:  # a large shard: it loads in the background
+                    yield
+                except (OSError, StorageError) as error:  # a request for it gets the error
+                    logger.error("cannot load %s: %s", shard, error)
+                yield
+
+    def ensure_topic(self) -> None:
+        """Make `__share_group_state` when it is first needed."""
+        if not self.shards:
+            records = ensure_internal_topic(self.metadata, self.turn.env.rng, SHARE_STATE_TOPIC)
+            if records:
+                self._metadata_shard.append([(None, value) for value in records])
+            self.open()
+
+    def index_of(self, key: Key) -> int:
+        """The partition of `__share_group_state` that holds a share partition."""
+        return shard_index(key.text, len(self.shards))
+
+    def shard(self, key: Key) -> Shard:
+        """The loaded shard of a share partition. Errors: COORDINATOR_NOT_AVAILABLE: there is none, or it is loading."""
+        if not self.shards:
+            self.open()
+            if not self.shards:
+                raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "no share partition has been made yet")
+        shard = self.shards[self.index_of(key)]
+        if shard.state is not READY:
+            try:
+                shard.require()
+            except KafkaError as error:
+                raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message) from None
+        return shard
+
+    def state(self, key: Key) -> ShareState | None:
+        """What is stored of a share partition. Errors: COORDINATOR_NOT_AVAILABLE."""
+        found: ShareState | None = self.shard(key).machine.states.get(key)
+        return found
+
+    # -- changes
+
+    def initialize(
+        self, starts: Mapping[Key, int], state_epoch: int, then: Callable[[bool], None], *, at_once: bool = False
+    ) -> None:
+        """Make states; `then(True)` when they are durable. `at_once`: wait for that.
+
+        A state that is there already begins again at the start offset; without one (NOT_STARTED) it stays as it is: the
+        record that says that it is there was lost.
+        Errors:  COORDINATOR_NOT_AVAILABLE: a shard is being loaded; nothing was written.
+        """
+        self.ensure_topic()
+        now_ms = self.turn.now_ms
+        found = self._by_shard(starts)
+        self._append(
+            {
+                shard: [
+                    shard.machine.initialized(key, state_epoch, starts[key], now_ms)
+                    for key in keys
+                    if starts[key] != NOT_STARTED or key not in shard.machine.states
+                ]
+                for shard, keys in found.items()
+            },
+            then,
+            at_once=at_once,
+        )
+
+    def delete(self, keys: Iterable[Key], then: Callable[[bool], None]) -> None:
+        """Delete states, and wait until that is durable: then `then(True)`.
+
+        Errors:  COORDINATOR_NOT_AVAILABLE: nothing was written.
+        """
+        self.ensure_topic()
+        records = {shard: shard.machine.deleted(found) for shard, found in self._by_shard(keys).items()}
+        self._append(records, then, at_once=True)
+
+    def _by_shard(self, keys: Iterable[Key]) -> dict[Any, list[Key]]:
+        found: dict[Any, list[Key]] = {}
+        for key in keys:
+            found.setdefault(self.shard(key), []).append(key)
+        return found
+
+    def _append(self, records: Mapping[Any, list[Record]], then: Callable[[bool], None], *, at_once: bool) -> None:
+        """Append to several shards; `then` is called once, with whether all of it is durable."""
+        waiting = [shard for shard, some in records.items() if some]
+        if not waiting:
+            then(True)
+            return
+        outcome = [len(waiting), True]
+
+        def settled(durable: bool) -> None:
+            outcome[0] -= 1
+            outcome[1] = outcome[1] and durable
+            if not outcome[0]:
+                then(bool(outcome[1]))
+
+        for shard in waiting:
+            for at in range(0, len(records[shard]), RECORDS_A_BATCH):
+                shard.append(records[shard][at : at + RECORDS_A_BATCH])
+        for shard in waiting:
+            self._when_durable(shard.flush_state, settled, at_once=at_once)
+
+    def _when_durable(self, flush_state: FlushState, step: Callable[[bool], None], *, at_once: bool) -> None:
+        """FlushState.then, or at once when the log is durable or a write makes it so, or a sync if it must be now."""
+        if at_once:
+            try:
+                self.turn.durability.settle_now(flush_state)
+            except (OSError, StorageError) as error:
+                logger.error("cannot write what was decided: %s", error)
+        if flush_state.durable_offset >= flush_state.log.end_offset:
+            step(True)
+        elif at_once:
+            step(False)
+        elif self.turn.fsync:
+            flush_state.then(step)
+        else:
+            step(self.turn.durability.write_now(flush_state))
+
+    def forget_gone_topics(self) -> None:
+        """Delete the state of share partitions whose topics do not exist any more."""
+        for shard in self.shards:
+            if shard.state is READY:
+                self._forget_gone(shard)
+
+    def _forget_gone(self, shard: Shard) -> None:
+        known = self.metadata.topics_by_id
+        gone = [key for key in shard.machine.states if key.topic_id not in known]
+        for at in range(0, len(gone), RECORDS_A_BATCH):
+            shard.append(shard.machine.deleted(gone[at : at + RECORDS_A_BATCH]))
+
+    def _prune(self, index: int, offset: int) -> None:
+        """Drop the records of a shard's log below an offset."""
+        shard = self.shards[index]
+        log = shard.log
+        offset = min(offset, shard.flush_state.durable_offset)
+        if offset <= log.log_start_offset:
+            return
+        try:
+            log.delete_records_before(offset)
+            self._directory.log_start_moved(SHARE_STATE_TOPIC, index, offset)
+            self._directory.write_checkpoints()
+            log.retain(self.turn.now_ms, shard.flush_state.durable_offset)
+        except (OSError, StorageError) as error:
+            logger.error("cannot prune %s: %s", shard, error)

@@ -1,0 +1,106 @@
+"""Reads a share partition's next records from its log, and acquires them for a member."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker.coordinator.share.aborted import aborted_batches, archive_aborted
+from broker.coordinator.share.acquire import Acquired, ReadBatch, Wish, acquire
+from protocol.record_batch import (
+    ABORT,
+    CONTROL,
+    HEADER_BYTES,
+    TRANSACTIONAL,
+    BatchHeader,
+    control_type,
+    iter_records,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from broker.coordinator.share.share_partition import Limits, SharePartition
+    from broker.partitions.partition import Partition
+    from storage.log import FileSlice
+
+SMALL_BYTES: Final = 1 << 16  # up to this size the records are read at once, to look at their headers
+
+
+class Taken(NamedTuple):
+    """What a member gets of one partition."""
+
+    records: bytes | FileSlice
+    acquired: Sequence[Acquired]
+    total: int  # records
+
+
+NOTHING: Final = Taken(b"", (), 0)
+
+
+def peek(
+    partition: Partition, state: SharePartition, most_bytes: int, *, committed: bool, min_one: bool
+) -> FileSlice | None:
+    """The record batches from the next fetch offset on; None: there are none. Errors: StorageError, OSError."""
+    log = partition.log
+    offset = state.next_fetch_offset()
+    if offset < log.log_start_offset:
+        state.log_start_moved(log.log_start_offset)
+        offset = state.next_fetch_offset()
+    limit = partition.last_stable_offset if committed else partition.high_watermark
+    if not log.log_start_offset <= offset < limit:
+        return None
+    return log.read(offset, most_bytes, limit_offset=limit, min_one=min_one)
+
+
+def take(
+    partition: Partition, state: SharePartition, limits: Limits, wish: Wish, found: FileSlice, *, committed: bool
+) -> Taken:
+    """Acquire records of what `peek` has found. Errors: StorageError, OSError."""
+    data = found.read() if len(found) <= SMALL_BYTES else None
+    batches, places = _headers(found, data, committed=committed)
+    offset = state.next_fetch_offset()
+    acquired, count = acquire(state, limits, wish, offset, batches)
+    if committed and acquired:
+        aborted = partition.aborted_transactions(offset, found.end_offset)
+        if aborted:
+            acquired, count = archive_aborted(state, acquired, aborted_batches(batches, aborted))
+    if not acquired:
+        return NOTHING
+    first, last = acquired[0].first, acquired[-1].last
+    wanted = [at for at, batch in enumerate(batches) if batch.last >= first and batch.first <= last]
+    start, stop = places[wanted[0]], places[wanted[-1] + 1]
+    if data is not None:
+        return Taken(data[start:stop], acquired, count)
+    return Taken(found.part(start, stop, batches[wanted[-1]].last + 1), acquired, count)
+
+
+def _headers(found: FileSlice, data: bytes | None, *, committed: bool) -> tuple[list[ReadBatch], list[int]]:
+    """The batches of a slice, and where each begins; one place more says where the last one ends."""
+    batches: list[ReadBatch] = []
+    places = [0]
+    at, size = 0, len(found)
+    while at < size:
+        header = BatchHeader.from_buffer(data, at) if data is not None else _header_at(found, at)
+        is_control = bool(header.attributes & CONTROL)
+        is_abort = False
+        if committed and is_control:
+            batch = found.pread(header.size, at) if data is None else data[at : at + header.size]
+            (marker,) = iter_records(batch)
+            is_abort = marker.key is not None and control_type(marker.key) == ABORT
+        batches.append(
+            ReadBatch(
+                header.base_offset,
+                header.last_offset,
+                header.producer_id,
+                bool(header.attributes & TRANSACTIONAL),
+                is_abort,
+                is_control,
+            )
+        )
+        at += header.size
+        places.append(at)
+    return batches, places
+
+
+def _header_at(found: FileSlice, at: int) -> BatchHeader:
+    return BatchHeader.from_buffer(found.pread(HEADER_BYTES, at))
