@@ -94,6 +94,8 @@ class Broker:
         self._shortcuts = Shortcuts(
             self.turn, config, self.metadata_shard, self.groups, self.partitions, self.fetch_sessions, self.router
         )
+        if logging.getLogger("momus.refusals").isEnabledFor(logging.INFO):
+            self._explain_refusals()
         if config.codec == "construct":  # shortcuts read bytes, not messages: leave them out
             self.router.use_construct()
         else:
@@ -186,6 +188,13 @@ class Broker:
             )
         return self._faults
 
+    def _explain_refusals(self) -> None:
+        """Let the log and the journal say why requests are refused."""
+        if self.router.refused is None:
+            from broker.refusals.recorder import Recorder  # 3 ms: most brokers need no explanation
+
+            self.router.refused = Recorder(self, self.clients).refused
+
     def keep_journal(self, limit_bytes: int) -> None:
         """Keep the last requests and replies, up to so many bytes; 0: keep none."""
         clients = self.clients
@@ -199,6 +208,7 @@ class Broker:
             from broker.journal.ring import Ring  # 3 ms: most brokers keep no journal
 
             clients.journal = Ring(self.turn.env.clock, limit_bytes)
+            self._explain_refusals()
             clients.gone.append(clients.journal.disconnected)
 
     @property

@@ -41,8 +41,14 @@ class ParkedRequest:
 class ParkedRequests:
     """The parked requests by token: (connection, slot of the reply)."""
 
-    def __init__(self, turn: Turn, refusal: Callable[[bytes, ErrorCode | None], Reply]) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        refusal: Callable[[bytes, ErrorCode | None], Reply],
+        refused: Callable[[Connection, ParkedRequest, Any], None],
+    ) -> None:
         self._turn = turn
+        self._refused = refused  # is told of responses with errors
         self._refusal = refusal  # (frame, code) -> the reply that refuses it
         self._waiting: dict[Any, ParkedRequest] = {}
 
@@ -77,7 +83,8 @@ class ParkedRequests:
         turn.begin()
         connection, slot = token
         connection.parked.discard(slot)
-        count_errors(turn.metrics, parked.route.api_key, response)
+        if count_errors(turn.metrics, parked.route.api_key, response) and not connection.closed:
+            self._refused(connection, parked, response)
         connection.fill(slot, encode_reply(parked.route, parked.api_version, parked.correlation_id, response))
         data, position, stop = parked.frame
         for flush_state in seen:

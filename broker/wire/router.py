@@ -68,10 +68,12 @@ class Router:
         self._broker = broker
         self._turn = turn
         self._metrics = turn.metrics
-        self.parked = ParkedRequests(turn, self.refusal)
+        self.parked = ParkedRequests(turn, self.refusal, self._refused_later)
         self.routes = {route.api_key: route for route in routes}
         # gives a reply to the shortcut that may repeat it: (connection, request body, version, sources, reply)
         self.keep: Callable[[Connection, bytes, int, Any, bytes], None] | None = None
+        # is told of responses with errors: (connection, correlation id, request, response, the handler's words)
+        self.refused: Callable[[Connection, int, Any, Any, str | None], None] | None = None
         self._decode_header = decode_request_header
 
     def use_construct(self) -> None:
@@ -152,6 +154,8 @@ class Router:
         parked = ParkedRequest(route, api_version, correlation_id, data, position, stop)
         response = self._handle(route, ctx, request, parked)
         has_errors = isinstance(response, Message) and count_errors(self._metrics, api_key, response)
+        if has_errors and self.refused is not None:
+            self.refused(connection, correlation_id, request, response, ctx.why)
         if ctx.close_connection:
             connection.refuse(f"{type(request).__name__} is refused, which its client learns by this alone")
         elif response is PARKED:
@@ -220,6 +224,7 @@ class Router:
                 return result.response
             return result
         except KafkaError as error:
+            ctx.why = error.message
             return error_response(request, route.api_key, ctx.api_version, error.code, error.message)
         except (OSError, StorageError) as error:
             logger.error("%s v%d failed: %s", type(request).__name__, ctx.api_version, error)
@@ -271,6 +276,13 @@ class Router:
         self._turn.durability.speaks(connection)
 
     # -- refusing
+
+    def _refused_later(self, connection: Connection, parked: ParkedRequest, response: Any) -> None:
+        """A parked request is answered with errors."""
+        if self.refused is not None:
+            data, position, stop = parked.frame
+            request, ctx = self._decode(connection, parked.route, data, position, stop, parked.api_version)
+            self.refused(connection, parked.correlation_id, request, response, ctx.why)
 
     def refuse_held(self, held: Iterable[Held]) -> None:
         """Answer requests whose effects were thrown away with a retriable error."""

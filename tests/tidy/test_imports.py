@@ -32,7 +32,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("broker.coordinator.result", "broker.coordinator.placement", "broker.coordinator.facts"),
     ("broker.wire",),
     ("broker.coordinator", "broker.cluster", "broker.partitions"),
-    ("broker.upkeep", "broker.shortcuts", "broker.handlers", "broker.faults", "broker.journal"),
+    ("broker.upkeep", "broker.shortcuts", "broker.handlers", "broker.faults", "broker.journal", "broker.refusals"),
     ("broker.broker",),
     ("broker.supported", "broker.shell"),
 )
