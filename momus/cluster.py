@@ -50,7 +50,7 @@ class Cluster(ClusterHandle):
         self._control = control.of_cluster(self.name)
         self._log = log
         self._log_start = len(log()) if log is not None else 0
-        self._is_open = True
+        self.is_open = True
 
     @property
     def control(self) -> Control:
@@ -64,8 +64,8 @@ class Cluster(ClusterHandle):
 
     def close(self) -> None:
         """Remove the cluster and its data; its clients are disconnected."""
-        if self._is_open:
-            self._is_open = False
+        if self.is_open:
+            self.is_open = False
             self._ask("DELETE", "")
 
     @property

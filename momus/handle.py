@@ -203,8 +203,13 @@ class ClusterHandle:
                 return answer
 
 
-# Functions with a cluster, called when its test is over; each answers a sentence for whatever the test must fail for.
-VERIFY: list[Callable[[ClusterHandle], Sequence[str]]] = []
+def unmet_faults(cluster: ClusterHandle) -> list[str]:
+    """A sentence for each fault that has acted on nothing."""
+    return list(cluster.faults.unmet())
+
+
+# What the fixtures ask of a cluster when its test is over: a sentence for whatever the test must fail for.
+VERIFY: list[Callable[[ClusterHandle], Sequence[str]]] = [unmet_faults]
 
 
 def settings(config: Mapping[str, object] | None) -> dict[str, str]:

@@ -221,6 +221,13 @@ class Broker(ClusterHandle):
             raise BrokerError("the broker is down")
         return self._control
 
+    @property
+    def log_path(self) -> str:
+        """The file of `log`."""
+        if self._temporary is None:
+            raise BrokerError("the broker has not been started")
+        return os.path.join(self._temporary, "broker.log")
+
     def create_cluster(self, **words: Any) -> Cluster:
         """Another cluster in this process. Words: brokers, config, flush ("memory"), listen, seed, at, name."""
         from momus.cluster import Cluster  # 1 ms
@@ -244,7 +251,7 @@ class Broker(ClusterHandle):
         """What the broker has logged since it was first started; empty when all is well."""
         if self._temporary is None:
             return ""
-        with open(self._log_path(), encoding="utf-8", errors="replace") as file:
+        with open(self.log_path, encoding="utf-8", errors="replace") as file:
             return file.read()
 
     def __repr__(self) -> str:
@@ -252,13 +259,9 @@ class Broker(ClusterHandle):
 
     # ---- inside ----
 
-    def _log_path(self) -> str:
-        assert self._temporary is not None
-        return os.path.join(self._temporary, "broker.log")
-
     def _launch(self, options: dict[str, object]) -> str:
         """Start the subprocess and wait for its first line."""
-        with open(self._log_path(), "ab") as log:
+        with open(self.log_path, "ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", launch.__file__, json.dumps(options)],
                 stdin=subprocess.PIPE,

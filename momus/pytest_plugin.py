@@ -1,4 +1,4 @@
-"""The pytest fixtures: `kafka_broker` gives every test its own broker.
+"""The pytest fixtures: `kafka_broker` gives every test a cluster of its own, in one process for the whole run.
 
 Nothing is autouse: a project that has momus installed and asks for no fixture pays one light import. A
 project changes what it gets by overriding the two session fixtures in its conftest.py:
@@ -6,23 +6,87 @@ project changes what it gets by overriding the two session fixtures in its conft
     @pytest.fixture(scope="session")
     def kafka_broker_config():
         return {"num.partitions": 4}
+
+and one test by the marker:
+
+    @pytest.mark.momus(brokers=3, topics={"orders": 6}, seed=7)
+
+Under xdist the controller starts the process when the first worker asks for it (momus/shared_process.py). Each option
+of the command line has a variable (MOMUS_ADDRESS) and an ini key (momus_address); the earlier of these three wins.
 """
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator, Mapping
 
 import pytest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
     from momus import Broker
+    from momus.cluster import Cluster
+    from momus.control import Control
+    from momus.shared_process import SharedProcess
+
+# name -> (default, help)
+OPTIONS = {
+    "address": ("", "HOST:PORT of the control endpoint of a process that runs; without it, one is started."),
+    "control_token": ("", "What that endpoint asks for."),
+    "flush": ("memory", "Of the fixtures' clusters: memory, os or fsync."),
+    "seed": ("", "A number from which the fixtures' clusters draw their ids, so that they repeat."),
+    "log_level": ("warning", "Of the process that is started: debug, info, warning or error."),
+}
+MARKER = (
+    "momus(topics, faults, **words): for the cluster of this test. topics: name -> number of partitions; faults: a list"
+    " as docs/faults.md has them; words: config, brokers, flush, seed, at."
+)
+SHARED: pytest.StashKey[SharedProcess] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("momus", "Kafka clusters for tests")
+    for name, (default, about) in OPTIONS.items():
+        group.addoption(f"--momus-{name.replace('_', '-')}", dest=f"momus_{name}", help=about)
+        parser.addini(f"momus_{name}", about, default=default)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", MARKER)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """xdist, in the controller: tell a worker where to ask for the process."""
+    if _option(node.config, "address"):
+        return
+    if SHARED not in node.config.stash:
+        from momus.shared_process import SharedProcess  # 1 ms
+
+        node.config.stash[SHARED] = SharedProcess(_option(node.config, "log_level"))
+    node.workerinput["momus_shared"] = node.config.stash[SHARED].address
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    shared = config.stash.get(SHARED, None)
+    if shared is not None:
+        shared.close()
+
+
+def _option(config: pytest.Config, name: str) -> str:
+    given: str | None = config.getoption(f"momus_{name}")
+    return given or os.environ.get(f"MOMUS_{name.upper()}") or str(config.getini(f"momus_{name}"))
+
+
+# ---- what a project overrides ----
 
 
 @pytest.fixture(scope="session")
 def kafka_broker_config() -> Mapping[str, object]:
-    """Kafka broker settings for `kafka_broker`; override it."""
+    """Kafka broker settings for the clusters of the fixtures; override it."""
     return {}
 
 
@@ -33,13 +97,115 @@ def kafka_listen_address() -> tuple[str, int]:
     return ("127.0.0.1", 0)
 
 
+# ---- clusters ----
+
+
+@pytest.fixture(scope="session")
+def _momus_process(request: pytest.FixtureRequest) -> Iterator[tuple[Control, Callable[[], str] | None]]:
+    """The control endpoint of the process, and what it has logged: one that runs, the controller's, or our own."""
+    from momus.control import Control  # 25 ms
+
+    config = request.config
+    if address := _option(config, "address"):
+        yield Control(address, _option(config, "control_token") or None), None
+        return
+    place = getattr(config, "workerinput", {}).get("momus_shared")
+    if place is not None:
+        from momus.shared_process import find_shared  # 1 ms
+
+        found = find_shared(place)
+        if found is not None:
+            yield found
+            return
+    from momus import Broker
+
+    with Broker(flush="memory", log_level=_option(config, "log_level")) as broker:
+        yield broker.control, lambda: broker.log
+
+
+@pytest.fixture(scope="session")
+def make_kafka_broker(
+    request: pytest.FixtureRequest,
+    _momus_process: tuple[Control, Callable[[], str] | None],
+    kafka_broker_config: Mapping[str, object],
+    kafka_listen_address: tuple[str, int],
+) -> Iterator[Callable[..., Cluster]]:
+    """Makes clusters: `make_kafka_broker(brokers=3, config={...}, seed=7)`. All are gone at the end of the session."""
+    from contextlib import ExitStack
+
+    from momus.cluster import Cluster
+
+    control, log = _momus_process
+    seed, (host, port) = _option(request.config, "seed"), kafka_listen_address
+    usual: dict[str, Any] = {"flush": _option(request.config, "flush"), "listen": f"{host}:{port}", "log": log}
+    if seed:
+        usual["seed"] = int(seed)
+    with ExitStack() as ends:
+
+        def make(*, config: Mapping[str, object] | None = None, **words: Any) -> Cluster:
+            made = Cluster(control, **{**usual, **words}, config={**kafka_broker_config, **(config or {})})
+            ends.callback(made.close)
+            return made
+
+        yield make
+
+
+def _verified(cluster: Cluster) -> Iterator[Cluster]:
+    """A cluster for a test, verified and removed after it."""
+    from momus.handle import VERIFY
+
+    with cluster:
+        yield cluster
+        # pytest shows captured output of failed tests only, which is when the log matters.
+        sys.stderr.write(cluster.log)
+        wrong = [sentence for check in VERIFY if cluster.is_open for sentence in check(cluster)]
+    if wrong:
+        pytest.fail("\n".join(wrong), pytrace=False)
+
+
 @pytest.fixture
-def kafka_broker(kafka_broker_config: Mapping[str, object], kafka_listen_address: tuple[str, int]) -> Iterator[Broker]:
-    """A running broker with nothing in it; `kafka_broker.bootstrap_servers` is its address."""
+def kafka_broker(request: pytest.FixtureRequest, make_kafka_broker: Callable[..., Cluster]) -> Iterator[Cluster]:
+    """A fresh cluster for this test; `kafka_broker.bootstrap_servers` is its address."""
+    words: dict[str, Any] = {}
+    for marker in reversed(list(request.node.iter_markers("momus"))):  # the closest to the test is the last
+        words.update(marker.kwargs)
+    topics, faults = words.pop("topics", {}), words.pop("faults", ())
+    cluster = make_kafka_broker(**words)
+    for name, partitions in topics.items():
+        cluster.create_topic(name, partitions)
+    cluster.faults.load(faults)
+    yield from _verified(cluster)
+
+
+@pytest.fixture(scope="class")
+def kafka_broker_class(make_kafka_broker: Callable[..., Cluster]) -> Iterator[Cluster]:
+    """A fresh cluster for the tests of a class."""
+    yield from _verified(make_kafka_broker())
+
+
+@pytest.fixture(scope="module")
+def kafka_broker_module(make_kafka_broker: Callable[..., Cluster]) -> Iterator[Cluster]:
+    """A fresh cluster for the tests of a module."""
+    yield from _verified(make_kafka_broker())
+
+
+@pytest.fixture(scope="session")
+def kafka_broker_session(make_kafka_broker: Callable[..., Cluster]) -> Iterator[Cluster]:
+    """A cluster for all tests; under xdist, for all tests of a worker."""
+    yield from _verified(make_kafka_broker())
+
+
+@pytest.fixture
+def kafka_process_broker(
+    request: pytest.FixtureRequest,
+    kafka_broker_config: Mapping[str, object],
+    kafka_listen_address: tuple[str, int],
+) -> Iterator[Broker]:
+    """A process for this test alone, for what kills and restarts it; its data survives `kill`."""
     from momus import Broker
 
     host, port = kafka_listen_address
-    with Broker(config=kafka_broker_config, listen=f"{host}:{port}") as broker:
+    level = _option(request.config, "log_level")
+    with Broker(config=kafka_broker_config, listen=f"{host}:{port}", log_level=level) as broker:
         yield broker
-        # pytest shows captured output of failed tests only, which is when the broker's log matters.
         sys.stderr.write(broker.log)

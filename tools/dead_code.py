@@ -41,7 +41,7 @@ USED_ELSEWHERE = {
     "restart": "users, of a broker",
     "aio": "users, of a broker",
     "get_bootstrap_server": "users who come from testcontainers",
-    "kafka_broker": "users, a fixture",
+    "pytest_*": "pytest",
     "encode_response_header": "tests: a format is written down in both directions",
     "decode_response_header": "tests: a format is written down in both directions",
     "decode_transaction_record": "tests: a format is written down in both directions",

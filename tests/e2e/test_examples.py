@@ -20,5 +20,5 @@ def test_example_consumer_goes_on_where_it_was_after_kill_9():
     assert printed.splitlines() == ["before: [0, 1, 2, 3]", "after:  [4, 5, 6, 7, 8, 9]"]
 
 
-def test_example_test_passes():
-    assert "1 passed" in run("-m", "pytest", "-p", "no:cacheprovider", str(EXAMPLES / "test_with_pytest.py"))
+def test_example_tests_pass():
+    assert "2 passed" in run("-m", "pytest", "-p", "no:cacheprovider", str(EXAMPLES / "test_with_pytest.py"))

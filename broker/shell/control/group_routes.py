@@ -12,6 +12,7 @@ from protocol.errors import ErrorCode
 from protocol.messages.consumer_group import ConsumerGroupDescribeRequest
 from protocol.messages.group_admin import DescribeGroupsRequest, ListGroupsRequest
 from protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
+from protocol.messages.share_group import ShareGroupDescribeRequest
 from protocol.messages.streams_group import StreamsGroupDescribeRequest
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ STATES: Final = {
 DESCRIBE: Final[dict[str, Any]] = {
     "classic": (DescribeGroupsRequest, "groups", 5),
     "consumer": (ConsumerGroupDescribeRequest, "group_ids", 1),
+    "share": (ShareGroupDescribeRequest, "group_ids", 1),
     "streams": (StreamsGroupDescribeRequest, "group_ids", 0),
 }
 LIST_VERSION: Final = 5

@@ -1,0 +1,213 @@
+"""The pytest fixtures: scopes, marker, options, xdist, and what fails a test when it is over."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from momus import Broker
+from momus.shared_process import SharedProcess, find_shared
+
+pytest_plugins = ["pytester"]
+
+ALONE = ("-p", "no:cacheprovider", "-p", "no:asyncio", "-p", "no:xdist")
+
+TELL = """
+import json, os, pytest
+
+def tell(broker, **more):
+    with open(os.environ["TOLD"], "a") as file:
+        described = broker.control.ask("GET", broker.control.prefix)
+        file.write(json.dumps({**described, "control": broker.control.address, **more}) + "\\n")
+"""
+
+
+@pytest.fixture
+def told(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
+    """What the tests of an inner run have told, a dict a line."""
+    place = pytester.path / "told"
+    place.touch()
+    monkeypatch.setenv("TOLD", str(place))
+    for name in ("MOMUS_ADDRESS", "MOMUS_FLUSH", "MOMUS_SEED"):
+        monkeypatch.delenv(name, raising=False)
+    return lambda: [json.loads(line) for line in place.read_text().splitlines()]
+
+
+def test_tests_have_fresh_clusters_in_one_process_and_wider_scopes_share_theirs(pytester, told):
+    pytester.makepyfile(
+        TELL
+        + """
+class TestBoth:
+    def test_one(self, kafka_broker, kafka_broker_class, kafka_broker_module, kafka_broker_session):
+        for broker in (kafka_broker, kafka_broker_class, kafka_broker_module, kafka_broker_session):
+            tell(broker)
+            broker.create_topic("t")
+    def test_two(self, kafka_broker, kafka_broker_class, kafka_broker_module, kafka_broker_session):
+        for broker in (kafka_broker, kafka_broker_class, kafka_broker_module, kafka_broker_session):
+            tell(broker)
+        kafka_broker.create_topic("t")
+class TestOther:
+    def test_three(self, make_kafka_broker, kafka_broker_class, kafka_broker_module):
+        for broker in (make_kafka_broker(brokers=2), kafka_broker_class, kafka_broker_module):
+            tell(broker)
+"""
+    )
+    pytester.runpytest_inprocess(*ALONE).assert_outcomes(passed=3)
+    found = told()
+    assert len({each["control"] for each in found}) == 1
+    assert {each["flush"] for each in found} == {"memory"}
+    ids = [each["cluster_id"] for each in found]
+    assert ids[5:8] == ids[1:4]
+    assert ids[10] == ids[2]
+    assert len(set(ids)) == 4 + 1 + 2
+    assert found[8]["brokers"] == 2
+
+
+def test_marker_says_how_the_cluster_of_a_test_is_made(pytester, told):
+    pytester.makepyfile(
+        TELL
+        + """
+@pytest.mark.momus(brokers=2, seed=1, topics={"t": 3})
+class TestMarked:
+    def test_class(self, kafka_broker):
+        tell(kafka_broker, offsets=kafka_broker.produce("t", "x", partition=2))
+    @pytest.mark.momus(seed=2)
+    def test_both(self, kafka_broker):
+        tell(kafka_broker, offsets=kafka_broker.produce("t", "x", partition=2))
+@pytest.mark.momus(speed=9)
+def test_wrong(kafka_broker):
+    pass
+"""
+    )
+    done = pytester.runpytest_inprocess(*ALONE, "--strict-markers")
+    done.assert_outcomes(passed=2, errors=1)
+    done.stdout.fnmatch_lines(["*unexpected keyword argument 'speed'*"])
+    assert [(each["brokers"], each["seed"], each["offsets"]) for each in told()] == [(2, 1, [0]), (2, 2, [0])]
+
+
+def test_command_line_wins_over_environment_and_environment_over_ini(pytester, told, monkeypatch):
+    pytester.makepyfile(TELL + "def test_it_1(kafka_broker): tell(kafka_broker)")
+    pytester.makeini("[pytest]\nmomus_flush = os\nmomus_seed = 1\n")
+    pytester.runpytest_inprocess(*ALONE).assert_outcomes(passed=1)
+    monkeypatch.setenv("MOMUS_SEED", "2")
+    pytester.runpytest_inprocess(*ALONE).assert_outcomes(passed=1)
+    pytester.runpytest_inprocess(*ALONE, "--momus-seed", "3").assert_outcomes(passed=1)
+    assert [(each["flush"], each["seed"]) for each in told()] == [("os", 1), ("os", 2), ("os", 3)]
+
+
+def test_process_that_runs_is_used_by_its_address_and_left_as_it_was(pytester, told):
+    pytester.makepyfile(TELL + "def test_it_2(kafka_broker, kafka_broker_session): tell(kafka_broker)")
+    with Broker() as broker:
+        done = pytester.runpytest_inprocess(*ALONE, "--momus-address", broker.control.address)
+        done.assert_outcomes(passed=1)
+        assert [each["control"] for each in told()] == [broker.control.address]
+        assert [each["name"] for each in broker.control.ask("GET", "/_admin/clusters")] == ["default"]
+
+
+def test_settings_and_address_are_what_the_project_overrides(pytester, told):
+    pytester.makeconftest(
+        """
+import pytest, socket
+with socket.create_server(("127.0.0.1", 0)) as free:
+    PORT = free.getsockname()[1]
+@pytest.fixture(scope="session")
+def kafka_broker_config():
+    return {"num.partitions": 4, "auto.create.topics.enable": True}
+@pytest.fixture(scope="session")
+def kafka_listen_address():
+    return ("127.0.0.1", PORT)
+"""
+    )
+    pytester.makepyfile(
+        TELL
+        + """
+from conftest import PORT
+@pytest.mark.parametrize("time", [1, 2])
+def test_it_3(kafka_broker, time):
+    assert kafka_broker.bootstrap_servers == f"127.0.0.1:{PORT}"
+    assert kafka_broker.produce("made", "x", partition=3) == [0]
+"""
+    )
+    pytester.runpytest_inprocess(*ALONE).assert_outcomes(passed=2)
+
+
+def test_what_a_test_left_unmet_fails_it_when_it_is_over(pytester, told):
+    pytester.makeconftest(
+        "from momus.handle import VERIFY\nVERIFY.append(lambda cluster: [f'{cluster.name} is sad'])\n"
+    )
+    pytester.makepyfile(
+        """
+import pytest
+@pytest.mark.momus(faults=[{"fault": "inject_error", "api": "Produce", "error": "NOT_COORDINATOR"}])
+def test_it_4(kafka_broker):
+    pass
+"""
+    )
+    done = pytester.runpytest_subprocess(*ALONE)
+    done.assert_outcomes(passed=1, errors=1)
+    done.stdout.fnmatch_lines(["*never acted (no request matched it)*", "* is sad"])
+
+
+def test_process_of_one_test_may_be_killed(pytester, told):
+    pytester.makepyfile(
+        """
+def test_it_5(kafka_process_broker, kafka_broker):
+    kafka_process_broker.produce("t", "kept")
+    kafka_process_broker.kill()
+    kafka_process_broker.start()
+    assert [r.value for r in kafka_process_broker.consume("t")] == [b"kept"]
+    assert kafka_broker.consume("t") == []
+"""
+    )
+    pytester.runpytest_inprocess(*ALONE).assert_outcomes(passed=1)
+
+
+def test_workers_of_xdist_share_the_controllers_process(pytester, told):
+    pytester.makepyfile(
+        TELL
+        + """
+@pytest.mark.parametrize("number", range(8))
+def test_it_6(kafka_broker, number):
+    tell(kafka_broker, worker=os.environ["PYTEST_XDIST_WORKER"])
+"""
+    )
+    pytester.runpytest_subprocess(*ALONE[:4], "-n", "2", "--dist", "each").assert_outcomes(passed=16)
+    found = told()
+    assert {each["worker"] for each in found} == {"gw0", "gw1"}
+    assert len({each["control"] for each in found}) == 1
+    assert len({each["cluster_id"] for each in found}) == 16
+    with pytest.raises(OSError, match="refused"):
+        _ask_again(found[0]["control"])
+
+
+def _ask_again(address: str) -> None:
+    from momus.control import Control
+
+    Control(address).ask("GET", "/healthz")
+
+
+def test_shared_process_starts_with_the_first_worker_that_asks_and_ends_with_the_run():
+    shared = SharedProcess("warning")
+    assert shared._broker is None
+    first, second = find_shared(shared.address), find_shared(shared.address)
+    assert first is not None
+    assert second is not None
+    assert first[0].address == second[0].address
+    assert first[1]() == ""
+    assert first[0].ask("GET", "/healthz") == {"status": "ok"}
+    shared.close()
+    with pytest.raises(OSError, match="refused"):
+        _ask_again(first[0].address)
+    assert find_shared(shared.address) is None
+    idle = SharedProcess("warning")
+    idle.close()
+    assert idle._broker is None
+
+
+def test_shared_process_that_does_not_start_is_told_to_each_worker():
+    shared = SharedProcess("no such level")
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=r"was not started: .*exit code"):
+            find_shared(shared.address)
+    shared.close()
