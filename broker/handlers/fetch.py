@@ -152,6 +152,7 @@ class FetchWait:
         "_by_id",
         "_ctx",
         "_epoch",
+        "_is_follower",
         "_isolation_level",
         "_min_bytes",
         "_missing_bytes",
@@ -180,6 +181,8 @@ class FetchWait:
         self._epoch = epoch  # of the session after this request; INITIAL_EPOCH: the response begins a session
         self._by_id = ctx.api_version >= TOPIC_IDS_SINCE
         self._isolation_level = request.isolation_level
+        replica_id = request.replica_id if request.replica_state is None else request.replica_state.replica_id
+        self._is_follower = replica_id >= 0
         self._read_committed = request.isolation_level == READ_COMMITTED
         max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
         self._min_bytes = min(request.min_bytes, max_bytes)
@@ -190,7 +193,7 @@ class FetchWait:
             by_id=self._by_id,
             read_committed=self._read_committed,
             max_bytes=max_bytes,
-            replica_id=request.replica_id if request.replica_state is None else request.replica_state.replica_id,
+            replica_id=replica_id,
         )
         self._watched: list[tuple[Partition, Wanted]] = []
         self._missing_bytes = 0
@@ -343,7 +346,7 @@ class FetchWait:
         assert not isinstance(topic, int)
         info = topic.partitions[wanted.partition]
         answer.current_leader = FetchResponseLeaderIdAndEpoch(leader_id=info.leader, leader_epoch=info.leader_epoch)
-        if info.leader not in endpoints:
+        if info.leader not in endpoints and not self._is_follower:  # a follower knows where the leader is
             host, port = self._broker.nodes.endpoint(info.leader, self._ctx)
             if port >= 0:
                 endpoints[info.leader] = FetchResponseNodeEndpoint(node_id=info.leader, host=host, port=port)

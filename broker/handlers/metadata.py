@@ -7,7 +7,8 @@ DescribeTopicPartitions  Pages by a cursor (KIP-966).
 FindCoordinator          v1: key type. v4: several keys, each with its own error. v6: share groups.
 
 Differs: a topic that Metadata or FindCoordinator creates is in the same response, once it is durable; Kafka answers an
-         error first, and the client asks again.
+         error first, and the client asks again. A restart leaves leader epochs as they are. Kafka's partitions have no
+         leader while their only broker is down, and each start of it raises their epochs by two.
 """
 
 from __future__ import annotations

@@ -210,7 +210,10 @@ def _mark(
     topic = broker.metadata.topics.get(name)
     if topic is None or not 0 <= index < len(topic.partitions):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if topic.partitions[index].leader != ctx.node_id:
+    info = topic.partitions[index]
+    if ctx.node_id not in (info.leader, *info.replicas):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # as in Kafka: this node has no copy of it
+    if info.leader != ctx.node_id:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if marker.producer_id == NO_PRODUCER_ID or marker.producer_epoch == NO_EPOCH:
         return ErrorCode.UNKNOWN_SERVER_ERROR  # as in Kafka, where no batch can be made of such a marker

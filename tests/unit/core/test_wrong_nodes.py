@@ -10,6 +10,8 @@ from protocol.messages.classic_group import JoinGroupRequest, JoinGroupRequestPr
 from protocol.messages.cluster import FindCoordinatorRequest
 from protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.messages.topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
+from protocol.messages.transactions import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 
 JOIN = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 10_000, "protocol_type": "consumer"}
 
@@ -77,3 +79,19 @@ def test_fetch_session_is_known_to_the_node_that_began_it_alone(world: World) ->
     assert next_of(one, 3) == 0
     one.call(FetchRequest(session_id=begun.session_id, session_epoch=-1), 13)
     assert next_of(one, 4) == E.FETCH_SESSION_ID_NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("replicas", "code"), [([1, 0], E.NOT_LEADER_OR_FOLLOWER), ([1], E.UNKNOWN_TOPIC_OR_PARTITION)]
+)
+def test_marker_for_a_partition_of_other_nodes(world: World, replicas: list[int], code: E) -> None:
+    ids = [node.node_id for node in world.broker.nodes.up]
+    placed = CreatableReplicaAssignment(partition_index=0, broker_ids=[ids[at] for at in replicas])
+    topic = CreatableTopic(name="t", num_partitions=-1, replication_factor=-1, assignments=[placed])
+    client = Client(world)
+    assert client.call(CreateTopicsRequest(topics=[topic], timeout_ms=1000), 7).topics[0].error_code == 0
+    marker = WritableTxnMarker(
+        producer_id=5, producer_epoch=0, topics=[WritableTxnMarkerTopic(name="t", partition_indexes=[0])]
+    )
+    answer = client.call(WriteTxnMarkersRequest(markers=[marker]), 1)
+    assert [row.error_code for row in answer.markers[0].topics[0].partitions] == [code]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from data_path import NOW_MS, DataPath, batch, values_of
+from data_path import NOW_MS, OTHER_NODE, DataPath, batch, values_of
 
 from broker.coordinator.result import PARKED
 from broker.partitions.record_rules import RecordsRefusedError
@@ -11,7 +11,7 @@ from broker.shortcuts.fetch_shape import Shape
 from protocol.codegen import codec
 from protocol.errors import ErrorCode, KafkaError
 from protocol.header import encode_request_header
-from protocol.messages.fetch import FetchRequest
+from protocol.messages.fetch import FetchRequest, ReplicaState
 from protocol.record_batch import LOG_APPEND_TIME, BatchHeader, iter_batches
 
 MONTH_MS = 30 * 24 * 3_600_000  # longer than a segment takes batches
@@ -143,6 +143,18 @@ def test_fetch_counts_bytes_that_were_not_readable_when_it_came(path: DataPath) 
     path.end_turn()
     ((_, response),) = path.answers
     assert values_of(response.responses[0].partitions[0].records) == [b"a"]
+
+
+@pytest.mark.parametrize(("replica", "nodes"), [(-1, [OTHER_NODE]), (5, [])])
+def test_follower_is_not_told_where_the_leader_is(path: DataPath, replica: int, nodes: list[int]) -> None:
+    path.topic(leader=OTHER_NODE)
+    state = None if replica < 0 else ReplicaState(replica_id=replica)
+    response = path.fetch_request(
+        FetchRequest(session_epoch=-1, replica_state=state, topics=[path.wanted("t", (0, 0))]), 16
+    )
+    part = response.responses[0].partitions[0]
+    assert (part.error_code, part.current_leader.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, OTHER_NODE)
+    assert [each.node_id for each in response.node_endpoints] == nodes
 
 
 # ---------------------------------------------------------------- isolation levels
