@@ -15,7 +15,10 @@ from vulture import Vulture
 REPOSITORY = Path(__file__).parents[1]
 PACKAGES = ("protocol", "storage", "broker", "momus", "pipeline")
 KINDS = {"function", "method", "class", "property", "import", "unreachable_code"}
-ROUTES = REPOSITORY / "broker" / "handlers" / "__init__.py"  # names handlers as "module:function"
+ROUTES = (  # name handlers as "module:function"
+    REPOSITORY / "broker" / "handlers" / "__init__.py",
+    *(REPOSITORY / "broker" / "shell" / "control").glob("*_routes.py"),
+)
 DECORATORS = ["@*.command", "@click.*", "@cli.*", "@main.*", "@pytest.fixture"]  # click and pytest call these
 
 # Names or patterns, and who uses them.
@@ -59,7 +62,7 @@ USERS_CALL = ("momus/faults.py", "momus/journal.py")
 
 def main() -> int:
     """Print what nothing uses, a line each; 1 if there is anything."""
-    handlers = re.findall(r'"\w+:(\w+)"', ROUTES.read_text())
+    handlers = [name for path in ROUTES for name in re.findall(r'"\w+:(\w+)"', path.read_text())]
     vulture = Vulture(ignore_names=[*USED_ELSEWHERE, *handlers], ignore_decorators=DECORATORS)
     vulture.scavenge([str(REPOSITORY / package) for package in PACKAGES])
     found = [

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from storage.env import Clock, Files, SystemFiles
 
 
+SEEDED_STARTS = "seeded-starts"  # a file in the data directory
+
+
 class ClusterRefusedError(ValueError):
     """A cluster cannot be made or removed; the message says why."""
 
@@ -73,4 +76,14 @@ class ClusterPlan:
 
     def open_directory(self, env: Env, config: BrokerConfig) -> DataDirectory:
         """Errors: DirectoryError, OSError."""
-        return DataDirectory.open(env, self.data_dir, config)
+        directory = DataDirectory.open(env, self.data_dir, config)
+        if self.seed is not None and (starts := self._count_start(env.files)):
+            env.rng.seed(f"{self.seed} {starts}")  # the ids that earlier starts have drawn are in the logs
+        return directory
+
+    def _count_start(self, files: Files) -> int:
+        """How often the data was opened before with a seed."""
+        path = f"{self.data_dir}/{SEEDED_STARTS}"
+        starts = int(files.read_file(path)) if files.exists(path) else 0
+        files.write_file_atomic(path, b"%d\n" % (starts + 1))
+        return starts

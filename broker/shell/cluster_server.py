@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from broker.broker import Broker
 from broker.cluster.virtual_nodes import VirtualNodes
+from broker.shell.cluster_plan import ClusterRefusedError
 from broker.shell.spin import Spin
 from broker.wire.connection import Connection
 from storage.movable_clock import MovableClock
 from storage.sim_env import MemoryFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
     from broker.cluster.listeners import Listener, Node
     from broker.shell.cluster_plan import ClusterPlan
@@ -45,7 +47,7 @@ class ClusterServer:
         self.plan = plan
         self.name = plan.name
         self.nodes = plan.nodes
-        self.changing = asyncio.Lock()  # one change at a time: virtual brokers stop and start, the cluster is reset
+        self._changing = asyncio.Lock()
         self.when_reset: list[Callable[[], None]] = []
         self._disk = disk
         self._syncs = syncs
@@ -79,13 +81,25 @@ class ClusterServer:
 
     async def start(self) -> None:
         """Load the metadata and listen."""
-        self.broker.open()
-        for node in self.nodes:
-            await self.listen(node)
-        self._after_turn()
-        self._sweep()
-        self.broker.start_maintenance()
-        self._step_soon()
+        async with self.change():
+            self.broker.open()
+            for node in self.nodes:
+                await self.listen(node)
+            self._after_turn()
+            self._sweep()
+            self.broker.start_maintenance()
+            self._step_soon()
+
+    @asynccontextmanager
+    async def change(self) -> AsyncIterator[None]:
+        """One change after the other: a start, a reset, the removal, a virtual broker that stops or starts.
+
+        Errors: ClusterRefusedError: it was removed meanwhile.
+        """
+        async with self._changing:
+            if self._closing:
+                raise ClusterRefusedError(f"the cluster {self.name} was removed")
+            yield
 
     @property
     def addresses(self) -> list[str]:
@@ -214,7 +228,7 @@ class ClusterServer:
 
         Errors: OSError, StorageError: the cluster is unusable until a reset succeeds.
         """
-        async with self.changing:
+        async with self.change():
             self._end_life()
             self._begin_life()
             self.broker.open()
@@ -260,10 +274,14 @@ class ClusterServer:
         """Flush and close the logs. No sync may be under way."""
         self.broker.close()
 
-    def remove(self, place: str) -> None:
-        """Stop, and give the data up; `place` is a folder where it may lie while it is removed. Errors: OSError."""
-        self.stop()
-        self._end_life(place)
+    async def remove(self, place: str) -> None:
+        """Stop, and give the data up; `place` is a folder where it may lie while it is removed.
+
+        Errors: ClusterRefusedError, OSError.
+        """
+        async with self.change():
+            self.stop()
+            self._end_life(place)
 
 
 def _close(connection: Connection) -> None:

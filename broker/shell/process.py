@@ -105,11 +105,13 @@ class Process:
             if (name := f"cluster-{self._names}") not in self.clusters:
                 return name
 
-    def remove(self, name: str) -> None:
+    async def remove(self, name: str) -> None:
         """Remove a cluster and its data, which takes place in the background. Errors: ClusterRefusedError, OSError."""
         if name == DEFAULT_CLUSTER:
             raise ClusterRefusedError(f"the cluster {name} lives as long as the process: reset it")
-        self.clusters.pop(name).remove(self.clusters[DEFAULT_CLUSTER].plan.data_dir)
+        cluster = self.clusters[name]
+        await cluster.remove(self.clusters[DEFAULT_CLUSTER].plan.data_dir)
+        del self.clusters[name]
 
     async def open_control(self, host: str, port: int, token: str | None) -> str:
         """Open the control endpoint. Answers its address."""

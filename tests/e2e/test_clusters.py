@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import random
+import re
 import socket
+import threading
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,7 @@ from clientwork import until
 from core_broker import frame
 
 from momus import Broker
-from momus.control import ControlError
+from momus.control import Control, ControlError
 from protocol.api import ApiKey, response_class
 from protocol.codegen import codec
 from protocol.header import decode_response_header
@@ -327,3 +330,68 @@ def test_failing_disk_of_one_cluster_is_not_that_of_another_and_ends_with_a_rese
         broker.control.ask("POST", "/_admin/reset")
         assert broker.control.ask("GET", "/_admin/faults") == []
         create(wires(broker.bootstrap_servers), "t")
+
+
+def test_seeded_process_draws_other_ids_after_each_start_and_the_same_as_its_twin(wires):
+    def drawn() -> list[object]:
+        with Broker(seed=11) as broker:
+            found: list[object] = []
+            for number in range(3):
+                wire = wires(broker.bootstrap_servers)
+                create(wire, f"t{number}")
+                member_id = wire.call(join("g"), 5).member_id
+                found += [topics(wire)[f"t{number}"].hex(), member_id.removeprefix("client-").replace("-", "")]
+                broker.kill()
+                broker.start()
+        return found
+
+    first = drawn()
+    assert len(set(first)) == 6
+    assert drawn() == first
+
+
+def test_changes_of_one_cluster_at_once_leave_nothing_behind():
+    made: set[str] = set()
+    wrong: list[str] = []
+
+    def storm(control: Control, seed: int) -> None:
+        order = random.Random(seed)
+        for _ in range(30):
+            name = order.choice("ab")
+            path = f"{CLUSTERS}/{name}"
+            body = {"name": name, "brokers": 2, "flush": order.choice(("memory", "os"))}
+            asked = order.choice(
+                (
+                    ("POST", CLUSTERS, body),
+                    ("POST", CLUSTERS, body),
+                    ("DELETE", path, None),
+                    ("POST", f"{path}/reset", None),
+                    ("POST", f"{path}/brokers/1/stop", None),
+                    ("POST", f"{path}/brokers/1/start", None),
+                )
+            )
+            try:
+                answer = control.ask(*asked)
+            except ControlError as error:
+                if not re.search("no such cluster|already|was removed|last running", str(error)):
+                    wrong.append(f"{asked}: {error}")
+            else:
+                if "bootstrap_servers" in answer:
+                    made.update(answer["bootstrap_servers"].split(","))
+
+    with Broker() as broker:
+        threads = [threading.Thread(target=storm, args=(broker.control, seed)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+        assert wrong == []
+        assert len(made) > 10
+        for each in broker.control.ask("GET", CLUSTERS):
+            if each["name"] != "default":
+                broker.control.ask("DELETE", f"{CLUSTERS}/{each['name']}")
+        for address in made:
+            with pytest.raises(ConnectionRefusedError):
+                Wire(address)
+        assert broker.stop() == 0
+        assert broker.log == ""

@@ -20,7 +20,7 @@ async def list_brokers(cluster: ClusterServer, call: Call) -> list[dict[str, Any
 
 async def stop_broker(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     """Close its listeners and connections; the others lead its partitions. Errors: RefusedError."""
-    async with cluster.changing:
+    async with cluster.change():
         node = _find(cluster, call.words["id"])
         if cluster.virtual_nodes.is_up(node):
             if len(cluster.broker.nodes) == 1:
@@ -32,7 +32,7 @@ async def stop_broker(cluster: ClusterServer, call: Call) -> dict[str, Any]:
 
 async def start_broker(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     """Listen again, and lead its partitions again. Errors: RefusedError, OSError."""
-    async with cluster.changing:
+    async with cluster.change():
         node = _find(cluster, call.words["id"])
         if not cluster.virtual_nodes.is_up(node):
             await cluster.listen(node)

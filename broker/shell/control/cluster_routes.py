@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.cluster.directory import DirectoryError
 from broker.config.settings import ConfigError
-from broker.shell.cluster_plan import ClusterRefusedError
 from broker.shell.cluster_server import DEFAULT_CLUSTER
 from broker.shell.control.clock_routes import LAST_MS
 from broker.shell.control.routes import CLUSTER_PREFIX, Call, Optional_, Process, RefusedError, Route
@@ -45,7 +44,7 @@ async def create_cluster(process: Process, call: Call) -> dict[str, Any]:
         )
     except ConfigError as error:
         raise RefusedError(400, str(error)) from None
-    except (ClusterRefusedError, DirectoryError) as error:
+    except DirectoryError as error:
         raise RefusedError(409, str(error)) from None
     return _describe(cluster)
 
@@ -66,10 +65,7 @@ async def remove_cluster(process: Process, call: Call) -> dict[str, Any]:
     name = call.words["cluster"]
     if name not in process.clusters:
         raise RefusedError(404, f"no such cluster: {name:.100}")
-    try:
-        process.remove(name)
-    except ClusterRefusedError as error:
-        raise RefusedError(409, str(error)) from None
+    await process.remove(name)
     return {"removed": name}
 
 

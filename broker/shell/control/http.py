@@ -13,7 +13,6 @@ and any Host will do. It uses no framework: for a few routes that would take mor
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
 import logging
 import re
@@ -175,6 +174,8 @@ class HttpServer:
         if "origin" in head.fields:  # a web page in a local browser, which can reach loopback too
             raise RefusedError(403, "requests of web pages are refused")
         if self._token is not None:
+            import hmac  # 2 ms: few endpoints have a token
+
             given = head.fields.get("authorization", "")
             if not hmac.compare_digest(given.encode(), f"Bearer {self._token}".encode()):
                 raise RefusedError(401, "a token is required: Authorization: Bearer TOKEN (--control-token)")

@@ -11,9 +11,11 @@ Bodies are checked against their shape before the handler is called.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from broker.shell.cluster_plan import ClusterRefusedError
 from broker.shell.cluster_server import DEFAULT_CLUSTER
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ class Process(Protocol):
         seed: int | None,
         at_ms: int | None,
     ) -> ClusterServer: ...
-    def remove(self, name: str) -> None: ...
+    async def remove(self, name: str) -> None: ...
 
 
 class RefusedError(Exception):
@@ -78,6 +80,7 @@ class Route:
     """One method of one path.
 
     path     "/brokers/{id}/stop"; of a cluster: without the prefix.
+    handler  a function, or "module:function" of this room, which is imported with the first call.
     about    one sentence, for the index and the OpenAPI description.
     body     the shape of the JSON object that is sent; None: none is.
     query    the parameters behind the path: name -> what it is for.
@@ -85,13 +88,13 @@ class Route:
     example  a body that works, for the description.
     """
 
-    __slots__ = ("about", "answer", "body", "example", "handler", "method", "path", "query")
+    __slots__ = ("_handler", "about", "answer", "body", "example", "method", "path", "query")
 
     def __init__(
         self,
         method: str,
         path: str,
-        handler: Handler,
+        handler: Handler | str,
         about: str,
         *,
         answer: Shape,
@@ -101,12 +104,20 @@ class Route:
     ) -> None:
         self.method = method
         self.path = path
-        self.handler = handler
+        self._handler = handler
         self.about = about
         self.body = body
         self.query = query or {}
         self.answer = answer
         self.example = example
+
+    def load(self) -> Handler:
+        """The handler, imported if it is not yet."""
+        if isinstance(self._handler, str):
+            module, _, name = self._handler.partition(":")
+            self._handler = getattr(importlib.import_module(f"{__package__}.{module}"), name)
+        handler: Any = self._handler
+        return handler  # type: ignore[no-any-return]  # what the table names is a handler
 
 
 class Place:
@@ -180,7 +191,10 @@ class Routes:
         owner: Any = process
         if method in place.of_cluster:
             owner = find_cluster(process, call.words.get("cluster", DEFAULT_CLUSTER))
-        return await route.handler(owner, call)
+        try:
+            return await route.load()(owner, call)
+        except ClusterRefusedError as error:
+            raise RefusedError(409, str(error)) from None
 
 
 def find_cluster(process: Process, name: str) -> ClusterServer:

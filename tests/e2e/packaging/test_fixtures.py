@@ -97,7 +97,9 @@ def test_command_line_wins_over_environment_and_environment_over_ini(pytester, t
 
 
 def test_process_that_runs_is_used_by_its_address_and_left_as_it_was(pytester, told):
-    pytester.makepyfile(TELL + "def test_it_2(kafka_broker, kafka_broker_session): tell(kafka_broker)")
+    pytester.makepyfile(
+        TELL + "def test_it_2(kafka_broker, make_kafka_broker): tell(kafka_broker); make_kafka_broker()"
+    )
     with Broker() as broker:
         done = pytester.runpytest_inprocess(*ALONE, "--momus-address", broker.control.address)
         done.assert_outcomes(passed=1)

@@ -1,0 +1,101 @@
+"""Handlers of groups, so that a test can look without a client: state, members, committed offsets; wait for a state."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.shell.control.group_routes import STATES
+from broker.shell.control.record_calls import LONGEST_WAIT_MS, LOOK_AGAIN_S
+from broker.shell.control.routes import Call, RefusedError
+from broker.shell.local_client import LocalClient
+from protocol.errors import ErrorCode
+from protocol.messages.consumer_group import ConsumerGroupDescribeRequest
+from protocol.messages.group_admin import DescribeGroupsRequest, ListGroupsRequest
+from protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
+from protocol.messages.share_group import ShareGroupDescribeRequest
+from protocol.messages.streams_group import StreamsGroupDescribeRequest
+
+if TYPE_CHECKING:
+    from broker.shell.cluster_server import ClusterServer
+
+DESCRIBE: Final[dict[str, Any]] = {
+    "classic": (DescribeGroupsRequest, "groups", 5),
+    "consumer": (ConsumerGroupDescribeRequest, "group_ids", 1),
+    "share": (ShareGroupDescribeRequest, "group_ids", 1),
+    "streams": (StreamsGroupDescribeRequest, "group_ids", 0),
+}
+LIST_VERSION: Final = 5
+OFFSETS_VERSION: Final = 9  # by topic name
+
+
+async def show_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """A group's state and members; a group that does not exist is Dead."""
+    client = LocalClient(cluster.broker, cluster.config)
+    try:
+        return await _describe(cluster, client, call.words["group"])
+    finally:
+        client.close()
+
+
+async def wait_for_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Wait until a group has a state, and so many members. Errors: RefusedError."""
+    body, broker, loop = call.body, cluster.broker, asyncio.get_running_loop()
+    state, members, timeout_ms = STATES.get(body["state"]), body.get("members"), body.get("timeout_ms", 0)
+    if state is None:
+        raise RefusedError(400, f'"state" takes one of {", ".join(STATES)}')
+    if not 0 <= timeout_ms <= LONGEST_WAIT_MS:
+        raise RefusedError(400, f'"timeout_ms" takes 0 to {LONGEST_WAIT_MS}; ask again to wait for longer')
+    stop_s = loop.time() + timeout_ms / 1000
+    client = LocalClient(broker, cluster.config)
+    try:
+        while True:
+            found = await _describe(cluster, client, call.words["group"])
+            reached = found["state"] == state and members in (None, len(found["members"]))
+            if reached or loop.time() >= stop_s:
+                return {**found, "reached": reached}
+            await asyncio.sleep(LOOK_AGAIN_S)
+            if cluster.broker is not broker:
+                raise RefusedError(409, "the cluster was reset")
+    finally:
+        client.close()
+
+
+async def _describe(cluster: ClusterServer, client: LocalClient, group: str) -> dict[str, Any]:
+    node_id = cluster.broker.groups.coordinator_of(group)
+    listed = await client.call(ListGroupsRequest(), LIST_VERSION, node_id)
+    for row in listed.groups:
+        if row.group_id == group:
+            break
+    else:
+        return {"group": group, "state": "Dead", "type": "", "members": []}
+    members: list[str] = []
+    if row.group_type in DESCRIBE:
+        request, field, version = DESCRIBE[row.group_type]
+        answer = await client.call(request(**{field: [group]}), version, node_id)
+        members = [member.member_id for member in answer.groups[0].members]
+    return {"group": group, "state": row.group_state, "type": row.group_type, "members": members}
+
+
+async def committed(cluster: ClusterServer, call: Call) -> list[dict[str, Any]]:
+    """The offsets that a group has committed. Errors: RefusedError."""
+    group = call.words["group"]
+    client = LocalClient(cluster.broker, cluster.config)
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=None)])
+    try:
+        answer = await client.call(request, OFFSETS_VERSION, cluster.broker.groups.coordinator_of(group))
+    finally:
+        client.close()
+    row = answer.groups[0]
+    if row.error_code:
+        raise RefusedError(409, f"group {group}: {ErrorCode(row.error_code).name}")
+    return [
+        {
+            "topic": topic.name,
+            "partition": each.partition_index,
+            "offset": each.committed_offset,
+            "metadata": each.metadata or "",
+        }
+        for topic in sorted(row.topics, key=lambda topic: str(topic.name))
+        for each in sorted(topic.partitions, key=lambda each: int(each.partition_index))
+    ]

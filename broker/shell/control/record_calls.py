@@ -1,0 +1,226 @@
+"""Handlers of topics and records, so that a test can arrange and look without a client: create, produce, consume."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.shell.control.routes import Call, RefusedError
+from broker.shell.local_client import LocalClient
+from protocol.errors import ErrorCode
+from protocol.messages.cluster import MetadataRequest, MetadataRequestTopic
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from protocol.record_batch import TRANSACTIONAL, build_batch, control_type, iter_batches, iter_records
+
+if TYPE_CHECKING:
+    from broker.shell.cluster_server import ClusterServer
+
+TIMEOUT_MS: Final = 10_000
+LONGEST_WAIT_MS: Final = 25_000  # clients wait 30 s for the response
+LOOK_AGAIN_S: Final = 0.005
+MOST_RECORDS: Final = 10_000
+ANSWER_BYTES: Final = 8 << 20
+MARK_ABORT: Final = 0
+ISOLATION: Final = {"uncommitted": 0, "committed": 1}
+METADATA_VERSION, CREATE_VERSION, PRODUCE_VERSION, FETCH_VERSION = 12, 7, 9, 12  # by topic name
+
+
+async def create_topic(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Create a topic. Errors: RefusedError."""
+    body, client = call.body, LocalClient(cluster.broker, cluster.config)
+    configs = [CreatableTopicConfig(name=key, value=value) for key, value in body.get("config", {}).items()]
+    wanted = CreatableTopic(
+        name=body["name"],
+        num_partitions=body.get("partitions", -1),
+        replication_factor=body.get("replicas", -1),
+        configs=configs,
+    )
+    request = CreateTopicsRequest(topics=[wanted], timeout_ms=TIMEOUT_MS)
+    try:
+        row = (await client.call(request, CREATE_VERSION)).topics[0]
+    finally:
+        client.close()
+    _check(row.error_code, f"topic {row.name}", row.error_message)
+    return {"name": row.name, "partitions": row.num_partitions}
+
+
+async def produce(cluster: ClusterServer, call: Call) -> list[dict[str, int]]:
+    """Append records, acks=all; the topic is made as for any producer. Errors: RefusedError."""
+    topic, client = call.words["topic"], LocalClient(cluster.broker, cluster.config)
+    by_partition: dict[int, list[tuple[Any, ...]]] = {}
+    order = []
+    for index, record in enumerate(call.body["records"]):
+        partition, row = _record(f"records[{index}]", record)
+        rows = by_partition.setdefault(partition, [])
+        order.append((partition, len(rows)))
+        rows.append(row)
+    bases = {}
+    try:
+        leaders = await _leaders(client, topic, create=True)
+        for partition, rows in by_partition.items():
+            if partition not in leaders:
+                raise RefusedError(404, f"{topic} has no partition {partition}, but 0 to {len(leaders) - 1}")
+            batch = build_batch(rows, timestamp_ms=cluster.broker.turn.env.clock.now_ms())
+            data = [PartitionProduceData(index=partition, records=batch)]
+            request = ProduceRequest(
+                acks=-1, timeout_ms=TIMEOUT_MS, topic_data=[TopicProduceData(name=topic, partition_data=data)]
+            )
+            answer = await client.call(request, PRODUCE_VERSION, leaders[partition])
+            answered = answer.responses[0].partition_responses[0]
+            _check(answered.error_code, f"{topic}-{partition}", answered.error_message)
+            bases[partition] = answered.base_offset
+    finally:
+        client.close()
+    return [{"partition": partition, "offset": bases[partition] + place} for partition, place in order]
+
+
+async def consume(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Read records, and wait until there are `least`. Errors: RefusedError."""
+    topic, body = call.words["topic"], call.body
+    least, most = body.get("least", 0), body.get("most", MOST_RECORDS)
+    isolation, timeout_ms = body.get("isolation", "uncommitted"), body.get("timeout_ms", 0)
+    if isolation not in ISOLATION:
+        raise RefusedError(400, f'"isolation" takes one of {", ".join(ISOLATION)}')
+    if not 0 <= timeout_ms <= LONGEST_WAIT_MS:
+        raise RefusedError(400, f'"timeout_ms" takes 0 to {LONGEST_WAIT_MS}; ask again to wait for longer')
+    if not 0 <= least <= most <= MOST_RECORDS:
+        raise RefusedError(400, f'"least" and "most" take 0 to {MOST_RECORDS}, "most" not less than "least"')
+    loop, broker = asyncio.get_running_loop(), cluster.broker
+    stop_s = loop.time() + timeout_ms / 1000
+    client = LocalClient(broker, cluster.config)
+    positions: dict[int, int] = {}
+    found: list[dict[str, Any]] = []
+    try:
+        while True:
+            leaders = await _leaders(client, topic, create=False)
+            for partition in sorted(leaders) if "partition" not in body else [body["partition"]]:
+                position = positions.get(partition, body.get("offset", 0))
+                rows, positions[partition] = await _read(client, leaders, topic, partition, position, isolation)
+                found += rows
+            if len(found) >= least or loop.time() >= stop_s:
+                return {"records": found[:most], "reached": len(found) >= least}
+            await asyncio.sleep(LOOK_AGAIN_S)
+            if cluster.broker is not broker:
+                raise RefusedError(409, "the cluster was reset")
+    finally:
+        client.close()
+
+
+async def _leaders(client: LocalClient, topic: str, *, create: bool) -> dict[int, int]:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=create)
+    row = (await client.call(request, METADATA_VERSION)).topics[0]
+    if create and row.error_code == ErrorCode.LEADER_NOT_AVAILABLE:  # it has been made by this request
+        row = (await client.call(request, METADATA_VERSION)).topics[0]
+    if not create and row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return {}
+    _check(row.error_code, f"topic {topic}")
+    return {each.partition_index: each.leader_id for each in row.partitions}
+
+
+async def _read(
+    client: LocalClient, leaders: dict[int, int], topic: str, partition: int, position: int, isolation: str
+) -> tuple[list[dict[str, Any]], int]:
+    """The records of a partition from an offset to its end, and the offset behind them."""
+    if partition not in leaders:
+        return [], position
+    found: list[dict[str, Any]] = []
+    while True:
+        wanted = FetchPartition(partition=partition, fetch_offset=position, partition_max_bytes=ANSWER_BYTES)
+        request = FetchRequest(
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=ANSWER_BYTES,
+            isolation_level=ISOLATION[isolation],
+            session_epoch=-1,
+            topics=[FetchTopic(topic=topic, partitions=[wanted])],
+        )
+        answer = await client.call(request, FETCH_VERSION, leaders[partition])
+        row = answer.responses[0].partitions[0]
+        if row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and position < row.log_start_offset:
+            position = row.log_start_offset
+            continue
+        _check(row.error_code, f"{topic}-{partition}")
+        data = bytes(row.records or b"")
+        if not data:
+            return found, position
+        for offset, record in _records(data, row.aborted_transactions or []):
+            if record is not None and offset >= position:
+                found.append({"partition": partition, **record})
+            position = max(position, offset + 1)
+        if len(found) >= MOST_RECORDS:
+            return found, position
+
+
+def _records(data: bytes, aborted: list[Any]) -> Iterator[tuple[int, dict[str, Any] | None]]:
+    """(offset, record) of all records; None: a marker, or a record of an aborted transaction."""
+    begins = sorted((each.first_offset, each.producer_id) for each in aborted)
+    open_ids: set[int] = set()
+    for place, header in iter_batches(data):
+        while begins and begins[0][0] <= header.base_offset + header.last_offset_delta:
+            open_ids.add(begins.pop(0)[1])
+        last = header.base_offset + header.last_offset_delta
+        batch = memoryview(data)[place:]
+        is_dropped = header.is_control or (bool(header.attributes & TRANSACTIONAL) and header.producer_id in open_ids)
+        for record in iter_records(batch):
+            if header.is_control and control_type(record.key or b"") == MARK_ABORT:
+                open_ids.discard(header.producer_id)
+            shown = {
+                "offset": record.offset,
+                "timestamp_ms": record.timestamp,
+                "key": to_json(record.key),
+                "value": to_json(record.value),
+                "headers": [[name, to_json(value)] for name, value in record.headers],
+            }
+            yield record.offset, None if is_dropped else shown
+        yield last, None  # the cleaner may have removed the last records of a batch
+
+
+def to_json(data: bytes | None) -> Any:
+    """Bytes as a text, or as {"base64": ...} where they are none."""
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}
+
+
+def from_json(where: str, value: Any) -> bytes | None:
+    """A text, {"base64": ...} or null as bytes. Errors: RefusedError."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value.encode()
+    try:
+        return base64.b64decode(value["base64"], validate=True)
+    except (TypeError, KeyError, binascii.Error):
+        raise RefusedError(400, f'"{where}" takes a text, null or {{"base64": "..."}}') from None
+
+
+def _record(where: str, given: dict[str, Any]) -> tuple[int, tuple[Any, ...]]:
+    """Partition, and the row for build_batch. Errors: RefusedError."""
+    unknown = given.keys() - {"key", "value", "headers", "partition", "timestamp_ms"}
+    if unknown:
+        raise RefusedError(400, f'no such field: "{where}.{min(unknown)}"')
+    headers = given.get("headers", [])
+    is_list = isinstance(headers, list) and all(
+        isinstance(each, list) and len(each) == 2 and isinstance(each[0], str) for each in headers
+    )
+    partition, timestamp_ms = given.get("partition", 0), given.get("timestamp_ms")
+    if not is_list:
+        raise RefusedError(400, f'"{where}.headers" takes a list of [name, value]')
+    if type(partition) is not int or not (timestamp_ms is None or type(timestamp_ms) is int):
+        raise RefusedError(400, f'"{where}.partition" and "{where}.timestamp_ms" take whole numbers')
+    pairs = [(name, from_json(f"{where}.headers", value)) for name, value in headers]
+    key, value = (from_json(f"{where}.{name}", given.get(name)) for name in ("key", "value"))
+    return partition, (key, value, pairs, timestamp_ms)
+
+
+def _check(code: int, what: str, message: str | None = None) -> None:
+    if code:
+        raise RefusedError(409, f"{what}: {ErrorCode(code).name}{': ' + message if message else ''}")
