@@ -1,4 +1,4 @@
-"""Apache Kafka's answers to four thousand requests, kept in a file, so that momus can be compared without a Kafka.
+"""Apache Kafka's answers to five thousand requests, kept in a file, so that momus can be compared without a Kafka.
 
 A line for each case: its family, its steps, the prefix of its names (their hashes choose coordinators), and what Kafka
 answered: number of the step, answer, and for a late answer the number of the step after which it came.

@@ -1,4 +1,4 @@
-"""momus against what Apache Kafka 4.3.1 answered to four thousand requests: tests/differential/recorded.jsonl.xz."""
+"""momus against what Apache Kafka 4.3.1 answered to five thousand requests: tests/differential/recorded.jsonl.xz."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from differential.play import Play
 from differential.script import Script, describe
 
 PARTS = 8  # so that the workers of pytest share them
-LEAST_PAIRS = 4000
+LEAST_PAIRS = 5500
 
 
 def play(part: int) -> list[tuple[int, Play]]:
@@ -38,7 +38,7 @@ def test_answers_are_those_kafka_gave(part: int) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_recording_holds_four_thousand_pairs_of_every_family() -> None:
+def test_recording_holds_enough_pairs_of_every_family() -> None:
     cases = list(recording.read())
     assert sum(len(case.steps) for case in cases) >= LEAST_PAIRS
-    assert len({case.family for case in cases}) == 10
+    assert len({case.family for case in cases}) == 11

@@ -14,6 +14,7 @@ from differential.generate.consumer import ConsumerGroup, consumer
 from differential.generate.expiry import expiring_members, expiring_offsets, expiring_records, expiring_transactions
 from differential.generate.offsets import offsets
 from differential.generate.records import log
+from differential.generate.stories import stories
 from differential.generate.streams import streams
 from differential.generate.transactions import transactions
 from differential.plain import Values, words
@@ -31,6 +32,7 @@ FAMILIES: Final[dict[str, tuple[Family, float]]] = {
     "cluster": (cluster, 5),
     "anything": (anything, 8),
     "versions": (foreign_versions, 3),
+    "stories": (stories, 10),
 }
 LASTS: Final = ("classic", "consumer", "offsets", "transactions", "log", "admin")  # what a restart has to bring back
 
