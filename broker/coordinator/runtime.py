@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from broker.coordinator.offsets.spans import are_offsets, span_batches
@@ -367,7 +368,9 @@ class Shard:
         alarm_ms = self._alarms.get(name)
         if alarm_ms is None or deadline_ms < alarm_ms:
             self._alarms[name] = deadline_ms
-            self._turn.timers.at(deadline_ms, lambda due_ms, now_ms: self.ring(name, due_ms, now_ms))
+            is_round = isinstance(name, tuple) and len(name) == 1  # of upkeep, as ("expiry",): nobody's deadline
+            call = partial(self.ring, name)
+            self._turn.timers.at(deadline_ms, call, is_deadline=not is_round)
 
     def ring(self, name: Hashable, alarm_ms: int, now_ms: int) -> None:
         """An alarm rings. Its deadline may have moved or been cancelled since."""

@@ -19,20 +19,26 @@ class Timers:
     `moved` is set when the earliest time has changed; the server clears it when it sets its alarm.
     """
 
-    __slots__ = ("_calls", "_heap", "_number", "moved")
+    __slots__ = ("_calls", "_deadlines", "_heap", "_number", "moved")
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int]] = []  # time, number of the call
         self._calls: dict[int, Callable[[int, int], None]] = {}  # those that are neither made nor cancelled
+        self._deadlines: list[tuple[int, int]] = []  # a heap of those entries that are deadlines
         self._number = 0
         self.moved = False
 
     def __len__(self) -> int:
         return len(self._calls)
 
-    def at(self, due_ms: int, call: Callable[[int, int], None]) -> int:
-        """Call `call(due_ms, now_ms)` at that time or soon after. Returns the number that cancels it."""
+    def at(self, due_ms: int, call: Callable[[int, int], None], *, is_deadline: bool = False) -> int:
+        """Call `call(due_ms, now_ms)` at that time or soon after. Returns the number that cancels it.
+
+        is_deadline   a session, a rebalance, a transaction or a lock ends: a clock that is moved stops there.
+        """
         self._number += 1
+        if is_deadline:
+            heapq.heappush(self._deadlines, (due_ms, self._number))
         self._calls[self._number] = call
         heapq.heappush(self._heap, (due_ms, self._number))
         self.moved = self._heap[0][0] == due_ms or self.moved
@@ -44,11 +50,21 @@ class Timers:
         if len(self._heap) > 2 * len(self._calls) + CANCELLED_KEPT:
             self._heap = [entry for entry in self._heap if entry[1] in self._calls]
             heapq.heapify(self._heap)
+            self._deadlines = [entry for entry in self._deadlines if entry[1] in self._calls]
+            heapq.heapify(self._deadlines)
 
     @property
     def next_ms(self) -> int | None:
         """The earliest time on the heap, that of a cancelled call perhaps; None: there is none."""
         return self._heap[0][0] if self._heap else None
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """The earliest deadline; None: there is none."""
+        deadlines = self._deadlines
+        while deadlines and deadlines[0][1] not in self._calls:
+            heapq.heappop(deadlines)
+        return deadlines[0][0] if deadlines else None
 
     def run_due(self, now_ms: int) -> None:
         """Make the calls that are due. Calls that these add wait for the next run, so that this one ends."""
@@ -62,3 +78,6 @@ class Timers:
                 call(due_ms, now_ms)
             except (KafkaError, OSError, StorageError) as error:  # the other calls are still made
                 logger.error("timer due at %d failed: %s", due_ms, error)
+        deadlines = self._deadlines
+        while deadlines and deadlines[0][1] not in self._calls:
+            heapq.heappop(deadlines)

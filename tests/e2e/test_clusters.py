@@ -41,6 +41,9 @@ class Wire:
 
     def call(self, request: Any, version: int) -> Any:
         self.send(request, version)
+        return self.receive(request, version)
+
+    def receive(self, request: Any, version: int) -> Any:
         size = int.from_bytes(self._read(4), "big")
         body = self._read(size)
         key = ApiKey(request.API_KEY)
@@ -190,8 +193,7 @@ def test_requests_that_wait_are_cut_when_their_cluster_ends(shared_broker, wires
     leader_id = leader.call(join("g"), 3).member_id
     follower.send(join("g"), 3)  # waits for the leader to join again
     until(lambda: leader.call(join("g", leader_id), 3).error_code == 0, "both have joined")
-    size = int.from_bytes(follower._read(4), "big")
-    joined = codec(response_class(ApiKey.JOIN_GROUP), 3).decode(follower._read(size), 4)[0]
+    joined = follower.receive(join("g"), 3)
     sync = SyncGroupRequest(group_id="g", generation_id=joined.generation_id, member_id=joined.member_id)
     follower.send(sync, 2)  # waits for the leader's assignments
     waiting.append(follower)

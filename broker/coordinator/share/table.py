@@ -207,7 +207,7 @@ class SharePartitions:
             live.alarm_ms = None
         if due_ms is not None and live.alarm_ms is None and not live.gone:
             live.alarm_ms = due_ms
-            live.alarm = self._turn.timers.at(due_ms, lambda _, now_ms: self._expire(live, now_ms))
+            live.alarm = self._turn.timers.at(due_ms, lambda _, now_ms: self._expire(live, now_ms), is_deadline=True)
         self.poll(live)
 
     @staticmethod

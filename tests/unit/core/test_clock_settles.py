@@ -46,7 +46,7 @@ async def settles(busy: Busy, monkeypatch: pytest.MonkeyPatch) -> bool:
     loop = SimpleNamespace(time=lambda: busy.steps / 1000)
     monkeypatch.setattr(clock_routes, "asyncio", SimpleNamespace(sleep=busy.step, get_running_loop=lambda: loop))
     cluster: Any = SimpleNamespace(broker=busy, clock=SimpleNamespace(steady_ms=lambda: NOW_MS))
-    return bool(await clock_routes.settle(cluster))
+    return bool(await clock_routes.settle(cluster, 2.0))
 
 
 async def test_clock_settles_under_traffic_once_the_due_work_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,3 +69,20 @@ async def test_clock_does_not_settle_while_due_work_goes_on(monkeypatch: pytest.
     busy.jobs.add(busy.job("endless", 10**9))
     assert not await settles(busy, monkeypatch)
     assert "endless" not in busy.done
+
+
+def test_next_deadline_is_the_earliest_that_was_neither_made_nor_cancelled() -> None:
+    timers = Timers()
+    assert timers.next_deadline_ms is None
+    timers.at(1, lambda due_ms, now_ms: None)  # of upkeep
+    made = [timers.at(due_ms, lambda due_ms, now_ms: None, is_deadline=True) for due_ms in (5, 3, 9)]
+    assert timers.next_deadline_ms == 3
+    timers.cancel(made[1])
+    assert timers.next_deadline_ms == 5
+    timers.run_due(5)
+    assert timers.next_deadline_ms == 9
+    for due_ms in range(10_000, 12_000):
+        timers.cancel(timers.at(due_ms, lambda due_ms, now_ms: None, is_deadline=True))
+        timers.at(due_ms, lambda due_ms, now_ms: None, is_deadline=True)
+        timers.run_due(due_ms)
+    assert len(timers._deadlines) < 1000, "what is made or cancelled is forgotten"
