@@ -7,11 +7,19 @@ from contextlib import closing
 
 import pytest
 from clientwork import until
-from test_clusters import Wire, join
+from confluent_kafka import Producer
+from test_clusters import Wire, join, topics
 
 from momus import Broker
 from momus.cluster import Cluster
 from protocol.messages.classic_group import SyncGroupRequest
+from protocol.messages.share_fetch import (
+    ShareFetchRequest,
+    ShareFetchRequestFetchPartition,
+    ShareFetchRequestFetchTopic,
+)
+from protocol.messages.share_group import ShareGroupHeartbeatRequest
+from protocol.messages.transaction_admin import DescribeProducersRequest, DescribeProducersRequestTopicRequest
 
 
 @pytest.fixture(scope="module")
@@ -48,3 +56,86 @@ def test_rebalance_that_an_expulsion_begins_ends_in_its_own_time_however_the_clo
             if 10 <= at_s < 40:
                 cluster.wait_for_group("g", "preparing-rebalance", members=1, timeout=0)
         cluster.wait_for_group("g", "empty", members=0, timeout=0)
+
+
+def test_idempotent_producer_is_forgotten_after_its_day(cluster):
+    cluster.create_topic("t")
+    producer = Producer({**cluster.client_config("confluent"), "enable.idempotence": True})
+    producer.produce("t", b"x")
+    assert producer.flush(60) == 0
+    topic = DescribeProducersRequestTopicRequest(name="t", partition_indexes=[0])
+    with closing(Wire(cluster.bootstrap_servers)) as wire:
+
+        def producers() -> int:
+            answer = wire.call(DescribeProducersRequest(topics=[topic]), 0)
+            return len(answer.topics[0].partitions[0].active_producers)
+
+        cluster.clock.advance(hours=23)
+        assert producers() == 1
+        cluster.clock.advance(hours=2)
+        assert producers() == 0
+
+
+@pytest.mark.parametrize("flush", ["memory", "os"])
+def test_tombstone_is_kept_for_delete_retention_ms_and_cleaned_after_it(process, flush):
+    config = {"cleanup.policy": "compact", "delete.retention.ms": 3_600_000, "min.cleanable.dirty.ratio": "0.0"}
+    with process.create_cluster(flush=flush) as cluster:
+        cluster.clock.freeze()
+        cluster.create_topic("t", config={**config, "segment.ms": 60_000})
+        for value in ("old", None):
+            cluster.produce("t", value, key="k")
+        cluster.clock.advance(minutes=2)
+        cluster.produce("t", "other", key="rolls the segment")
+        cluster.clock.advance(minutes=2)  # the first cleaning sets the horizon
+        assert [(r.key, r.value) for r in cluster.consume("t")][:1] == [(b"k", None)]
+        cluster.clock.advance(minutes=50)
+        cluster.produce("t", "another", key="rolls again")
+        assert (b"k", None) in [(r.key, r.value) for r in cluster.consume("t")]
+        cluster.clock.advance(minutes=30)
+        cluster.produce("t", "a third", key="rolls once more")
+        cluster.clock.advance(minutes=2)
+        assert b"k" not in [r.key for r in cluster.consume("t")]
+
+
+def test_lock_on_a_shared_record_ends_after_its_30_seconds(process):
+    with process.create_cluster() as cluster:
+        cluster.clock.freeze()
+        cluster.create_topic("t")
+        with closing(Wire(cluster.bootstrap_servers)) as wire:
+            topic_id = topics(wire)["t"]
+            member = {"group_id": "g", "member_id": "AAAAAAAAAAAAAAAAAAAAAQ"}
+            epoch = 0
+
+            def is_assigned() -> bool:
+                nonlocal epoch
+                names = ["t"] if epoch == 0 else None
+                beat = ShareGroupHeartbeatRequest(**member, member_epoch=epoch, subscribed_topic_names=names)
+                answer = wire.call(beat, 1)
+                epoch = answer.member_epoch
+                return answer.error_code == 0 and answer.assignment is not None
+
+            until(is_assigned, "the partition is assigned")
+            session = iter(range(1000))
+
+            def acquired() -> list[tuple[int, int, int]]:
+                partition = ShareFetchRequestFetchPartition(partition_index=0, acknowledgement_batches=[])
+                wanted = [ShareFetchRequestFetchTopic(topic_id=topic_id, partitions=[partition])]
+                limits = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20, "max_records": 500, "batch_size": 500}
+                number = next(session)
+                request = ShareFetchRequest(
+                    **member, share_session_epoch=number, **limits, topics=[] if number else wanted
+                )
+                answer = wire.call(request, 2)
+                assert answer.error_code == 0, answer
+                rows = [row for each in answer.responses for row in each.partitions]
+                return [(a.first_offset, a.last_offset, a.delivery_count) for row in rows for a in row.acquired_records]
+
+            assert acquired() == []  # the group begins at the end
+            cluster.produce("t", "x")
+            found: list[tuple[int, int, int]] = []
+            until(lambda: found.extend(acquired()) or bool(found), "the record is acquired")
+            assert found == [(0, 0, 1)]
+            cluster.clock.advance(seconds=29)
+            assert acquired() == []
+            cluster.clock.advance(seconds=2)
+            assert acquired() == [(0, 0, 2)]
