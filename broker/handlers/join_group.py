@@ -74,6 +74,7 @@ def join_group(machine: GroupMachine, ctx: Context, request: JoinGroupRequest) -
     out = Outcome(ctx, machine.config)
     member_id = request.member_id
     group = machine.groups.get(request.group_id)
+    is_simple = group is None and machine.has_group(request.group_id)
     if group is not None and group.group_type != ClassicGroup.group_type:
         if not group.is_empty or not group.has_offsets:  # a share group is never replaced
             out.answer(ctx.token, _join_other(machine, ctx, request, group, out))
@@ -83,7 +84,10 @@ def join_group(machine: GroupMachine, ctx: Context, request: JoinGroupRequest) -
         group = None
     if group is None:
         if member_id:
-            out.answer(ctx.token, join_refusal(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
+            refused = ErrorCode.UNKNOWN_MEMBER_ID
+            if is_simple and not (request.protocol_type and request.protocols):
+                refused = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+            out.answer(ctx.token, join_refusal(refused, member_id))
             return out.result()
         group = machine.new_group(request.group_id, ctx.now_ms)
         out.records.append(empty_group_record(group, group.generation_id, ctx.now_ms))

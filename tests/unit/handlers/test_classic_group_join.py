@@ -77,6 +77,14 @@ def test_join_with_unknown_member_id_to_known_group_is_unknown(h):
     assert h.join("nobody").error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
+@pytest.mark.parametrize(("protocols", "code"), [((), "INCONSISTENT_GROUP_PROTOCOL"), (RANGE, "UNKNOWN_MEMBER_ID")])
+def test_join_with_unknown_member_id_to_a_simple_group_is_checked_for_its_protocols(h, protocols, code):
+    """A group of offsets alone is an empty classic group to Kafka."""
+    assert h.join("nobody", protocols=protocols).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    h.commit("t", 0, 5)
+    assert h.join("nobody", protocols=protocols).error_code == ErrorCode[code]
+
+
 @pytest.mark.parametrize(("kind", "protocols"), [("", RANGE), ("consumer", ())])
 def test_join_of_empty_group_without_type_or_protocols_is_inconsistent(h, kind, protocols):
     """testJoinGroupWithEmptyProtocolType, testJoinGroupWithEmptyGroupProtocol"""

@@ -95,6 +95,7 @@ def test_heartbeat_after_a_restart_goes_on_where_it_was(world):
         ({"topology": topology(subtopology("0", regex=("in.*",)))}, INVALID),
         ({"topology": topology(subtopology("0", "in"), epoch=-1)}, INVALID),
         ({"topology": topology(subtopology("0", "in", changelogs=(topic_info("c", 2),)))}, BAD_TOPOLOGY),
+        ({"topology": topology(subtopology("0", "in", changelogs=(topic_info("c", 2),)), epoch=-1)}, BAD_TOPOLOGY),
         ({"topology": topology(subtopology("0", "__consumer_offsets"))}, BAD_TOPOLOGY),
         ({"topology": topology(subtopology("0", "in", sinks=("__transaction_state",)))}, BAD_TOPOLOGY),
         ({"topology": topology(subtopology("0", "in", changelogs=(topic_info("a b"),)))}, BAD_TOPOLOGY),
