@@ -6,8 +6,8 @@ Fetch  v5: LogStartOffset. v7: sessions (KIP-227). v9: leader epoch checks (KIP-
 Behaviour: whole batches, in request order, up to the size limits; the first batch of a response is whole even if it is
            larger. Without enough bytes the request is parked for up to max_wait_ms; an error of a partition is answered
            at once. Records are slices of segment files; the connection reads them.
-Differs:   a Fetch of committed records names the aborted transactions that overlap the records it returns. Kafka goes by
-           its sparse index, and names later ones too.
+Differs:   a Fetch of committed records names the aborted transactions that overlap the records it returns. Kafka goes
+           by its sparse index, and names later ones too.
 Absent:    fetches by followers (a log has one copy); preferred read replicas.
 """
 
