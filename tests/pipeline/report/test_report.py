@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from pipeline.audit.findings import KINDS
 from pipeline.demo.traffic import Traffic
 from pipeline.jobs import audit, compaction, lag, report
 from pipeline.output_guard import HEAD_BYTES, made_by
-from pipeline.report.charts import size
+from pipeline.report.charts import size, time_locator
 from pipeline.report.figures import Figures
 from pipeline.report.page import page
 
@@ -185,3 +186,11 @@ def test_report_says_in_its_first_bytes_which_job_made_it():
     figures = made()
     figures.source = "/" + "long" * HEAD_BYTES  # the name of the input must not push it out
     assert made_by("report").encode() in page(figures).encode()[:HEAD_BYTES]
+
+
+@pytest.mark.parametrize("phone", [False, True])
+def test_time_axis_finds_its_ticks_for_every_length_of_time(phone):
+    begin = datetime(2027, 1, 15, 16, 31, 13, tzinfo=UTC)
+    lengths = [*range(1, 4000, 7), *range(60, 3 * 86_400, 700)]
+    for seconds in lengths:  # one that finds none warns, which fails the test
+        assert time_locator(phone).get_locator(begin, begin + timedelta(seconds=seconds)) is not None
