@@ -8,6 +8,9 @@ Behaviour: timestamps below zero name a place: -1 the end that the isolation lev
            record with the greatest timestamp, -4 the local log's start (the log's start: nothing is tiered), -5 and -6
            ends of the tiered log (offset -1). A version that does not know one of them gets UNSUPPORTED_VERSION. Any
            other timestamp is looked up: the first record at or after it.
+Differs:   ListOffsets by time goes on in the next segment where the log begins behind the records of a segment
+           (DeleteRecords). Kafka answers that there is no such record, and a consumer that seeks by time skips
+           the rest.
 """
 
 from __future__ import annotations

@@ -221,7 +221,7 @@ def test_unknown_static_member_is_told_so_before_its_subscription_is_read(g):
 
 @pytest.mark.parametrize("restarts", [False, True])
 def test_refused_join_leaves_an_empty_consumer_group_as_it_is(g, restarts):
-    """Kafka takes the group out of memory without a record: lists show it, and it can be neither used nor deleted."""
+    """Kafka goes on listing and describing the group, but no later change finds it: it cannot even be deleted."""
     (a,) = g.joined("a")
     a.leave()
     c = Classic(g)

@@ -89,6 +89,17 @@ def test_batch_of_records_before_all_time_has_no_latest(path: DataPath) -> None:
     assert path.list_offset(-3).offset == -1
 
 
+def test_time_is_found_behind_a_log_start_in_the_next_segment(path: DataPath) -> None:
+    """Kafka answers -1: the first segment has a batch as late, though the log begins behind it."""
+    topic = path.topic()
+    path.produce(batch(b"a", ts=NOW_MS - MONTH_MS))
+    partition = path.partition(topic, 0)
+    partition.delete_records(1)
+    path.produce(batch(b"b", ts=NOW_MS))
+    assert [segment.base_offset for segment in partition.log.segments] == [0, 1]
+    assert path.list_offset(NOW_MS - MONTH_MS).offset == 1
+
+
 # ---------------------------------------------------------------- limits of a Fetch
 
 
