@@ -157,8 +157,6 @@ def _check_changelogs(topology: StreamsGroupHeartbeatRequestTopology) -> None:
         for topic in subtopology.state_changelog_topics:
             if topic.partitions:
                 raise _bad_topology(f"The partitions of changelog topic {topic.name} are not for the client to decide.")
-    if topology.epoch < 0:
-        raise _invalid("The topology epoch is negative.")
 
 
 def _check_text(text: str | None, name: str) -> None:

@@ -15,6 +15,7 @@ from unit.streams_groups.kit import (
 )
 
 from protocol.errors import ErrorCode
+from protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from protocol.messages.streams_group import (
     StreamsGroupHeartbeatRequestTaskOffset,
 )
@@ -126,6 +127,16 @@ def test_heartbeat_that_is_wrong_in_itself_is_refused(world, changes):
     a = world.member("a")
     a.join()
     assert a.beat(**changes).error_code == INVALID
+
+
+def test_kind_of_the_group_is_looked_at_before_the_epoch_of_a_topology(world):
+    joins = ConsumerGroupHeartbeatRequest(
+        group_id="g", member_id="m", member_epoch=0, rebalance_timeout_ms=9, topic_partitions=[]
+    )
+    joins.subscribed_topic_names = ["in"]
+    assert world.client.call(joins, 1).error_code == 0
+    shape = topology(subtopology("0", "in"), epoch=-1)
+    assert world.member("a", shape=shape).join().error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_topic_names_are_looked_at_before_anything_else(world):

@@ -77,6 +77,8 @@ def heartbeat(
     """
     group_id, member_id, epoch = request.group_id, request.member_id, request.member_epoch
     group = _group(machine, group_id, epoch, out)
+    if topology is not None and topology.epoch < 0:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "The topology epoch is negative.")
     owned, named = None, set()
     if request.active_tasks is not None and request.standby_tasks is not None and request.warmup_tasks is not None:
         lists = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
