@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.coordinator.result import PARKED, Context, _Parked
-from broker.coordinator.share.acknowledge import RENEW, Acknowledgement, check_acknowledgements
+from broker.coordinator.share.acknowledge import RENEW, Acknowledgement, check_acknowledgements, make_available
 from broker.coordinator.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, Place, ShareSession
 from broker.handlers.share_fetch_wait import Asked, ShareFetchWait, name_leader
 from broker.handlers.share_group import check_enabled, check_member_id
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata
     from broker.cluster.nodes import Nodes
     from broker.config.settings import BrokerConfig
+    from broker.coordinator.share.in_flight import Delivery
     from broker.coordinator.share.table import Live, SharePartitions
     from broker.partitions.table import Partitions
     from broker.turn.turn import Turn
@@ -99,12 +100,21 @@ def share_fetch(broker: Any, ctx: Context, request: ShareFetchRequest) -> ShareF
         session.advance()
         places = _in_turn(list(session.partitions), epoch)
     acknowledged: dict[Place, KafkaError | None] = {}
+    released: dict[Live, list[Delivery]] = {}
     if has_acknowledgements:
-        acknowledged = _acknowledge(broker, ctx, group_id, member_id, named, is_renewal=request.is_renew_ack)
+        renews = request.is_renew_ack
+        acknowledged = _acknowledge(broker, ctx, group_id, member_id, named, is_renewal=renews, released=released)
     wait = ShareFetchWait(broker, ctx, Asked.of(request, group_id, member_id), places, session, acknowledged)
     if epoch == FINAL_EPOCH:
         broker.share.end_session(ctx.node_id, group_id, member_id)
     response = wait.first_answer(0 if request.is_renew_ack else request.max_wait_ms)
+    if released:  # as in Kafka, which reads before what is given back is stored
+        for live, deliveries in released.items():
+            make_available(live.state, deliveries)
+        if response is None:
+            response = wait.look_again()
+        for live in released:
+            broker.share.poll(live)
     return PARKED if response is None else response
 
 
@@ -119,19 +129,8 @@ def _names(request: ShareFetchRequest | ShareAcknowledgeRequest) -> tuple[str, s
 
 def _check_renewal(request: ShareFetchRequest) -> None:
     """A ShareFetch that renews locks reads nothing. Errors: INVALID_REQUEST."""
-    wrong = [
-        name
-        for name, value in (
-            ("maxBytes", request.max_bytes),
-            ("minBytes", request.min_bytes),
-            ("maxRecords", request.max_records),
-            ("maxWaitMs", request.max_wait_ms),
-        )
-        if value
-    ]
-    if wrong:
-        text = "".join(f"{name} must be set to 0, " for name in wrong)
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{text}if isRenewAck is true.")
+    if request.max_bytes or request.min_bytes or request.max_records or request.max_wait_ms:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
 
 
 def _in_turn(places: list[Place], epoch: int) -> list[Place]:
@@ -187,9 +186,16 @@ def share_acknowledge(broker: Any, ctx: Context, request: ShareAcknowledgeReques
 
 
 def _acknowledge(
-    broker: View, ctx: Context, group_id: str, member_id: str, named: dict[Place, list[Any]], *, is_renewal: bool
+    broker: View,
+    ctx: Context,
+    group_id: str,
+    member_id: str,
+    named: dict[Place, list[Any]],
+    *,
+    is_renewal: bool,
+    released: dict[Live, list[Delivery]] | None = None,
 ) -> dict[Place, KafkaError | None]:
-    """What came of each partition's acknowledgements; None: they are taken."""
+    """What came of each partition's acknowledgements; None: they are taken. `released`: see SharePartitions."""
     highest = RENEW if ctx.api_version >= RENEWAL_SINCE else RENEW - 1
     results: dict[Place, KafkaError | None] = {}
     for place, batches in named.items():
@@ -202,7 +208,9 @@ def _acknowledge(
             if not 0 <= place[1] < len(topic.partitions):
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             if found:
-                broker.share.acknowledge(_live(broker, ctx, group_id, place), member_id, found)
+                live = _live(broker, ctx, group_id, place)
+                later = None if released is None else released.setdefault(live, [])
+                broker.share.acknowledge(live, member_id, found, later)
             results[place] = None
         except KafkaError as error:
             results[place] = error

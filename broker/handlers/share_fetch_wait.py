@@ -84,6 +84,7 @@ class ShareFetchWait:
         "_errors",
         "_places",
         "_readable",
+        "_ready",
         "_refusal",
         "_seen",
         "_session",
@@ -109,6 +110,7 @@ class ShareFetchWait:
         self._acknowledged = acknowledged
         self._committed = broker.share.value(asked.group_id, "share.isolation.level") == "read_committed"
         self._readable: list[_Readable] = []
+        self._ready: set[Place] = set()  # from which something could be acquired at the last look
         self._errors: dict[Place, KafkaError] = {}
         self._seen: list[FlushState] = []  # the logs of shards that the acknowledgements may have written
         self._refusal: KafkaError | None = None
@@ -157,6 +159,14 @@ class ShareFetchWait:
         found = self._find(enough=self._asked.min_bytes)
         if found is not None:
             self._wake(found)
+
+    def look_again(self) -> ShareFetchResponse | None:
+        """The response of a request that is about to be parked, if it can be made now after all."""
+        found = self._find(enough=self._asked.min_bytes)
+        if found is None:
+            return None
+        self._unpark()
+        return self._answer(found)
 
     def expire(self, due_ms: int, now_ms: int) -> None:
         """max_wait_ms is over: answer with what there is."""
@@ -222,6 +232,7 @@ class ShareFetchWait:
         broker, asked = self._broker, self._asked
         limits = broker.share.limits(asked.group_id)
         ready = [each for each in self._readable if each.live.state.can_acquire(limits)]
+        self._ready = {each.place for each in ready}
         if not ready:
             return None
         left = min(asked.max_bytes, broker.config.fetch_max_bytes)
@@ -276,12 +287,13 @@ class ShareFetchWait:
         taken = self._take(found)
         answers: dict[Place, ShareFetchResponsePartitionData] = {}
         endpoints: dict[int, ShareFetchResponseNodeEndpoint] = {}
-        for place in self._places:
+        for place in sorted(self._places):  # not in turn: that order would bring the same one to the front again
             got, error = taken.get(place), self._errors.get(place)
-            if session is None:
-                if got is None and error is None:
-                    continue
-            elif not session.must_answer(place, has_records=got is not None, has_error=error is not None):
+            if got is None and error is None and place not in self._ready:
+                continue
+            if session is not None and not session.must_answer(
+                place, has_records=got is not None, has_error=error is not None
+            ):
                 continue
             answers[place] = self._partition(place, got, error, endpoints)
         for place, refused in self._acknowledged.items():

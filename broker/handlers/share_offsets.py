@@ -218,7 +218,7 @@ def _list_updater(shard: Shard, group_id: str, topics: Topics) -> Any:
 def _empty_group(broker: View, ctx: Context, group_id: str) -> tuple[Shard, ShareGroup | None]:
     """The group's shard, and the group if there is one. Errors: as alter_share_group_offsets."""
     if not group_id:
-        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id is invalid.")
     shard = broker.groups.require(group_id, ctx)
     group = shard.machine.groups.get(group_id)
     if not isinstance(group, ShareGroup):

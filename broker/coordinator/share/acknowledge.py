@@ -23,6 +23,7 @@ from broker.coordinator.share.in_flight import (
     ARCHIVED,
     AVAILABLE,
     NOBODY,
+    RELEASED,
     TERMINAL,
     Batch,
     Delivery,
@@ -162,17 +163,31 @@ def _decide_one(
     changes.append(Change(first, last, delivery, state))
 
 
-def apply(partition: SharePartition, changes: Sequence[Change]) -> list[StateBatch]:
-    """Make the changes: the states to store. Then `SharePartition.move_start`."""
+def apply(partition: SharePartition, changes: Sequence[Change], released: list[Delivery] | None) -> list[StateBatch]:
+    """Make the changes: the states to store. Then `SharePartition.move_start`.
+
+    `released`: gets what was given back, which is not available before `make_available`.
+    """
     stored = []
     for first, last, delivery, state in changes:
         delivery.end(state)
         stored.append(StateBatch(first, last, state, delivery.count))
         if state in TERMINAL:
             partition.complete_count += partition.counted(first, last)
-        else:
-            partition.find_next = True
+            continue
+        partition.find_next = True
+        if released is not None:
+            delivery.state = RELEASED
+            released.append(delivery)
     return stored
+
+
+def make_available(partition: SharePartition, released: Sequence[Delivery]) -> None:
+    """What a request has given back may be acquired from now on."""
+    for delivery in released:
+        if delivery.state == RELEASED:
+            delivery.state = AVAILABLE
+            partition.find_next = True
 
 
 def _wrong_state(text: str) -> KafkaError:

@@ -169,6 +169,7 @@ class ShareCoordinator:
         if not waiting:
             then(True)
             return
+        waiting.insert(0, self._metadata_shard)  # it may have just got the topic: without it the states are lost
         outcome = [len(waiting), True]
 
         def settled(durable: bool) -> None:
@@ -178,8 +179,9 @@ class ShareCoordinator:
                 then(bool(outcome[1]))
 
         for shard in waiting:
-            for at in range(0, len(records[shard]), RECORDS_A_BATCH):
-                shard.append(records[shard][at : at + RECORDS_A_BATCH])
+            some = records.get(shard, ())
+            for at in range(0, len(some), RECORDS_A_BATCH):
+                shard.append(some[at : at + RECORDS_A_BATCH])
         for shard in waiting:
             self._when_durable(shard.flush_state, settled, at_once=at_once)
 
@@ -212,10 +214,16 @@ class ShareCoordinator:
             shard.append(shard.machine.deleted(gone[at : at + RECORDS_A_BATCH]))
 
     def _prune(self, index: int, offset: int) -> None:
-        """Drop the records of a shard's log below an offset."""
+        """Drop the records of a shard's log below an offset, once all that makes them needless is durable."""
+        flush_state = self.shards[index].flush_state
+        if flush_state.durable_offset >= flush_state.log.end_offset:
+            self._drop_before(index, offset)
+        else:
+            flush_state.then(lambda durable: self._drop_before(index, offset) if durable else None)
+
+    def _drop_before(self, index: int, offset: int) -> None:
         shard = self.shards[index]
         log = shard.log
-        offset = min(offset, shard.flush_state.durable_offset)
         if offset <= log.log_start_offset:
             return
         try:

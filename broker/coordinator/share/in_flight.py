@@ -18,6 +18,7 @@ AVAILABLE: Final = 0  # Kafka's numbers, as they are stored
 ACQUIRED: Final = 1
 ACKNOWLEDGED: Final = 2
 ARCHIVED: Final = 4
+RELEASED: Final = -1  # given back by the request that is being served: available when that is done; never stored
 TERMINAL: Final = (ACKNOWLEDGED, ARCHIVED)
 NOBODY: Final = ""
 

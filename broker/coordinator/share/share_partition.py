@@ -232,7 +232,7 @@ class SharePartition:
             return False
         batches = self.batches
         if done == batches.last().last:
-            self.start_offset = self.end_offset = done + 1
+            self.start_offset = self.end_offset = max(self.start_offset, done + 1)
             batches.clear()
             self.complete_count = 0
             return True

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from broker.config.settings import BrokerConfig
     from broker.coordinator.runtime import Shard
     from broker.coordinator.share.combine import StateBatch
+    from broker.coordinator.share.in_flight import Delivery
     from broker.partitions.table import Partitions
     from broker.partitions.waiters import Waiter
     from broker.turn.turn import Turn
@@ -142,15 +143,21 @@ class SharePartitions:
 
     # -- changes
 
-    def acknowledge(self, live: Live, member: str, acknowledgements: Sequence[Acknowledgement]) -> None:
-        """Take a member's acknowledgements, all or none.
+    def acknowledge(
+        self,
+        live: Live,
+        member: str,
+        acknowledgements: Sequence[Acknowledgement],
+        released: list[Delivery] | None = None,
+    ) -> None:
+        """Take a member's acknowledgements, all or none. `released`: gets what is available after `make_available`.
 
         Errors:  INVALID_RECORD_STATE, INVALID_REQUEST, COORDINATOR_NOT_AVAILABLE.
         """
         limits = self.limits(live.key.group_id)
         shard = self.coordinator.shard(live.key)
         changes = decide(live.state, limits, member, self._turn.steady_ms + limits.lock_ms, acknowledgements)
-        self._store(live, shard, apply(live.state, changes))
+        self._store(live, shard, apply(live.state, changes, released))
         self.settle(live)
 
     def release(self, group_id: str, member: str, places: Iterable[tuple[bytes, int]]) -> None:
