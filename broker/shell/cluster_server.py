@@ -48,6 +48,7 @@ class ClusterServer:
         self.name = plan.name
         self.nodes = plan.nodes
         self._changing = asyncio.Lock()
+        self.waits = 0  # calls of the control plane that wait for something to happen
         self.when_reset: list[Callable[[], None]] = []
         self._disk = disk
         self._syncs = syncs

@@ -191,7 +191,7 @@ def test_waits_end_when_their_cluster_is_reset(cluster):
     ]
     for thread in threads:
         thread.start()
-    until(lambda: len(cluster.control._unused) == 0, "both have asked")
+    until(lambda: cluster.control.ask("GET", cluster.control.prefix)["waits"] == 2, "both wait in the broker")
     cluster.reset()
     for thread in threads:
         thread.join(60)

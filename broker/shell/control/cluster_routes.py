@@ -78,6 +78,7 @@ def _describe(cluster: ClusterServer) -> dict[str, Any]:
         "brokers": plan.brokers,
         "flush": plan.flush,
         "connections": len(cluster.broker.clients.open),
+        "waits": cluster.waits,
         "now_ms": cluster.clock.now_ms(),
     }
     if plan.seed is not None:
@@ -92,6 +93,7 @@ CLUSTER: Final = {
     "brokers": int,
     "flush": str,
     "connections": int,
+    "waits": int,
     "now_ms": int,
     "seed": Optional_(int),
 }

@@ -48,6 +48,7 @@ async def wait_for_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         raise RefusedError(400, f'"timeout_ms" takes 0 to {LONGEST_WAIT_MS}; ask again to wait for longer')
     stop_s = loop.time() + timeout_ms / 1000
     client = LocalClient(broker, cluster.config)
+    cluster.waits += 1
     try:
         while True:
             found = await _describe(cluster, client, call.words["group"])
@@ -58,6 +59,7 @@ async def wait_for_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
             if cluster.broker is not broker:
                 raise RefusedError(409, "the cluster was reset")
     finally:
+        cluster.waits -= 1
         client.close()
 
 

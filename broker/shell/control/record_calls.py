@@ -95,6 +95,7 @@ async def consume(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     client = LocalClient(broker, cluster.config)
     positions: dict[int, int] = {}
     found: list[dict[str, Any]] = []
+    cluster.waits += 1
     try:
         while True:
             leaders = await _leaders(client, topic, create=False)
@@ -108,6 +109,7 @@ async def consume(cluster: ClusterServer, call: Call) -> dict[str, Any]:
             if cluster.broker is not broker:
                 raise RefusedError(409, "the cluster was reset")
     finally:
+        cluster.waits -= 1
         client.close()
 
 
