@@ -36,12 +36,15 @@ class Cluster(ClusterHandle):
         flush: str = "memory",
         config: Mapping[str, object] | None = None,
         listen: str = "127.0.0.1:0",
+        journal_mb: int | None = None,
         seed: int | None = None,
         at: datetime | None = None,
         log: Callable[[], str] | None = None,
     ) -> None:
         given: dict[str, object] = {"name": name, "seed": seed, "clock_ms": None if at is None else _ms(at)}
         body = {key: value for key, value in given.items() if value is not None}
+        if journal_mb is not None:
+            body["journal_bytes"] = journal_mb << 20
         body |= {"brokers": brokers, "flush": flush, "config": settings(config), "listen": listen}
         made: Any = control.ask("POST", "/_admin/clusters", body)
         self.name: str = made["name"]

@@ -17,7 +17,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from momus.control import Clock, Control
@@ -209,7 +209,7 @@ def unmet_faults(cluster: ClusterHandle) -> list[str]:
 
 
 # What the fixtures ask of a cluster when its test is over: a sentence for whatever the test must fail for.
-VERIFY: list[Callable[[ClusterHandle], Sequence[str]]] = [unmet_faults]
+VERIFY: list[Callable[[ClusterHandle], Iterable[str]]] = [unmet_faults, lambda cluster: cluster.journal.unmet()]
 
 
 def settings(config: Mapping[str, object] | None) -> dict[str, str]:

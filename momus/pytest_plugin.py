@@ -24,7 +24,7 @@ import pytest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping
     from typing import Any
 
     from momus import Broker
@@ -38,6 +38,7 @@ OPTIONS = {
     "control_token": ("", "What that endpoint asks for."),
     "flush": ("memory", "Of the fixtures' clusters: memory, os or fsync."),
     "seed": ("", "A number from which the fixtures' clusters draw their ids, so that they repeat."),
+    "journal_mb": ("4", "How much of its last requests a fixture's cluster keeps, for `journal` and reports; 0: none."),
     "log_level": ("warning", "Of the process that is started: debug, info, warning or error."),
 }
 MARKER = (
@@ -45,6 +46,7 @@ MARKER = (
     " as docs/faults.md has them; words: config, brokers, flush, seed, at."
 )
 SHARED: pytest.StashKey[SharedProcess] = pytest.StashKey()
+FAILED: pytest.StashKey[bool] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -74,6 +76,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     shared = config.stash.get(SHARED, None)
     if shared is not None:
         shared.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    item.stash[FAILED] = report.failed or item.stash.get(FAILED, False)
+    return report
 
 
 def _option(config: pytest.Config, name: str) -> str:
@@ -138,6 +147,7 @@ def make_kafka_broker(
     control, log = _momus_process
     seed, (host, port) = _option(request.config, "seed"), kafka_listen_address
     usual: dict[str, Any] = {"flush": _option(request.config, "flush"), "listen": f"{host}:{port}", "log": log}
+    usual["journal_mb"] = int(_option(request.config, "journal_mb"))
     if seed:
         usual["seed"] = int(seed)
     with ExitStack() as ends:
@@ -150,12 +160,14 @@ def make_kafka_broker(
         yield make
 
 
-def _verified(cluster: Cluster) -> Iterator[Cluster]:
-    """A cluster for a test, verified and removed after it."""
+def _verified(cluster: Cluster, node: pytest.Item | None = None) -> Iterator[Cluster]:
+    """A cluster for a test, verified and removed after it. `node`: the test, if it is for one alone."""
     from momus.handle import VERIFY
 
     with cluster:
         yield cluster
+        if node is not None and node.stash.get(FAILED, False) and cluster.is_open:
+            sys.stderr.write(f"the last requests:\n{cluster.journal.last() or 'none'}\n")
         # pytest shows captured output of failed tests only, which is when the log matters.
         sys.stderr.write(cluster.log)
         wrong = [sentence for check in VERIFY if cluster.is_open for sentence in check(cluster)]
@@ -174,7 +186,7 @@ def kafka_broker(request: pytest.FixtureRequest, make_kafka_broker: Callable[...
     for name, partitions in topics.items():
         cluster.create_topic(name, partitions)
     cluster.faults.load(faults)
-    yield from _verified(cluster)
+    yield from _verified(cluster, request.node)
 
 
 @pytest.fixture(scope="class")

@@ -71,6 +71,7 @@ class Process:
         flush: str = "memory",
         seed: int | None = None,
         at_ms: int | None = None,
+        journal_bytes: int | None = None,
     ) -> ClusterServer:
         """Start another cluster, with the settings of the default one and `config` on top.
 
@@ -96,7 +97,7 @@ class Process:
             seed=seed,
             at_ms=at_ms,
         )
-        plan.journal_bytes = first.journal_bytes
+        plan.journal_bytes = first.journal_bytes if journal_bytes is None else journal_bytes
         return await self.start(plan)
 
     def _new_name(self) -> str:

@@ -86,7 +86,7 @@ def test_journal_that_is_off_says_so(name):
         broker.journal.keep(1)
         Producer({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=60)
         assert broker.journal.verify(api="Metadata")
-        with pytest.raises(ControlError, match="0, for none"):
+        with pytest.raises(ControlError, match="0 bytes, for none"):
             broker.control.ask("POST", "/_admin/journal", {"bytes": 5})
         for words in ("limit=0", "limit=x", "since=-1"):
             with pytest.raises(ControlError, match="whole number"):

@@ -8,6 +8,7 @@ from broker.cluster.directory import DirectoryError
 from broker.config.settings import ConfigError
 from broker.shell.cluster_server import DEFAULT_CLUSTER
 from broker.shell.control.clock_routes import LAST_MS
+from broker.shell.control.journal_limits import check_journal_bytes
 from broker.shell.control.routes import CLUSTER_PREFIX, Call, Optional_, Process, RefusedError, Route
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ async def create_cluster(process: Process, call: Call) -> dict[str, Any]:
         raise RefusedError(400, f'"flush" takes one of {", ".join(FLUSHES)}')
     if at_ms is not None and not 0 <= at_ms <= LAST_MS:
         raise RefusedError(400, f'"clock_ms" takes Unix milliseconds, 0 to {LAST_MS}')
+    check_journal_bytes(body.get("journal_bytes", 0))
     try:
         cluster = await process.create(
             body.get("name"),
@@ -41,6 +43,7 @@ async def create_cluster(process: Process, call: Call) -> dict[str, Any]:
             flush=flush,
             seed=body.get("seed"),
             at_ms=at_ms,
+            journal_bytes=body.get("journal_bytes"),
         )
     except ConfigError as error:
         raise RefusedError(400, str(error)) from None
@@ -105,6 +108,7 @@ NEW: Final = {
     "listen": Optional_(str),
     "seed": Optional_(int),
     "clock_ms": Optional_(int),
+    "journal_bytes": Optional_(int),
 }
 
 OF_PROCESS: Final = (

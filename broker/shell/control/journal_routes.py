@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.shell.control.journal_limits import check_journal_bytes
 from broker.shell.control.routes import Call, RefusedError, Route
 
 if TYPE_CHECKING:
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
 
 DEFAULT_LIMIT: Final = 100
 MOST: Final = 10_000
-MOST_BYTES: Final = 4 << 30
 SCANNED_AT_ONCE: Final = 100  # entries, before clients are served again
 QUERY: Final = {
     "api": "only requests of this API",
@@ -60,8 +60,7 @@ async def show_journal(cluster: ClusterServer, call: Call) -> dict[str, Any]:
 async def keep_journal(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     """Turn the journal on, with a limit, or off. Errors: RefusedError."""
     limit_bytes = call.body["bytes"]
-    if limit_bytes and not 1 << 16 <= limit_bytes <= MOST_BYTES:
-        raise RefusedError(400, f'"bytes" is 0, for none, or from {1 << 16} to {MOST_BYTES}')
+    check_journal_bytes(limit_bytes)
     cluster.plan.journal_bytes = limit_bytes  # after a reset too
     cluster.broker.keep_journal(limit_bytes)
     return _state(cluster)

@@ -44,6 +44,7 @@ class Process(Protocol):
         flush: str,
         seed: int | None,
         at_ms: int | None,
+        journal_bytes: int | None = None,
     ) -> ClusterServer: ...
     async def remove(self, name: str) -> None: ...
 

@@ -213,3 +213,42 @@ def test_shared_process_that_does_not_start_is_told_to_each_worker():
         with pytest.raises(RuntimeError, match=r"was not started: .*exit code"):
             find_shared(shared.address)
     shared.close()
+
+
+def test_failed_test_shows_its_last_requests_and_unmet_expectations_fail_one(pytester, told):
+    pytester.makepyfile(
+        """
+from confluent_kafka import Producer
+
+def ask(broker):
+    Producer({"bootstrap.servers": broker.bootstrap_servers, "client.id": "asker"}).list_topics(timeout=60)
+
+def test_fails(kafka_broker):
+    ask(kafka_broker)
+    assert False
+def test_passes(kafka_broker):
+    ask(kafka_broker)
+    kafka_broker.journal.expect(api="Metadata", client_id="asker")
+def test_expects_in_vain(kafka_broker):
+    kafka_broker.journal.expect(api="OffsetCommit")
+"""
+    )
+    result = pytester.runpytest_inprocess(*ALONE)
+    result.assert_outcomes(failed=1, passed=2, errors=1)
+    text = result.stdout.str()
+    assert text.count("the last requests:") == 1
+    assert "Metadata v" in text
+    assert "api=OffsetCommit came 0 times, expected 1 or more" in text
+
+
+def test_journal_of_the_fixtures_can_be_turned_off(pytester, told):
+    pytester.makepyfile(
+        TELL
+        + """
+def test_one(kafka_broker):
+    tell(kafka_broker, journal=kafka_broker.control.ask("GET", f"{kafka_broker.control.prefix}/journal")["bytes"])
+"""
+    )
+    pytester.runpytest_inprocess(*ALONE).assert_outcomes(passed=1)
+    pytester.runpytest_inprocess(*ALONE, "--momus-journal-mb", "0").assert_outcomes(passed=1)
+    assert [each["journal"] for each in told()] == [4 << 20, 0]
