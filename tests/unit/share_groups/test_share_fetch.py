@@ -215,6 +215,14 @@ def test_only_the_owner_may_acknowledge(world):
     assert b.ack_error((0, 2, [ACCEPT])) == 0
 
 
+def test_what_a_fetch_gives_back_is_not_in_its_own_answer(world):
+    world.produce(5)
+    m = world.reader()
+    assert m.acquired() == [(0, 4, 1)]
+    assert m.acquired(acks={0: [(0, 4, [RELEASE])]}) == []
+    assert m.acquired() == [(0, 4, 2)]
+
+
 # -- locks -------------------------------------------------------------------------------------------------------------
 
 

@@ -80,6 +80,22 @@ def test_log_is_pruned_up_to_the_oldest_snapshot_after_the_interval():
         assert world.state().start_offset == 3
 
 
+def test_snapshot_of_an_idle_share_partition_is_not_pruned():
+    settings = {
+        "share_coordinator_state_topic_num_partitions": "1",
+        "share_coordinator_snapshot_update_records_per_snapshot": "1",
+        "share_coordinator_state_topic_prune_interval_ms": "1000",
+    }
+    with ShareWorld({"t": 2}, **settings) as world:
+        world.produce(*[1] * 4)
+        member = world.reader()  # it reads partition 0 only
+        read_all(world, member, 4)
+        world.world.advance(1001)
+        world.restart()
+        assert world.state(1) is not None
+        assert world.state(0).start_offset == 3
+
+
 def test_idle_state_is_written_anew_after_the_interval():
     with ShareWorld(share_coordinator_cold_partition_snapshot_interval_ms="1000") as world:
         world.reader()
