@@ -200,7 +200,7 @@ class Log(LogWriter):
         files = self.env.files
         self._broken = f"{self.directory} was deleted"
         for segment in self.segments:
-            segment.file.retire()
+            segment.give_up_file()
         if not files.exists(self.directory):
             return
         doomed = f"{self.directory}.{self.env.rng.uuid_bytes().hex()}-delete"

@@ -171,6 +171,14 @@ class Segment:
         self._forget_from(position, next_offset)
         self.measure_max_timestamp()
 
+    def give_up_file(self) -> None:
+        """The log is deleted. Slices that are being sent read on; the descriptor closes with the last of them.
+
+        Nothing else may hold the file: what refers to a log refers to one another, and waits for the collector.
+        """
+        self.file.retire()
+        self.file = self.files.open_append(f"{self.stem}.deleted")  # there is none
+
     def _forget_from(self, position: int, next_offset: int) -> None:
         index = self.index
         index.cut_back(position, next_offset - self.base_offset)

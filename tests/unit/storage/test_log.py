@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from log_kit import DIRECTORY, ONE_SEGMENT, SMALL, content, filled, put, reopened
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record_batch import iter_batches
+from storage.disk import SystemFiles
+from storage.env import system_env
 from storage.log import Log, LogConfig
 from storage.sim_env import sim_env
 
@@ -181,6 +185,20 @@ def test_delete_removes_the_directory_and_ends_the_log(env):
     assert len(found.read()) == len(found)
     with pytest.raises(Exception, match="was deleted"):
         put(log)
+
+
+def test_delete_closes_files_when_the_last_slice_is_read_though_the_log_lives_on(tmp_path):
+    log = filled(system_env(), 3, directory=f"{tmp_path}/t-0")
+    files = log.env.files
+    assert isinstance(files, SystemFiles)
+    found = log.read(0, 100, limit_offset=6)
+    descriptor = files.handle(log.segments[0].file).fd
+    log.delete()
+    assert os.fstat(descriptor).st_nlink == 0
+    assert len(found.read()) == len(found)
+    del found
+    with pytest.raises(OSError, match="Bad file"):
+        os.fstat(descriptor)
 
 
 def test_topic_id_is_written_with_the_first_batch(env):
