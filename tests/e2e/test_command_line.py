@@ -90,12 +90,13 @@ def test_group_shows_what_it_committed_and_its_lag(broker, ask):
 
 
 def test_group_with_members_shows_what_each_was_assigned(broker, ask):
-    from kafka import KafkaConsumer
+    from confluent_kafka import Consumer
 
     ask("topic", "create", "orders", "-p", "2")
-    consumer = KafkaConsumer("orders", **broker.client_config("kafka-python"), group_id="billing")
+    consumer = Consumer({**broker.client_config("confluent"), "group.id": "billing"})
+    consumer.subscribe(["orders"])
     while not consumer.assignment():
-        consumer.poll(timeout_ms=100)
+        consumer.poll(0.1)
     (described,) = ask("group", "describe", "billing")
     consumer.close()
     assert described["state"] == "Stable"

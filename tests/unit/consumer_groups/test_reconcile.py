@@ -28,7 +28,17 @@ def step(current, target, epoch=9, *, taken=(), owned=None, wants=(T, U), change
         lambda topic: topic in wants,
         None if owned is None else {T: frozenset(owned)},
         subscription_changed=changed,
+        wants_nothing=not wants,
     )
+
+
+@pytest.mark.parametrize("owned", [None, []])
+def test_member_that_wants_nothing_and_has_nothing_is_written_again(owned):
+    """Its previous epoch is no longer accepted, as in Kafka 4.3.1."""
+    current = CurrentAssignment(9, 8, STABLE, {})
+    assert step(current, [], wants=(), changed=True, owned=owned) == CurrentAssignment(9, 9, STABLE, {})
+    assert step(current, [], wants=(T,), changed=True, owned=owned) is current
+    assert step(current, [], wants=(), changed=False, owned=owned) is current
 
 
 def test_member_at_its_target_stays_as_it_is():

@@ -273,6 +273,7 @@ class Step(HeartbeatStep):
             wanted.__contains__,
             owned,
             subscription_changed=self.subscription_changed,
+            wants_nothing=not wanted,
         )
         if self.write_current(group.group_id, after, current_record) and self.member_metadata.classic is None:
             self.set_rebalance_timer(is_revoking=after.state == UNREVOKED_PARTITIONS)

@@ -48,12 +48,14 @@ def reconcile(
     owned: OwnedPartitions | None,
     *,
     subscription_changed: bool,
+    wants_nothing: bool = False,
 ) -> CurrentAssignment:
     """The member's current assignment after this heartbeat; the very same object if nothing changes.
 
     is_free    whether no other member has a partition
     subscribed whether the member subscribes to a topic id
     owned      the partitions in the heartbeat; None if it has no list: the member then still owns everything
+    wants_nothing   whether no topic matches its subscription now
     Errors:    FENCED_MEMBER_EPOCH: a member in a state of a newer broker that still has partitions.
     """
     epoch = current.member_epoch
@@ -63,9 +65,9 @@ def reconcile(
         epoch = target_epoch
     elif current.state == UNREVOKED_PARTITIONS:
         if _still_owns(owned, current.pending):
-            return _without_unsubscribed(current, subscribed, owned) if subscription_changed else current
+            return _without_unsubscribed(current, subscribed, owned, False) if subscription_changed else current
     elif current.state == STABLE and epoch == target_epoch:
-        return _without_unsubscribed(current, subscribed, owned) if subscription_changed else current
+        return _without_unsubscribed(current, subscribed, owned, wants_nothing) if subscription_changed else current
     return _next(current, epoch, target_epoch, target, is_free, subscribed, owned)
 
 
@@ -122,16 +124,19 @@ def _next(
 
 
 def _without_unsubscribed(
-    current: CurrentAssignment, subscribed: Callable[[bytes], bool], owned: OwnedPartitions | None
+    current: CurrentAssignment, subscribed: Callable[[bytes], bool], owned: OwnedPartitions | None, wants_nothing: bool
 ) -> CurrentAssignment:
-    """Revoke at once the topics that the member has just unsubscribed from."""
+    """Revoke at once the topics that the member has just unsubscribed from.
+
+    A member that wants nothing, and has nothing, is written again too: its previous epoch is then its present one.
+    """
     gone = {t: epochs for t, epochs in current.assigned.items() if not subscribed(t)}
-    if not gone:
+    if not gone and not wants_nothing:
         return current
     keep = {t: epochs for t, epochs in current.assigned.items() if t not in gone}
     pending = dict(current.pending)
     for topic_id, epochs in gone.items():
         pending[topic_id] = {**pending.get(topic_id, NO_PARTITIONS), **epochs}
-    if _still_owns(owned, pending):
+    if pending and _still_owns(owned, pending):
         return current.moved(current.member_epoch, UNREVOKED_PARTITIONS, keep, pending)
     return current.moved(current.member_epoch, current.state, keep, current.pending)
