@@ -7,6 +7,8 @@ Behaviour: the records that a response names as acquired are locked for the memb
            session ends, or the lock expires. ShareFetch takes acknowledgements too, before it reads. Without records it
            is parked for up to max_wait_ms. Partitions take turns at the front of a response.
 Differs:   a ShareFetch that finds the log's start moved goes on to read from there; Kafka answers it without records.
+Differs:   an acknowledgement of records in front of all that are acquired is INVALID_RECORD_STATE; Kafka fails, with
+           UNKNOWN_SERVER_ERROR. The end of a session releases its records before the response, in Kafka after it.
 """
 
 from __future__ import annotations

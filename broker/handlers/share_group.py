@@ -5,6 +5,8 @@ ShareGroupDescribe   Epochs, members and their assignments.
 
 Behaviour: a member joins with epoch 0 and leaves with -1. The state of the share partitions that it subscribes to is
            made in `__share_group_state`; a later heartbeat gets them assigned. The steps: groups/share/heartbeat.py.
+Differs:   members and partitions of share groups are assigned and shown in the order of their names; in Kafka the order
+           is that of hash maps. Assignments are not delayed (share.assignment.interval.ms is 0, in Kafka 1000).
 """
 
 from __future__ import annotations
