@@ -204,7 +204,7 @@ def _swap(log: LogWriter, cleaned: Segment, group: list[Segment], markers: Marke
             files.remove(swap)
         return False
     for segment in group:
-        segment.file.retire()
+        segment.retire()
     merge_indexes(files, log.directory, [segment.base_offset for segment in group], markers)
     for segment in group[1:]:  # upwards: what a crash leaves are later records, never older ones alone
         remove_segment(files, log.directory, segment.base_offset)

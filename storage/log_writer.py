@@ -194,8 +194,8 @@ class LogWriter:
                 if segment.file.size:
                     segment.file.sync()
             except FileNotFoundError:
-                if segment in self.segments:
-                    raise  # else retention was faster
+                if segment in self.segments and not segment.is_going:
+                    raise  # else retention or the cleaner was faster
         if not self._names_synced:
             self._names_synced = True  # first: a file made meanwhile clears it again
             try:
@@ -220,7 +220,7 @@ class LogWriter:
             count = len(self.segments)
             while len(self.segments) > 1 and self.segments[-1].base_offset >= offset:
                 segment = self.segments.pop()
-                segment.file.retire()
+                segment.retire()
                 remove_segment(files, self.directory, segment.base_offset)
                 self.end_offset = segment.base_offset
             if len(self.segments) < count:

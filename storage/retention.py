@@ -26,7 +26,7 @@ def retain(log: LogWriter, now_ms: int, limit_offset: int) -> list[int]:
     removed: list[int] = []
     for segment in log.segments[:doomed]:
         log.log_start_offset = max(log.log_start_offset, log.segments[1].base_offset)
-        segment.file.retire()
+        segment.retire()
         remove_segment(log.env.files, log.directory, segment.base_offset)
         del log.segments[0]
         removed.append(segment.base_offset)

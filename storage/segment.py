@@ -81,6 +81,7 @@ class Segment:
         "hints",
         "indexed_position",
         "is_full",
+        "is_going",
         "max_bytes",
         "max_offset",
         "max_timestamp",
@@ -114,6 +115,7 @@ class Segment:
         self.max_bytes = max_bytes
         self.max_offset = base_offset + MAX_RELATIVE_OFFSET
         self.is_full = False  # the next batch begins a new segment
+        self.is_going = False  # its file is about to be removed, or is
         self.undated_since_ms: int | None = None  # set where the first batch has no time
         # the first append sets the real time; until then every append takes the slow path
         self.roll_after_ms = -NEVER
@@ -171,12 +173,17 @@ class Segment:
         self._forget_from(position, next_offset)
         self.measure_max_timestamp()
 
+    def retire(self) -> None:
+        """The file is about to be removed; slices that are being sent read on."""
+        self.is_going = True  # first: a thread that syncs the log may find the file gone from here on
+        self.file.retire()
+
     def give_up_file(self) -> None:
         """The log is deleted. Slices that are being sent read on; the descriptor closes with the last of them.
 
         Nothing else may hold the file: what refers to a log refers to one another, and waits for the collector.
         """
-        self.file.retire()
+        self.retire()
         self.file = self.files.open_append(f"{self.stem}.deleted")  # there is none
 
     def _forget_from(self, position: int, next_offset: int) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
 
 import pytest
 from log_kit import DIRECTORY, content, filled, put, reopened
 
+from storage import compaction, retention
+from storage.env import system_env
 from storage.log import LogConfig
 from storage.sim_env import sim_env
 
@@ -118,3 +121,41 @@ def test_many_slices_need_no_descriptor_each(tmp_path):
     assert env.files.open_handles <= 3
     if open_before:
         assert len(os.listdir("/proc/self/fd")) <= open_before
+
+
+POLICIES = {"retention": "delete", "cleaner": "compact"}
+
+
+@pytest.mark.parametrize("how", POLICIES)
+def test_sync_that_meets_a_segment_which_is_just_being_removed_is_no_failure(tmp_path, monkeypatch, how):
+    """As a thread may, between the removal of the file and that of the segment. A failed sync is never tried again."""
+    config = CONFIG._replace(retention_ms=100, cleanup_policy=frozenset({POLICIES[how]}))
+    log = filled(system_env(), 20, config, directory=f"{tmp_path}/t-0")
+    module = compaction if how == "cleaner" else retention
+    remove, met = module.remove_segment, []
+
+    def removed(files, directory, base_offset):
+        remove(files, directory, base_offset)
+        files.close()  # the descriptor made room for another: the sync has to open the file again
+        log.synced_offset = 0
+        log.sync()
+        met.append(base_offset)
+
+    monkeypatch.setattr(module, "remove_segment", removed)
+    if how == "cleaner":
+        log.config = config._replace(segment_bytes=1 << 20)  # so that it merges them
+        for _ in log.clean(1 << 41):
+            while threading.active_count() > 1:  # it syncs a file beside us
+                continue
+    else:
+        log.retain(1200)
+    assert met
+    assert log.synced_offset == log.flushed_offset
+
+
+def test_sync_of_a_file_that_somebody_else_removed_fails(tmp_path):
+    log = filled(system_env(), 3, CONFIG, directory=f"{tmp_path}/t-0")
+    log.env.files.close()
+    os.remove(log.segments[0].file.path)
+    with pytest.raises(FileNotFoundError):
+        log.sync()
