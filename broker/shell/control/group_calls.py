@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.shell.control.group_routes import STATES
-from broker.shell.control.record_calls import LONGEST_WAIT_MS, LOOK_AGAIN_S
+from broker.shell.control.record_calls import LOOK_AGAIN_S
 from broker.shell.control.routes import Call, RefusedError
+from broker.shell.control.waiting import Wait
 from broker.shell.local_client import LocalClient
 from protocol.errors import ErrorCode
 from protocol.messages.consumer_group import ConsumerGroupDescribeRequest
@@ -40,26 +40,20 @@ async def show_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
 
 async def wait_for_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     """Wait until a group has a state, and so many members. Errors: RefusedError."""
-    body, broker, loop = call.body, cluster.broker, asyncio.get_running_loop()
+    body = call.body
     state, members, timeout_ms = STATES.get(body["state"]), body.get("members"), body.get("timeout_ms", 0)
     if state is None:
         raise RefusedError(400, f'"state" takes one of {", ".join(STATES)}')
-    if not 0 <= timeout_ms <= LONGEST_WAIT_MS:
-        raise RefusedError(400, f'"timeout_ms" takes 0 to {LONGEST_WAIT_MS}; ask again to wait for longer')
-    stop_s = loop.time() + timeout_ms / 1000
-    client = LocalClient(broker, cluster.config)
-    cluster.waits += 1
+    client = LocalClient(cluster.broker, cluster.config)
     try:
-        while True:
-            found = await _describe(cluster, client, call.words["group"])
-            reached = found["state"] == state and members in (None, len(found["members"]))
-            if reached or loop.time() >= stop_s:
-                return {**found, "reached": reached}
-            await asyncio.sleep(LOOK_AGAIN_S)
-            if cluster.broker is not broker:
-                raise RefusedError(409, "the cluster was reset")
+        with Wait(cluster, timeout_ms, LOOK_AGAIN_S) as wait:
+            while True:
+                found = await _describe(cluster, client, call.words["group"])
+                reached = found["state"] == state and members in (None, len(found["members"]))
+                if reached or wait.is_over:
+                    return {**found, "reached": reached}
+                await wait.pause()
     finally:
-        cluster.waits -= 1
         client.close()
 
 

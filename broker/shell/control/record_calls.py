@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.shell.control.routes import Call, RefusedError
+from broker.shell.control.waiting import Wait
 from broker.shell.local_client import LocalClient
 from protocol.errors import ErrorCode
 from protocol.messages.cluster import MetadataRequest, MetadataRequestTopic
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from broker.shell.cluster_server import ClusterServer
 
 TIMEOUT_MS: Final = 10_000
-LONGEST_WAIT_MS: Final = 25_000  # clients wait 30 s for the response
 LOOK_AGAIN_S: Final = 0.005
 MOST_RECORDS: Final = 10_000
 ANSWER_BYTES: Final = 8 << 20
@@ -86,30 +85,23 @@ async def consume(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     isolation, timeout_ms = body.get("isolation", "uncommitted"), body.get("timeout_ms", 0)
     if isolation not in ISOLATION:
         raise RefusedError(400, f'"isolation" takes one of {", ".join(ISOLATION)}')
-    if not 0 <= timeout_ms <= LONGEST_WAIT_MS:
-        raise RefusedError(400, f'"timeout_ms" takes 0 to {LONGEST_WAIT_MS}; ask again to wait for longer')
     if not 0 <= least <= most <= MOST_RECORDS:
         raise RefusedError(400, f'"least" and "most" take 0 to {MOST_RECORDS}, "most" not less than "least"')
-    loop, broker = asyncio.get_running_loop(), cluster.broker
-    stop_s = loop.time() + timeout_ms / 1000
-    client = LocalClient(broker, cluster.config)
+    client = LocalClient(cluster.broker, cluster.config)
     positions: dict[int, int] = {}
     found: list[dict[str, Any]] = []
-    cluster.waits += 1
     try:
-        while True:
-            leaders = await _leaders(client, topic, create=False)
-            for partition in sorted(leaders) if "partition" not in body else [body["partition"]]:
-                position = positions.get(partition, body.get("offset", 0))
-                rows, positions[partition] = await _read(client, leaders, topic, partition, position, isolation)
-                found += rows
-            if len(found) >= least or loop.time() >= stop_s:
-                return {"records": found[:most], "reached": len(found) >= least}
-            await asyncio.sleep(LOOK_AGAIN_S)
-            if cluster.broker is not broker:
-                raise RefusedError(409, "the cluster was reset")
+        with Wait(cluster, timeout_ms, LOOK_AGAIN_S) as wait:
+            while True:
+                leaders = await _leaders(client, topic, create=False)
+                for partition in sorted(leaders) if "partition" not in body else [body["partition"]]:
+                    position = positions.get(partition, body.get("offset", 0))
+                    rows, positions[partition] = await _read(client, leaders, topic, partition, position, isolation)
+                    found += rows
+                if len(found) >= least or wait.is_over:
+                    return {"records": found[:most], "reached": len(found) >= least}
+                await wait.pause()
     finally:
-        cluster.waits -= 1
         client.close()
 
 
