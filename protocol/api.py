@@ -122,6 +122,14 @@ def api_name(api_key: int) -> str:
     return "".join([word.capitalize() for word in key.name.split("_")])
 
 
+def api_label(api_key: int) -> str:
+    """The name of an API, or the key where Kafka has no such API."""
+    try:
+        return api_name(api_key)
+    except LookupError:
+        return str(api_key)
+
+
 def message_class(name: str) -> type[Message]:
     """A request, response or record by its name. Errors: LookupError: no module of protocol/messages declares it."""
     if name not in DECLARED:

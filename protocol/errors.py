@@ -158,6 +158,14 @@ class ErrorCode(IntEnum):
     SHARE_SESSION_LIMIT_REACHED = 133, True
 
 
+def error_label(code: int) -> str:
+    """The name of an error, or the code where Kafka has no such error."""
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return str(code)
+
+
 class KafkaError(Exception):
     """A refusal that the client is told: a code, and words for people where the protocol has room for them."""
 

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.faults.errors import FaultError
-from protocol.api import ApiKey
+from protocol.api import ApiKey, api_name
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -179,11 +179,6 @@ def address_of(connection: Any) -> str:
 
 def _fits(pattern: str | None, found: Iterable[str]) -> bool:
     return pattern is None or any(fnmatchcase(each, pattern) for each in found)
-
-
-def api_name(key: int) -> str:
-    """OffsetCommit for 8."""
-    return "".join(word.capitalize() for word in ApiKey(key).name.split("_"))
 
 
 _APIS: Final = {api_name(key).lower(): int(key) for key in ApiKey}

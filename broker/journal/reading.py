@@ -8,13 +8,12 @@ from fnmatch import fnmatchcase
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.faults.fault import api_name
 from broker.faults.named import named_in
 from broker.journal.message_json import as_json
 from broker.wire.error_counts import errors_in
-from protocol.api import ApiKey, request_class, response_class
+from protocol.api import ApiKey, api_label, request_class, response_class
 from protocol.codegen import codec
-from protocol.errors import ErrorCode, MalformedError
+from protocol.errors import MalformedError, error_label
 from protocol.header import decode_request_header, decode_response_header
 
 if TYPE_CHECKING:
@@ -55,6 +54,11 @@ class Entry:
         self.reply = b""
         self.reply_size = 0
         self.latency_us = -1
+
+    @property
+    def api(self) -> str:
+        """The name of the API, or its key if Kafka has no such API: such a request closes its connection."""
+        return api_label(self.api_key)
 
     @property
     def client_id(self) -> str:
@@ -119,7 +123,7 @@ def select(ring: Ring, filters: dict[str, str], topic_name: Callable[[bytes], st
     """The entries that fit all filters, the newest first. Yields None after each that does not, to let others work."""
     api = filters.get("api", "").replace("_", "").lower()
     for entry in reversed(entries(ring)):
-        if api and api_name(entry.api_key).lower() != api:
+        if api and entry.api.lower() != api:
             yield None
         elif _fits(entry, filters, topic_name):
             yield entry
@@ -153,8 +157,7 @@ def error_names(response: Message | None) -> list[str]:
     """The errors in a reply, each once."""
     if response is None:
         return []
-    known = {code.value: code.name for code in ErrorCode}
-    return list(dict.fromkeys(known.get(code, str(code)) for code in errors_in(response)))
+    return list(dict.fromkeys(map(error_label, errors_in(response))))
 
 
 def describe(entry: Entry, ring: Ring) -> dict[str, Any]:
@@ -173,7 +176,7 @@ def describe(entry: Entry, ring: Ring) -> dict[str, Any]:
         "software": software(entry.peer),
         "broker": entry.peer.broker,
         "listener": entry.peer.listener,
-        "api": api_name(entry.api_key) if entry.api_key in ApiKey.__members__.values() else str(entry.api_key),
+        "api": entry.api,
         "version": entry.api_version,
         "correlation_id": entry.correlation_id,
         "bytes_in": entry.size,

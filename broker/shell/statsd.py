@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.shell.gauges import Gauge, broker_gauges
 from broker.turn.metrics import API_KEYS, Metrics, TurnTimer
-from protocol.api import ApiKey
-from protocol.errors import ErrorCode
+from protocol.api import api_label
+from protocol.errors import error_label
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -49,7 +49,7 @@ def counter_lines(before: Metrics, now: Metrics) -> Iterator[bytes]:
         requests = now.counts[api_key] - before.counts[api_key]
         timed = now.timed[api_key] - before.timed[api_key]
         if requests or timed:
-            api = (("api", api_name(api_key)),)
+            api = (("api", api_label(api_key)),)
             if requests:
                 yield line("momus_requests_total", requests, "c", api)
             if timed:
@@ -59,7 +59,7 @@ def counter_lines(before: Metrics, now: Metrics) -> Iterator[bytes]:
     for (api_key, code), total in now.errors.items():
         n = total - before.errors[api_key, code]
         if n:
-            tags = (("api", api_name(api_key)), ("error", error_name(code)))
+            tags = (("api", api_label(api_key)), ("error", error_label(code)))
             yield line("momus_request_errors_total", n, "c", tags)
     for name in ("bytes_in", "bytes_out", "connections_accepted", "connections_refused"):
         n = getattr(now, name) - getattr(before, name)
@@ -81,22 +81,6 @@ def datagrams(lines: Iterable[bytes]) -> Iterator[bytes]:
         size += 1 + len(text)
     if batch:
         yield b"\n".join(batch)
-
-
-def api_name(api_key: int) -> str:
-    """An API's name as Kafka's own metrics spell it: OffsetCommit."""
-    try:
-        return ApiKey(api_key).name.title().replace("_", "")
-    except ValueError:
-        return str(api_key)
-
-
-def error_name(code: int) -> str:
-    """An error's name as Kafka spells it: UNKNOWN_MEMBER_ID."""
-    try:
-        return str(ErrorCode(code).name)
-    except ValueError:
-        return str(code)
 
 
 class Statsd:

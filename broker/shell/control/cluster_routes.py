@@ -8,7 +8,7 @@ from broker.cluster.directory import DirectoryError
 from broker.config.settings import ConfigError
 from broker.shell.cluster_server import DEFAULT_CLUSTER
 from broker.shell.control.clock_routes import LAST_MS
-from broker.shell.control.journal_limits import check_journal_bytes
+from broker.shell.control.journal_routes import check_journal_bytes
 from broker.shell.control.routes import CLUSTER_PREFIX, Call, Optional_, Process, RefusedError, Route
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.shell.control.journal_limits import check_journal_bytes
 from broker.shell.control.routes import Call, RefusedError, Route
 
 if TYPE_CHECKING:
@@ -13,6 +12,8 @@ if TYPE_CHECKING:
 
 DEFAULT_LIMIT: Final = 100
 MOST: Final = 10_000
+LEAST_BYTES: Final = 1 << 16
+MOST_BYTES: Final = 4 << 30
 SCANNED_AT_ONCE: Final = 100  # entries, before clients are served again
 QUERY: Final = {
     "api": "only requests of this API",
@@ -64,6 +65,12 @@ async def keep_journal(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     cluster.plan.journal_bytes = limit_bytes  # after a reset too
     cluster.broker.keep_journal(limit_bytes)
     return _state(cluster)
+
+
+def check_journal_bytes(limit_bytes: int) -> None:
+    """Errors: RefusedError."""
+    if limit_bytes and not LEAST_BYTES <= limit_bytes <= MOST_BYTES:
+        raise RefusedError(400, f"a journal has 0 bytes, for none, or {LEAST_BYTES} to {MOST_BYTES}")
 
 
 async def clear_journal(cluster: ClusterServer, call: Call) -> dict[str, Any]:

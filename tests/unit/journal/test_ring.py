@@ -275,3 +275,11 @@ def test_frames_in_pieces_are_kept_once_each():
     bench.world.run()
     assert first is bench.client.connection
     assert [each["correlation_id"] for each in bench.shown()] == list(range(1, 21))
+
+
+def test_request_of_an_unknown_api_is_shown_by_its_key():
+    bench = Bench()
+    bench.client.send_bytes((8).to_bytes(4, "big") + (999).to_bytes(2, "big") + bytes(2) + (7).to_bytes(4, "big"))
+    (shown,) = bench.shown(connection="127.0.0.1:50000")
+    assert (shown["api"], shown["correlation_id"], shown["request"]) == ("999", 7, None)
+    assert bench.shown(api="OffsetCommit") == []
