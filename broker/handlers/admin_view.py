@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from broker.coordinator.result import Result
+from protocol.errors import KafkaError
 
 if TYPE_CHECKING:
     from broker.coordinator.runtime import Shard
-    from protocol.errors import KafkaError
 
 T = TypeVar("T")
 
@@ -39,6 +39,25 @@ def refuse(result: Any, error: KafkaError) -> None:
     """Put an error into one of several results. The message is cut, because it may quote a long name."""
     result.error_code = error.code
     result.error_message = error.message and error.message[:LONGEST_MESSAGE]
+
+
+def describe_each(request: Any, describe: Callable[[str], Any], refused: Callable[..., Any]) -> list[Any]:
+    """Describe the groups of a ConsumerGroupDescribe and its like; one that cannot be described is refused alone.
+
+    describe  the description of a group. Errors: KafkaError.
+    refused   the class of descriptions.
+    """
+    groups = []
+    for group_id in request.group_ids:
+        try:
+            described = describe(group_id)
+        except KafkaError as error:
+            described = refused(group_id=group_id, error_code=error.code, error_message=error.message)
+        else:
+            if request.include_authorized_operations:
+                described.authorized_operations = GROUP_OPERATIONS
+        groups.append(described)
+    return groups
 
 
 def after_metadata(broker: HasMetadataLog, response: Any, values: Iterable[bytes] = ()) -> Result:

@@ -23,7 +23,7 @@ from broker.coordinator.groups.consumer.heartbeat import heartbeat
 from broker.coordinator.groups.consumer.leave import leave
 from broker.coordinator.groups.consumer.member import ConsumerMember
 from broker.coordinator.result import Context, Result
-from broker.handlers.admin_view import GROUP_OPERATIONS
+from broker.handlers.admin_view import describe_each
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group import (
     ConsumerGroupDescribeResponse,
@@ -128,18 +128,9 @@ def consumer_group_describe(broker: View, ctx: Context, request: ConsumerGroupDe
              NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
     """
     _check_enabled(broker.metadata, broker.config)
-    groups = []
-    for group_id in request.group_ids:
-        try:
-            described = _describe(broker, ctx, group_id)
-        except KafkaError as error:
-            described = ConsumerGroupDescribeResponseDescribedGroup(
-                group_id=group_id, error_code=error.code, error_message=error.message
-            )
-        else:
-            if request.include_authorized_operations:
-                described.authorized_operations = GROUP_OPERATIONS
-        groups.append(described)
+    groups = describe_each(
+        request, lambda group_id: _describe(broker, ctx, group_id), ConsumerGroupDescribeResponseDescribedGroup
+    )
     return Result(ConsumerGroupDescribeResponse(groups=groups))
 
 

@@ -22,7 +22,7 @@ from broker.coordinator.groups.share.leave import leave
 from broker.coordinator.groups.share.records import state_partitions_record
 from broker.coordinator.result import Context, Result
 from broker.coordinator.share.state import NOT_STARTED, Key
-from broker.handlers.admin_view import GROUP_OPERATIONS
+from broker.handlers.admin_view import describe_each
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.share_group import (
     ShareGroupDescribeResponse,
@@ -146,18 +146,9 @@ def share_group_describe(broker: View, ctx: Context, request: ShareGroupDescribe
              NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
     """
     check_enabled(broker)
-    groups = []
-    for group_id in request.group_ids:
-        try:
-            described = _describe(broker, ctx, group_id)
-        except KafkaError as error:
-            described = ShareGroupDescribeResponseDescribedGroup(
-                group_id=group_id, error_code=error.code, error_message=error.message
-            )
-        else:
-            if request.include_authorized_operations:
-                described.authorized_operations = GROUP_OPERATIONS
-        groups.append(described)
+    groups = describe_each(
+        request, lambda group_id: _describe(broker, ctx, group_id), ShareGroupDescribeResponseDescribedGroup
+    )
     return Result(ShareGroupDescribeResponse(groups=groups))
 
 

@@ -24,7 +24,7 @@ from broker.coordinator.groups.streams.leave import leave
 from broker.coordinator.groups.streams.records import topology_value
 from broker.coordinator.groups.streams.topology import MISSING_INTERNAL_TOPICS, NAMES_SHOWN, InternalTopic
 from broker.coordinator.result import Context, Result
-from broker.handlers.admin_view import GROUP_OPERATIONS
+from broker.handlers.admin_view import describe_each
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.streams_group import (
     StreamsGroupDescribeResponse,
@@ -219,18 +219,11 @@ def streams_group_describe(broker: View, ctx: Context, request: StreamsGroupDesc
              NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
     """
     _check_enabled(broker)
-    groups = []
-    for group_id in request.group_ids:
-        try:
-            described = described_group(_find(broker, ctx, group_id))
-        except KafkaError as error:
-            described = StreamsGroupDescribeResponseDescribedGroup(
-                group_id=group_id, error_code=error.code, error_message=error.message
-            )
-        else:
-            if request.include_authorized_operations:
-                described.authorized_operations = GROUP_OPERATIONS
-        groups.append(described)
+    groups = describe_each(
+        request,
+        lambda group_id: described_group(_find(broker, ctx, group_id)),
+        StreamsGroupDescribeResponseDescribedGroup,
+    )
     return Result(StreamsGroupDescribeResponse(groups=groups))
 
 
