@@ -7,18 +7,13 @@ Beyond Kafka: a control endpoint (`--control HOST:PORT`, HTTP and JSON on loopba
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from types import ModuleType
 from typing import Any, Final
 
-from broker.shell.control import (
-    broker_routes,
-    clock_routes,
-    cluster_routes,
-    fault_routes,
-    group_routes,
-    journal_routes,
-    process_routes,
-    record_routes,
-)
+from broker.shell.control import of_cluster, of_process
 from broker.shell.control.http import HttpServer
 from broker.shell.control.openapi import describe
 from broker.shell.control.routes import Call, Process, Route, Routes
@@ -38,15 +33,8 @@ class Control:
                 Route("GET", "/openapi.json", self._openapi, "The OpenAPI description.", answer=dict),
             ]
         )
-        self.routes.add_of_process(process_routes.ROUTES)
-        self.routes.add_of_process(cluster_routes.OF_PROCESS)
-        self.routes.add_of_cluster(cluster_routes.ROUTES)
-        self.routes.add_of_cluster(clock_routes.ROUTES)
-        self.routes.add_of_cluster(broker_routes.ROUTES)
-        self.routes.add_of_cluster(fault_routes.ROUTES)
-        self.routes.add_of_cluster(record_routes.ROUTES)
-        self.routes.add_of_cluster(group_routes.ROUTES)
-        self.routes.add_of_cluster(journal_routes.ROUTES)
+        self.routes.add_of_process(_routes_in(of_process))
+        self.routes.add_of_cluster(_routes_in(of_cluster))
         self._http = HttpServer(self._respond, token)
 
     async def open(self, host: str, port: int) -> str:
@@ -68,3 +56,9 @@ class Control:
 
     async def _openapi(self, process: Process, call: Call) -> dict[str, Any]:
         return describe(self.routes, API_VERSION)
+
+
+def _routes_in(folder: ModuleType) -> Iterator[Route]:
+    """What the files of a folder list as ROUTES."""
+    for module in pkgutil.iter_modules(folder.__path__):
+        yield from importlib.import_module(f"{folder.__name__}.{module.name}").ROUTES

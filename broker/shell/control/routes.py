@@ -81,7 +81,7 @@ class Route:
     """One method of one path.
 
     path     "/brokers/{id}/stop"; of a cluster: without the prefix.
-    handler  a function, or "module:function" of this room, which is imported with the first call.
+    handler  a function, or "module:function" of the folder calls, which is imported with the first call.
     about    one sentence, for the index and the OpenAPI description.
     body     the shape of the JSON object that is sent; None: none is.
     query    the parameters behind the path: name -> what it is for.
@@ -116,7 +116,7 @@ class Route:
         """The handler, imported if it is not yet."""
         if isinstance(self._handler, str):
             module, _, name = self._handler.partition(":")
-            self._handler = getattr(importlib.import_module(f"{__package__}.{module}"), name)
+            self._handler = getattr(importlib.import_module(f"{__package__}.calls.{module}"), name)
         handler: Any = self._handler
         return handler  # type: ignore[no-any-return]  # what the table names is a handler
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from broker.shell.control import clock_routes
+from broker.shell.control.of_cluster import clock
 from broker.turn.jobs import Jobs
 from broker.turn.timers import Timers
 
@@ -44,9 +44,9 @@ class Busy:
 
 async def settles(busy: Busy, monkeypatch: pytest.MonkeyPatch) -> bool:
     loop = SimpleNamespace(time=lambda: busy.steps / 1000)
-    monkeypatch.setattr(clock_routes, "asyncio", SimpleNamespace(sleep=busy.step, get_running_loop=lambda: loop))
+    monkeypatch.setattr(clock, "asyncio", SimpleNamespace(sleep=busy.step, get_running_loop=lambda: loop))
     cluster: Any = SimpleNamespace(broker=busy, clock=SimpleNamespace(steady_ms=lambda: NOW_MS))
-    return bool(await clock_routes.settle(cluster, 2.0))
+    return bool(await clock.settle(cluster, 2.0))
 
 
 async def test_clock_settles_under_traffic_once_the_due_work_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +61,7 @@ async def test_clock_settles_once_syncs_that_began_later_have_ended(monkeypatch:
     busy = Busy()
     busy.has_jobs = False
     assert await settles(busy, monkeypatch)
-    assert busy.durability.syncs_done == 2 * clock_routes.FOLLOW_UPS
+    assert busy.durability.syncs_done == 2 * clock.FOLLOW_UPS
 
 
 async def test_clock_does_not_settle_while_due_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

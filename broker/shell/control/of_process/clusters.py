@@ -1,4 +1,4 @@
-"""Routes of clusters as a whole: list, make, reset, remove."""
+"""Routes of the process's clusters: list, make, remove."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 from broker.cluster.directory import DirectoryError
 from broker.config.settings import ConfigError
 from broker.shell.cluster_server import DEFAULT_CLUSTER
-from broker.shell.control.clock_routes import LAST_MS
-from broker.shell.control.journal_routes import check_journal_bytes
+from broker.shell.control.of_cluster.clock import LAST_MS
+from broker.shell.control.of_cluster.journal import check_journal_bytes
+from broker.shell.control.of_cluster.lifetime import CLUSTER, describe
 from broker.shell.control.routes import CLUSTER_PREFIX, Call, Optional_, Process, RefusedError, Route
 
 if TYPE_CHECKING:
-    from broker.shell.cluster_server import ClusterServer
+    pass
 
 MOST_BROKERS: Final = 100
 FLUSHES: Final = ("memory", "os", "fsync")
@@ -20,7 +21,7 @@ FLUSHES: Final = ("memory", "os", "fsync")
 
 async def list_clusters(process: Process, call: Call) -> list[dict[str, Any]]:
     """All clusters of the process."""
-    return [_describe(cluster) for cluster in process.clusters.values()]
+    return [describe(cluster) for cluster in process.clusters.values()]
 
 
 async def create_cluster(process: Process, call: Call) -> dict[str, Any]:
@@ -49,18 +50,7 @@ async def create_cluster(process: Process, call: Call) -> dict[str, Any]:
         raise RefusedError(400, str(error)) from None
     except DirectoryError as error:
         raise RefusedError(409, str(error)) from None
-    return _describe(cluster)
-
-
-async def show_cluster(cluster: ClusterServer, call: Call) -> dict[str, Any]:
-    """Where a cluster listens, and how it was made."""
-    return _describe(cluster)
-
-
-async def reset_cluster(cluster: ClusterServer, call: Call) -> dict[str, Any]:
-    """Drop all data and connections: waiting requests are cut, and the cluster begins again on the same ports."""
-    await cluster.reset()
-    return _describe(cluster)
+    return describe(cluster)
 
 
 async def remove_cluster(process: Process, call: Call) -> dict[str, Any]:
@@ -72,34 +62,6 @@ async def remove_cluster(process: Process, call: Call) -> dict[str, Any]:
     return {"removed": name}
 
 
-def _describe(cluster: ClusterServer) -> dict[str, Any]:
-    plan = cluster.plan
-    described = {
-        "name": cluster.name,
-        "bootstrap_servers": ",".join(cluster.addresses),
-        "cluster_id": cluster.broker.cluster_id,
-        "brokers": plan.brokers,
-        "flush": plan.flush,
-        "connections": len(cluster.broker.clients.open),
-        "waits": cluster.waits,
-        "now_ms": cluster.clock.now_ms(),
-    }
-    if plan.seed is not None:
-        described["seed"] = plan.seed
-    return described
-
-
-CLUSTER: Final = {
-    "name": str,
-    "bootstrap_servers": str,
-    "cluster_id": str,
-    "brokers": int,
-    "flush": str,
-    "connections": int,
-    "waits": int,
-    "now_ms": int,
-    "seed": Optional_(int),
-}
 NEW: Final = {
     "name": Optional_(str),
     "brokers": Optional_(int),
@@ -111,7 +73,7 @@ NEW: Final = {
     "journal_bytes": Optional_(int),
 }
 
-OF_PROCESS: Final = (
+ROUTES: Final = (
     Route("GET", "/_admin/clusters", list_clusters, "The clusters of this process.", answer=[CLUSTER]),
     Route(
         "POST",
@@ -129,15 +91,5 @@ OF_PROCESS: Final = (
         remove_cluster,
         f'Remove a cluster and its data; "{DEFAULT_CLUSTER}" stays.',
         answer={"removed": str},
-    ),
-)
-ROUTES: Final = (
-    Route("GET", "", show_cluster, "Where the cluster listens, and how it was made.", answer=CLUSTER),
-    Route(
-        "POST",
-        "/reset",
-        reset_cluster,
-        "Drop all data and connections, and begin again on the same ports, with the same settings and seed.",
-        answer=CLUSTER,
     ),
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.shell.control.group_routes import STATES
-from broker.shell.control.record_calls import LOOK_AGAIN_S
+from broker.shell.control.calls.records import LOOK_AGAIN_S
+from broker.shell.control.of_cluster.groups import STATES
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.control.waiting import Wait
 from broker.shell.local_client import LocalClient

@@ -10,7 +10,7 @@ ROUTES: Final = (
     Route(
         "POST",
         "/topics",
-        "record_calls:create_topic",
+        "records:create_topic",
         "Create a topic.",
         body={
             "name": str,
@@ -24,7 +24,7 @@ ROUTES: Final = (
     Route(
         "POST",
         "/topics/{topic}/records",
-        "record_calls:produce",
+        "records:produce",
         'Append records: "value" and "key" are texts, null or {"base64": ...}; "headers" [name, value] pairs;'
         ' "partition" (0) and "timestamp_ms" numbers.',
         body={"records": [dict]},
@@ -34,7 +34,7 @@ ROUTES: Final = (
     Route(
         "POST",
         "/topics/{topic}/consume",
-        "record_calls:consume",
+        "records:consume",
         'Read all records, or those of "partition" from "offset" on; wait until there are "least".',
         body={
             "partition": Optional_(int),
