@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 START_LIMIT_S = 30.0
 STOP_LIMIT_S = 10.0
 PORT_LIMIT_S = 5.0  # how long a restart waits for its own port
+MOST_BROKERS = range(1, 101)
 PORT_TAKEN = "attempting to bind on address"
 
 
@@ -72,6 +73,10 @@ class Broker(ClusterHandle):
         statsd: str | None = None,
         seed: int | None = None,
     ) -> None:
+        if brokers not in MOST_BROKERS:
+            raise ValueError(
+                f"brokers={brokers!r}: a cluster has {MOST_BROKERS[0]} to {MOST_BROKERS[-1]} virtual brokers"
+            )
         self.brokers = brokers
         self.flush = flush
         self.config = settings(config)

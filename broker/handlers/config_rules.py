@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from broker.config.config_values import ConfigError, parse_value
+from broker.config.near_names import did_you_mean
 from broker.config.settings import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS, BrokerConfig
 from protocol.errors import ErrorCode, KafkaError
 
@@ -17,7 +18,7 @@ def check_topic_configs(config: BrokerConfig, configs: Mapping[str, str]) -> Non
     """Refuse invalid topic configs. Errors: INVALID_CONFIG."""
     for key, text in configs.items():
         if key not in TOPIC_KEYS:
-            raise _invalid(f"Unknown topic config name: {key}")
+            raise _invalid(f"Unknown topic config name: {key}{_question(key, TOPIC_KEYS)}")
         _check_value(TOPIC_KEYS[key], key, text)
     least = config.topic_value("min.compaction.lag.ms", configs)
     most = config.topic_value("max.compaction.lag.ms", configs)
@@ -35,7 +36,7 @@ def check_group_configs(config: BrokerConfig, configs: Mapping[str, str]) -> Non
     """Refuse invalid group configs. Errors: INVALID_CONFIG."""
     for key, text in configs.items():
         if key not in GROUP_KEYS:
-            raise _invalid(f"Unknown group config name: {key}")
+            raise _invalid(f"Unknown group config name: {key}{_question(key, GROUP_KEYS)}")
         _check_value(GROUP_KEYS[key], key, text)
     for kind in GROUP_KINDS:
         for what in ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms"):
@@ -69,6 +70,11 @@ def check_broker_configs(configs: Mapping[str, str]) -> None:
                 parse_value(key, row[1], row[3], text)
             except ConfigError as error:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
+
+
+def _question(key: str, known: Mapping[str, object]) -> str:
+    question = did_you_mean(key, known)
+    return f".{question}" if question else ""
 
 
 def _check_value(row: tuple[object, ...], key: str, text: str) -> None:

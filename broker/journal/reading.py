@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.faults.named import named_in
 from broker.journal.message_json import as_json
+from broker.journal.ring import STRANGERS
 from broker.wire.error_counts import errors_in
 from protocol.api import ApiKey, api_label, request_class, response_class
 from protocol.codegen import codec
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from protocol.declare import Message
 
 _HEAD: Final = Struct(">ihhi")
+_STRANGERS: Final = {key: f"{kind} hello" for kind, key in STRANGERS.items()}
 FILTERS: Final = ("api", "client_id", "connection", "group", "topic", "transactional_id", "error")
 
 
@@ -58,7 +60,7 @@ class Entry:
     @property
     def api(self) -> str:
         """The name of the API, or its key if Kafka has no such API: such a request closes its connection."""
-        return api_label(self.api_key)
+        return _STRANGERS.get(self.api_key) or api_label(self.api_key)
 
     @property
     def client_id(self) -> str:

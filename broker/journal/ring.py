@@ -29,6 +29,7 @@ _SIZE_AND_API: Final = Struct(">ih")
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 _SPECIAL: Final = SECRET_APIS | {_API_VERSIONS}
 REPLY_HEAD_BYTES: Final = 8  # size and correlation id
+STRANGERS: Final = {"TLS": -1, "HTTP": -2}  # what stands for the key of an API where the client does not speak Kafka's
 FRAMES_BITS: Final = 20  # of a frame's number: no piece holds as many frames
 
 Kept = tuple[bytes, int]  # a frame with its size field, or its first bytes; the size of all of it
@@ -178,6 +179,13 @@ class Ring:
         if len(self._notes) >= MOST_NOTES:
             del self._notes[next(iter(self._notes))]
         self._notes.setdefault((peer.number, correlation_id), {})[what] = text
+
+    def met(self, connection: Connection, kind: str, sentence: str) -> None:
+        """A client spoke another protocol ("TLS", "HTTP") and was told so. Its bytes, maybe secrets, are not kept."""
+        peer = self._peers.get(connection) or self._meet(connection)
+        self._add(peer, False, [(_REQUEST_HEAD.pack(8, STRANGERS[kind], 0, 0), 0)], 12)
+        self._add(peer, True, [(bytes(REPLY_HEAD_BYTES), 0)], REPLY_HEAD_BYTES)
+        self.note(connection, 0, "why", sentence)
 
     def notes(self, peer: Peer, correlation_id: int) -> dict[str, str]:
         """What is remembered about a request."""

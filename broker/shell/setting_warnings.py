@@ -5,6 +5,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from broker.config.near_names import did_you_mean
+from broker.config.settings import BROKER_KEYS
+
 if TYPE_CHECKING:
     from broker.config.settings import BrokerConfig
 
@@ -26,3 +29,6 @@ def warn_of_settings(config: BrokerConfig) -> None:
     ):
         if keys:
             logger.warning("%s: %s", what, ", ".join(keys))
+    for key in unknown:
+        if question := did_you_mean(key, BROKER_KEYS):
+            logger.warning("%s is no setting of a broker.%s", key, question)

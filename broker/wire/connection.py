@@ -8,6 +8,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from broker.wire.reply_stream import Reply, ReplyStream, size_of
+from broker.wire.strangers import SMALLEST_SIZE, stranger_of
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -269,6 +270,8 @@ class Connection:
         left = end - position
         if left >= 4:
             size = SIZE.unpack_from(data, position)[0]
+            if size >= SMALLEST_SIZE and not self.base and self._send_away(data, position):
+                return
             if size < 8 or size > self.service.request_limit:
                 self.refuse(
                     f"frame of {size} bytes; 8 to {self.service.request_limit} (socket.request.max.bytes) are accepted"
@@ -287,6 +290,19 @@ class Connection:
             self.turn.begin()
             data, self.partial = self.partial, b""
             self._process(data)
+
+    def _send_away(self, data: bytes, position: int) -> bool:
+        """Tell a client of another protocol what it has met, and hang up. False: it may be one of ours."""
+        stranger = stranger_of(data, position, self.listener.name)
+        if stranger is None or self.closed:
+            return False
+        log.warning("closing connection %s: %s", self.host, stranger.sentence)
+        if self.service.journal is not None:
+            self.service.journal.met(self, stranger.kind, stranger.sentence)
+        self.closed = True
+        self.transport.write(stranger.reply)
+        self.transport.close()
+        return True
 
     def refuse(self, why: str) -> None:
         """Close the connection and log why. For requests that cannot be answered."""

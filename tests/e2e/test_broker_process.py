@@ -205,3 +205,9 @@ def test_starting_takes_no_more_work_than_a_few_interpreters(broker):
     broker.kill()
     # A broker takes twice the work of an interpreter with a loop; this guards against an order of magnitude.
     assert min(work_s(start_broker) for _ in range(3)) < 10 * min(work_s(start_interpreter) for _ in range(3))
+
+
+@pytest.mark.parametrize("brokers", [0, -1, 101, None])
+def test_number_of_brokers_that_cannot_be_is_told_in_a_sentence(brokers):
+    with pytest.raises(ValueError, match=f"^brokers={brokers}: a cluster has 1 to 100 virtual brokers$"):
+        Broker(brokers=brokers)
