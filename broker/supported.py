@@ -13,7 +13,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from broker.config.key_effects import OBEYED, SECURITY, WITHOUT_EFFECT
+from broker.config.key_effects import OBEYED, WITHOUT_EFFECT
+from broker.config.refused_keys import REFUSED
 from broker.handlers import ABSENT, make_routes
 from protocol.api import ApiKey, api_name, request_class
 
@@ -37,10 +38,11 @@ _SETTINGS = """
 ## Settings of brokers and topics
 
 All keys of Apache Kafka 4.3.1, in three classes. *obeyed*: with a test that fails when the key is ignored. *no effect*:
-stored, described, and named once at a start that sets it to something else than the default. *security*: asks for
-security that this broker does not have, and is named at a start in the same way.
+stored, described, and named once at a start that sets it to something else than the default. *refused*: asks for
+security, a limit or a Java class that this broker does not have; a value that asks for it makes `momus serve` exit with
+code 2, and a change while running is an error.
 
-| key | class | noticed by |
+| key | class | noticed by, or what to do |
 |---|---|---|
 """
 
@@ -96,12 +98,13 @@ def supported() -> str:
 
 
 def _settings() -> Iterator[str]:
-    for key in sorted({*OBEYED, *WITHOUT_EFFECT, *SECURITY}):
+    for key in sorted({*OBEYED, *WITHOUT_EFFECT, *REFUSED}):
         if key in OBEYED:
             path, _, test = OBEYED[key].partition("::")
             yield f"| {key} | obeyed | `{path.removeprefix('tests/')}`: {test} |\n"
         else:
-            yield f"| {key} | {'security' if key in SECURITY else 'no effect'} | |\n"
+            advice = REFUSED[key][1] if key in REFUSED else ""
+            yield f"| {key} | {'refused' if key in REFUSED else 'no effect'} | {advice} |\n"
 
 
 def _items(label: str) -> list[str]:

@@ -9,18 +9,27 @@ from broker.config.settings import ConfigError
 if TYPE_CHECKING:
     from broker.config.settings import BrokerConfig
 
-DEFAULT_NAME = "PLAINTEXT"
+PLAINTEXT = "PLAINTEXT"
+PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+PROTOCOL_MAP = "listener.security.protocol.map"
 
 
 class Listener:
     """An address that clients connect to, and the one that is advertised to them."""
 
-    __slots__ = ("advertised_host", "advertised_port", "host", "name", "port")
+    __slots__ = ("advertised_host", "advertised_port", "host", "name", "port", "protocol")
 
     def __init__(
-        self, name: str, host: str, port: int, advertised_host: str | None = None, advertised_port: int | None = None
+        self,
+        name: str,
+        host: str,
+        port: int,
+        advertised_host: str | None = None,
+        advertised_port: int | None = None,
+        protocol: str = PLAINTEXT,
     ) -> None:
         self.name = name
+        self.protocol = protocol  # one of PROTOCOLS
         self.host = host
         self.port = port  # 0 until the system has chosen one
         self.advertised_host = advertised_host  # None: the address the client used
@@ -56,11 +65,16 @@ def make_nodes(config: BrokerConfig, listen: str | None, brokers: int) -> list[N
     addresses = [_address("--listen", text) for text in listen.split(",")]
     if len(addresses) not in (1, brokers):
         raise ConfigError("--listen", listen, f"names {len(addresses)} addresses for {brokers} brokers")
-    name = _named("listeners", config.listeners[0])[0] if len(config.listeners) == 1 else DEFAULT_NAME
+    names = [_named("listeners", text)[0] for text in config.listeners]
+    name = names[0] if len(names) == 1 else PLAINTEXT
+    for replaced in names:
+        if _protocol(config, replaced) != PLAINTEXT and replaced != name:
+            raise ConfigError("--listen", listen, f"would replace the listener {replaced}, which is not PLAINTEXT")
+    protocol = _protocol(config, name)
     nodes = []
     for i in range(brokers):
         host, port = addresses[i] if len(addresses) > 1 else (addresses[0][0], _shift(addresses[0][1], i))
-        nodes.append(Node(config.node_id + i, [_listener(name, host, port, advertised, i)]))
+        nodes.append(Node(config.node_id + i, [_listener(name, host, port, advertised, i, protocol)]))
     return nodes
 
 
@@ -80,14 +94,33 @@ def _configured(config: BrokerConfig, advertised: dict[str, tuple[str, int]], i:
     listeners = []
     for text in config.listeners:
         name, host, port = _named("listeners", text)
-        listeners.append(_listener(name, host or "0.0.0.0", _shift(port, i), advertised, i))
+        listeners.append(_listener(name, host or "0.0.0.0", _shift(port, i), advertised, i, _protocol(config, name)))
     return listeners
 
 
-def _listener(name: str, host: str, port: int, advertised: dict[str, tuple[str, int]], i: int) -> Listener:
-    """The listener of the i-th broker, with its advertised address if it has one."""
+def _listener(
+    name: str, host: str, port: int, advertised: dict[str, tuple[str, int]], i: int, protocol: str
+) -> Listener:
+    """The listener of the i-th broker, with its advertised address if it has one. Errors: ConfigError."""
+    if protocol != PLAINTEXT:
+        raise ConfigError("listeners", name, f"the listener asks for {protocol}; only PLAINTEXT is served")
     advertised_host, advertised_port = advertised.get(name, (None, 0))
-    return Listener(name, host, port, advertised_host, _shift(advertised_port, i) or None)
+    return Listener(name, host, port, advertised_host, _shift(advertised_port, i) or None, protocol)
+
+
+def _protocol(config: BrokerConfig, name: str) -> str:
+    """The security protocol of a listener, by `listener.security.protocol.map`, or else by its name.
+
+    A name that says nothing is PLAINTEXT; Kafka would not start. Errors: ConfigError.
+    """
+    text = config.listener_security_protocol_map
+    found = {}
+    for pair in filter(None, text.replace(" ", "").split(",")):
+        listener, colon, protocol = pair.rpartition(":")
+        if not colon or not listener or protocol.upper() not in PROTOCOLS:
+            raise ConfigError(PROTOCOL_MAP, text, f"{pair} is not NAME:PROTOCOL, with one of {', '.join(PROTOCOLS)}")
+        found[listener.upper()] = protocol.upper()
+    return found.get(name, name if name in PROTOCOLS else PLAINTEXT)
 
 
 def _shift(port: int, i: int) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from broker.config.config_values import ConfigError, parse_value
 from broker.config.near_names import did_you_mean
+from broker.config.refused_keys import refusals
 from broker.config.settings import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS, BrokerConfig
 from protocol.errors import ErrorCode, KafkaError
 
@@ -54,13 +55,17 @@ def check_group_configs(config: BrokerConfig, configs: Mapping[str, str]) -> Non
 
 
 def check_broker_configs(configs: Mapping[str, str]) -> None:
-    """Refuse keys that cannot change while the broker runs. Errors: INVALID_REQUEST, as in Kafka for brokers.
+    """Refuse keys that cannot change while the broker runs, or that it cannot obey.
+
+    Errors: INVALID_REQUEST, as in Kafka for brokers.
 
     Unknown keys are kept, as in Kafka, where plugins use them.
     """
     fixed = [key for key in configs if key in BROKER_KEYS and not BROKER_KEYS[key][4]]
     if fixed:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
+    for key, advice in refusals(configs):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} cannot be obeyed: {advice}")
     for key, text in configs.items():
         if len(text) > LONGEST_VALUE:
             raise _too_long()

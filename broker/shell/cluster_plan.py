@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from broker.cluster.directory import DataDirectory
 from broker.cluster.listeners import make_nodes
+from broker.config.refused_keys import RefusedSettingsError, refusals
 from broker.config.settings import BrokerConfig
 from storage.env import Env, Rng, SystemClock, SystemRng
 from storage.movable_clock import MovableClock
@@ -57,6 +58,8 @@ class ClusterPlan:
         self.at_ms = at_ms
         self.journal_bytes = 0  # how much the journal of a life keeps from its beginning on; 0: there is none
         self._config = BrokerConfig.load({**properties, "log.dirs": data_dir, "flush": flush})
+        if refused := refusals(properties):
+            raise RefusedSettingsError(refused)
         self.nodes = make_nodes(self._config, listen, brokers)
 
     def new_config(self) -> BrokerConfig:

@@ -1,4 +1,4 @@
-"""Names, once at a start, the settings that do not do what they say."""
+"""Names, once at a start, the settings that do nothing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from broker.config.near_names import did_you_mean
+from broker.config.refused_keys import REFUSED, base_key
 from broker.config.settings import BROKER_KEYS
 
 if TYPE_CHECKING:
@@ -15,15 +16,14 @@ logger = logging.getLogger("momus.server")
 
 
 def warn_of_settings(config: BrokerConfig) -> None:
-    """Log the settings that have no effect here: security that is not there, the rest of Kafka's, unknown ones."""
+    """Log the settings that have no effect here: Kafka's, and unknown ones."""
     props = {**config.props, **config.unknown}
     if not props.keys() - {"log.dirs", "flush"}:
         return
-    from broker.config.key_effects import SECURITY, WITHOUT_EFFECT, set_security, set_without_effect  # 0.5 ms
+    from broker.config.key_effects import WITHOUT_EFFECT, set_without_effect  # 0.5 ms
 
-    unknown = [key for key in config.unknown if key not in WITHOUT_EFFECT and key not in SECURITY]
+    unknown = [key for key in config.unknown if key not in WITHOUT_EFFECT and base_key(key) not in REFUSED]
     for keys, what in (
-        (set_security(props), "settings that ask for security, which this broker does not have"),
         (set_without_effect(props), "settings of Kafka that have no effect here"),
         (unknown, "unknown settings, kept but without effect"),
     ):

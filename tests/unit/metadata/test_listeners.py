@@ -55,3 +55,22 @@ def test_listen_of_several_brokers_advertises_a_port_for_each():
 def test_advertised_listener_that_does_not_exist_is_refused(listen):
     with pytest.raises(ConfigError, match="listeners has no listener of this name"):
         listeners(listen, advertised_listeners="OTHER://outside:9000")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"listeners": "SSL://:9092"},
+        {"listeners": "A://:9092", "listener_security_protocol_map": "B:PLAINTEXT, a:sasl_ssl"},
+        {"listeners": "A://:9092", "listener_security_protocol_map": "A:TLS"},
+        {"listeners": "A://:9092", "listener_security_protocol_map": "PLAINTEXT"},
+    ],
+)
+def test_listener_that_is_not_plaintext_is_refused(settings):
+    with pytest.raises(ConfigError):
+        listeners(None, **settings)
+
+
+def test_listen_does_not_replace_a_listener_that_is_not_plaintext():
+    with pytest.raises(ConfigError, match="would replace the listener B"):
+        listeners("127.0.0.1:0", listeners="A://:1,B://:2", listener_security_protocol_map="B:SSL")

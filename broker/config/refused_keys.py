@@ -1,0 +1,107 @@
+"""Settings of Kafka that ask for security, a limit or a Java class which this broker does not have: it does not start.
+
+A value that is Kafka's default, or asks for what this broker does anyway, is harmless. Everything else is told with the
+key and what to do: a test that relies on such a setting would prove nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from broker.config.config_values import ConfigError
+
+_NO_SASL: Final = "there is no authentication by SASL here: remove it, or use a PLAINTEXT listener"
+_NO_TLS: Final = "there is no TLS here: remove it, or use a PLAINTEXT listener"
+_NO_TOKENS: Final = "there are no delegation tokens here: remove it"
+_JAVA_CLASS: Final = "a Java class cannot be loaded here: remove it"
+_NO_LIMIT: Final = "connections are limited by max.connections alone here: remove it"
+_AUTHORIZER: Final = "there is no authorizer here, all clients may do everything: remove it"
+_CLASSES: Final = "org.apache.kafka.common.security."
+
+# key -> (values that ask for nothing, what to do about others)
+REFUSED: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
+    "alter.config.policy.class.name": (("",), _JAVA_CLASS),
+    "client.quota.callback.class": (("",), _JAVA_CLASS),
+    "config.providers": (("",), "values of providers are not looked up here: write the values themselves"),
+    "create.topic.policy.class.name": (("",), _JAVA_CLASS),
+    "principal.builder.class": (("", f"{_CLASSES}authenticator.DefaultKafkaPrincipalBuilder"), _JAVA_CLASS),
+    "queued.max.request.bytes": (("-1",), "use queued.max.bytes, which bounds requests and replies together"),
+    "sasl.oauthbearer.jwt.validator.class": (("", f"{_CLASSES}oauthbearer.DefaultJwtValidator"), _JAVA_CLASS),
+    "sasl.server.callback.handler.class": (("",), _JAVA_CLASS),
+    "security.providers": (("",), _JAVA_CLASS),
+    "ssl.engine.factory.class": (("",), _JAVA_CLASS),
+    "ssl.provider": (("",), _JAVA_CLASS),
+    # What is to come.
+    "authorizer.class.name": (("",), _AUTHORIZER),
+    "connections.max.reauth.ms": (("0",), _NO_SASL),
+    "delegation.token.expiry.check.interval.ms": (("3600000",), _NO_TOKENS),
+    "delegation.token.expiry.time.ms": (("86400000",), _NO_TOKENS),
+    "delegation.token.max.lifetime.ms": (("604800000",), _NO_TOKENS),
+    "delegation.token.secret.key": (("",), _NO_TOKENS),
+    "max.connection.creation.rate": (("2147483647",), _NO_LIMIT),
+    "max.connections.per.ip": (("2147483647",), _NO_LIMIT),
+    "max.connections.per.ip.overrides": (("",), _NO_LIMIT),
+    "sasl.enabled.mechanisms": (("GSSAPI",), _NO_SASL),
+    "sasl.jaas.config": (("",), _NO_SASL),
+    "sasl.oauthbearer.clock.skew.seconds": (("30",), _NO_SASL),
+    "sasl.oauthbearer.expected.audience": (("",), _NO_SASL),
+    "sasl.oauthbearer.expected.issuer": (("",), _NO_SASL),
+    "sasl.oauthbearer.jwks.endpoint.refresh.ms": (("3600000",), _NO_SASL),
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": (("10000",), _NO_SASL),
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": (("100",), _NO_SASL),
+    "sasl.oauthbearer.jwks.endpoint.url": (("",), _NO_SASL),
+    "sasl.oauthbearer.scope.claim.name": (("scope",), _NO_SASL),
+    "sasl.oauthbearer.sub.claim.name": (("sub",), _NO_SASL),
+    "sasl.server.max.receive.size": (("524288",), _NO_SASL),
+    "ssl.cipher.suites": (("",), _NO_TLS),
+    "ssl.client.auth": (("none",), _NO_TLS),
+    "ssl.enabled.protocols": (("TLSv1.2,TLSv1.3", "TLSv1.3,TLSv1.2"), _NO_TLS),
+    "ssl.key.password": (("",), _NO_TLS),
+    "ssl.keystore.certificate.chain": (("",), _NO_TLS),
+    "ssl.keystore.key": (("",), _NO_TLS),
+    "ssl.keystore.location": (("",), _NO_TLS),
+    "ssl.keystore.password": (("",), _NO_TLS),
+    "ssl.keystore.type": (("JKS",), _NO_TLS),
+    "ssl.principal.mapping.rules": (("DEFAULT",), _NO_TLS),
+    "ssl.truststore.certificates": (("",), _NO_TLS),
+    "ssl.truststore.location": (("",), _NO_TLS),
+    "ssl.truststore.password": (("",), _NO_TLS),
+    "ssl.truststore.type": (("JKS",), _NO_TLS),
+}
+AUTHORIZER_KEYS: Final = ("super.users", "allow.everyone.if.no.acl.found")  # of Kafka's authorizer, not of its broker
+_LISTENER: Final = "listener.name."
+
+
+def base_key(key: str) -> str:
+    """The key that `listener.name.NAME.KEY` or `listener.name.NAME.MECHANISM.KEY` sets for a listener; else the key."""
+    if not key.startswith(_LISTENER):
+        return key
+    rest = key.removeprefix(_LISTENER).partition(".")[2]
+    return rest if rest in REFUSED or "." not in rest else max(_tails(rest), key=lambda tail: tail in REFUSED)
+
+
+def _tails(text: str) -> Iterable[str]:
+    yield text
+    yield text.partition(".")[2]
+
+
+def refusals(props: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The keys that must not be ignored, each with what to do. Values are left out: they may be secrets."""
+    found = []
+    for key, text in sorted(props.items()):
+        harmless, advice = REFUSED.get(base_key(key), ((text.strip().replace(" ", ""),), ""))
+        if text.strip().replace(" ", "") not in harmless:
+            found.append((key, advice))
+        elif key in AUTHORIZER_KEYS and text.strip().lower() not in ("", "false"):
+            found.append((key, _AUTHORIZER))
+    return found
+
+
+class RefusedSettingsError(ConfigError):
+    """Settings that cannot be obeyed and must not be ignored."""
+
+    def __init__(self, refused: list[tuple[str, str]]) -> None:
+        keys = ", ".join(key for key, _ in refused)
+        super().__init__(keys, "", "")
+        self.args = ("; ".join(f"{key} cannot be obeyed: {advice}" for key, advice in refused),)
