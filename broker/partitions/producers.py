@@ -6,7 +6,7 @@ length of the unbroken run of this epoch's sequences that ends at L, 2^30 at mos
 
 | batch                                           | latest (KAFKA-12207)         | batches (released Kafka)     |
 |-------------------------------------------------|------------------------------|------------------------------|
-| epoch below the known one                       | INVALID_PRODUCER_EPOCH       | INVALID_PRODUCER_EPOCH       |
+| epoch below the known one, or below -1          | INVALID_PRODUCER_EPOCH       | INVALID_PRODUCER_EPOCH       |
 | epoch above the known one, f = 0                | append                       | append                       |
 | epoch above the known one, f > 0                | OUT_OF_ORDER_SEQUENCE_NUMBER | OUT_OF_ORDER_SEQUENCE_NUMBER |
 | f..l = F..L                                     | the offset of that batch     | the offset of that batch     |
@@ -145,6 +145,8 @@ class Producers:
     def _decide_unknown(
         self, producer_id: int, producer_epoch: int, base_sequence: int, transactional: bool, begins_at_zero: bool
     ) -> None:
+        if producer_epoch < NO_EPOCH:
+            raise self._fenced(producer_id, producer_epoch, NO_EPOCH)
         if begins_at_zero and base_sequence:
             raise KafkaError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -185,6 +187,8 @@ class Producers:
         """
         row = self.table.get(producer_id)
         if row is None:
+            if producer_epoch < NO_EPOCH:
+                raise self._fenced(producer_id, producer_epoch, NO_EPOCH)
             return
         known_epoch, known_coordinator_epoch = row[0], row[5]
         stale = producer_epoch < known_epoch

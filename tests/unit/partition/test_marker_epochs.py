@@ -1,4 +1,4 @@
-"""The epoch of a marker of transactions v2: above the one that wrote, but for an epoch that has none above it."""
+"""The epochs of markers and of unknown producers: which are stale."""
 
 from __future__ import annotations
 
@@ -25,3 +25,16 @@ def test_marker_with_the_last_epoch_ends_a_transaction_of_that_epoch():
     producers = Producers()
     producers.replay(7, LAST_EPOCH, 0, 0, 0, 0, 1, transactional=True)
     producers.check_marker(7, LAST_EPOCH, 0, 2)
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_unknown_producer_has_epoch_minus_1(version):
+    producers = Producers()
+    producers.check_marker(7, -1, 0, version)
+    assert producers.decide(7, -1, 0, 0) is None
+    with pytest.raises(KafkaError) as refused:
+        producers.check_marker(7, -2, 0, version)
+    assert refused.value.code == ErrorCode.INVALID_PRODUCER_EPOCH
+    with pytest.raises(KafkaError) as refused:
+        producers.decide(7, -2, 0, 0)
+    assert refused.value.code == ErrorCode.INVALID_PRODUCER_EPOCH
