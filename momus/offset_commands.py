@@ -10,6 +10,7 @@ from typing import TypeVar
 import click
 
 from momus.commands import _bootstrap, _print_json, _show
+from momus.repair_command import repair
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -185,6 +186,9 @@ def _committed(data_dir: str | None, groups: tuple[str, ...], bootstrap: str, ti
 @click.group()
 def storage() -> None:
     """Look after the files of a data directory."""
+
+
+storage.add_command(repair)
 
 
 @storage.command("check")

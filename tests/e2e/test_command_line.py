@@ -233,3 +233,20 @@ def test_repair_of_a_log_that_is_not_there_is_bad_usage(tmp_path):
     done = momus("repair", "-d", str(tmp_path), "t-0")
     assert done.returncode == 2
     assert "holds no log t-0" in done.stderr
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("topik", "topic"), ("consum", "consume"), ("serv", "serve")])
+def test_command_that_is_mistyped_is_asked_about(typed, meant):
+    done = momus(typed)
+    assert done.returncode == 2
+    assert f"Did you mean '{meant}'?" in done.stderr
+
+
+def test_every_command_shows_its_help_and_is_listed():
+    from momus.cli import COMMANDS
+
+    listed = momus("--help").stdout
+    for name in COMMANDS:
+        assert f"\n  {name} " in listed
+        shown = momus(name, "--help")
+        assert (shown.returncode, "sage: momus" in shown.stdout) == (0, True), name  # argparse writes it small

@@ -180,7 +180,14 @@ def test_core_is_pure():
     assert not wrong
 
 
-IN_THE_COMMAND = ("momus.client", "momus.offset_client", "momus.offset_log", "momus.txn_client", "momus.wire")
+IN_THE_COMMAND = (
+    "momus.client",
+    "momus.offset_client",
+    "momus.offset_log",
+    "momus.records.client",
+    "momus.txn_client",
+    "momus.wire",
+)
 
 
 def test_public_face_imports_nothing_of_the_broker_when_imported():
