@@ -9,7 +9,8 @@ Behaviour: the changes of one resource are applied together or refused together;
            batch. Levels of loggers change at once and are forgotten by a restart. Any node answers for every node:
            they are one process.
 Differs:   the description of a broker lists the keys that mean something in one process, and momus's own. Those of the
-           quorum, of replication between brokers, tiered storage and authentication are left out.
+           quorum, of replication between brokers, tiered storage and authentication are left out. Its loggers are
+           momus's own.
 Absent:    subscriptions to client metrics.
 Source:    Kafka's ConfigHelper, ConfigAdminManager and ConfigurationControlManager.
 """

@@ -186,11 +186,7 @@ class Producers:
         Source:  Kafka's ProducerAppendInfo.appendEndTxnMarker, KAFKA-19999.
         """
         row = self.table.get(producer_id)
-        if row is None:
-            if producer_epoch < NO_EPOCH:
-                raise self._fenced(producer_id, producer_epoch, NO_EPOCH)
-            return
-        known_epoch, known_coordinator_epoch = row[0], row[5]
+        known_epoch, known_coordinator_epoch = (NO_EPOCH, -1) if row is None else (row[0], row[5])
         stale = producer_epoch < known_epoch
         if transaction_version >= 2 and producer_epoch == known_epoch:
             stale = producer_id in self.open and producer_epoch != 0x7FFF

@@ -28,13 +28,16 @@ def test_marker_with_the_last_epoch_ends_a_transaction_of_that_epoch():
 
 
 @pytest.mark.parametrize("version", [0, 2])
-def test_unknown_producer_has_epoch_minus_1(version):
+def test_unknown_producer_has_epochs_of_minus_1(version):
     producers = Producers()
-    producers.check_marker(7, -1, 0, version)
+    producers.check_marker(7, -1, -1, version)
     assert producers.decide(7, -1, 0, 0) is None
     with pytest.raises(KafkaError) as refused:
         producers.check_marker(7, -2, 0, version)
     assert refused.value.code == ErrorCode.INVALID_PRODUCER_EPOCH
+    with pytest.raises(KafkaError) as refused:
+        producers.check_marker(7, 0, -2, version)
+    assert refused.value.code == ErrorCode.TRANSACTION_COORDINATOR_FENCED
     with pytest.raises(KafkaError) as refused:
         producers.decide(7, -2, 0, 0)
     assert refused.value.code == ErrorCode.INVALID_PRODUCER_EPOCH
