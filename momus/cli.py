@@ -32,7 +32,7 @@ COMMANDS = {
     "consume": "momus.records.commands",
     "decode": "momus.decode_command",
     "fault": "momus.fault_commands",
-    "group": "momus.commands",
+    "group": "momus.groups.commands",
     "health": "momus.commands",
     "offsets": "momus.offset_commands",
     "pipeline": "momus.pipeline_commands",
@@ -40,7 +40,7 @@ COMMANDS = {
     "repair": "momus.repair_command",
     "storage": "momus.offset_commands",
     "tail": "momus.journal_commands",
-    "topic": "momus.commands",
+    "topic": "momus.topics.commands",
     "txn": "momus.txn_commands",
 }
 

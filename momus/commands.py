@@ -52,7 +52,7 @@ def health(bootstrap: str, timeout_s: float) -> None:
 
 @click.group()
 def topic() -> None:
-    """List, create, describe and delete topics."""
+    """List, create, describe, alter and delete topics."""
 
 
 @topic.command("list")
@@ -157,7 +157,7 @@ def topic_delete(
 
 @click.group()
 def group() -> None:
-    """List and describe consumer groups."""
+    """List, describe and delete consumer groups, and move what they have committed."""
 
 
 @group.command("list")

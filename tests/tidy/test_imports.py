@@ -182,9 +182,11 @@ def test_core_is_pure():
 
 IN_THE_COMMAND = (
     "momus.client",
+    "momus.groups.client",
     "momus.offset_client",
     "momus.offset_log",
     "momus.records.client",
+    "momus.topics.client",
     "momus.txn_client",
     "momus.wire",
 )

@@ -1,0 +1,124 @@
+"""Where a group's offsets go: the reset words of kafka-consumer-groups, without a broker.
+
+    word             without a committed offset    beyond what the log holds
+    --to-earliest    the first offset              -
+    --to-latest      the end                       -
+    --to-offset N    N                             the nearest end of the log
+    --shift-by N     refused                       the nearest end of the log
+    --by-duration    the first record that is not older, or else the end
+    --to-datetime    the same
+    --to-current     the end                       stays as it is
+    --from-file      the offset of its line        the nearest end of the log
+
+Source: KIP-122, KIP-175, and the tool of Kafka 4.3.1, with which a test compares this.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+TopicPartition = tuple[str, int]
+
+
+class ResetError(ValueError):
+    """Words that do not read as a reset, or one that cannot be made; the message says why."""
+
+
+class Reset(NamedTuple):
+    """One word and its number: `offset`, `shift`, or `at_ms` in Unix milliseconds; `offsets` from a file."""
+
+    word: str
+    number: int = 0
+    offsets: dict[str, dict[TopicPartition, int]] | None = None
+
+
+class Facts(NamedTuple):
+    """What is known of a partition; None: nothing committed, not asked for, or no record that is not older."""
+
+    committed: int | None
+    first: int
+    end: int
+    at_time: int | None = None
+
+
+class Target(NamedTuple):
+    """Where a partition goes, and what there is to say about it."""
+
+    offset: int
+    remark: str | None = None
+
+
+def target(reset: Reset, facts: Facts, named: int | None = None) -> Target:
+    """Where a partition's offset goes. `named`: the offset of its line in the file. Errors: ResetError."""
+    match reset.word:
+        case "earliest":
+            return Target(facts.first)
+        case "latest":
+            return Target(facts.end)
+        case "current":
+            return (
+                Target(facts.end, "nothing committed: the end") if facts.committed is None else Target(facts.committed)
+            )
+        case "time":
+            return Target(facts.end if facts.at_time is None else facts.at_time)
+        case "shift":
+            if facts.committed is None:
+                raise ResetError("nothing is committed that could be shifted")
+            return _within(facts.committed + reset.number, facts)
+        case _:
+            return _within(reset.number if named is None else named, facts)
+
+
+def _within(offset: int, facts: Facts) -> Target:
+    if offset < facts.first:
+        return Target(facts.first, f"{offset} is below the first offset {facts.first}")
+    if offset > facts.end:
+        return Target(facts.end, f"{offset} is above the end {facts.end}")
+    return Target(offset)
+
+
+def parse_scope(text: str) -> tuple[str, list[int] | None]:
+    """TOPIC, or TOPIC:0,1,2. Errors: ResetError."""
+    topic, colon, numbers = text.partition(":")
+    if not topic or (colon and not re.fullmatch(r"\d+(,\d+)*", numbers)):
+        raise ResetError(f"{text!r} is not TOPIC or TOPIC:0,1,2")
+    return topic, sorted({int(each) for each in numbers.split(",")}) if colon else None
+
+
+def parse_datetime(text: str) -> int:
+    """Unix milliseconds of 2030-01-01T00:00:00.000, UTC unless a zone is told. Errors: ResetError."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise ResetError(f"{text!r} is no time such as 2030-01-01T00:00:00.000") from None
+    return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def parse_duration(text: str) -> int:
+    """Milliseconds of an ISO 8601 duration, P7D or PT1H30M, as Java's Duration reads it. Errors: ResetError."""
+    match = re.fullmatch(r"(-?)P(?:(-?\d+)D)?(?:T(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?\d+(?:\.\d{1,9})?)S)?)?", text.upper())
+    if not match or not any(match.groups()[1:]) or text.upper().endswith("T"):
+        raise ResetError(f"{text!r} is no duration such as P7D, PT1H30M or PT10S")
+    sign, days, hours, minutes, seconds = match.groups()
+    span = timedelta(days=int(days or 0), hours=int(hours or 0), minutes=int(minutes or 0), seconds=float(seconds or 0))
+    return (-1 if sign else 1) * (span // timedelta(milliseconds=1))
+
+
+def parse_file(lines: list[str], group: str | None) -> dict[str, dict[TopicPartition, int]]:
+    """group -> partition -> offset, of a CSV: `topic,partition,offset`, or `group,topic,partition,offset`.
+
+    `group`: whose the lines without a group are; None: each line must name it. Errors: ResetError.
+    """
+    found: dict[str, dict[TopicPartition, int]] = {}
+    for number, row in enumerate(csv.reader(lines), 1):
+        if not row:
+            continue
+        owner, rest = (row[0], row[1:]) if len(row) == 4 else (group, row)
+        if owner is None or len(rest) != 3 or not rest[1].strip().isdigit() or not rest[2].strip().isdigit():
+            form = "group,topic,partition,offset" if group is None else "topic,partition,offset"
+            raise ResetError(f"line {number} is not {form}")
+        found.setdefault(owner, {})[rest[0], int(rest[1])] = int(rest[2])
+    return found

@@ -1,0 +1,1 @@
+"""`momus topic alter`: partitions and settings of a topic that is there."""
