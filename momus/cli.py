@@ -31,6 +31,7 @@ COMMANDS = {
     "clock": "momus.control_commands",
     "consume": "momus.records.commands",
     "decode": "momus.decode_command",
+    "doctor": "momus.doctor.command",
     "fault": "momus.fault_commands",
     "group": "momus.groups.commands",
     "health": "momus.commands",

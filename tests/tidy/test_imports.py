@@ -182,6 +182,7 @@ def test_core_is_pure():
 
 IN_THE_COMMAND = (
     "momus.client",
+    "momus.doctor.examination",
     "momus.groups.client",
     "momus.offset_client",
     "momus.offset_log",

@@ -1,0 +1,1 @@
+"""`momus doctor ADDRESS`: why clients cannot use a broker, in sentences. `probe.py` asks, `findings.py` judges."""
