@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from broker.coordinator.share.table import SharePartitions
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
     from broker.faults.table import FaultTable
+    from broker.security.security import Security
     from storage.env import Env
     from storage.log import Log
 
@@ -62,8 +63,10 @@ class Broker:
         *,
         call_soon: Callable[[Callable[[], None]], object],
         start_sync: Callable[[list[Log]], None],
+        later: Callable[[float, Callable[[], None]], object] | None = None,
     ) -> None:
         self.config = config
+        self._later = later or (lambda seconds, call: call_soon(call))  # by the machine's clock
         self.directory = directory
         self.nodes = Nodes(nodes)
         self.cluster_id = directory.cluster_id
@@ -91,6 +94,7 @@ class Broker:
         self._transactions: TransactionCoordinator | None = None
         self._faults: FaultTable | None = None
         self._share: SharePartitions | None = None
+        self._security: Security | None = None
         self._shortcuts = Shortcuts(
             self.turn, config, self.metadata_shard, self.groups, self.partitions, self.fetch_sessions, self.router
         )
@@ -210,6 +214,15 @@ class Broker:
             clients.journal = Ring(self.turn.env.clock, limit_bytes)
             self._explain_refusals()
             clients.gone.append(clients.journal.disconnected)
+
+    @property
+    def security(self) -> Security:
+        """Authentication, made when first needed: most brokers have PLAINTEXT listeners."""
+        if self._security is None:
+            from broker.security.security import Security  # 6 ms: most brokers authenticate nobody
+
+            self._security = Security(self.turn, self.config, self.clients, self.metadata_shard, self._later)
+        return self._security
 
     @property
     def share(self) -> SharePartitions:

@@ -35,6 +35,14 @@ class Listener:
         self.advertised_host = advertised_host  # None: the address the client used
         self.advertised_port = advertised_port
 
+    @property
+    def is_tls(self) -> bool:
+        return self.protocol.endswith("SSL")
+
+    @property
+    def is_sasl(self) -> bool:
+        return self.protocol.startswith("SASL")
+
 
 class Node:
     """A virtual broker: a node id and its listeners."""
@@ -101,9 +109,7 @@ def _configured(config: BrokerConfig, advertised: dict[str, tuple[str, int]], i:
 def _listener(
     name: str, host: str, port: int, advertised: dict[str, tuple[str, int]], i: int, protocol: str
 ) -> Listener:
-    """The listener of the i-th broker, with its advertised address if it has one. Errors: ConfigError."""
-    if protocol != PLAINTEXT:
-        raise ConfigError("listeners", name, f"the listener asks for {protocol}; only PLAINTEXT is served")
+    """The listener of the i-th broker, with its advertised address if it has one."""
     advertised_host, advertised_port = advertised.get(name, (None, 0))
     return Listener(name, host, port, advertised_host, _shift(advertised_port, i) or None, protocol)
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from broker.config.config_values import format_value, parse_value
+from broker.config.key_effects_security import SECURITY_NOTICED_BY
 from broker.config.settings import BROKER_KEYS
 
 # A file of tests, a test in it that fails when a setting is ignored, and the keys that it is about.
@@ -102,7 +103,7 @@ NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
         "test_listen_takes_the_place_of_the_only_listener": """
             listeners
         """,
-        "test_listener_that_is_not_plaintext_is_refused": """
+        "test_map_gives_a_listener_its_protocol": """
             listener.security.protocol.map
         """,
     },
@@ -264,14 +265,15 @@ NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             transaction.partition.verification.enable
         """,
     },
+    **SECURITY_NOTICED_BY,
 }
 _WITHOUT_EFFECT = """
     add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
     alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
     auto.leader.rebalance.enable background.threads broker.heartbeat.interval.ms broker.session.timeout.ms
-    connection.failed.authentication.delay.ms controlled.shutdown.enable controller.listener.names
-    controller.performance.always.log.threshold.ms controller.performance.sample.period.ms
-    controller.quorum.append.linger.ms controller.quorum.auto.join.enable controller.quorum.bootstrap.servers
+    controlled.shutdown.enable controller.listener.names controller.performance.always.log.threshold.ms
+    controller.performance.sample.period.ms controller.quorum.append.linger.ms
+    controller.quorum.auto.join.enable controller.quorum.bootstrap.servers
     controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
     controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.max.bytes
     controller.quorum.fetch.timeout.ms controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms
@@ -327,6 +329,7 @@ _WITHOUT_EFFECT = """
     sasl.oauthbearer.assertion.file sasl.oauthbearer.assertion.private.key.file
     sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.assertion.template.file
     sasl.oauthbearer.client.credentials.client.id sasl.oauthbearer.client.credentials.client.secret
+    sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.ms
     sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url
     security.inter.broker.protocol segment.jitter.ms server.max.startup.time.ms
     share.coordinator.append.linger.ms share.coordinator.cached.buffer.max.bytes

@@ -6,13 +6,12 @@ key and what to do: a test that relies on such a setting would prove nothing her
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from broker.config.config_values import ConfigError
+from broker.config.settings import BROKER_KEYS
 
-_NO_SASL: Final = "there is no authentication by SASL here: remove it, or use a PLAINTEXT listener"
-_NO_TLS: Final = "there is no TLS here: remove it, or use a PLAINTEXT listener"
 _NO_TOKENS: Final = "there are no delegation tokens here: remove it"
 _JAVA_CLASS: Final = "a Java class cannot be loaded here: remove it"
 _NO_LIMIT: Final = "connections are limited by max.connections alone here: remove it"
@@ -28,13 +27,19 @@ REFUSED: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
     "principal.builder.class": (("", f"{_CLASSES}authenticator.DefaultKafkaPrincipalBuilder"), _JAVA_CLASS),
     "queued.max.request.bytes": (("-1",), "use queued.max.bytes, which bounds requests and replies together"),
     "sasl.oauthbearer.jwt.validator.class": (("", f"{_CLASSES}oauthbearer.DefaultJwtValidator"), _JAVA_CLASS),
-    "sasl.server.callback.handler.class": (("",), _JAVA_CLASS),
+    "sasl.server.callback.handler.class": (
+        (
+            "",
+            f"{_CLASSES}oauthbearer.OAuthBearerValidatorCallbackHandler",
+            f"{_CLASSES}oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler",
+        ),
+        _JAVA_CLASS,
+    ),
     "security.providers": (("",), _JAVA_CLASS),
     "ssl.engine.factory.class": (("",), _JAVA_CLASS),
     "ssl.provider": (("",), _JAVA_CLASS),
     # What is to come.
     "authorizer.class.name": (("",), _AUTHORIZER),
-    "connections.max.reauth.ms": (("0",), _NO_SASL),
     "delegation.token.expiry.check.interval.ms": (("3600000",), _NO_TOKENS),
     "delegation.token.expiry.time.ms": (("86400000",), _NO_TOKENS),
     "delegation.token.max.lifetime.ms": (("604800000",), _NO_TOKENS),
@@ -42,32 +47,6 @@ REFUSED: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
     "max.connection.creation.rate": (("2147483647",), _NO_LIMIT),
     "max.connections.per.ip": (("2147483647",), _NO_LIMIT),
     "max.connections.per.ip.overrides": (("",), _NO_LIMIT),
-    "sasl.enabled.mechanisms": (("GSSAPI",), _NO_SASL),
-    "sasl.jaas.config": (("",), _NO_SASL),
-    "sasl.oauthbearer.clock.skew.seconds": (("30",), _NO_SASL),
-    "sasl.oauthbearer.expected.audience": (("",), _NO_SASL),
-    "sasl.oauthbearer.expected.issuer": (("",), _NO_SASL),
-    "sasl.oauthbearer.jwks.endpoint.refresh.ms": (("3600000",), _NO_SASL),
-    "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": (("10000",), _NO_SASL),
-    "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": (("100",), _NO_SASL),
-    "sasl.oauthbearer.jwks.endpoint.url": (("",), _NO_SASL),
-    "sasl.oauthbearer.scope.claim.name": (("scope",), _NO_SASL),
-    "sasl.oauthbearer.sub.claim.name": (("sub",), _NO_SASL),
-    "sasl.server.max.receive.size": (("524288",), _NO_SASL),
-    "ssl.cipher.suites": (("",), _NO_TLS),
-    "ssl.client.auth": (("none",), _NO_TLS),
-    "ssl.enabled.protocols": (("TLSv1.2,TLSv1.3", "TLSv1.3,TLSv1.2"), _NO_TLS),
-    "ssl.key.password": (("",), _NO_TLS),
-    "ssl.keystore.certificate.chain": (("",), _NO_TLS),
-    "ssl.keystore.key": (("",), _NO_TLS),
-    "ssl.keystore.location": (("",), _NO_TLS),
-    "ssl.keystore.password": (("",), _NO_TLS),
-    "ssl.keystore.type": (("JKS",), _NO_TLS),
-    "ssl.principal.mapping.rules": (("DEFAULT",), _NO_TLS),
-    "ssl.truststore.certificates": (("",), _NO_TLS),
-    "ssl.truststore.location": (("",), _NO_TLS),
-    "ssl.truststore.password": (("",), _NO_TLS),
-    "ssl.truststore.type": (("JKS",), _NO_TLS),
 }
 AUTHORIZER_KEYS: Final = ("super.users", "allow.everyone.if.no.acl.found")  # of Kafka's authorizer, not of its broker
 _LISTENER: Final = "listener.name."
@@ -78,12 +57,13 @@ def base_key(key: str) -> str:
     if not key.startswith(_LISTENER):
         return key
     rest = key.removeprefix(_LISTENER).partition(".")[2]
-    return rest if rest in REFUSED or "." not in rest else max(_tails(rest), key=lambda tail: tail in REFUSED)
+    tails = (rest, rest.partition(".")[2])
+    return next((tail for tail in tails if tail in REFUSED or tail in BROKER_KEYS), key)
 
 
-def _tails(text: str) -> Iterable[str]:
-    yield text
-    yield text.partition(".")[2]
+def is_of_listener(key: str) -> bool:
+    """Whether this is a known key for one listener."""
+    return base_key(key) != key
 
 
 def refusals(props: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from broker.config.config_defs import GROUP_ROWS, TOPIC_ROWS, UNITS, Row
 from broker.config.config_defs_broker import BROKER_ROWS
+from broker.config.config_defs_security import SECURITY_ROWS
 from broker.config.config_values import ConfigError, Value, format_value, parse_value
 from broker.config.features import FIXED, HIGHEST
 
@@ -20,7 +21,7 @@ __all__ = ["BROKER_KEYS", "GROUP_KEYS", "TOPIC_KEYS", "BrokerConfig", "ConfigErr
 
 TOPIC_KEYS: dict[str, Row] = {row[0]: row for row in TOPIC_ROWS}
 GROUP_KEYS: dict[str, Row] = {row[0]: row for row in GROUP_ROWS}
-BROKER_KEYS: dict[str, Row] = {row[0]: row for row in BROKER_ROWS}
+BROKER_KEYS: dict[str, Row] = {row[0]: row for row in (*BROKER_ROWS, *SECURITY_ROWS)}
 FEATURE = "feature."  # prefix of a key that sets a feature's level, as UpdateFeatures does
 
 
@@ -130,6 +131,7 @@ class BrokerConfig:
     max_connections_per_ip: int
     max_connection_creation_rate: int
     connections_max_idle_ms: int
+    connection_failed_authentication_delay_ms: int
     socket_request_max_bytes: int
     socket_send_buffer_bytes: int
     socket_receive_buffer_bytes: int

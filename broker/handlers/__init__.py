@@ -27,6 +27,7 @@ _SERVED: Final[tuple[tuple[Any, ...], ...]] = (
     (ApiKey.SYNC_GROUP, 0, 5, "classic_group:sync_group", GROUP, "check_sync"),
     (ApiKey.DESCRIBE_GROUPS, 0, 6, "group_admin:describe_groups"),
     (ApiKey.LIST_GROUPS, 0, 5, "group_admin:list_groups"),
+    (ApiKey.SASL_HANDSHAKE, 0, 1, "sasl:sasl_handshake"),
     (ApiKey.API_VERSIONS, 0, 4, "cluster:api_versions"),
     (ApiKey.CREATE_TOPICS, 2, 7, "topics:create_topics"),
     (ApiKey.DELETE_TOPICS, 1, 6, "topics:delete_topics"),
@@ -45,6 +46,7 @@ _SERVED: Final[tuple[tuple[Any, ...], ...]] = (
     (ApiKey.ALTER_CONFIGS, 0, 2, "configs:alter_configs"),
     (ApiKey.ALTER_REPLICA_LOG_DIRS, 1, 2, "reassign:alter_replica_log_dirs"),
     (ApiKey.DESCRIBE_LOG_DIRS, 1, 5, "cluster:describe_log_dirs"),
+    (ApiKey.SASL_AUTHENTICATE, 0, 2, "sasl:sasl_authenticate"),
     (ApiKey.CREATE_PARTITIONS, 0, 3, "topics:create_partitions"),
     (ApiKey.CREATE_DELEGATION_TOKEN, 1, 3, "delegation_tokens:create_delegation_token"),
     (ApiKey.RENEW_DELEGATION_TOKEN, 1, 2, "delegation_tokens:renew_delegation_token"),
@@ -87,7 +89,6 @@ def make_routes() -> list[Route]:
     return [Route(*line) for line in _SERVED]
 
 
-_NO_AUTHENTICATION = "There is no authentication and no authorizer: any client that reaches the port may do everything."
 _SAME_PROCESS = "Between a broker and the share coordinator. They are one process here, and need no requests for that."
 _ONE_PROCESS = "Between brokers and controllers. The virtual brokers are one process without followers or controllers."
 
@@ -116,13 +117,6 @@ ABSENT: Final[list[tuple[tuple[ApiKey, ...], str]]] = [
             ApiKey.UPDATE_RAFT_VOTER,
         ),
         _ONE_PROCESS,
-    ),
-    (
-        (
-            ApiKey.SASL_HANDSHAKE,
-            ApiKey.SASL_AUTHENTICATE,
-        ),
-        _NO_AUTHENTICATION,
     ),
     (
         (

@@ -136,13 +136,17 @@ def _entry(
     row: Row, value: str | None, sources: list[Source], detail: Detail, read_only: bool = False
 ) -> DescribeConfigsResourceResult:
     synonyms = sources if detail.synonyms else []
+    is_secret = row[1] == "PASSWORD"
     return DescribeConfigsResourceResult(
         name=row[0],
-        value=value,
+        value=None if is_secret else value,
         read_only=read_only,
         config_source=sources[0][2] if sources else DEFAULT_CONFIG,
-        is_sensitive=False,
-        synonyms=[DescribeConfigsSynonym(name=name, value=text, source=source) for name, text, source in synonyms],
+        is_sensitive=is_secret,
+        synonyms=[
+            DescribeConfigsSynonym(name=name, value=None if is_secret else text, source=source)
+            for name, text, source in synonyms
+        ],
         config_type=TYPE_IDS.get(row[1], 0),
         documentation=row[5] if detail.documentation else None,
     )

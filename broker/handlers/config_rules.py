@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from broker.config.config_values import ConfigError, parse_value
 from broker.config.near_names import did_you_mean
-from broker.config.refused_keys import refusals
+from broker.config.refused_keys import is_of_listener, refusals
 from broker.config.settings import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS, BrokerConfig
 from protocol.errors import ErrorCode, KafkaError
 
@@ -61,11 +61,11 @@ def check_broker_configs(configs: Mapping[str, str]) -> None:
 
     Unknown keys are kept, as in Kafka, where plugins use them.
     """
-    fixed = [key for key in configs if key in BROKER_KEYS and not BROKER_KEYS[key][4]]
-    if fixed:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
     for key, advice in refusals(configs):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} cannot be obeyed: {advice}")
+    fixed = [key for key in configs if is_of_listener(key) or (key in BROKER_KEYS and not BROKER_KEYS[key][4])]
+    if fixed:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
     for key, text in configs.items():
         if len(text) > LONGEST_VALUE:
             raise _too_long()

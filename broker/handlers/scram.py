@@ -3,7 +3,7 @@
 DescribeUserScramCredentials  Null or an empty list means all users.
 AlterUserScramCredentials     Deletions and upsertions; a user changes whole or not at all, all users in one batch.
 
-Differs: SCRAM credentials are stored and shown; no client has to authenticate, because there is no SASL listener.
+Beyond Kafka: the password of a SCRAM user is taken by PLAIN as well.
 Source:  Kafka's ScramControlManager and ScramImage.
 """
 

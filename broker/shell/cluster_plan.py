@@ -61,6 +61,10 @@ class ClusterPlan:
         if refused := refusals(properties):
             raise RefusedSettingsError(refused)
         self.nodes = make_nodes(self._config, listen, brokers)
+        if any(listener.is_sasl for node in self.nodes for listener in node.listeners.values()):
+            from broker.security.security import check_sasl  # 6 ms: most clusters authenticate nobody
+
+            check_sasl(self._config, self.nodes)
 
     def new_config(self) -> BrokerConfig:
         """The settings as they were given, without what clients have set since."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from broker.broker import Broker
 from broker.cluster.virtual_nodes import VirtualNodes
 from broker.shell.cluster_plan import ClusterRefusedError
+from broker.shell.doors import Doors
 from broker.shell.spin import Spin
-from broker.wire.connection import Connection
 from storage.movable_clock import MovableClock
 from storage.sim_env import MemoryFiles
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from broker.cluster.listeners import Listener, Node
     from broker.shell.cluster_plan import ClusterPlan
     from broker.shell.sync_threads import SyncThreads
+    from broker.wire.connection import Connection
     from storage.env import SystemFiles
     from storage.log import Log
 
@@ -37,7 +38,7 @@ class ClusterServer:
     disk               files of the disk, shared with other clusters; not used with flush=memory.
     movable            whether the clock can be moved.
     connection_limit   of the process.
-    Errors: DirectoryError, StorageError, OSError.
+    Errors: ConfigError, DirectoryError, StorageError, OSError.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class ClusterServer:
         self._stepping: asyncio.Handle | None = None
         self._requests = 0  # counted up to the last step of housekeeping
         self._closing = False
+        self._doors = Doors(self.loop, plan.new_config())
         self._begin_life()
 
     def _begin_life(self) -> None:
@@ -73,6 +75,7 @@ class ClusterServer:
             list(self.nodes),
             call_soon=lambda call: self.loop.call_soon(self._turn, call),
             start_sync=self._sync,
+            later=self._later,
         )
         self.virtual_nodes = VirtualNodes(self.broker.nodes, self.broker.metadata_shard, self.broker.turn)
         self._spin = Spin(self.loop.call_soon, env.clock.monotonic_ms)
@@ -84,6 +87,7 @@ class ClusterServer:
         """Load the metadata and listen."""
         async with self.change():
             self.broker.open()
+            await self._doors.open(self.broker, self.nodes)
             for node in self.nodes:
                 await self.listen(node)
             self._after_turn()
@@ -118,10 +122,8 @@ class ClusterServer:
             raise
 
     async def _listen(self, node: Node, listener: Listener) -> None:
-        def connection() -> Any:
-            return Connection(self.broker.clients, node.node_id, listener)
-
-        server = await self.loop.create_server(connection, listener.host, listener.port, backlog=1024)
+        receiver = self._doors.receiver(lambda: self.broker, node, listener)
+        server = await self.loop.create_server(receiver, listener.host, listener.port, backlog=1024)
         listener.port = server.sockets[0].getsockname()[1]
         self._servers[node].append(server)
 
@@ -151,6 +153,9 @@ class ClusterServer:
         self._alarm = self.loop.call_soon(self._ring)
 
     # -- the turn
+
+    def _later(self, seconds: float, call: Callable[[], None]) -> object:
+        return self.loop.call_later(seconds, self._turn, call)
 
     def _turn(self, end_turn: Any) -> None:
         end_turn()
@@ -216,6 +221,8 @@ class ClusterServer:
     def _sweep(self) -> None:
         """Close connections that have been idle for connections.max.idle.ms."""
         broker = self.broker
+        if self._doors.authenticate:
+            broker.security.sweep()
         limit_ms = self.config.connections_max_idle_ms
         now_ms = broker.turn.env.clock.steady_ms()
         if limit_ms > 0:
@@ -233,6 +240,7 @@ class ClusterServer:
             self._end_life()
             self._begin_life()
             self.broker.open()
+            await self._doors.open(self.broker, self.nodes)
             for node in self.nodes:
                 if node not in self._servers:  # a virtual broker that was stopped
                     await self.listen(node)
@@ -269,6 +277,7 @@ class ClusterServer:
         self._hang_up(self.broker)
         if self._sweeping is not None:
             self._sweeping.cancel()
+        self._doors.close()
         self._closing = True
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.security.principals import INTERNAL
 from broker.wire.clients import Clients
 from broker.wire.connection import Connection
 from protocol.api import ApiKey, response_class
@@ -100,6 +101,7 @@ class LocalClient:
         if node.node_id not in self._connections:
             transport = _Transport()
             connection = Connection(self._service, node.node_id, node.main)
+            connection.principal = INTERNAL
             connection.connection_made(transport)
             self._connections[node.node_id] = connection, transport
         return self._connections[node.node_id]

@@ -48,6 +48,7 @@ class Connection:
         "fetch_waits",
         "gate",
         "generation",
+        "guard",
         "halted",
         "head_lengths",
         "host",
@@ -62,6 +63,7 @@ class Connection:
         "partial",
         "parts",
         "parts_size",
+        "principal",
         "resuming",
         "service",
         "stream",
@@ -102,6 +104,8 @@ class Connection:
         self.fetch_waits: dict[int, Any] | None = None  # Fetches with a timer: parked, or answered a moment ago
         self.parked: set[int] = set()  # slots of requests that wait in the broker
         self.gate: Any = None  # the faults that act on its replies
+        self.guard: Any = None  # of a SASL listener: what serves it while it is not authenticated
+        self.principal = "User:ANONYMOUS"
 
     # -- the transport's side
 

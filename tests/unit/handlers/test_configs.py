@@ -129,7 +129,8 @@ def test_every_config_has_documentation_and_type(broker):
         for config in describe(broker, kind, name, documentation=True).configs:
             assert config.documentation, config.name
             assert 1 <= config.config_type <= 9, config.name
-            assert config.is_sensitive is False
+            assert config.is_sensitive == (config.config_type == 9)
+            assert config.value is None or not config.is_sensitive
 
 
 def test_broker_configs_say_what_may_change(broker):

@@ -115,8 +115,8 @@ def test_wrong_value_is_refused_with_key_value_and_reason(key, text, reason):
 
 
 def test_unknown_keys_are_kept_and_reported():
-    config = BrokerConfig.load({"ssl.keystore.location": "/x", "num.partitions": "2"})
-    assert config.unknown == {"ssl.keystore.location": "/x"}
+    config = BrokerConfig.load({"ssl.provider": "/x", "num.partitions": "2"})
+    assert config.unknown == {"ssl.provider": "/x"}
     assert config.props == {"num.partitions": "2"}
 
 

@@ -29,7 +29,7 @@ def test_every_key_of_kafka_is_in_one_class():
 @pytest.mark.parametrize("path", NOTICED_BY)
 def test_tests_that_notice_a_key_exist(path):
     tree = ast.parse((ROOT / path).read_text())
-    there = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    there = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
     assert NOTICED_BY[path].keys() <= there
 
 

@@ -58,17 +58,24 @@ def test_advertised_listener_that_does_not_exist_is_refused(listen):
 
 
 @pytest.mark.parametrize(
-    "settings",
+    ("settings", "protocol"),
     [
-        {"listeners": "SSL://:9092"},
-        {"listeners": "A://:9092", "listener_security_protocol_map": "B:PLAINTEXT, a:sasl_ssl"},
-        {"listeners": "A://:9092", "listener_security_protocol_map": "A:TLS"},
-        {"listeners": "A://:9092", "listener_security_protocol_map": "PLAINTEXT"},
+        ({"listeners": "SSL://:9092"}, "SSL"),
+        ({"listeners": "A://:9092"}, "PLAINTEXT"),
+        ({"listeners": "A://:9092", "listener_security_protocol_map": "B:PLAINTEXT, a:sasl_ssl"}, "SASL_SSL"),
     ],
 )
-def test_listener_that_is_not_plaintext_is_refused(settings):
+@pytest.mark.parametrize("listen", [None, "127.0.0.1:0"])
+def test_map_gives_a_listener_its_protocol(settings, protocol, listen):
+    config = BrokerConfig.load({key.replace("_", "."): value for key, value in settings.items()})
+    made = make_nodes(config, listen, 1)[0].main
+    assert (made.protocol, made.is_tls, made.is_sasl) == (protocol, protocol[-3:] == "SSL", protocol[:4] == "SASL")
+
+
+@pytest.mark.parametrize("text", ["A:TLS", "PLAINTEXT", ":SSL"])
+def test_map_that_is_wrong_is_refused(text):
     with pytest.raises(ConfigError):
-        listeners(None, **settings)
+        listeners(None, listeners="A://:9092", listener_security_protocol_map=text)
 
 
 def test_listen_does_not_replace_a_listener_that_is_not_plaintext():

@@ -1,0 +1,57 @@
+"""The tests that notice when a setting of TLS, SASL, authorization or limits is ignored: a part of key_effects.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+SECURITY_NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
+    "tests/unit/security/test_listener_settings.py": {
+        "test_each_listener_has_its_own_users": """
+            sasl.jaas.config
+        """,
+    },
+    "tests/unit/security/test_principals.py": {
+        "test_rules_make_users": """
+            ssl.principal.mapping.rules
+        """,
+    },
+    "tests/unit/security/test_sasl.py": {
+        "test_failed_client_waits_for_its_answer": """
+            connection.failed.authentication.delay.ms
+        """,
+        "test_mechanism_that_is_not_enabled_is_refused_with_those_that_are": """
+            sasl.enabled.mechanisms
+        """,
+        "test_reauthentication_in_time_keeps_the_connection": """
+            connections.max.reauth.ms
+        """,
+        "test_request_above_the_limit_closes_the_connection": """
+            sasl.server.max.receive.size
+        """,
+    },
+    "tests/unit/security/test_signed_tokens.py": {
+        "test_key_set_is_read_again": """
+            sasl.oauthbearer.jwks.endpoint.refresh.ms sasl.oauthbearer.jwks.endpoint.url
+        """,
+        "test_settings_decide_over_a_token": """
+            sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience
+            sasl.oauthbearer.expected.issuer sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
+        """,
+    },
+    "tests/unit/security/test_tls.py": {
+        "test_bytes_pass_both_ways": """
+            ssl.enabled.protocols ssl.keystore.certificate.chain ssl.keystore.key
+        """,
+        "test_cipher_suite_is_chosen_by_either_name": """
+            ssl.cipher.suites
+        """,
+        "test_client_certificate_is_asked_for_as_set": """
+            ssl.client.auth ssl.truststore.certificates
+        """,
+        "test_key_and_trust_are_read_from_each_format": """
+            ssl.key.password ssl.keystore.location ssl.keystore.password ssl.keystore.type
+            ssl.truststore.location ssl.truststore.password ssl.truststore.type
+        """,
+    },
+}

@@ -1,0 +1,203 @@
+"""Mechanisms of SASL, a class each: a client's token goes in, a challenge, a principal or a refusal comes out.
+
+An exchange is one attempt. It has no socket and reads no clock but the one it is given. Wrong credentials cost the same
+work whether the user exists or not: a user that is not there has made-up credentials, the same at each attempt.
+
+Source: RFC 4616 (PLAIN), RFC 5802 (SCRAM); the words of refusals are those of Kafka.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from broker.security.listener_settings import SCRAM
+
+if TYPE_CHECKING:
+    from storage.env import Rng
+
+DIGESTS: Final = {1: "sha256", 2: "sha512"}  # by the number of a SCRAM mechanism in Kafka's records
+ITERATIONS: Final = 4096  # of new credentials, and of made-up ones
+LONGEST: Final = 4096  # characters of a client's first message
+TOKEN_AUTH: Final = "tokenauth"  # the extension by which a client says that its user is a delegation token
+
+
+class Step(NamedTuple):
+    """What a token led to: with a user the exchange is complete."""
+
+    challenge: bytes
+    user: str = ""
+    expires_ms: int | None = None  # Unix milliseconds: the credentials are valid up to then
+    by_token: bool = False  # the user authenticated with a delegation token
+
+
+class RefusedError(Exception):
+    """The exchange has failed. The message is for the client; "" for the words that tell nothing."""
+
+
+class ScramKeys(NamedTuple):
+    """What a server keeps of a password, as in Kafka's UserScramCredentialRecord."""
+
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+
+class Exchange(Protocol):
+    """One attempt of a client."""
+
+    def step(self, token: bytes) -> Step:
+        """Take the client's next token. Errors: RefusedError."""
+
+
+class Users:
+    """The users of one listener and mechanism: those of a login module, and those in the cluster's records.
+
+    passwords   of the login module, by user.
+    records     (user, number of a SCRAM mechanism) -> credential, or None.
+    tokens      (id of a delegation token, number) -> (credential, its owner, when it expires), or None.
+    secret      from which credentials are made up for users who do not exist.
+    """
+
+    def __init__(
+        self,
+        passwords: Mapping[str, str],
+        records: Callable[[str, int], ScramKeys | None],
+        secret: bytes,
+        tokens: Callable[[str, int], tuple[ScramKeys, str, int] | None] = lambda user, mechanism: None,
+    ) -> None:
+        self.passwords = passwords
+        self.records = records
+        self.tokens = tokens
+        self._secret = secret
+
+    def made_up(self, user: str, mechanism: int) -> ScramKeys:
+        """Credentials of nobody: no password leads to them."""
+        salt = hmac.digest(self._secret, user.encode(), "sha256")
+        size = hashlib.new(DIGESTS[mechanism]).digest_size
+        return ScramKeys(salt, bytes(size), bytes(size), ITERATIONS)
+
+    def has_password(self, user: str, password: str) -> bool:
+        """Whether this is the user's password."""
+        known = self.passwords.get(user)
+        is_right = hmac.compare_digest((known or "").encode(), password.encode()) and known is not None
+        found = [record for number in DIGESTS if (record := self.records(user, number)) is not None]
+        record = found[0] if found else self.made_up(user, 1)
+        number = 1 if len(record.stored_key) == 32 else 2
+        keys = scram_keys(password, number, record.salt, record.iterations)
+        return hmac.compare_digest(keys.stored_key, record.stored_key) or is_right
+
+
+def scram_keys(password: str, mechanism: int, salt: bytes, iterations: int = ITERATIONS) -> ScramKeys:
+    """What a server keeps of a password; 2 ms for 4096 iterations. Source: RFC 5802, 3."""
+    digest = DIGESTS[mechanism]
+    salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, iterations)
+    client_key = hmac.digest(salted, b"Client Key", digest)
+    return ScramKeys(
+        salt, hashlib.new(digest, client_key).digest(), hmac.digest(salted, b"Server Key", digest), iterations
+    )
+
+
+class Plain:
+    """User and password in one token."""
+
+    def __init__(self, users: Users) -> None:
+        self._users = users
+
+    def step(self, token: bytes) -> Step:
+        parts = token.decode("utf-8", "replace").split("\0")
+        if len(parts) != 3:
+            raise RefusedError(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}")
+        asked, user, password = parts
+        if not user:
+            raise RefusedError("Authentication failed: username not specified")
+        if not password:
+            raise RefusedError("Authentication failed: password not specified")
+        if not self._users.has_password(user, password):
+            raise RefusedError("Authentication failed: Invalid username or password")
+        if asked and asked != user:
+            raise RefusedError(
+                "Authentication failed: Client requested an authorization id that is different from username"
+            )
+        return Step(b"", user)
+
+
+class Scram:
+    """Challenge and response. A user that is a delegation token says so by the extension tokenauth=true (KIP-48).
+
+    Not by the library scramp, which takes no salt below 12 bytes, as Kafka and its clients do; the tests use it as the
+    client.
+    """
+
+    def __init__(self, users: Users, mechanism: str, rng: Rng) -> None:
+        self._users = users
+        self._number = SCRAM[mechanism]
+        self._nonce = f"{rng.getrandbits(128):032x}"
+        self._user = ""
+        self._keys: ScramKeys | None = None  # of the user, once its first message has come
+        self._is_wrong = self._by_token = False
+        self._expires_ms: int | None = None
+        self._binding = b""  # what the client must repeat of its first message
+        self._signed = ""  # the messages so far, as they are signed
+
+    def step(self, token: bytes) -> Step:
+        """Take the client's first or final message. Errors: RefusedError."""
+        try:
+            text = token.decode()
+            return Step(self._first(text)) if self._keys is None else self._final(text)
+        except ValueError:  # not UTF-8, no base64, or fewer parts
+            raise RefusedError("") from None
+
+    def _first(self, text: str) -> bytes:
+        """n,a=AUTHORIZATION ID,n=USER,r=NONCE,EXTENSIONS"""
+        flag, authorization, bare = text.split(",", 2)
+        parts = bare.split(",")
+        if flag not in ("n", "y") or authorization[:2] not in ("", "a=") or parts[0][:2] != "n=" or len(text) > LONGEST:
+            raise RefusedError("")
+        name, nonce = parts[0][2:], parts[1] if len(parts) > 1 else ""
+        if not name or not nonce.startswith("r=") or len(nonce) == 2:
+            raise RefusedError("")
+        if authorization[2:] not in ("", name):
+            raise RefusedError(
+                "Authentication failed: Client requested an authorization id that is different from username"
+            )
+        self._find(name.replace("=2C", ",").replace("=3D", "="), by_token=f"{TOKEN_AUTH}=true" in parts[2:])
+        assert self._keys is not None
+        self._binding = f"{flag},{authorization},".encode()
+        self._nonce = nonce[2:] + self._nonce
+        answer = f"r={self._nonce},s={b64encode(self._keys.salt).decode()},i={self._keys.iterations}"
+        self._signed = f"{bare},{answer}"
+        return answer.encode()
+
+    def _find(self, user: str, *, by_token: bool) -> None:
+        self._user, self._by_token = user, by_token
+        if by_token:
+            if (token := self._users.tokens(user, self._number)) is not None:
+                self._keys, self._user, self._expires_ms = token
+        else:
+            self._keys = self._users.records(user, self._number)
+        if self._keys is None:
+            self._is_wrong = True
+            self._keys = self._users.made_up(user, self._number)
+
+    def _final(self, text: str) -> Step:
+        """c=BINDING,r=NONCE,EXTENSIONS,p=PROOF"""
+        keys, digest = self._keys, DIGESTS[self._number]
+        assert keys is not None
+        unsigned, _, proof_text = text.rpartition(",p=")
+        parts = unsigned.split(",")
+        proof = b64decode(proof_text, validate=True)
+        if len(parts) < 2 or parts[0] != f"c={b64encode(self._binding).decode()}" or parts[1] != f"r={self._nonce}":
+            raise RefusedError("")
+        message = f"{self._signed},{unsigned}".encode()
+        signature = hmac.digest(keys.stored_key, message, digest)
+        client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
+        is_right = hmac.compare_digest(hashlib.new(digest, client_key).digest(), keys.stored_key)
+        if self._is_wrong or not is_right:
+            raise RefusedError("")
+        answer = b"v=" + b64encode(hmac.digest(keys.server_key, message, digest))
+        return Step(answer, self._user, self._expires_ms, self._by_token)

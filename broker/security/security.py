@@ -1,0 +1,188 @@
+"""Authentication of one broker: mechanisms and users of its listeners, and whom it admits or turns away."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.config.config_values import ConfigError
+from broker.security.bare_tokens import BareTokens
+from broker.security.guarded_service import GuardedService
+from broker.security.jaas import KEY, LoginModule, parse_jaas
+from broker.security.listener_settings import OAUTHBEARER, PLAIN, ListenerSettings, need
+from broker.security.mechanisms import Plain, Scram, ScramKeys, Users
+from broker.security.oauthbearer import OAuthBearer, Tokens
+from broker.security.session import Mechanism, Session
+
+if TYPE_CHECKING:
+    from broker.cluster.listeners import Listener, Node
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.config.settings import BrokerConfig
+    from broker.coordinator.runtime import Shard
+    from broker.turn.turn import Turn
+    from broker.wire.clients import Clients
+    from broker.wire.connection import Connection
+
+logger = logging.getLogger("momus.security")
+
+MODULES: Final = {PLAIN: "PlainLoginModule", OAUTHBEARER: "OAuthBearerLoginModule"}
+JWKS: Final = "sasl.oauthbearer.jwks.endpoint.url"
+CLOSING_DELAY_S: Final = 0.05
+OPENING_LIMIT_MS: Final = 30_000  # a client has so long, by the machine's clock, to authenticate
+
+
+def login_module(settings: ListenerSettings, mechanism: str) -> LoginModule:
+    """The login module of a mechanism; one without options where none is set. Errors: ConfigError."""
+    wanted = MODULES.get(mechanism, "ScramLoginModule")
+    text = settings.text(KEY, mechanism)
+    if not text:
+        return LoginModule(wanted, {})
+    found = parse_jaas(text)
+    if found.name.rpartition(".")[2] != wanted:
+        if text == settings.text(KEY):  # it is that of another mechanism
+            return LoginModule(wanted, {})
+        raise ConfigError(KEY, "[hidden]", f"the login module of {mechanism} is {wanted}")
+    return found
+
+
+def check_sasl(config: BrokerConfig, nodes: list[Node]) -> None:
+    """Refuse to start with listeners that cannot authenticate anybody. Errors: ConfigError."""
+    for name in {listener.name: 1 for node in nodes for listener in node.listeners.values() if listener.is_sasl}:
+        settings = ListenerSettings(config, name)
+        for mechanism in settings.mechanisms:
+            login_module(settings, mechanism)
+            if mechanism == OAUTHBEARER and settings.text(JWKS, mechanism):
+                need("jwt", JWKS)
+
+
+class Security:
+    """The authentication of one broker.
+
+    later     (seconds, call): makes a call after a time of the machine's clock.
+    key_sets  the JWKS of each URL, as last read.
+    """
+
+    def __init__(
+        self,
+        turn: Turn,
+        config: BrokerConfig,
+        clients: Clients,
+        metadata_shard: Shard,
+        later: Callable[[float, Callable[[], None]], object],
+    ) -> None:
+        self._turn = turn
+        self._config = config
+        self._clients = clients
+        self._metadata_shard = metadata_shard
+        self._later = later
+        self._secret = turn.env.rng.getrandbits(256).to_bytes(32, "big")
+        self._mechanisms: dict[str, dict[str, Mechanism]] = {}  # by listener
+        self.key_sets: dict[str, Mapping[str, Any]] = {}
+
+    # -- connections
+
+    def guard(self, listener: Listener) -> GuardedService:
+        """What serves a new connection of a SASL listener."""
+        if listener.name not in self._mechanisms:
+            self._mechanisms[listener.name] = self._mechanisms_of(listener.name)
+        session = Session(self._mechanisms[listener.name], self._turn.env.clock.now_ms)
+        limit = ListenerSettings(self._config, listener.name).number("sasl.server.max.receive.size")
+        return GuardedService(self._clients, session, min(limit, self._clients.request_limit))
+
+    def admit(self, connection: Connection) -> None:
+        """A client has authenticated: serve it until its session expires."""
+        guard, session = connection.guard, connection.guard.session
+        connection.principal = session.principal
+        connection.service = guard.service
+        timers = self._turn.timers
+        timers.cancel(guard.alarm)
+        if session.expires_ms is not None:
+            due_ms = self._turn.env.clock.steady_ms() + session.expires_ms - session.began_ms
+            guard.alarm = timers.at(due_ms + 1, partial(self._expire, connection), is_deadline=True)
+        logger.debug("%s authenticated as %s by %s", connection.host, session.principal, session.mechanism)
+
+    def _expire(self, connection: Connection, due_ms: int, now_ms: int) -> None:
+        """A session has expired: the next request must be a handshake."""
+        if not connection.closed:
+            connection.service = connection.guard
+
+    def read_bare_tokens(self, connection: Connection) -> None:
+        """The exchange goes on without requests, once the frame that began it is served."""
+        self._turn.call_soon(BareTokens(connection, self.admit, self.fail).begin)
+
+    def hold_back(self, connection: Connection) -> None:
+        """A client authenticates again: until that is done it is served nothing else."""
+        connection.service = connection.guard
+
+    def fail(self, connection: Connection, why: str, answer: Callable[[], None] | None = None) -> None:
+        """A client has failed to authenticate. Answer and close after a delay that makes guessing slow."""
+        logger.warning("Failed authentication with %s (%s)", connection.host, why)
+        connection.transport.pause_reading()
+        delay_ms = self._config.connection_failed_authentication_delay_ms
+
+        def end() -> None:
+            if not connection.closed:
+                if answer is not None:
+                    answer()
+                # not at once: some clients that read the answer and the end of the stream together see the end alone
+                self._later(CLOSING_DELAY_S, connection.transport.close)
+
+        self._later(delay_ms / 1000, end)
+
+    def sweep(self) -> None:
+        """Close the connections that take too long to authenticate."""
+        now_ms = self._turn.env.clock.monotonic_ms()
+        for connection in list(self._clients.open):
+            guard = connection.guard
+            if guard is None or guard.session.is_authenticated:
+                continue
+            if now_ms - guard.opened_ms > OPENING_LIMIT_MS:
+                connection.refuse(f"it has not authenticated within {OPENING_LIMIT_MS // 1000} s")
+
+    # -- what listeners accept
+
+    def key_urls(self, listeners: list[Listener]) -> dict[str, int]:
+        """The URLs of key sets, with the time in ms between two readings."""
+        found = {}
+        for listener in listeners:
+            settings = ListenerSettings(self._config, listener.name)
+            if listener.is_sasl and OAUTHBEARER in settings.mechanisms and (url := settings.text(JWKS, OAUTHBEARER)):
+                found[url] = settings.number("sasl.oauthbearer.jwks.endpoint.refresh.ms", OAUTHBEARER)
+        return found
+
+    def _mechanisms_of(self, listener: str) -> dict[str, Mechanism]:
+        settings = ListenerSettings(self._config, listener)
+        found = {}
+        for name in settings.mechanisms:
+            options = login_module(settings, name).options
+            max_reauth_ms = settings.number("connections.max.reauth.ms", name)
+            begin: Callable[[], Any]
+            if name == OAUTHBEARER:
+                begin = partial(OAuthBearer, self._tokens(settings, options))
+            else:
+                users = Users(_passwords(options), self._credential, self._secret)
+                begin = partial(Plain, users) if name == PLAIN else partial(Scram, users, name, self._turn.env.rng)
+            found[name] = Mechanism(begin, max_reauth_ms)
+        return found
+
+    def _tokens(self, settings: ListenerSettings, options: Mapping[str, str]) -> Tokens:
+        url = settings.text(JWKS, OAUTHBEARER)
+        keys = partial(self._key_set, url) if url else None
+        return Tokens(settings, OAUTHBEARER, options, self._turn.env.clock.now_ms, keys)
+
+    def _key_set(self, url: str) -> Mapping[str, Any]:
+        return self.key_sets.get(url, {"keys": []})
+
+    def _credential(self, user: str, mechanism: int) -> ScramKeys | None:
+        metadata: ClusterMetadata = self._metadata_shard.machine
+        record = metadata.clients.credentials.get(user, {}).get(mechanism)
+        if record is None:
+            return None
+        return ScramKeys(record.salt, record.stored_key, record.server_key, record.iterations)
+
+
+def _passwords(options: Mapping[str, str]) -> dict[str, str]:
+    """The users of PLAIN in a login module: user_NAME="PASSWORD"."""
+    return {key.removeprefix("user_"): text for key, text in options.items() if key.startswith("user_")}

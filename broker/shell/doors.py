@@ -1,0 +1,94 @@
+"""What receives a new connection on each listener: plain or TLS, authenticated or not."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from broker.wire.connection import Connection
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from broker.broker import Broker
+    from broker.cluster.listeners import Listener, Node
+    from broker.config.settings import BrokerConfig
+    from broker.shell.key_sets import KeySets
+    from broker.shell.tls.contexts import ListenerContext
+    from broker.shell.tls.handshakes import Handshakes
+
+logger = logging.getLogger("momus.security")
+
+
+class Doors:
+    """The listeners of one cluster. What a listener shows and trusts is read when it first listens."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, config: BrokerConfig) -> None:
+        self._loop = loop
+        self._config = config
+        self._contexts: dict[str, ListenerContext] = {}
+        self._handshakes: Handshakes | None = None
+        self._key_sets: KeySets | None = None
+        self.authenticate = False  # whether a listener has SASL
+
+    async def open(self, broker: Broker, nodes: list[Node]) -> None:
+        """Get ready what connections need, for a life of the cluster. Errors: ConfigError."""
+        listeners = [listener for node in nodes for listener in node.listeners.values()]
+        self.authenticate = any(listener.is_sasl for listener in listeners)
+        if self.authenticate and (urls := broker.security.key_urls(listeners)):
+            if self._key_sets is None:
+                from broker.shell.key_sets import KeySets  # 20 ms: few listeners take signed tokens
+
+                self._key_sets = KeySets()
+            broker.security.key_sets = self._key_sets.found
+            await self._key_sets.start(urls)
+
+    def receiver(self, broker: Callable[[], Broker], node: Node, listener: Listener) -> Callable[[], Any]:
+        """Makes the protocol of a new connection. Errors: ConfigError."""
+
+        def connection(certificate: dict[str, Any] | None = None) -> Any:
+            if not listener.is_sasl:
+                return Connection(broker().clients, node.node_id, listener)
+            guard: Any = broker().security.guard(listener)
+            made = Connection(guard, node.node_id, listener)
+            made.guard = guard
+            return made
+
+        if not listener.is_tls:
+            return connection
+        return self._tls_receiver(connection, listener)
+
+    def _tls_receiver(self, connection: Callable[..., Any], listener: Listener) -> Callable[[], Any]:
+        # with ssl 10 ms: most brokers have no TLS
+        from broker.security.principals import distinguished_name
+        from broker.shell.tls.contexts import ListenerContext
+        from broker.shell.tls.handshakes import Handshakes
+        from broker.shell.tls.protocol import TlsProtocol
+
+        if listener.name not in self._contexts:
+            self._contexts[listener.name] = ListenerContext(self._config, listener.name)
+        if self._handshakes is None:
+            self._handshakes = Handshakes(self._loop)
+        context, handshakes = self._contexts[listener.name], self._handshakes
+
+        def named_connection(certificate: dict[str, Any] | None) -> Any:
+            if listener.is_sasl or not certificate:  # a SASL user comes before the name in a certificate
+                return connection()
+            name = distinguished_name(certificate)
+            principal = context.rules.principal(name)
+            if not principal:
+                logger.warning("listener %s: no rule of ssl.principal.mapping.rules is for %s", listener.name, name)
+                return None
+            made = connection()
+            made.principal = principal
+            return made
+
+        return lambda: TlsProtocol(context.current(), handshakes, named_connection, listener.name)
+
+    def close(self) -> None:
+        """No connection is made any more."""
+        if self._handshakes is not None:
+            self._handshakes.close()
+        if self._key_sets is not None:
+            self._key_sets.close()

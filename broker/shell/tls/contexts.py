@@ -1,0 +1,121 @@
+"""What a TLS listener shows and trusts, as an SSLContext that is made again when a file behind it is replaced."""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+import tempfile
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.config.config_values import ConfigError
+from broker.security.listener_settings import ListenerSettings
+from broker.security.principals import PrincipalRules
+from broker.shell.tls.key_stores import files_of, read_key, read_trusted
+
+if TYPE_CHECKING:
+    from broker.config.settings import BrokerConfig
+
+logger = logging.getLogger("momus.security")
+
+_VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_CLIENT_AUTH: Final = {"required": ssl.CERT_REQUIRED, "requested": ssl.CERT_OPTIONAL, "none": ssl.CERT_NONE}
+
+
+class ListenerContext:
+    """The SSLContext of a listener. Errors: ConfigError."""
+
+    def __init__(self, config: BrokerConfig, name: str) -> None:
+        self._settings = ListenerSettings(config, name)
+        self.rules = PrincipalRules(self._settings.text("ssl.principal.mapping.rules"))
+        self._seen = self._stamp()
+        self._context = make_context(self._settings)
+
+    def current(self) -> ssl.SSLContext:
+        """The context for a new connection. Files that cannot be used leave the one before in place."""
+        stamp = self._stamp()
+        if stamp != self._seen:
+            self._seen = stamp
+            try:
+                self._context = make_context(self._settings)
+            except ConfigError as error:
+                logger.error("the listener %s keeps its certificates: %s", self._settings.name, error)
+            else:
+                logger.info("the listener %s shows new certificates", self._settings.name)
+        return self._context
+
+    def _stamp(self) -> list[Any]:
+        stamp: list[Any] = []
+        for path in files_of(self._settings):
+            try:
+                found = os.stat(path)
+            except OSError:
+                stamp.append(None)
+            else:
+                stamp.append((found.st_ino, found.st_mtime_ns, found.st_size))
+        return stamp
+
+
+def make_context(settings: ListenerSettings) -> ssl.SSLContext:
+    """The context that a listener's settings describe. Errors: ConfigError."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    versions = sorted(_VERSIONS[name] for name in settings.words("ssl.enabled.protocols"))
+    if not versions:
+        raise ConfigError("ssl.enabled.protocols", "", "needs a version of TLS")
+    context.minimum_version, context.maximum_version = versions[0], versions[-1]
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+    if names := settings.words("ssl.cipher.suites"):
+        _set_ciphers(context, names)
+    material = read_key(settings)
+    _load_key(context, material.key, material.chain, material.password)
+    context.verify_mode = _CLIENT_AUTH[settings.text("ssl.client.auth")]
+    if context.verify_mode != ssl.CERT_NONE:
+        trusted = read_trusted(settings)
+        if not trusted:
+            raise ConfigError(
+                "ssl.truststore.location",
+                "",
+                f"the listener {settings.name} asks clients for certificates, and trusts none",
+            )
+        try:
+            context.load_verify_locations(cadata=trusted.decode())
+        except (ssl.SSLError, ValueError) as error:
+            raise ConfigError("ssl.truststore.location", "", f"holds no certificates: {error}") from None
+    return context
+
+
+def _set_ciphers(context: ssl.SSLContext, names: tuple[str, ...]) -> None:
+    """Java's names of TLS 1.2 become OpenSSL's; suites of TLS 1.3 cannot be chosen one by one. Errors: ConfigError."""
+    by_java = {_java_name(each["name"]): each["name"] for each in context.get_ciphers()}
+    known = {each["name"] for each in context.get_ciphers()}
+    chosen = [by_java.get(name, name) for name in names]
+    if wrong := [name for name in chosen if name not in known]:
+        raise ConfigError("ssl.cipher.suites", ",".join(wrong), "is unknown to this OpenSSL")
+    if old := [name for name in chosen if not name.startswith("TLS_")]:
+        context.set_ciphers(":".join(old))
+        if len(old) == len(chosen):
+            context.maximum_version = ssl.TLSVersion.TLSv1_2
+    else:
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+
+
+def _java_name(name: str) -> str:
+    """ECDHE-RSA-AES128-GCM-SHA256 -> TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256."""
+    exchange, found, cipher = name.partition("-AES")
+    if not found:
+        return name
+    bits, _, rest = cipher.partition("-")
+    return f"TLS_{exchange.replace('-', '_')}_WITH_AES_{bits}_{rest.replace('-', '_')}"
+
+
+def _load_key(context: ssl.SSLContext, key: bytes, chain: bytes, password: str) -> None:
+    """Load a key and certificates. OpenSSL reads them from a file: one that only this user can read, for a moment."""
+    descriptor, path = tempfile.mkstemp(prefix="momus-tls-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(key if key == chain else key + b"\n" + chain)
+        context.load_cert_chain(path, password=password or "")
+    except (ssl.SSLError, ValueError) as error:
+        raise ConfigError("ssl.keystore", "", f"holds no private key with its certificate: {error}") from None
+    finally:
+        os.unlink(path)

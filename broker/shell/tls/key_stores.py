@@ -1,0 +1,158 @@
+"""Reads private keys and certificates as Kafka's settings give them: PEM as text, PEM files, PKCS12, JKS. Gives PEM.
+
+PKCS12 needs `cryptography` (extra `security`), JKS `pyjks` (extra `jks`). A file that is called JKS may be PKCS12,
+which is what Java writes since version 9; it is recognised by its first bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker.config.config_values import ConfigError
+from broker.security.listener_settings import need
+
+if TYPE_CHECKING:
+    from broker.security.listener_settings import ListenerSettings
+
+_JKS_MAGIC: Final = b"\xfe\xed\xfe\xed"
+_JCEKS_MAGIC: Final = b"\xce\xce\xce\xce"
+
+
+class KeyMaterial(NamedTuple):
+    """What a broker shows of itself."""
+
+    key: bytes  # PEM
+    chain: bytes  # PEM, its own certificate first
+    password: str = ""  # of the key
+
+
+def read_key(settings: ListenerSettings) -> KeyMaterial:
+    """The broker's key and certificates. Errors: ConfigError."""
+    password = settings.text("ssl.key.password")
+    if text := settings.text("ssl.keystore.key"):
+        return KeyMaterial(text.encode(), settings.text("ssl.keystore.certificate.chain").encode(), password)
+    key = "ssl.keystore.location"
+    path = settings.text(key)
+    if not path:
+        raise ConfigError(
+            key, "", f"the listener {settings.name} needs a key: set it, or ssl.keystore.key and its certificate.chain"
+        )
+    data = _read(key, path)
+    if settings.text("ssl.keystore.type").upper() == "PEM":
+        return KeyMaterial(data, data, password)
+    store_password = settings.text("ssl.keystore.password")
+    return (
+        _from_jks(key, path, data, store_password, password)
+        if _is_jks(data)
+        else _from_pkcs12(key, path, data, store_password)
+    )
+
+
+def read_trusted(settings: ListenerSettings) -> bytes:
+    """The certificates that are trusted, as PEM; empty when none are set. Errors: ConfigError."""
+    if text := settings.text("ssl.truststore.certificates"):
+        return text.encode()
+    key = "ssl.truststore.location"
+    path = settings.text(key)
+    if not path:
+        return b""
+    data = _read(key, path)
+    if settings.text("ssl.truststore.type").upper() == "PEM":
+        return data
+    password = settings.text("ssl.truststore.password")
+    return (
+        _certificates_of_jks(key, path, data, password)
+        if _is_jks(data)
+        else _trusted_of_pkcs12(key, path, data, password)
+    )
+
+
+def files_of(settings: ListenerSettings) -> list[str]:
+    """The files that a listener's key and certificates are read from."""
+    paths = [settings.text("ssl.truststore.location")]
+    if not settings.text("ssl.keystore.key"):
+        paths.append(settings.text("ssl.keystore.location"))
+    return [path for path in paths if path]
+
+
+def _read(key: str, path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(key, path, f"cannot be read: {error.strerror}") from None
+
+
+def _is_jks(data: bytes) -> bool:
+    return data[:4] in (_JKS_MAGIC, _JCEKS_MAGIC)
+
+
+def _from_pkcs12(key: str, path: str, data: bytes, password: str) -> KeyMaterial:
+    need("cryptography", key)
+    # 30 ms, and only key stores of Java need it
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.serialization import pkcs12
+
+    try:
+        private_key, certificate, others = pkcs12.load_key_and_certificates(data, password.encode() or None)
+    except ValueError as error:
+        raise ConfigError(key, path, f"is no PKCS12 with this password: {error}") from None
+    if private_key is None or certificate is None:
+        raise ConfigError(key, path, "has no private key with a certificate")
+    pem = serialization.Encoding.PEM
+    return KeyMaterial(
+        private_key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
+        b"".join(each.public_bytes(pem) for each in (certificate, *others)),
+    )
+
+
+def _trusted_of_pkcs12(key: str, path: str, data: bytes, password: str) -> bytes:
+    need("cryptography", key)
+    # 30 ms, and few listeners need it
+    from cryptography.hazmat.primitives.serialization import Encoding, pkcs12
+
+    try:
+        found = pkcs12.load_pkcs12(data, password.encode() or None)
+    except ValueError as error:
+        raise ConfigError(key, path, f"is no PKCS12 with this password: {error}") from None
+    certificates = [*([found.cert] if found.cert else []), *found.additional_certs]
+    return b"".join(each.certificate.public_bytes(Encoding.PEM) for each in certificates)
+
+
+def _from_jks(key: str, path: str, data: bytes, password: str, key_password: str) -> KeyMaterial:
+    store = _open_jks(key, path, data, password)
+    for entry in store.private_keys.values():
+        if not entry.is_decrypted():
+            entry.decrypt(key_password or password)
+        chain = b"".join(_pem("CERTIFICATE", der) for _, der in entry.cert_chain)
+        return KeyMaterial(_pem("PRIVATE KEY", entry.pkey_pkcs8), chain)
+    raise ConfigError(key, path, "has no private key")
+
+
+def _certificates_of_jks(key: str, path: str, data: bytes, password: str) -> bytes:
+    return b"".join(_pem("CERTIFICATE", entry.cert) for entry in _open_jks(key, path, data, password).certs.values())
+
+
+def _open_jks(key: str, path: str, data: bytes, password: str):  # type: ignore[no-untyped-def]  # the library has no types
+    from importlib.util import find_spec  # 0 ms: loaded already
+
+    if find_spec("jks") is None:
+        raise ConfigError(
+            key,
+            path,
+            "is a JKS: pip install 'momus[jks]', or convert it: keytool -importkeystore -srckeystore OLD"
+            " -destkeystore NEW -deststoretype PKCS12",
+        )
+    import jks  # 60 ms, and few listeners need it
+
+    try:
+        return jks.KeyStore.loads(data, password)
+    except jks.util.KeystoreException as error:
+        raise ConfigError(key, path, f"is no JKS with this password: {error}") from None
+
+
+def _pem(label: str, der: bytes) -> bytes:
+    text = "\n".join(textwrap.wrap(base64.b64encode(der).decode(), 64))
+    return f"-----BEGIN {label}-----\n{text}\n-----END {label}-----\n".encode()

@@ -1,0 +1,356 @@
+"""Connections of a SASL listener: what they may ask before, how they authenticate, and when they must do so again."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from core_broker import Client, World, frame
+from security_kit import MECHANISMS, SaslClient, add_scram_user, sasl_world
+
+from protocol.errors import ErrorCode
+from protocol.messages.cluster import ApiVersionsRequest, MetadataRequest
+from protocol.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+
+HELLO = ApiVersionsRequest(client_software_name="a", client_software_version="1")
+
+
+@pytest.fixture
+def world() -> World:
+    return sasl_world()
+
+
+@pytest.fixture
+def client(world: World) -> SaslClient:
+    return SaslClient(world)
+
+
+def serves(client: SaslClient) -> bool:
+    return bool(client.call(MetadataRequest(topics=[]), 9).brokers)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_authenticate_with_the_right_password_admits(client, version):
+    assert client.handshake("PLAIN").mechanisms == MECHANISMS.split(",")
+    assert client.token(b"\0alice\0secret", version).error_code == 0
+    assert client.connection.principal == "User:alice"
+    assert client.connection.service is client.world.broker.clients
+    assert serves(client)
+
+
+@pytest.mark.parametrize(
+    ("token", "message"),
+    [
+        (b"\0alice\0wrong", "Authentication failed: Invalid username or password"),
+        (b"\0nobody\0secret", "Authentication failed: Invalid username or password"),
+        (b"\0\0secret", "Authentication failed: username not specified"),
+        (b"\0alice\0", "Authentication failed: password not specified"),
+        (b"alice", "Invalid SASL/PLAIN response: expected 3 tokens, got 1"),
+        (b"\0alice\0\xff", "Authentication failed: Invalid username or password"),
+        (
+            b"bob\0alice\0secret",
+            "Authentication failed: Client requested an authorization id that is different from username",
+        ),
+    ],
+)
+def test_plain_that_is_wrong_is_answered_and_the_connection_closed(client, token, message):
+    client.handshake("PLAIN")
+    answer = client.token(token)
+    assert (answer.error_code, answer.error_message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, message)
+    client.world.run()
+    assert client.closed
+    assert client.connection.principal == "User:ANONYMOUS"
+
+
+@pytest.mark.parametrize(("mechanism", "number"), [("SCRAM-SHA-256", 1), ("SCRAM-SHA-512", 2)])
+@pytest.mark.parametrize("user", ["carol", "a,b=c"])
+def test_scram_admits_a_user_of_the_records(client, world, mechanism, number, user):
+    add_scram_user(world, user, "pencil", number, salt=b"0")
+    assert client.scram(user, "pencil", mechanism).error_code == 0
+    assert client.connection.principal == f"User:{user}"
+
+
+@pytest.mark.parametrize("user", ["carol", "nobody"])
+def test_scram_fails_alike_for_a_wrong_password_and_for_nobody(client, world, user):
+    """At the same step, after the same work."""
+    add_scram_user(world, "carol", "pencil")
+    answer = client.scram(user, "pen")
+    assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert answer.error_message == (
+        "Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-256"
+    )
+    assert len(client.asked) == 0
+    assert client.correlation_id == 3, "both get a challenge first"
+
+
+def test_made_up_salt_is_the_same_at_each_attempt(world):
+    salts = set()
+    for _ in range(3):
+        client = SaslClient(world)
+        client.handshake("SCRAM-SHA-256")
+        salts.add(client.token(b"n,,n=nobody,r=abc").auth_bytes.split(b",")[1])
+    assert len(salts) == 1
+
+
+def test_plain_takes_the_password_of_a_scram_user(client, world):
+    add_scram_user(world, "carol", "pencil", 2)
+    assert client.plain("carol", "pencil").error_code == 0
+
+
+def test_plain_refuses_the_password_of_another_user(client, world):
+    add_scram_user(world, "carol", "pencil")
+    assert client.plain("alice", "pencil").error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+
+
+def test_unsigned_token_admits_until_it_expires(client, world):
+    now_s = world.clock.now_ms() // 1000
+    answer = client.oauth(sub="dora", iat=now_s - 1, exp=now_s + 60)
+    assert answer.error_code == 0
+    assert client.connection.principal == "User:dora"
+    assert 59_000 <= answer.session_lifetime_ms <= 60_000
+    world.clock.advance(61_000)
+    world.run()
+    client.send(MetadataRequest(topics=[]), 9)
+    world.run()
+    assert client.closed
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"sub": "dora", "exp": -5},
+        {"sub": "dora"},
+        {"exp": 60},
+        {"sub": "dora", "exp": 60, "iat": 50},
+        {"sub": "dora", "exp": True},
+        {"sub": "dora", "exp": 60, "nbf": 20},
+        {"sub": "", "exp": 60},
+        {"sub": 7, "exp": 60},
+    ],
+)
+def test_token_that_is_not_valid_is_told_and_then_refused(client, world, claims):
+    now_s = world.clock.now_ms() // 1000
+    moved = {
+        key: value + now_s if key in ("exp", "iat", "nbf") and value is not True else value
+        for key, value in claims.items()
+    }
+    assert client.oauth(**moved).auth_bytes == b'{"status":"invalid_token"}'
+    answer = client.token(b"\1")
+    assert (answer.error_code, answer.error_message) == (58, '{"status":"invalid_token"}')
+
+
+def test_token_without_the_scope_is_told_which(world):
+    module = 'x.OAuthBearerLoginModule required unsecuredValidatorRequiredScope="a b";'
+    world = sasl_world(sasl_enabled_mechanisms="OAUTHBEARER", sasl_jaas_config=module)
+    now_s = world.clock.now_ms() // 1000
+    client = SaslClient(world)
+    assert (
+        client.oauth(sub="d", exp=now_s + 9, scope="a").auth_bytes == b'{"status":"insufficient_scope", "scope":"a b"}'
+    )
+    assert SaslClient(world).oauth(sub="d", exp=now_s + 9, scope=["b", "a"]).auth_bytes == b""
+
+
+def test_mechanism_that_is_not_enabled_is_refused_with_those_that_are():
+    client = SaslClient(sasl_world(sasl_enabled_mechanisms="SCRAM-SHA-512"))
+    answer = client.handshake("PLAIN")
+    assert (answer.error_code, answer.mechanisms) == (ErrorCode.UNSUPPORTED_SASL_MECHANISM, ["SCRAM-SHA-512"])
+    client.world.run()
+    assert client.closed
+
+
+def test_api_versions_is_served_before_authentication(client):
+    assert client.call(HELLO, 4).error_code == 0
+    assert client.call(HELLO, 3).error_code == 0
+    assert not client.closed
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+def test_any_other_request_before_authentication_closes_the_connection(client, steps):
+    if steps:
+        client.handshake("SCRAM-SHA-256")
+    client.send(MetadataRequest(topics=[]), 9)
+    client.world.run()
+    assert client.closed
+    assert not client.replies()
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [SaslAuthenticateRequest(auth_bytes=b"\0alice\0secret"), SaslHandshakeRequest(mechanism="PLAIN")],
+)
+def test_steps_out_of_order_close_the_connection(client, request_):
+    if isinstance(request_, SaslHandshakeRequest):
+        client.handshake("PLAIN")
+    client.send(request_, 1)
+    client.world.run()
+    assert client.closed
+
+
+def test_request_above_the_limit_closes_the_connection():
+    client = SaslClient(sasl_world(sasl_server_max_receive_size="100"))
+    client.send(SaslHandshakeRequest(mechanism="P" * 200), 1)
+    client.world.run()
+    assert client.closed
+
+
+def test_requests_behind_the_last_token_are_served(client):
+    """A client need not wait for the answer to its last token."""
+    client.handshake("PLAIN")
+    client.correlation_id += 2
+    client.asked += [(36, 2), (3, 9)]
+    client.send_bytes(
+        frame(SaslAuthenticateRequest(auth_bytes=b"\0alice\0secret"), 2, 2) + frame(MetadataRequest(topics=[]), 9, 3)
+    )
+    client.world.run()
+    assert [type(each).__name__ for each in client.replies()] == ["SaslAuthenticateResponse", "MetadataResponse"]
+
+
+@pytest.mark.parametrize("cut", [1, 3, 7, 100])
+def test_bare_tokens_follow_version_0_of_the_handshake(client, cut):
+    client.handshake("PLAIN", 0)
+    token = b"\0alice\0secret"
+    data = len(token).to_bytes(4, "big") + token + frame(MetadataRequest(topics=[]), 9, 7)
+    for at in range(0, len(data), cut):
+        client.send_bytes(data[at : at + cut])
+    client.world.run()
+    received = bytes(client.transport.received)
+    assert b"\0\0\0\0" in received, "an empty token answers"
+    assert client.connection.principal == "User:alice"
+    assert client.protocol is client.connection
+    assert received[-60:].count(b"127.0.0.1") == 1, "the request behind it is served"
+
+
+def test_bare_token_that_is_wrong_closes_without_an_answer(client):
+    client.handshake("PLAIN", 0)
+    before = len(client.transport.received)
+    client.send_bytes(b"\0\0\0\x05\0a\0b1")
+    client.world.run()
+    assert client.closed
+    assert len(client.transport.received) == before
+
+
+def test_bare_token_of_a_wild_size_closes(client):
+    client.handshake("PLAIN", 0)
+    client.send_bytes(b"\x7f\0\0\0")
+    client.world.run()
+    assert client.closed
+
+
+# -- again
+
+
+@pytest.fixture
+def short(request) -> SaslClient:
+    world = sasl_world(connections_max_reauth_ms="5000")
+    client = SaslClient(world)
+    assert client.plain("alice", "secret").session_lifetime_ms == 5000
+    return client
+
+
+def test_session_that_has_expired_serves_nothing_but_a_handshake(short):
+    short.world.clock.advance(5001)
+    short.world.run()
+    assert short.plain("alice", "secret").error_code == 0, "late, and yet accepted"
+    short.world.clock.advance(5002)
+    short.world.run()
+    short.send(MetadataRequest(topics=[]), 9)
+    short.world.run()
+    assert short.closed
+
+
+def test_reauthentication_in_time_keeps_the_connection(short):
+    for _ in range(4):
+        short.world.clock.advance(4000)
+        short.world.run()
+        assert short.plain("alice", "secret").session_lifetime_ms == 5000
+        assert serves(short)
+
+
+def test_reauthentication_as_somebody_else_is_refused(short):
+    short.world.clock.advance(2000)
+    answer = short.plain("bob", "b")
+    assert answer.error_message == "Cannot change principals during re-authentication from User.alice: User.bob"
+    short.world.run()
+    assert short.closed
+
+
+def test_reauthentication_by_another_mechanism_is_refused(short):
+    short.world.clock.advance(2000)
+    short.handshake("SCRAM-SHA-256")
+    answer = short.token(b"n,,n=alice,r=1")
+    assert answer.error_message == (
+        "SASL mechanism 'SCRAM-SHA-256' requested by client is not supported for re-authentication of mechanism 'PLAIN'"
+    )
+
+
+def test_reauthentication_with_a_wrong_password_is_refused(short):
+    short.world.clock.advance(2000)
+    assert short.plain("alice", "wrong").error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    short.world.run()
+    assert short.closed
+
+
+def test_nothing_else_is_served_between_the_steps_of_a_reauthentication(short):
+    short.world.clock.advance(2000)
+    short.handshake("PLAIN")
+    short.send(MetadataRequest(topics=[]), 9)
+    short.world.run()
+    assert short.closed
+
+
+def test_handshake_within_a_second_of_the_last_is_an_error(short):
+    assert short.handshake("PLAIN").error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert serves(short)
+
+
+def test_token_without_a_handshake_on_an_authenticated_connection_is_an_error(short):
+    answer = short.token(b"\0alice\0secret")
+    assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert serves(short)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_sasl_on_a_plaintext_listener_is_an_error(version):
+    client = Client(World())
+    assert client.call(SaslHandshakeRequest(mechanism="PLAIN"), version).error_code == ErrorCode.ILLEGAL_SASL_STATE
+    answer = client.call(SaslAuthenticateRequest(auth_bytes=b""), version)
+    assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
+
+
+def test_no_secret_is_logged_or_journaled(world, caplog):
+    world.broker.keep_journal(1 << 20)
+    with caplog.at_level(logging.DEBUG):
+        SaslClient(world).plain("alice", "secret")
+        SaslClient(world).plain("alice", "s3same")
+        add_scram_user(world, "carol", "s3same")
+        SaslClient(world).scram("carol", "s3same")
+    kept = b"".join(frame for piece in world.broker.clients.journal.pieces for frame, _ in piece.each())
+    assert b"secret" not in kept
+    assert b"s3same" not in kept
+    assert "secret" not in caplog.text
+    assert "s3same" not in caplog.text
+
+
+def test_failed_client_waits_for_its_answer():
+    waits = []
+    world = sasl_world(connection_failed_authentication_delay_ms="250")
+    world.broker.security._later = lambda seconds, call: waits.append((seconds, call))
+    client = SaslClient(world)
+    client.handshake("PLAIN")
+    client.send(SaslAuthenticateRequest(auth_bytes=b"\0alice\0wrong"), 2)
+    world.run()
+    assert not client.replies()
+    ((seconds, call),) = waits
+    assert seconds == 0.25
+    call()
+    world.run()
+    assert client.replies()[0].error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+
+
+def test_client_that_does_not_authenticate_is_closed(client, world):
+    admitted = SaslClient(world)
+    admitted.plain("alice", "secret")
+    world.clock.advance(30_001)
+    world.broker.security.sweep()
+    world.run()
+    assert (client.closed, admitted.closed) == (True, False)
