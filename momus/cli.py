@@ -29,6 +29,7 @@ LOOPBACK = r"localhost|127\.\d+\.\d+\.\d+|\[?::1\]?"
 COMMANDS = {
     "broker": "momus.control_commands",
     "clock": "momus.control_commands",
+    "cluster": "momus.cluster_commands",
     "consume": "momus.records.commands",
     "decode": "momus.decode_command",
     "doctor": "momus.doctor.command",

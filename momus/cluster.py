@@ -18,7 +18,21 @@ class ClusterError(RuntimeError):
     """A cluster was asked for what only a process can do."""
 
 
-class Cluster(ClusterHandle):
+class Forkable(ClusterHandle):
+    """A cluster of which others can be made."""
+
+    def fork(self, snapshot: str | None = None, *, name: str | None = None, listen: str | None = None) -> Cluster:
+        """Another cluster that goes on from this one, or from a snapshot of it; neither sees the other.
+
+        It has the same data, ids, settings, seed and time, and ports of its own, until `close` or the end of `with`.
+        Errors: ControlError.
+        """
+        given = {"snapshot": snapshot, "name": name, "listen": listen}
+        made = self._ask("POST", "/fork", {key: value for key, value in given.items() if value is not None})
+        return Cluster.found(self.control, made, self._read_log)
+
+
+class Cluster(Forkable):
     """One cluster of a process, with its own ports, data, settings and clock, until `close` or the end of `with`.
 
     control   the endpoint of the process.
@@ -46,12 +60,21 @@ class Cluster(ClusterHandle):
         if journal_mb is not None:
             body["journal_bytes"] = journal_mb << 20
         body |= {"brokers": brokers, "flush": flush, "config": settings(config), "listen": listen}
-        made: Any = control.ask("POST", "/_admin/clusters", body)
+        self._found(control, control.ask("POST", "/_admin/clusters", body), log)
+
+    @classmethod
+    def found(cls, control: Control, described: Any, log: Callable[[], str] | None = None) -> Self:
+        """A cluster that is there already. `described`: as the control plane answers it."""
+        cluster = cls.__new__(cls)
+        cluster._found(control, described, log)
+        return cluster
+
+    def _found(self, control: Control, made: Any, log: Callable[[], str] | None) -> None:
         self.name: str = made["name"]
         self.cluster_id: str = made["cluster_id"]
         self._bootstrap_servers: str = made["bootstrap_servers"]
         self._control = control.of_cluster(self.name)
-        self._log = log
+        self._read_log = log
         self._log_start = len(log()) if log is not None else 0
         self.is_open = True
 
@@ -74,7 +97,7 @@ class Cluster(ClusterHandle):
     @property
     def log(self) -> str:
         """What its process has logged since the cluster was made, of other clusters too; empty when all is well."""
-        return self._log()[self._log_start :] if self._log is not None else ""
+        return self._read_log()[self._log_start :] if self._read_log is not None else ""
 
     def kill(self) -> NoReturn:
         """Refused: it would end all clusters of the process. Errors: ClusterError."""

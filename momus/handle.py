@@ -45,6 +45,7 @@ class ClusterHandle:
     """One cluster, reached by its control plane."""
 
     _journal: Journal | None = None
+    _read_log: Callable[[], str] | None = None  # what its process has logged; None: that is not known here
 
     @property
     def control(self) -> Control:
@@ -109,6 +110,31 @@ class ClusterHandle:
     def reset(self) -> None:
         """Drop all data, connections, faults and moves of the clock; addresses and settings stay."""
         self._ask("POST", "/reset")
+
+    # ---- snapshots ----
+
+    def snapshot(self, name: str | None = None) -> str:
+        """Keep the cluster as it is: what a restart would find, and how the clock is moved. Answers the name.
+
+        Errors: ControlError: there is one of this name already.
+        """
+        made = self._ask("POST", "/snapshots", {} if name is None else {"name": name})
+        return str(made["name"])
+
+    def restore(self, snapshot: str) -> None:
+        """Go back to a snapshot, on the same ports; connections are cut, faults and the journal begin anew.
+
+        Errors: ControlError: there is none of this name.
+        """
+        self._ask("POST", "/restore", {"snapshot": snapshot})
+
+    def snapshots(self) -> list[str]:
+        """The names of its snapshots, oldest first."""
+        return [each["name"] for each in self._ask("GET", "/snapshots")]
+
+    def remove_snapshot(self, snapshot: str) -> None:
+        """Give a snapshot up; what was made from it stays. Errors: ControlError: there is none of this name."""
+        self._ask("DELETE", f"/snapshots/{snapshot}")
 
     # ---- what is arranged and looked at ----
 

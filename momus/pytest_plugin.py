@@ -45,6 +45,7 @@ MARKER = (
     "momus(topics, faults, **words): for the cluster of this test. topics: name -> number of partitions; faults: a list"
     " as docs/faults.md has them; words: config, brokers, flush, seed, at."
 )
+ARRANGED = ("topics", "faults")  # words of the marker that act on a cluster that is there
 SHARED: pytest.StashKey[SharedProcess] = pytest.StashKey()
 FAILED: pytest.StashKey[bool] = pytest.StashKey()
 
@@ -160,11 +161,21 @@ def make_kafka_broker(
         yield make
 
 
-def _verified(cluster: Cluster, node: pytest.Item | None = None) -> Iterator[Cluster]:
-    """A cluster for a test, verified and removed after it. `node`: the test, if it is for one alone."""
+def _verified(
+    cluster: Cluster, node: pytest.Item | None = None, words: Mapping[str, Any] | None = None
+) -> Iterator[Cluster]:
+    """A cluster for a test, verified and removed after it.
+
+    node    the test, if it is for one alone.
+    words   what its markers ask for.
+    """
     from momus.handle import VERIFY
 
     with cluster:
+        words = words or {}
+        for name, partitions in words.get("topics", {}).items():
+            cluster.create_topic(name, partitions)
+        cluster.faults.load(words.get("faults", ()))
         yield cluster
         if node is not None and node.stash.get(FAILED, False) and cluster.is_open:
             sys.stderr.write(f"the last requests:\n{cluster.journal.last() or 'none'}\n")
@@ -178,15 +189,32 @@ def _verified(cluster: Cluster, node: pytest.Item | None = None) -> Iterator[Clu
 @pytest.fixture
 def kafka_broker(request: pytest.FixtureRequest, make_kafka_broker: Callable[..., Cluster]) -> Iterator[Cluster]:
     """A fresh cluster for this test; `kafka_broker.bootstrap_servers` is its address."""
+    words = _marked(request.node)
+    cluster = make_kafka_broker(**{key: value for key, value in words.items() if key not in ARRANGED})
+    yield from _verified(cluster, request.node, words)
+
+
+def _marked(node: pytest.Item) -> dict[str, Any]:
+    """What the markers of a test ask for; the closest to the test wins."""
     words: dict[str, Any] = {}
-    for marker in reversed(list(request.node.iter_markers("momus"))):  # the closest to the test is the last
+    for marker in reversed(list(node.iter_markers("momus"))):
         words.update(marker.kwargs)
-    topics, faults = words.pop("topics", {}), words.pop("faults", ())
-    cluster = make_kafka_broker(**words)
-    for name, partitions in topics.items():
-        cluster.create_topic(name, partitions)
-    cluster.faults.load(faults)
-    yield from _verified(cluster, request.node)
+    return words
+
+
+@pytest.fixture(scope="session")
+def kafka_broker_template(make_kafka_broker: Callable[..., Cluster]) -> Cluster:
+    """What each `kafka_broker_fork` goes on from; override it to make topics, records and groups once."""
+    return make_kafka_broker()
+
+
+@pytest.fixture
+def kafka_broker_fork(request: pytest.FixtureRequest, kafka_broker_template: Cluster) -> Iterator[Cluster]:
+    """For this test, another cluster that goes on from `kafka_broker_template`, which no test changes."""
+    words = _marked(request.node)
+    if words.keys() - ARRANGED:
+        pytest.fail(f"a fork is as its template: its marker takes {' and '.join(ARRANGED)} alone", pytrace=False)
+    yield from _verified(kafka_broker_template.fork(), request.node, words)
 
 
 @pytest.fixture(scope="class")

@@ -17,6 +17,7 @@ LOG_START_OFFSETS: Final = "log-start-offset-checkpoint"
 CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
 META_PROPERTIES: Final = "meta.properties"
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+COPY: Final = ".momus-copy"
 PARTITION_METADATA: Final = "partition.metadata"
 LOCK: Final = ".lock"
 
@@ -52,9 +53,10 @@ def read_offsets(files: Files, path: str) -> dict[tuple[str, int], int]:
     return offsets
 
 
-def write_offsets(files: Files, path: str, offsets: Mapping[tuple[str, int], int]) -> None:
-    """Write (topic, partition) -> offset. Durable: when this returns."""
-    write_lines(files, path, [f"{topic} {index} {offset}" for (topic, index), offset in offsets.items()])
+def write_offsets(files: Files, path: str, offsets: Mapping[tuple[str, int], int], *, sync: bool = True) -> None:
+    """Write (topic, partition) -> offset. Durable: with sync, when this returns."""
+    lines = [f"{topic} {index} {offset}" for (topic, index), offset in offsets.items()]
+    write_lines(files, path, lines, sync=sync)
 
 
 def read_properties(files: Files, path: str) -> dict[str, str] | None:
@@ -112,9 +114,9 @@ def mark_clean_shutdown(files: Files, data_directory: str) -> None:
     files.write_file_atomic(f"{data_directory}/{CLEAN_SHUTDOWN}", b'{"version":0,"brokerEpoch":-1}', True)
 
 
-def take_clean_shutdown(files: Files, data_directory: str) -> bool:
-    """Was the last shutdown clean? The mark is removed: it must not outlive the next crash."""
-    path = f"{data_directory}/{CLEAN_SHUTDOWN}"
+def take_mark(files: Files, data_directory: str, name: str) -> bool:
+    """Is it marked so? The mark (CLEAN_SHUTDOWN, COPY) is removed: it must not outlive the next crash."""
+    path = f"{data_directory}/{name}"
     if not files.exists(path):
         return False
     files.remove(path)

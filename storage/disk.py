@@ -10,19 +10,18 @@ from __future__ import annotations
 import errno
 import os
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any, Final, Protocol
 
 from storage.errors import LockedError
+from storage.troubles import SYNC, WRITE, Troubles, find_trouble
 
 Buffer = bytes | bytearray | memoryview
 
 MAX_OPEN_FILES: Final = 512
 _IOV_MAX: Final = 1024
-WRITE, SYNC = "write", "sync"  # what can go wrong on request
 _O_BINARY: Final = getattr(os, "O_BINARY", 0)
 _O_CLOEXEC: Final = getattr(os, "O_CLOEXEC", 0)
 _OPEN_FLAGS: Final = os.O_RDWR | os.O_APPEND | _O_BINARY | _O_CLOEXEC
@@ -35,6 +34,12 @@ class Syncable(Protocol):
         """Durable: survives loss of power when this returns."""
 
 
+class Source(Protocol):
+    """Files that share bytes with others."""
+
+    shared: int  # counts up whenever they do: then a file must be asked again before it is changed
+
+
 class Platform:
     """Which system calls there are; a test turns them off to force the fallbacks."""
 
@@ -45,34 +50,6 @@ class Platform:
         self.pread: Any = getattr(os, "pread", None) if pread else None
         # macOS has fsync only, and so has Windows
         self.fdatasync: Any = getattr(os, "fdatasync", os.fsync) if fdatasync else os.fsync
-
-
-class Trouble:
-    """What a test wants to go wrong with one write or sync: it takes longer, or fails with a part written."""
-
-    __slots__ = ("delay_ms", "errno", "short_bytes")
-
-    def __init__(self, errno: int, *, short_bytes: int = 0, delay_ms: int = 0) -> None:
-        self.errno = errno  # 0: it succeeds
-        self.short_bytes = short_bytes
-        self.delay_ms = delay_ms
-
-
-# directory, with a slash -> (WRITE or SYNC, path of the file, bytes of the write) -> what goes wrong with it
-Troubles = dict[str, Callable[[str, str, int], "Trouble | None"]]
-
-
-def find_trouble(troubles: Troubles, kind: str, path: str, size: int) -> Trouble | None:
-    """What goes wrong with a write or sync, its delay already waited for; None if it succeeds."""
-    for directory, ask in list(troubles.items()):
-        found = ask(kind, path, size) if path.startswith(directory) else None
-        if found is None:
-            continue
-        if found.delay_ms:
-            time.sleep(found.delay_ms / 1000)
-        if found.errno:
-            return found
-    return None
 
 
 class Handle:
@@ -106,14 +83,17 @@ class SystemFiles:
         self.max_open_files = max(1, max_open_files)
         self.platform = platform or Platform()
         self.troubles: Troubles = {}
+        self.shared = 1  # counts up whenever other names are made for files here: those must be looked at again
+        self.syncs = False  # what is written is relied on to survive loss of power: so must a copy of it
         self._pool: OrderedDict[SystemFile, Handle] = OrderedDict()
         # log.sync() opens handles from another thread
         self._lock = threading.Lock()
 
-    def share(self) -> SystemFiles:
-        """The same disk and pool of descriptors for another cluster, with troubles of its own."""
+    def share(self, *, syncs: bool = False) -> SystemFiles:
+        """The same disk and pool of descriptors for another cluster, with troubles of its own; `syncs`: as below."""
         other = copy(self)
         other.troubles = {}
+        other.syncs = syncs
         return other
 
     @property
@@ -201,6 +181,17 @@ class SystemFiles:
     def rename(self, old: str, new: str) -> None:
         os.replace(old, new)
 
+    def adopt(self, source: Source, old: str, new: str) -> None:
+        try:
+            if os.name == "nt":  # a file with a second name cannot be replaced there while somebody reads it
+                raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+            os.link(old, new)
+        except FileNotFoundError:
+            raise
+        except OSError:  # no links on this file system, or too many
+            _copy(old, new)
+        source.shared += 1
+
     def remove(self, path: str) -> None:
         os.remove(path)
 
@@ -257,11 +248,12 @@ class SystemFiles:
 class SystemFile:
     """env.File on the real disk: a name; its descriptor is borrowed from the pool for each use."""
 
-    __slots__ = ("_files", "_handle", "path", "size")
+    __slots__ = ("_asked", "_files", "_handle", "path", "size")
 
     def __init__(self, files: SystemFiles, path: str) -> None:
         self._files = files
         self.path = path
+        self._asked = 0  # as files.shared was when this file was known to have one name
         self._handle: Handle | None = None
         try:
             self.size = os.stat(path).st_size
@@ -270,6 +262,8 @@ class SystemFile:
 
     def append(self, buffers: Sequence[Buffer]) -> None:
         """All of it, or OSError with self.size unchanged: then the file may hold a part, to be cut back."""
+        if self._asked != self._files.shared:
+            self._own()
         # a hot file need not be moved up in the pool each time: a use after eviction opens it again
         handle = self._handle or self._files.handle(self)
         if self._files.troubles:
@@ -325,11 +319,51 @@ class SystemFile:
         self._files.platform.fdatasync(handle.fd)
 
     def truncate(self, n: int) -> None:
+        if self._asked != self._files.shared:
+            self._own()
         os.ftruncate(self._files.handle(self).fd, n)
         self.size = n
 
+    def _own(self) -> None:
+        """Before a change: if the file has another name, go on with a copy. Errors: OSError: nothing has changed."""
+        files = self._files
+        asked = files.shared
+        try:
+            names = os.stat(self.path).st_nlink
+        except FileNotFoundError:
+            names = 1
+        if names > 1:
+            copied = self.path + ".tmp"  # a start removes what a crash leaves of it
+            _copy(self.path, copied, sync=files.syncs)
+            os.replace(copied, self.path)
+            if files.syncs:  # a thread may have synced the other file meanwhile: the copy must be as durable
+                files.sync_dir(os.path.dirname(self.path))
+            self.close()
+        self._asked = asked
+
     def close(self) -> None:
         self._files.forget(self)
+
+
+def _copy(old: str, new: str, *, sync: bool = False) -> None:
+    """Copy a file. File systems that can share its blocks do."""
+    with open(old, "rb") as source, open(new, "wb") as target:
+        left = os.fstat(source.fileno()).st_size
+        try:
+            while left > 0:
+                done = os.copy_file_range(source.fileno(), target.fileno(), left)
+                left = left - done if done else -1
+        except (OSError, AttributeError):  # not on every system, nor on all file systems
+            left = -1
+        if left < 0:
+            source.seek(0)
+            target.seek(0)
+            target.truncate()
+            while chunk := source.read(1 << 20):
+                target.write(chunk)
+        if sync:
+            target.flush()
+            os.fsync(target.fileno())
 
 
 class FileLock:

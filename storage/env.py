@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from storage.disk import MAX_OPEN_FILES, Buffer, FileLock, Platform, Syncable, SystemFile, SystemFiles, Troubles
+from storage.disk import MAX_OPEN_FILES, Buffer, FileLock, Platform, Source, Syncable, SystemFile, SystemFiles
+from storage.troubles import Troubles
 
 __all__ = [
     "MAX_OPEN_FILES",
@@ -20,6 +21,7 @@ __all__ = [
     "Lock",
     "Platform",
     "Rng",
+    "Source",
     "Syncable",
     "SystemClock",
     "SystemFile",
@@ -123,6 +125,8 @@ class Lock(Protocol):
 class Files(Protocol):
     """The only door to the disk."""
 
+    shared: int  # as Source
+
     @property
     def troubles(self) -> Troubles:
         """What a test wants to go wrong below some directories."""
@@ -156,6 +160,12 @@ class Files(Protocol):
 
     def rename(self, old: str, new: str) -> None:
         """Rename, replacing what has the new name. Durable: after sync_dir."""
+
+    def adopt(self, source: Source, old: str, new: str) -> None:
+        """Take a file of `source`, whose bytes both share. Whoever appends or truncates gets bytes of its own first.
+
+        Durable: no. Errors: FileNotFoundError, OSError.
+        """
 
     def remove(self, path: str) -> None:
         """Delete a file. Durable: after sync_dir. Errors: FileNotFoundError."""

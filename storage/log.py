@@ -31,11 +31,12 @@ class Log(LogWriter):
         recovery_point: int = 0,
         log_start_offset: int = 0,
         clean: bool = False,
+        synced: bool = True,
         topic_id: bytes | None = None,
     ) -> Log:
         """The log of a directory, recovered; clean says that it was closed well and need not be scanned.
 
-        Durable: below the recovery point given (all of it when clean); call sync() to make the rest so.
+        Durable: below the recovery point given (all of it when clean and synced); call sync() to make the rest so.
         """
         log = Log(env, directory, config or LogConfig(), topic_id)
         log.epochs.load(env.files, directory)
@@ -45,8 +46,8 @@ class Log(LogWriter):
         end = max(recovered.end_offset, first)
         log.end_offset = log.flushed_offset = end
         log.log_start_offset = min(max(first, log_start_offset), end)
-        log.synced_offset = end if clean else min(recovery_point, end)
-        log._names_synced = clean
+        log.synced_offset = end if clean and synced else min(recovery_point, end)
+        log._names_synced = clean and synced
         log.epochs.cut_back(end + 1)
         log.cleaned_offset = log.log_start_offset
         if log.segments:

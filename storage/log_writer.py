@@ -208,6 +208,11 @@ class LogWriter:
         self.synced_ms = self.env.clock.steady_ms()
         return target
 
+    def forget_syncs(self, offset: int) -> None:
+        """From an offset on, what was synced is about to be copied: a later sync must sync the copy."""
+        self.synced_offset = min(self.synced_offset, offset)
+        self._names_synced = False
+
     def cut_back(self, offset: int) -> None:
         """Drop every batch that holds or follows offset, on disk too."""
         if self._broken:

@@ -11,12 +11,17 @@ class MovableClock:
     The wall clock and the steady clock move together. What is measured by `monotonic_ms` goes on as it did.
     """
 
-    def __init__(self, clock: Clock, at_ms: int | None = None) -> None:
+    def __init__(self, clock: Clock, at_ms: int | None = None, ahead_ms: int = 0) -> None:
         self._clock = clock
-        self._ahead_ms = 0
-        self._steady_ahead_ms = 0
+        self._ahead_ms = ahead_ms
+        self._steady_ahead_ms = ahead_ms
         self.stands_at_ms = at_ms  # None: it runs
         self._steady_stands_at_ms = at_ms or 0
+
+    @property
+    def ahead_ms(self) -> int:
+        """How far a clock that runs is ahead of the other one."""
+        return self._ahead_ms
 
     def now_ms(self) -> int:
         """Unix milliseconds, as moved."""

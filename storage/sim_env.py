@@ -12,9 +12,10 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Final
 
-from storage.disk import SYNC, WRITE, Troubles, find_trouble
-from storage.env import Buffer, Clock, Env, Rng, Syncable
+from storage.env import Buffer, Clock, Env, Rng, Source, Syncable
 from storage.errors import LockedError
+from storage.inode import Inode
+from storage.troubles import SYNC, WRITE, Troubles, find_trouble
 
 ALL_KINDS: Final = ("write", "truncate", "sync", "replace", "rename", "remove", "mkdir", "sync_dir")
 
@@ -64,20 +65,6 @@ def sim_env(seed: int = 0, now_ms: int = 1_700_000_000_000, files: MemoryFiles |
     return Env(clock, Rng(seed), disk)
 
 
-class Inode:
-    """A file's bytes, apart from its name."""
-
-    __slots__ = ("data", "modified_ms", "synced_bytes")
-
-    def __init__(self, data: bytes = b"", synced_bytes: int = 0) -> None:
-        self.data = bytearray(data)
-        self.synced_bytes = synced_bytes
-        self.modified_ms = 0
-
-    def pread(self, n: int, pos: int) -> bytes:
-        return bytes(memoryview(self.data)[pos : pos + n])
-
-
 class Fault:
     """What goes wrong, and when: the nth operation of some kinds, counted from now."""
 
@@ -103,6 +90,7 @@ class MemoryFiles:
         self._faults: list[Fault] = []
         self._dead = False
         self.troubles: Troubles = {}
+        self.shared = 0
         self.operations = 0
         # what files are dated with; without it their age is unknown
         self.clock: Clock | None = None
@@ -241,6 +229,13 @@ class MemoryFiles:
                 for directory in [d for d in names if d == old or d.startswith(old + "/")]:
                     names[new + directory[len(old) :]] = names.pop(directory)
 
+    def adopt(self, source: Source, old: str, new: str) -> None:
+        assert isinstance(source, MemoryFiles), "bytes in memory are shared with bytes in memory"
+        entries, name = self._entries(new)
+        self._change("replace")
+        entries[name] = source._find(old).share()
+        source.shared += 1
+
     def remove(self, path: str) -> None:
         self._find(path)
         self._change("remove")
@@ -341,6 +336,7 @@ class MemoryFile:
             if entries.get(name) is None:
                 entries[name] = Inode()
         inode = self._open()
+        inode.own()
         if self._files.troubles:
             self._meet_trouble(inode, buffers)
         short_bytes = self._files._operation("write")
@@ -381,6 +377,7 @@ class MemoryFile:
     def truncate(self, n: int) -> None:
         inode = self._open()
         self._files._change("truncate")
+        inode.own()
         del inode.data[n:]
         inode.synced_bytes = min(inode.synced_bytes, n)
         self.size = n

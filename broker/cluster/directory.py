@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from broker.cluster.copies import CLUSTERS, DISCARDED, SNAPSHOTS, Copied, copy_directory
 from broker.cluster.metadata_image import MetadataImage, cut_before
 from storage import checkpoints
 from storage.errors import LockedError, StorageError
@@ -17,13 +18,12 @@ from storage.recovery import remove_segment
 if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata, Topic
     from broker.config.settings import BrokerConfig
-    from storage.env import Env, Lock
+    from storage.env import Env, Files, Lock
 
 logger = logging.getLogger("momus.directory")
 
 METADATA_TOPIC = "__cluster_metadata"
-CLUSTERS = "clusters"  # folder of the other clusters of a process, in the data directory of its first one
-DISCARDED = ".discarded."  # and a number: a folder with what a reset has put aside, to be removed
+WORTH_AN_INDEX_BYTES = 1 << 20  # a start walks over less within a few milliseconds
 
 
 class DirectoryError(Exception):
@@ -40,6 +40,7 @@ class DataDirectory:
         self._lock = lock
         self.cluster_id = ""
         self.was_clean = False
+        self.is_copy = False  # of another directory: every log is whole, and nothing behind its recovery point synced
         self._recovery_points: dict[tuple[str, int], int] = {}
         self._log_starts: dict[tuple[str, int], int] = {}
         self._cleaned: dict[tuple[str, int], int] = {}
@@ -69,7 +70,8 @@ class DataDirectory:
         directory._recovery_points = checkpoints.read_offsets(files, f"{path}/{checkpoints.RECOVERY_POINTS}")
         directory._log_starts = checkpoints.read_offsets(files, f"{path}/{checkpoints.LOG_START_OFFSETS}")
         directory._cleaned = checkpoints.read_offsets(files, f"{path}/{checkpoints.CLEANER_OFFSETS}")
-        directory.was_clean = checkpoints.take_clean_shutdown(files, path)
+        directory.was_clean = checkpoints.take_mark(files, path, checkpoints.CLEAN_SHUTDOWN)
+        directory.is_copy = checkpoints.take_mark(files, path, checkpoints.COPY)
         return directory
 
     def _read_identity(self) -> None:
@@ -134,7 +136,8 @@ class DataDirectory:
             config,
             recovery_point=self._recovery_points.get(key, 0),
             log_start_offset=self._log_starts.get(key, 0),
-            clean=self.was_clean,
+            clean=self.was_clean or self.is_copy,
+            synced=not self.is_copy,
             topic_id=topic_id,
         )
         if log.report.dropped_bytes:
@@ -224,6 +227,12 @@ class DataDirectory:
                 checkpoints.write_offsets(self.env.files, f"{self.path}/{name}", offsets)
                 self._changed.discard(name)
 
+    def remove_discarded(self) -> None:
+        """Remove what a crash has left of earlier resets and removals."""
+        for name in self.env.files.listdir(self.path):
+            if name.startswith(DISCARDED):
+                self.env.files.remove_tree(f"{self.path}/{name}")
+
     def remove_orphans(self, metadata: ClusterMetadata) -> None:
         """Remove files of topics that were deleted just before a crash.
 
@@ -231,8 +240,6 @@ class DataDirectory:
         """
         files = self.env.files
         for name in files.listdir(self.path):
-            if name.startswith(DISCARDED):
-                files.remove_tree(f"{self.path}/{name}")
             topic_name, dash, index = name.rpartition("-")
             if not dash or not (index.isdigit() or index == "delete"):
                 continue
@@ -266,9 +273,32 @@ class DataDirectory:
             return doomed
         files.makedirs(doomed)
         for name in files.listdir(self.path):
-            if name != CLUSTERS and not name.startswith(DISCARDED):
+            if name not in (CLUSTERS, SNAPSHOTS) and not name.startswith(DISCARDED):
                 files.rename(f"{self.path}/{name}", f"{doomed}/{name}")
         return doomed
+
+    def copy_to(self, target: Files, path: str, *, sync: bool = False) -> Copied:
+        """Fill another directory with what a start would find here now. No bytes are copied (copies.py).
+
+        Durable: with sync, what is durable here. Errors: OSError.
+        """
+        for log in self.logs.values():
+            if not log.broken and log.size_bytes >= WORTH_AN_INDEX_BYTES:
+                log.checkpoint()
+        copied = copy_directory(self.env.files, self.path, target, path, sync=sync)
+        # The last segment is written to: whoever is first, here or there, goes on with a copy that is not synced.
+        points = {key: min(point, copied.last_segments.get(key, 0)) for key, point in self._recovery_points.items()}
+        checkpoints.write_offsets(target, f"{path}/{checkpoints.RECOVERY_POINTS}", points, sync=sync)
+        if self._config.flush != "fsync":  # else the copy is synced before it is used
+            for key, log in self.logs.items():
+                log.forget_syncs(copied.last_segments.get(key, 0))
+            for key, point in points.items():
+                self.recovery_point_moved(key, point)
+            self.write_checkpoints()
+        unopened = copied.last_segments.keys() - self.logs.keys()
+        if not any(log.broken for log in self.logs.values()) and (self.was_clean or self.is_copy or not unopened):
+            target.write_file_atomic(f"{path}/{checkpoints.COPY}", b"", sync=sync)
+        return copied
 
     def close(self, deadline_ms: int) -> None:
         """Sync and close every log, and write the recovery points.

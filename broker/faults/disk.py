@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from broker.faults.named import Named
-from storage.disk import SYNC, WRITE, Trouble
+from storage.troubles import SYNC, WRITE, Trouble
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

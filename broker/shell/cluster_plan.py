@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from copy import copy
 from typing import TYPE_CHECKING
 
@@ -14,16 +15,49 @@ from storage.movable_clock import MovableClock
 from storage.sim_env import MemoryFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from typing import Self
 
+    from broker.broker import Broker
     from storage.env import Clock, Files, SystemFiles
 
-
+NOT_INHERITED = ("listeners", "advertised.listeners", "log.dirs", "log.dir")  # by other clusters of the process
 SEEDED_STARTS = "seeded-starts"  # a file in the data directory
 
 
 class ClusterRefusedError(ValueError):
-    """A cluster cannot be made or removed; the message says why."""
+    """What is asked of a cluster cannot be done; the message says why."""
+
+
+class UnknownSnapshotError(ClusterRefusedError):
+    """There is no snapshot of this name."""
+
+
+class Origin:
+    """What a life begins with: its files, and how its clock is moved.
+
+    fill           fills the new data directory: of these files, at this path, and whether durably. Errors: OSError.
+    ahead_ms       how far a clock that runs is ahead of the machine's.
+    stands_at_ms   Unix milliseconds at which it stands; None: it runs.
+    """
+
+    __slots__ = ("ahead_ms", "fill", "stands_at_ms")
+
+    def __init__(self, fill: Callable[[Files, str, bool], None], ahead_ms: int, stands_at_ms: int | None) -> None:
+        self.fill = fill
+        self.ahead_ms = ahead_ms
+        self.stands_at_ms = stands_at_ms
+
+    @classmethod
+    def now(cls, broker: Broker) -> Self:
+        """A cluster as it is when the life begins."""
+        clock = broker.turn.env.clock
+        assert isinstance(clock, MovableClock)
+
+        def fill(files: Files, path: str, sync: bool) -> None:
+            broker.directory.copy_to(files, path, sync=sync)
+
+        return cls(fill, clock.ahead_ms, clock.stands_at_ms)
 
 
 class ClusterPlan:
@@ -70,16 +104,46 @@ class ClusterPlan:
         """The settings as they were given, without what clients have set since."""
         return copy(self._config)
 
-    def new_env(self, disk: SystemFiles, *, movable: bool) -> Env:
-        """Clock, randomness and files of one life; `movable` is for its clock."""
-        files: Files = disk.share()
-        clock: Clock = MovableClock(SystemClock(), self.at_ms) if movable else SystemClock()
+    def new_env(self, disk: SystemFiles, *, movable: bool, origin: Origin | None = None) -> Env:
+        """Clock, randomness and files of one life; `movable` is for its clock. Errors: as Origin's `fill`."""
+        files: Files = disk.share(syncs=self.flush == "fsync")
+        clock: Clock = SystemClock()
+        if origin is not None:
+            clock = MovableClock(clock, origin.stands_at_ms, origin.ahead_ms)
+        elif movable:
+            clock = MovableClock(clock, self.at_ms)
         rng = SystemRng() if self.seed is None else Rng(self.seed)
         if self.flush == "memory":
             memory = MemoryFiles()
             memory.clock = clock
             files = memory
+        if origin is not None:
+            origin.fill(files, self.data_dir, self.flush == "fsync")
         return Env(clock, rng, files)
+
+    def fork(self, name: str, data_dir: str, listen: str | None) -> ClusterPlan:
+        """The plan of another cluster that goes on from this one, with its listeners on other ports.
+
+        listen   HOST:PORT, or one for each broker; None: hosts as here, and ports that the system chooses.
+        Errors:  ConfigError.
+        """
+        properties = {key: value for key, value in self.properties.items() if key not in NOT_INHERITED}
+        if "listeners" in self.properties:
+            properties["listeners"] = re.sub(r":\d+\s*(?=,|$)", ":0", self.properties["listeners"])
+        elif listen is None:
+            listen = "127.0.0.1:0"
+        plan = ClusterPlan(
+            name,
+            properties,
+            data_dir=data_dir,
+            listen=listen,
+            brokers=self.brokers,
+            flush=self.flush,
+            seed=self.seed,
+            at_ms=self.at_ms,
+        )
+        plan.journal_bytes = self.journal_bytes
+        return plan
 
     def open_directory(self, env: Env, config: BrokerConfig) -> DataDirectory:
         """Errors: DirectoryError, OSError."""

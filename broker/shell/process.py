@@ -6,8 +6,8 @@ import asyncio
 import re
 from typing import TYPE_CHECKING
 
-from broker.cluster.directory import CLUSTERS
-from broker.shell.cluster_plan import ClusterPlan, ClusterRefusedError
+from broker.cluster.copies import CLUSTERS
+from broker.shell.cluster_plan import NOT_INHERITED, ClusterPlan, ClusterRefusedError, Origin
 from broker.shell.cluster_server import DEFAULT_CLUSTER, ClusterServer
 from broker.shell.sync_threads import SyncThreads
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 MOST_LISTENERS = 4000  # of all clusters: each takes a file descriptor
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
-NOT_INHERITED = ("listeners", "advertised.listeners", "log.dirs", "log.dir")
 
 
 class Process:
@@ -42,7 +41,7 @@ class Process:
         self._statsd: asyncio.Task[None] | None = None
         self._names = 0  # made up so far
 
-    async def start(self, plan: ClusterPlan) -> ClusterServer:
+    async def start(self, plan: ClusterPlan, origin: Origin | None = None) -> ClusterServer:
         """Start a cluster. Errors: DirectoryError, StorageError, OSError: there is none."""
         cluster = ClusterServer(
             plan,
@@ -50,6 +49,7 @@ class Process:
             self._syncs,
             movable=self._is_movable,
             connection_limit=self._connection_limit,
+            origin=origin,
         )
         self.clusters[plan.name] = cluster
         try:
@@ -78,19 +78,13 @@ class Process:
         Its folder is in the data directory of the default one; what an earlier process left there is its data.
         Errors: ClusterRefusedError, ConfigError, DirectoryError, StorageError, OSError.
         """
-        name = self._new_name() if name is None else name
-        if not NAME.fullmatch(name):
-            raise ClusterRefusedError(f"{name:.100} is no name: letters, digits, dot, dash and underscore, 100 at most")
-        if name in self.clusters:
-            raise ClusterRefusedError(f"there is a cluster {name} already")
-        if sum(len(cluster.nodes) for cluster in self.clusters.values()) + brokers > MOST_LISTENERS:
-            raise ClusterRefusedError(f"all clusters together have {MOST_LISTENERS} brokers at most: remove some")
+        name = self._check_new(name, brokers)
         first = self.clusters[DEFAULT_CLUSTER].plan
         inherited = {key: value for key, value in first.properties.items() if key not in NOT_INHERITED}
         plan = ClusterPlan(
             name,
             {**inherited, **config},
-            data_dir=f"{first.data_dir}/{CLUSTERS}/{name}",
+            data_dir=self._folder(name),
             listen=listen,
             brokers=brokers,
             flush=flush,
@@ -99,6 +93,40 @@ class Process:
         )
         plan.journal_bytes = first.journal_bytes if journal_bytes is None else journal_bytes
         return await self.start(plan)
+
+    async def fork(
+        self, source: ClusterServer, name: str | None, *, snapshot: str | None = None, listen: str | None = None
+    ) -> ClusterServer:
+        """Start another cluster with what `source` has now, or had in a snapshot: data, settings, seed and clock.
+
+        Errors: as `create`. Nothing is left then.
+        """
+        name = self._check_new(name, source.plan.brokers)
+        plan = source.plan.fork(name, self._folder(name), listen)
+        if plan.flush != "memory" and self._disk.exists(plan.data_dir):
+            raise ClusterRefusedError(f"{plan.data_dir} holds the data of an earlier cluster {name}: use another name")
+        try:
+            async with source.change():
+                origin = Origin.now(source.broker) if snapshot is None else source.snapshots.origin(snapshot)
+                return await self.start(plan, origin)
+        except BaseException:
+            if plan.flush != "memory":
+                self._syncs.run(lambda: self._disk.remove_tree(plan.data_dir))
+            raise
+
+    def _folder(self, name: str) -> str:
+        return f"{self.clusters[DEFAULT_CLUSTER].plan.data_dir}/{CLUSTERS}/{name}"
+
+    def _check_new(self, name: str | None, brokers: int) -> str:
+        """The name of a new cluster. Errors: ClusterRefusedError."""
+        name = self._new_name() if name is None else name
+        if not NAME.fullmatch(name):
+            raise ClusterRefusedError(f"{name:.100} is no name: letters, digits, dot, dash and underscore, 100 at most")
+        if name in self.clusters:
+            raise ClusterRefusedError(f"there is a cluster {name} already")
+        if sum(len(cluster.nodes) for cluster in self.clusters.values()) + brokers > MOST_LISTENERS:
+            raise ClusterRefusedError(f"all clusters together have {MOST_LISTENERS} brokers at most: remove some")
+        return name
 
     def _new_name(self) -> str:
         while True:

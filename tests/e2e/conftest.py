@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from cluster_kit import Wire
 
 from momus import Broker
 
@@ -72,3 +73,16 @@ def serve_with(tmp_path: Path) -> Iterator[Callable[..., str]]:
 def name(request: pytest.FixtureRequest) -> str:
     """A name for the topic and the group of this test alone."""
     return "".join(letter if letter.isalnum() else "-" for letter in request.node.name)
+
+
+@pytest.fixture
+def wires() -> Iterator[Callable[[str], Wire]]:
+    """Opens sockets to clusters; they are closed after the test."""
+    with ExitStack() as ends:
+
+        def connect(address: str) -> Wire:
+            wire = Wire(address)
+            ends.callback(wire.close)
+            return wire
+
+        yield connect

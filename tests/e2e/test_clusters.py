@@ -7,106 +7,27 @@ import random
 import re
 import socket
 import threading
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from clientwork import until
-from core_broker import frame
+from cluster_kit import CLUSTERS, Wire, create, join, topics
 
 from momus import Broker
 from momus.control import Control, ControlError
-from protocol.api import ApiKey, response_class
-from protocol.codegen import codec
-from protocol.header import decode_response_header
-from protocol.messages.classic_group import JoinGroupRequest, JoinGroupRequestProtocol, SyncGroupRequest
+from protocol.messages.classic_group import SyncGroupRequest
 from protocol.messages.cluster import MetadataRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 
-CLUSTERS = "/_admin/clusters"
 AT_MS = 1_800_000_000_000
-
-
-class Wire:
-    """A socket to a cluster, which sends requests and reads their replies."""
-
-    def __init__(self, address: str) -> None:
-        host, _, port = address.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=60)
-
-    def send(self, request: Any, version: int) -> None:
-        self.socket.sendall(frame(request, version))
-
-    def call(self, request: Any, version: int) -> Any:
-        self.send(request, version)
-        return self.receive(request, version)
-
-    def receive(self, request: Any, version: int) -> Any:
-        size = int.from_bytes(self._read(4), "big")
-        body = self._read(size)
-        key = ApiKey(request.API_KEY)
-        _, position = decode_response_header(body, key, version)
-        return codec(response_class(key), version).decode(body, position)[0]
-
-    def _read(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            part = self.socket.recv(size - len(data))
-            if not part:
-                raise EOFError
-            data += part
-        return data
-
-    def is_cut(self) -> bool:
-        """Waits until something comes: whether that is the end of the connection."""
-        try:
-            return self.socket.recv(1) == b""
-        except ConnectionResetError:
-            return True
-
-    def close(self) -> None:
-        self.socket.close()
-
-
-@pytest.fixture
-def wires():
-    with ExitStack() as ends:
-
-        def connect(address: str) -> Wire:
-            wire = Wire(address)
-            ends.callback(wire.close)
-            return wire
-
-        yield connect
 
 
 def make(broker: Broker, **body: object) -> dict[str, Any]:
     made = broker.control.ask("POST", CLUSTERS, body)
     assert isinstance(made, dict)
     return made
-
-
-def topics(wire: Wire) -> dict[str, bytes]:
-    return {t.name: t.topic_id for t in wire.call(MetadataRequest(topics=None), 12).topics}
-
-
-def create(wire: Wire, name: str) -> None:
-    wanted = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
-    assert wire.call(CreateTopicsRequest(topics=[wanted], timeout_ms=1000), 7).topics[0].error_code == 0
-
-
-def join(group: str, member_id: str = "") -> JoinGroupRequest:
-    protocol = JoinGroupRequestProtocol(name="range", metadata=b"")
-    return JoinGroupRequest(
-        group_id=group,
-        session_timeout_ms=60_000,
-        rebalance_timeout_ms=60_000,
-        member_id=member_id,
-        protocol_type="consumer",
-        protocols=[protocol],
-    )
 
 
 def test_clusters_are_listed_reached_and_removed_by_name(shared_broker, wires):

@@ -7,8 +7,8 @@ from contextlib import closing
 
 import pytest
 from clientwork import until
+from cluster_kit import Wire, join, topics
 from confluent_kafka import Producer
-from test_clusters import Wire, join, topics
 
 from momus import Broker
 from momus.cluster import Cluster

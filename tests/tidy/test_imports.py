@@ -47,8 +47,12 @@ THE_DISK = {"storage.env.File", "storage.env.Files"}  # what a system has of fil
 
 # The only doors to the outside world: whoever needs time, chance or the disk is handed an Env.
 ENVIRONMENT = {"time", "random", "uuid", "secrets", "os"}
-# Its simulated twin may join paths as the real one does.
-ENVIRONMENT_DOORS = {"storage.env": ENVIRONMENT, "storage.disk": {"os", "threading", "time"}, "storage.sim_env": {"os"}}
+ENVIRONMENT_DOORS = {
+    "storage.env": ENVIRONMENT,
+    "storage.disk": {"os", "threading"},
+    "storage.troubles": {"time"},  # a slow disk
+    "storage.sim_env": {"os"},  # the simulated twin may join paths as the real one does
+}
 LOOP = {"asyncio", "socket", "uvloop", "asyncio_dgram", "selectors", "threading", "concurrent", "signal"}
 LOOP_DOOR = "broker.shell"  # everything that knows asyncio
 

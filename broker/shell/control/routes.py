@@ -15,7 +15,7 @@ import importlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from broker.shell.cluster_plan import ClusterRefusedError
+from broker.shell.cluster_plan import ClusterRefusedError, UnknownSnapshotError
 from broker.shell.cluster_server import DEFAULT_CLUSTER
 
 if TYPE_CHECKING:
@@ -45,6 +45,9 @@ class Process(Protocol):
         seed: int | None,
         at_ms: int | None,
         journal_bytes: int | None = None,
+    ) -> ClusterServer: ...
+    async def fork(
+        self, source: ClusterServer, name: str | None, *, snapshot: str | None = None, listen: str | None = None
     ) -> ClusterServer: ...
     async def remove(self, name: str) -> None: ...
 
@@ -195,7 +198,7 @@ class Routes:
         try:
             return await route.load()(owner, call)
         except ClusterRefusedError as error:
-            raise RefusedError(409, str(error)) from None
+            raise RefusedError(404 if isinstance(error, UnknownSnapshotError) else 409, str(error)) from None
 
 
 def find_cluster(process: Process, name: str) -> ClusterServer:

@@ -252,3 +252,52 @@ def test_one(kafka_broker):
     pytester.runpytest_inprocess(*ALONE).assert_outcomes(passed=1)
     pytester.runpytest_inprocess(*ALONE, "--momus-journal-mb", "0").assert_outcomes(passed=1)
     assert [each["journal"] for each in told()] == [4 << 20, 0]
+
+
+def test_each_test_gets_a_fork_of_what_the_project_made_once(pytester, told):
+    pytester.makeconftest(
+        """
+import pytest
+
+@pytest.fixture(scope="session")
+def kafka_broker_template(make_kafka_broker):
+    broker = make_kafka_broker(seed=7)
+    broker.create_topic("orders", 3)
+    broker.produce("orders", "a", "b")
+    return broker
+"""
+    )
+    pytester.makepyfile(
+        TELL
+        + """
+@pytest.mark.parametrize("number", range(3))
+def test_it_9(kafka_broker_fork, number):
+    tell(kafka_broker_fork, values=len(kafka_broker_fork.consume("orders")))
+    kafka_broker_fork.produce("orders", "x")
+    kafka_broker_fork.create_topic("mine")
+
+@pytest.mark.momus(topics={"more": 2}, faults=[{"fault": "inject_error", "api": "Fetch", "error": "NOT_COORDINATOR"}])
+def test_fault_is_never_hit(kafka_broker_fork):
+    kafka_broker_fork.produce("more", "x", partition=1)
+
+@pytest.mark.momus(brokers=3)
+def test_fork_cannot_have_other_brokers(kafka_broker_fork):
+    pass
+
+def test_template_is_as_it_was(kafka_broker_template):
+    tell(kafka_broker_template, values=len(kafka_broker_template.consume("orders")))
+    kafka_broker_template.create_topic("mine")
+"""
+    )
+    result = pytester.runpytest_inprocess(*ALONE)
+    result.assert_outcomes(passed=5, errors=2)
+    result.stdout.fnmatch_lines(["*a fork is as its template: its marker takes topics and faults alone*"])
+    found = told()
+    assert [each["values"] for each in found] == [2, 2, 2, 2]
+    assert len({each["bootstrap_servers"] for each in found}) == 4
+    assert len({each["cluster_id"] for each in found}) == 1
+
+
+def test_fork_without_a_template_is_a_fresh_cluster(pytester, told):
+    pytester.makepyfile(TELL + "def test_it(kafka_broker_fork):\n    kafka_broker_fork.create_topic('t')\n")
+    pytester.runpytest_inprocess(*ALONE).assert_outcomes(passed=1)

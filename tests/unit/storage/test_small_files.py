@@ -49,10 +49,10 @@ def test_partition_metadata_holds_the_topic_id(files):
 
 
 def test_clean_shutdown_mark_counts_once(files):
-    assert not checkpoints.take_clean_shutdown(files, "/data")
+    assert not checkpoints.take_mark(files, "/data", checkpoints.CLEAN_SHUTDOWN)
     checkpoints.mark_clean_shutdown(files, "/data")
-    assert checkpoints.take_clean_shutdown(files, "/data")
-    assert not checkpoints.take_clean_shutdown(files.crash(lose_unsynced=True), "/data")
+    assert checkpoints.take_mark(files, "/data", checkpoints.CLEAN_SHUTDOWN)
+    assert not checkpoints.take_mark(files.crash(lose_unsynced=True), "/data", checkpoints.CLEAN_SHUTDOWN)
 
 
 def test_snapshot_cut_or_flipped_anywhere_is_ignored(files):

@@ -10,7 +10,16 @@ from broker.shell.cluster_server import DEFAULT_CLUSTER
 from broker.shell.control.of_cluster.clock import LAST_MS
 from broker.shell.control.of_cluster.journal import check_journal_bytes
 from broker.shell.control.of_cluster.lifetime import CLUSTER, describe
-from broker.shell.control.routes import CLUSTER_PREFIX, Call, Optional_, Process, RefusedError, Route
+from broker.shell.control.routes import (
+    CLUSTER_PREFIX,
+    DEFAULT_PREFIX,
+    Call,
+    Optional_,
+    Process,
+    RefusedError,
+    Route,
+    find_cluster,
+)
 
 if TYPE_CHECKING:
     pass
@@ -53,6 +62,17 @@ async def create_cluster(process: Process, call: Call) -> dict[str, Any]:
     return describe(cluster)
 
 
+async def fork_cluster(process: Process, call: Call) -> dict[str, Any]:
+    """Make another cluster that goes on from one, or from a snapshot of it. Errors: RefusedError: there is none."""
+    name, body = call.words.get("cluster", DEFAULT_CLUSTER), call.body
+    source = find_cluster(process, name)
+    try:
+        cluster = await process.fork(source, body.get("name"), snapshot=body.get("snapshot"), listen=body.get("listen"))
+    except ConfigError as error:
+        raise RefusedError(400, str(error)) from None
+    return describe(cluster)
+
+
 async def remove_cluster(process: Process, call: Call) -> dict[str, Any]:
     """Remove a cluster and its data. Errors: RefusedError."""
     name = call.words["cluster"]
@@ -84,6 +104,18 @@ ROUTES: Final = (
         body=NEW,
         answer=CLUSTER,
         example={"brokers": 1, "flush": "memory", "config": {"num.partitions": "4"}, "seed": 7},
+    ),
+    *(
+        Route(
+            "POST",
+            f"{prefix}/fork",
+            fork_cluster,
+            'Make another cluster that goes on from this one, or from its "snapshot": its data, settings and clock.',
+            body={"name": Optional_(str), "snapshot": Optional_(str), "listen": Optional_(str)},
+            answer=CLUSTER,
+            example={},
+        )
+        for prefix in (CLUSTER_PREFIX, DEFAULT_PREFIX)
     ),
     Route(
         "DELETE",

@@ -1,0 +1,83 @@
+"""Copies of a data directory that share its bytes: what a snapshot keeps, what a fork and a restore begin with.
+
+A copy has another name for each file (in memory: the same bytes). That is safe for what is only ever replaced as a
+whole. What is changed in place is copied by whoever changes it first, under either name (storage/disk.py,
+storage/inode.py).
+
+file                                                     how it changes               in a copy
+BASE.log                                                 appended to; cut after a     shared; copied before
+                                                         failed write or sync         the first change
+BASE.log.swap                                            whole; renamed               shared; a start finishes it
+BASE.index, .timeindex, .txnindex                        replaced                     shared
+OFFSET.snapshot, .momus-producers, .momus-state          replaced                     shared
+OFFSET-EPOCH.checkpoint, leader-epoch-checkpoint         replaced                     shared
+partition.metadata, meta.properties, seeded-starts       replaced                     shared
+log-start-, cleaner-offset-checkpoint                    replaced                     shared
+recovery-point-offset-checkpoint                         replaced                     written: not beyond what
+                                                                                      a later copy leaves synced
+BASE.log.cleaned, *.tmp, *.deleted, *-delete             unfinished, or on their way  left out
+.lock, clusters/, .snapshots/, .discarded.*              not of this cluster's state  left out
+.kafka_cleanshutdown                                     removed by a start           left out
+.momus-copy                                              removed by a start           written: every log is whole
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from storage import checkpoints
+from storage.recovery import CLEANED_SUFFIX, DELETED_SUFFIX
+from storage.segment import LOG_SUFFIX
+
+if TYPE_CHECKING:
+    from storage.env import Files
+
+CLUSTERS: Final = "clusters"  # folder of the other clusters of a process, in the data directory of its first one
+SNAPSHOTS: Final = ".snapshots"  # folder of the cluster's snapshots
+DISCARDED: Final = ".discarded."  # and a number: a folder with what a reset has put aside, to be removed
+_LEFT_OUT: Final = {CLUSTERS, SNAPSHOTS, checkpoints.LOCK, checkpoints.CLEAN_SHUTDOWN}
+_UNFINISHED: Final = (CLEANED_SUFFIX, DELETED_SUFFIX, ".tmp")
+
+
+class Copied:
+    """What a copy has: `files`, `log_bytes` of all segments, and the base offset of each log's last segment."""
+
+    __slots__ = ("files", "last_segments", "log_bytes")
+
+    def __init__(self) -> None:
+        self.files = 0
+        self.log_bytes = 0
+        self.last_segments: dict[tuple[str, int], int] = {}
+
+
+def copy_directory(source: Files, old: str, target: Files, new: str, *, sync: bool = False) -> Copied:
+    """Fill a directory with the files of another one. Nobody may write to it meanwhile.
+
+    Durable: with sync, what is durable there, when this returns. Errors: OSError.
+    """
+    copied = Copied()
+    target.makedirs(new)
+    for name in source.listdir(old):
+        topic, dash, index = name.rpartition("-")
+        if name in _LEFT_OUT or name.startswith(DISCARDED) or name.endswith((*_UNFINISHED, "-delete")):
+            continue
+        if not (dash and index.isdigit()):
+            target.adopt(source, f"{old}/{name}", f"{new}/{name}")
+            copied.files += 1
+            continue
+        folder, new_folder = f"{old}/{name}", f"{new}/{name}"
+        target.makedirs(new_folder)
+        for file in source.listdir(folder):
+            if file.endswith(_UNFINISHED):
+                continue
+            target.adopt(source, f"{folder}/{file}", f"{new_folder}/{file}")
+            copied.files += 1
+            if file.endswith(LOG_SUFFIX):
+                copied.log_bytes += target.file_size(f"{new_folder}/{file}")
+                copied.last_segments[topic, int(index)] = int(file[: -len(LOG_SUFFIX)])
+        if sync:
+            target.sync_dir(new_folder)
+    if sync:
+        target.sync_dir(new)
+        target.sync_dir(new.rpartition("/")[0])
+    return copied

@@ -1,0 +1,73 @@
+"""Routes of a cluster's snapshots: take, list, remove; go back to one, or go on from one in another cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.shell.control.of_cluster.lifetime import CLUSTER, describe
+from broker.shell.control.routes import Call, Optional_, Route
+
+if TYPE_CHECKING:
+    from broker.shell.cluster_server import ClusterServer
+
+
+async def list_snapshots(cluster: ClusterServer, call: Call) -> list[dict[str, Any]]:
+    """All snapshots, oldest first."""
+    return cluster.snapshots.all()
+
+
+async def take_snapshot(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Keep the cluster as it is."""
+    return await cluster.take_snapshot(call.body.get("name"))
+
+
+async def remove_snapshot(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Remove a snapshot; what was made from it stays."""
+    name = call.words["snapshot"]
+    await cluster.remove_snapshot(name)
+    return {"removed": name}
+
+
+async def restore(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Go back to a snapshot: connections are cut, and the cluster goes on from there on the same ports."""
+    await cluster.restore(call.body["snapshot"])
+    return describe(cluster)
+
+
+SNAPSHOT: Final = {
+    "name": str,
+    "taken_ms": int,
+    "ahead_ms": int,
+    "stands_at_ms": int,
+    "files": int,
+    "log_bytes": int,
+}
+
+ROUTES: Final = (
+    Route("GET", "/snapshots", list_snapshots, "The snapshots of the cluster, oldest first.", answer=[SNAPSHOT]),
+    Route(
+        "POST",
+        "/snapshots",
+        take_snapshot,
+        "Keep the cluster as it is, under a name; without one it gets one. No client notices.",
+        body={"name": Optional_(str)},
+        answer=SNAPSHOT,
+        example={},
+    ),
+    Route(
+        "DELETE",
+        "/snapshots/{snapshot}",
+        remove_snapshot,
+        "Remove a snapshot; clusters made from it stay.",
+        answer={"removed": str},
+    ),
+    Route(
+        "POST",
+        "/restore",
+        restore,
+        "Drop all data and connections, and go on from a snapshot, on the same ports.",
+        body={"snapshot": str},
+        answer=CLUSTER,
+        example={"snapshot": "full"},
+    ),
+)

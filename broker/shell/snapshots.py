@@ -1,0 +1,113 @@
+"""The snapshots of a cluster, by name: copies of its data directory, on its disk or in memory.
+
+A snapshot holds what a restart would find at that moment (broker/cluster/copies.py), and how the clock was moved. It
+lies in a folder of its own in the data directory, or in memory where the cluster does, and stays through resets and
+restores. On disk a later process finds it again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.cluster.copies import DISCARDED, SNAPSHOTS, copy_directory
+from broker.shell.cluster_plan import ClusterRefusedError, Origin, UnknownSnapshotError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.broker import Broker
+    from storage.env import Files
+    from storage.movable_clock import MovableClock
+
+MOST: Final = 1000
+NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+ABOUT: Final = "about.json"  # written last: without it a snapshot is not whole
+DATA: Final = "data"
+
+
+class Snapshots:
+    """The snapshots of one cluster. `files`: where its lives have their files; for those in memory, another memory."""
+
+    def __init__(self, files: Files, data_dir: str) -> None:
+        self._files = files
+        self._data_dir = data_dir
+        self._root = f"{data_dir}/{SNAPSHOTS}"
+        self._names = 0  # made up so far
+        self._removed = 0
+
+    def all(self) -> list[dict[str, Any]]:
+        """What is known of each, oldest first."""
+        files = self._files
+        found = [
+            json.loads(files.read_file(f"{self._root}/{name}/{ABOUT}"))
+            for name in files.listdir(self._root)
+            if NAME.fullmatch(name) and files.exists(f"{self._root}/{name}/{ABOUT}")
+        ]
+        return sorted(found, key=lambda each: each["taken_ms"])
+
+    def take(self, name: str | None, broker: Broker, clock: MovableClock) -> dict[str, Any]:
+        """Keep a cluster as it is. Errors: ClusterRefusedError, OSError, StorageError: there is no such snapshot."""
+        files = self._files
+        names = files.listdir(self._root)
+        if len(names) >= MOST:
+            raise ClusterRefusedError(f"a cluster has {MOST} snapshots at most: remove some")
+        name = self._new_name() if name is None else name
+        if not NAME.fullmatch(name):
+            raise ClusterRefusedError(f"{name:.100} is no name: letters, digits, dot, dash and underscore, 100 at most")
+        path = f"{self._root}/{name}"
+        if files.exists(f"{path}/{ABOUT}"):
+            raise ClusterRefusedError(f"there is a snapshot {name} already")
+        files.remove_tree(path)  # what a crash has left
+        try:
+            copied = broker.directory.copy_to(files, f"{path}/{DATA}")
+            about = {
+                "name": name,
+                "taken_ms": clock.now_ms(),
+                "ahead_ms": clock.ahead_ms,
+                "stands_at_ms": -1 if clock.stands_at_ms is None else clock.stands_at_ms,
+                "files": copied.files,
+                "log_bytes": copied.log_bytes,
+            }
+            files.write_file_atomic(f"{path}/{ABOUT}", json.dumps(about).encode(), sync=False)
+        except BaseException:
+            files.remove_tree(path)
+            raise
+        return about
+
+    def _new_name(self) -> str:
+        while True:
+            self._names += 1
+            name = f"snapshot-{self._names}"
+            if not self._files.exists(f"{self._root}/{name}"):
+                return name
+
+    def origin(self, name: str) -> Origin:
+        """The beginning of a life from a snapshot. Errors: UnknownSnapshotError."""
+        about, source, data = self.find(name), self._files, f"{self._root}/{name}/{DATA}"
+
+        def fill(files: Files, path: str, sync: bool) -> None:
+            copy_directory(source, data, files, path, sync=sync)
+
+        return Origin(fill, about["ahead_ms"], None if about["stands_at_ms"] < 0 else about["stands_at_ms"])
+
+    def find(self, name: str) -> dict[str, Any]:
+        """What is known of a snapshot. Errors: UnknownSnapshotError."""
+        path = f"{self._root}/{name}/{ABOUT}"
+        if not NAME.fullmatch(name) or not self._files.exists(path):
+            known = ", ".join(each["name"] for each in self.all()[:10])
+            raise UnknownSnapshotError(f"no such snapshot: {name:.100}; there are {known or 'none'}")
+        about: dict[str, Any] = json.loads(self._files.read_file(path))
+        return about
+
+    def remove(self, name: str) -> Callable[[], None]:
+        """Give a snapshot up. Answers what removes its files, which may take long.
+
+        Errors: UnknownSnapshotError, OSError.
+        """
+        self.find(name)
+        self._removed += 1
+        files, doomed = self._files, f"{self._data_dir}/{DISCARDED}snapshot-{self._removed}"  # a start removes it
+        files.rename(f"{self._root}/{name}", doomed)
+        return lambda: files.remove_tree(doomed)
