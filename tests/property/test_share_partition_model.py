@@ -8,12 +8,14 @@ goes back.
 
 from __future__ import annotations
 
+import copy
+
 from budget import budget
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from broker.coordinator.share.acknowledge import Acknowledgement, apply, decide
-from broker.coordinator.share.acquire import ReadBatch, Wish, acquire
+from broker.coordinator.share.acquire import ReadBatch, Wish, acquire, enough_read
 from broker.coordinator.share.combine import combine
 from broker.coordinator.share.share_partition import Limits, SharePartition
 from broker.coordinator.share.state import ShareState
@@ -22,6 +24,32 @@ from protocol.errors import KafkaError
 MEMBERS = st.sampled_from(["a", "b", "c"])
 LOCK_MS = 100
 FREE, DONE = "free", "done"
+
+
+def read_enough(partition, wish, offset, batches):
+    """The batches that a fetch looks at: not those behind the offset that is enough."""
+    if not batches:
+        return batches
+    enough = enough_read(partition, wish, offset, batches[0].first)
+    return batches[: next((at for at, batch in enumerate(batches, 1) if batch.last >= enough), len(batches))]
+
+
+def facts(partition):
+    """All that is known of a share partition."""
+    in_flight = [
+        (first, last, delivery.state, delivery.count, delivery.member)
+        for batch in partition.batches
+        for first, last, delivery in batch.deliveries(batch.first, batch.last)
+    ]
+    gap = partition.gap and (partition.gap.start, partition.gap.end)
+    return (
+        partition.start_offset,
+        partition.end_offset,
+        partition.next_fetch_offset(),
+        partition.in_flight,
+        gap,
+        in_flight,
+    )
 
 
 class ShareMachine(RuleBasedStateMachine):
@@ -58,10 +86,13 @@ class ShareMachine(RuleBasedStateMachine):
 
     # -- what happens
 
-    @rule(sizes=st.lists(st.integers(1, 5), min_size=1, max_size=3))
-    def produce(self, sizes):
+    @rule(sizes=st.lists(st.integers(1, 5), min_size=1, max_size=3), missing=st.sampled_from([0, 0, 0, 2, 20]))
+    def produce(self, sizes, missing):
+        """Batches; `missing`: records before them that the cleaner has removed."""
         for size in sizes:
-            self.log.append(ReadBatch(self.end, self.end + size - 1))
+            first = self.end + missing
+            self.log.append(ReadBatch(first, first + size - 1))
+            missing = 0
 
     @rule(
         member=MEMBERS, most=st.integers(1, 12), size=st.integers(1, 6), mode=st.integers(0, 1), read=st.integers(1, 4)
@@ -75,7 +106,10 @@ class ShareMachine(RuleBasedStateMachine):
         offset = partition.next_fetch_offset()
         batches = [batch for batch in self.log if batch.last >= offset][:read]
         wish = Wish(member, self.now_ms + LOCK_MS, most, size, mode)
+        twin = copy.deepcopy(partition)
         found, count = acquire(partition, self.limits, wish, offset, batches)
+        assert acquire(twin, self.limits, wish, offset, read_enough(twin, wish, offset, batches)) == (found, count)
+        assert facts(twin) == facts(partition), "fewer batches were looked at, and something else became of them"
         assert sum(each.last - each.first + 1 for each in found) == count
         if mode == 1:
             assert sum(each.last - each.first + 1 for each in found) <= most

@@ -50,6 +50,15 @@ class Wish(NamedTuple):
     mode: int = BATCH_OPTIMIZED
 
 
+def enough_read(partition: SharePartition, wish: Wish, fetch_offset: int, first_read: int) -> int:
+    """With the batches up to and with this offset at hand, more of them change nothing.
+
+    All records in flight lie before it, and as many behind them as the member asks for. `first_read`: the first offset
+    of the first batch, beyond `fetch_offset` where the log was compacted.
+    """
+    return max(partition.end_offset, fetch_offset - 1, first_read - 1) + wish.most_records
+
+
 def acquire(
     partition: SharePartition, limits: Limits, wish: Wish, fetch_offset: int, batches: Sequence[ReadBatch]
 ) -> tuple[list[Acquired], int]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.coordinator.share.aborted import aborted_batches, archive_aborted
-from broker.coordinator.share.acquire import Acquired, ReadBatch, Wish, acquire
+from broker.coordinator.share.acquire import Acquired, ReadBatch, Wish, acquire, enough_read
 from protocol.record_batch import (
     ABORT,
     CONTROL,
@@ -17,7 +18,7 @@ from protocol.record_batch import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from broker.coordinator.share.share_partition import Limits, SharePartition
     from broker.partitions.partition import Partition
@@ -57,8 +58,8 @@ def take(
 ) -> Taken:
     """Acquire records of what `peek` has found. Errors: StorageError, OSError."""
     data = found.read() if len(found) <= SMALL_BYTES else None
-    batches, places = _headers(found, data, committed=committed)
     offset = state.next_fetch_offset()
+    batches, places = _headers(found, data, partial(enough_read, state, wish, offset), committed=committed)
     acquired, count = acquire(state, limits, wish, offset, batches)
     if committed and acquired:
         aborted = partition.aborted_transactions(offset, found.end_offset)
@@ -74,12 +75,19 @@ def take(
     return Taken(found.part(start, stop, batches[wanted[-1]].last + 1), acquired, count)
 
 
-def _headers(found: FileSlice, data: bytes | None, *, committed: bool) -> tuple[list[ReadBatch], list[int]]:
-    """The batches of a slice, and where each begins; one place more says where the last one ends."""
+def _headers(
+    found: FileSlice, data: bytes | None, enough: Callable[[int], int], *, committed: bool
+) -> tuple[list[ReadBatch], list[int]]:
+    """The batches of a slice, and where each begins; one place more says where the last one ends.
+
+    `enough` says, by the first batch's offset, up to which offset batches are looked at: a slice may hold hundreds of
+    them where a member asks for a few records.
+    """
     batches: list[ReadBatch] = []
     places = [0]
     at, size = 0, len(found)
-    while at < size:
+    most: int | None = None
+    while at < size and (most is None or batches[-1].last < most):
         header = BatchHeader.from_buffer(data, at) if data is not None else _header_at(found, at)
         is_control = bool(header.attributes & CONTROL)
         is_abort = False
@@ -99,6 +107,8 @@ def _headers(found: FileSlice, data: bytes | None, *, committed: bool) -> tuple[
         )
         at += header.size
         places.append(at)
+        if most is None:
+            most = enough(header.base_offset)
     return batches, places
 
 
