@@ -138,6 +138,18 @@ def cli() -> None:
     help="Keep the last requests and replies, so many MB, for `momus tail` and tests.  [default: none]",
 )
 @click.option(
+    "--security",
+    type=click.Choice(["sasl_ssl", "sasl_plaintext", "ssl", "mtls"]),
+    help="Make a test authority, certificates and users; files for clients lie where the line `momus clients` says.",
+)
+@click.option(
+    "--user",
+    "user_texts",
+    multiple=True,
+    metavar="NAME:PASSWORD",
+    help="A user of a listener that authenticates, stored salted; repeatable.  [default with --security: client]",
+)
+@click.option(
     "--retain-for",
     metavar="GROUP",
     help="Retention and the cleaner wait until this group, the archive, has committed past what they would remove.",
@@ -157,6 +169,8 @@ def serve(
     control_token: str | None,
     faults_file: IO[str] | None,
     journal_mb: int,
+    security: str | None,
+    user_texts: tuple[str, ...],
     retain_for: str | None,
 ) -> None:
     """Run a broker until SIGTERM or SIGINT.
@@ -172,11 +186,10 @@ def serve(
     settings.update({key: value for key, value in named.items() if value is not None})
     if listen is None and "listeners" not in settings:
         listen = DEFAULT_LISTEN
-    for option, address in (("--listen", listen), ("--statsd", statsd), ("--control", control)):
-        if address is not None:
-            _check_address(option, address)
+    _check_addresses({"--listen": listen, "--statsd": statsd, "--control": control})
     if control is not None and not re.fullmatch(LOOPBACK, control.rpartition(":")[0]):
         _check_open(control, control_anyone, control_token)
+    users = _read_users(user_texts, security, listen)
     if data_dir is None:
         data_dir = settings.get("log.dirs", settings.get("log.dir", DEFAULT_DATA_DIR)).split(",")[0]
 
@@ -196,8 +209,28 @@ def serve(
             control_token=control_token or None,
             faults=_read_faults(faults_file) if faults_file else [],
             journal_bytes=journal_mb << 20,
+            security=security,
+            users=users,
         )
     )
+
+
+def _read_users(texts: tuple[str, ...], security: str | None, listen: str | None) -> dict[str, str]:
+    """Users by name, with their passwords."""
+    users = {}
+    for text in texts:
+        name, colon, password = text.partition(":")
+        if not name or not ((colon and password) or security == "mtls"):
+            raise click.BadParameter("it is NAME:PASSWORD", param_hint="--user")  # the text may hold a secret
+        users[name] = password
+    hosts = [address.rpartition(":")[0] for address in (listen or "").split(",")]
+    if security is not None and security != "ssl" and not users and not all(re.fullmatch(LOOPBACK, h) for h in hosts):
+        raise click.BadParameter(
+            f"{listen!r} is not loopback, and the password of the user that would be made is known to everybody: name"
+            " others by --user NAME:PASSWORD",
+            param_hint="--security",
+        )
+    return users
 
 
 def _read_faults(file: IO[str]) -> list[dict[str, Any]]:
@@ -229,6 +262,12 @@ def _check_open(control: str, anyone: bool, token: str | None) -> None:
             f"{control!r} is not loopback, and whoever reaches it may stop brokers: add {' and '.join(missing)}",
             param_hint="--control",
         )
+
+
+def _check_addresses(given: dict[str, str | None]) -> None:
+    for option, addresses in given.items():
+        if addresses is not None:
+            _check_address(option, addresses)
 
 
 def _check_address(option: str, addresses: str) -> None:

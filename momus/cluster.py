@@ -29,7 +29,9 @@ class Forkable(ClusterHandle):
         """
         given = {"snapshot": snapshot, "name": name, "listen": listen}
         made = self._ask("POST", "/fork", {key: value for key, value in given.items() if value is not None})
-        return Cluster.found(self.control, made, self._read_log)
+        fork = Cluster.found(self.control, made, self._read_log)
+        fork.security = self.security
+        return fork
 
 
 class Cluster(Forkable):
@@ -53,10 +55,16 @@ class Cluster(Forkable):
         journal_mb: int | None = None,
         seed: int | None = None,
         at: datetime | None = None,
+        security: str | None = None,
+        users: Mapping[str, str] | None = None,
         log: Callable[[], str] | None = None,
     ) -> None:
         given: dict[str, object] = {"name": name, "seed": seed, "clock_ms": None if at is None else _ms(at)}
         body = {key: value for key, value in given.items() if value is not None}
+        if security is not None or users:
+            body |= {"security": security} if security is not None else {}
+            body["users"] = dict(users or {})
+        self.security = security
         if journal_mb is not None:
             body["journal_bytes"] = journal_mb << 20
         body |= {"brokers": brokers, "flush": flush, "config": settings(config), "listen": listen}

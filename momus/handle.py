@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from momus.faults import Faults
     from momus.journal import Journal
     from momus.record import Record
+    from momus.security import Certificates, ClientFiles, Users
 
 WAIT_S = 20.0  # asked for at once; longer waits ask again
 
@@ -46,6 +47,8 @@ class ClusterHandle:
 
     _journal: Journal | None = None
     _read_log: Callable[[], str] | None = None  # what its process has logged; None: that is not known here
+    _client_files: ClientFiles | None = None
+    security: str | None = None  # the word it was made with
 
     @property
     def control(self) -> Control:
@@ -61,13 +64,36 @@ class ClusterHandle:
         """The address under the name that testcontainers gives it."""
         return self.bootstrap_servers
 
-    def client_config(self, client: str) -> dict[str, str]:
+    def client_config(self, client: str, user: str | None = None) -> dict[str, Any]:
         """Settings for "kafka-python", "aiokafka", "confluent", "java" or "spark", in that client's own
-        words."""
+        words, with the user and certificates of a cluster that was made with security.
+
+        user    one of the cluster's users; None: the first.
+        """
         if client not in _CLIENT_KEYS:
             raise ValueError(f"unknown client {client!r}: one of {', '.join(_CLIENT_KEYS)}")
-        servers, protocol = _CLIENT_KEYS[client]
-        return {servers: self.bootstrap_servers, protocol: "PLAINTEXT"}
+        if self.security is None:
+            servers, protocol = _CLIENT_KEYS[client]
+            return {servers: self.bootstrap_servers, protocol: "PLAINTEXT"}
+        if self._client_files is None or self._client_files._control is not self.control:
+            from momus.security import ClientFiles  # 1 ms
+
+            self._client_files = ClientFiles(self.control, self.control.prefix)
+        return self._client_files.settings(client, user)
+
+    @property
+    def users(self) -> Users:
+        """The users of a cluster with security: `broker.users.add("carol", "pencil")`."""
+        from momus.security import Users  # 1 ms
+
+        return Users(self.control, self.control.prefix)
+
+    @property
+    def certificates(self) -> Certificates:
+        """The certificates of a cluster with security: `broker.certificates.expire("server")`."""
+        from momus.security import Certificates  # 1 ms
+
+        return Certificates(self.control, self.control.prefix)
 
     @property
     def aio(self) -> Any:

@@ -57,6 +57,8 @@ class Broker(Forkable):
     journal_mb how much of the last requests and replies `journal` keeps; 0: none until `journal.keep()`.
     log_level  of the broker's own log, see `log`.
     seed       makes all that is drawn at random repeat: ids of members, topics, sessions and the cluster.
+    security   "sasl_ssl", "sasl_plaintext", "ssl" or "mtls": certificates, users and listeners made for tests.
+    users      name -> password, of a listener that authenticates; None with security: one user, "client".
     """
 
     def __init__(
@@ -72,6 +74,8 @@ class Broker(Forkable):
         log_level: str = "warning",
         statsd: str | None = None,
         seed: int | None = None,
+        security: str | None = None,
+        users: Mapping[str, str] | None = None,
     ) -> None:
         if brokers not in MOST_BROKERS:
             raise ValueError(
@@ -88,6 +92,8 @@ class Broker(Forkable):
         self.log_level = log_level
         self.statsd = statsd
         self.seed = seed
+        self.security = security
+        self._users = dict(users or {})
         self._addresses: list[str] = []
         self._control: Control | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -121,6 +127,8 @@ class Broker(Forkable):
                 "log_level": self.log_level,
                 "statsd": self.statsd,
                 "seed": self.seed,
+                "security": self.security,
+                "users": self._users,
                 "control": "127.0.0.1:0",
             },
         }

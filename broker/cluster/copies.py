@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     from storage.env import Files
 
 CLUSTERS: Final = "clusters"  # folder of the other clusters of a process, in the data directory of its first one
+SECURITY: Final = "security"  # folder of test certificates, which a reset leaves in place
 SNAPSHOTS: Final = ".snapshots"  # folder of the cluster's snapshots
 DISCARDED: Final = ".discarded."  # and a number: a folder with what a reset has put aside, to be removed
-_LEFT_OUT: Final = {CLUSTERS, SNAPSHOTS, checkpoints.LOCK, checkpoints.CLEAN_SHUTDOWN}
+_LEFT_OUT: Final = {CLUSTERS, SECURITY, SNAPSHOTS, checkpoints.LOCK, checkpoints.CLEAN_SHUTDOWN}
 _UNFINISHED: Final = (CLEANED_SUFFIX, DELETED_SUFFIX, ".tmp")
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from broker.broker import Broker
+    from broker.shell.test_security import TestSecurity
     from storage.env import Clock, Files, SystemFiles
 
 NOT_INHERITED = ("listeners", "advertised.listeners", "log.dirs", "log.dir")  # by other clusters of the process
@@ -68,6 +69,8 @@ class ClusterPlan:
     listen       HOST:PORT, or one for each broker; None: the setting `listeners`.
     seed         of all random choices: ids of members, topics, sessions, the cluster. None: from the system.
     at_ms        Unix milliseconds at which its clock stands at first; None: the machine's time, running.
+    security     a word of test_security.py, for certificates, users and listeners that are made for it.
+    users        name -> password.
     Errors:      ConfigError.
     """
 
@@ -82,8 +85,11 @@ class ClusterPlan:
         flush: str = "os",
         seed: int | None = None,
         at_ms: int | None = None,
+        security: str | None = None,
+        users: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
+        self.security: TestSecurity | None = None
         self.properties = dict(properties)
         self.data_dir = data_dir
         self.brokers = brokers
@@ -91,6 +97,10 @@ class ClusterPlan:
         self.seed = seed
         self.at_ms = at_ms
         self.journal_bytes = 0  # how much the journal of a life keeps from its beginning on; 0: there is none
+        if security is not None or users:
+            from broker.shell.test_security import secured  # 10 ms: most clusters have no security
+
+            self.security, properties = secured(security, users or {}, properties, listen, data_dir, flush)
         self._config = BrokerConfig.load({**properties, "log.dirs": data_dir, "flush": flush})
         if refused := refusals(properties):
             raise RefusedSettingsError(refused)
@@ -141,7 +151,11 @@ class ClusterPlan:
             flush=self.flush,
             seed=self.seed,
             at_ms=self.at_ms,
+            security=None if self.security is None else self.security.asked_for,
+            users=None if self.security is None else self.security.users,
         )
+        if plan.security is not None and self.security is not None:
+            plan.security.fork_of(self.security)
         plan.journal_bytes = self.journal_bytes
         return plan
 

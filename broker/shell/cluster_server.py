@@ -99,7 +99,7 @@ class ClusterServer:
         async with self.change():
             self.broker.directory.remove_discarded()
             self.broker.open()
-            await self._doors.open(self.broker, self.nodes)
+            await self._open_doors()
             for node in self.nodes:
                 await self.listen(node)
             self._after_turn()
@@ -259,11 +259,18 @@ class ClusterServer:
         async with self.change():
             await self._live_again(self.snapshots.origin(name))
 
+    async def _open_doors(self) -> None:
+        """Make users, certificates and keys, before anybody can connect. Errors: ConfigError, StorageError."""
+        if self.plan.security is not None:
+            self.plan.security.prepare()
+            self.plan.security.add_users(self.broker)
+        await self._doors.open(self.broker, self.nodes)
+
     async def _live_again(self, origin: Origin | None) -> None:
         self._end_life()
         self._begin_life(origin)
         self.broker.open()
-        await self._doors.open(self.broker, self.nodes)
+        await self._open_doors()
         for node in self.nodes:
             if node not in self._servers:  # a virtual broker that was stopped
                 await self.listen(node)
@@ -328,6 +335,8 @@ class ClusterServer:
     def close(self) -> None:
         """Flush and close the logs. No sync may be under way."""
         self.broker.close()
+        if self.plan.security is not None:
+            self.plan.security.close()
 
     async def remove(self, place: str) -> None:
         """Stop, and give the data up; `place` is a folder where it may lie while it is removed.
@@ -337,6 +346,8 @@ class ClusterServer:
         async with self.change():
             self.stop()
             self._end_life(place)
+            if self.plan.security is not None:
+                self.plan.security.close()
 
 
 def _close(connection: Connection) -> None:

@@ -72,6 +72,8 @@ class Process:
         seed: int | None = None,
         at_ms: int | None = None,
         journal_bytes: int | None = None,
+        security: str | None = None,
+        users: Mapping[str, str] | None = None,
     ) -> ClusterServer:
         """Start another cluster, with the settings of the default one and `config` on top.
 
@@ -90,6 +92,8 @@ class Process:
             flush=flush,
             seed=seed,
             at_ms=at_ms,
+            security=security,
+            users=users,
         )
         plan.journal_bytes = first.journal_bytes if journal_bytes is None else journal_bytes
         return await self.start(plan)

@@ -46,6 +46,11 @@ async def _serve(options: dict[str, Any]) -> int:
         host, _, port = options["control"].rpartition(":")
         address = await process.open_control(host.strip("[]"), int(port), options["control_token"])
         lines.append(f"momus control {address}\n")
+    if cluster.plan.security is not None and cluster.plan.security.word != "given":
+        from broker.shell.client_settings import write_client_files  # 2 ms: most starts have no security
+
+        place = write_client_files(cluster.plan.security.folder, ",".join(cluster.addresses), cluster.plan.security)
+        lines.append(f"momus clients {place}\n")
     sys.stdout.write("".join(lines))
     sys.stdout.flush()
     await process.stopping.wait()
@@ -70,6 +75,22 @@ def allow_descriptors() -> int:
     return min(soft, MOST_DESCRIPTORS) if soft != resource.RLIM_INFINITY else MOST_DESCRIPTORS
 
 
+def _limits() -> dict[str, Any]:
+    """The files, and how many descriptors they leave for connections."""
+    descriptors = allow_descriptors()
+    open_files = min(MAX_OPEN_FILES, descriptors // 4)
+    return {"connection_limit": descriptors - open_files - RESERVED_DESCRIPTORS, "disk": SystemFiles(open_files)}
+
+
+def _loop() -> Any:
+    """What runs a coroutine."""
+    try:
+        import uvloop  # not on every system
+    except ImportError:  # there is none for Windows
+        return asyncio.run
+    return uvloop.run
+
+
 def serve(
     *,
     listen: str | None = "127.0.0.1:9092",
@@ -84,43 +105,46 @@ def serve(
     faults: Sequence[dict[str, Any]] = (),
     journal_bytes: int = 0,
     seed: int | None = None,
+    security: str | None = None,
+    users: dict[str, str] | None = None,
 ) -> int:
     """Run a broker until SIGTERM or SIGINT. Answers the exit code.
 
     faults         act from the start.
     journal_bytes  how much the journal keeps; 0: there is none.
+    security       a word of test_security.py; None: what Kafka's settings say.
+    users          name -> password.
     """
     logging.basicConfig(
         level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr
     )
     try:
         plan = ClusterPlan(
-            DEFAULT_CLUSTER, properties or {}, data_dir=data_dir, listen=listen, brokers=brokers, flush=flush, seed=seed
+            DEFAULT_CLUSTER,
+            properties or {},
+            data_dir=data_dir,
+            listen=listen,
+            brokers=brokers,
+            flush=flush,
+            seed=seed,
+            security=security,
+            users=users,
         )
     except ConfigError as error:
         sys.stderr.write(f"momus: {error}\n")
         return 2
     plan.journal_bytes = journal_bytes
     warn_of_settings(plan.new_config())
-    descriptors = allow_descriptors()
-    open_files = min(MAX_OPEN_FILES, descriptors // 4)
     options = {
         "control": control,
         "control_token": control_token,
-        "connection_limit": descriptors - open_files - RESERVED_DESCRIPTORS,
-        "disk": SystemFiles(open_files),
+        **_limits(),
         "faults": faults,
         "plan": plan,
         "statsd": statsd,
     }
     try:
-        import uvloop  # not on every system
-    except ImportError:  # there is none for Windows
-        run: Any = asyncio.run
-    else:
-        run = uvloop.run
-    try:
-        code: int = run(_serve(options))
+        code: int = _loop()(_serve(options))
     except (OSError, DirectoryError, StorageError, ConfigError, FaultError) as error:
         sys.stderr.write(f"momus: {error}\n")
         return 2 if isinstance(error, (ConfigError, FaultError)) else 1

@@ -45,6 +45,8 @@ class Process(Protocol):
         seed: int | None,
         at_ms: int | None,
         journal_bytes: int | None = None,
+        security: str | None = None,
+        users: Mapping[str, str] | None = None,
     ) -> ClusterServer: ...
     async def fork(
         self, source: ClusterServer, name: str | None, *, snapshot: str | None = None, listen: str | None = None

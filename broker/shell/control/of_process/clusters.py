@@ -54,6 +54,8 @@ async def create_cluster(process: Process, call: Call) -> dict[str, Any]:
             seed=body.get("seed"),
             at_ms=at_ms,
             journal_bytes=body.get("journal_bytes"),
+            security=body.get("security"),
+            users=body.get("users"),
         )
     except ConfigError as error:
         raise RefusedError(400, str(error)) from None
@@ -91,6 +93,8 @@ NEW: Final = {
     "seed": Optional_(int),
     "clock_ms": Optional_(int),
     "journal_bytes": Optional_(int),
+    "security": Optional_(str),
+    "users": Optional_({"*": str}),
 }
 
 ROUTES: Final = (

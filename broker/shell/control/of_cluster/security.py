@@ -1,0 +1,54 @@
+"""Routes of users, certificates and ACLs of a cluster, and of the settings that its clients need."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker.shell.control.routes import Optional_, Route
+
+ACL: Final = {
+    "principal": str,
+    "operation": str,
+    "resource": str,
+    "name": str,
+    "pattern": str,
+    "permission": str,
+    "host": str,
+}
+NEW_ACL: Final = {
+    **ACL,
+    "pattern": Optional_(str),
+    "permission": Optional_(str),
+    "host": Optional_(str),
+}
+
+ROUTES: Final = (
+    Route(
+        "GET",
+        "/security",
+        "security:client_settings",
+        "How a client connects: its settings in its own words, and the files that they name, in base64.",
+        query={"client": "kafka-python, aiokafka, confluent, java, spark, franz-go or kafkajs", "user": "who it is"},
+        answer={"user": str, "settings": {"*": str}, "files": {"*": str}},
+    ),
+    Route(
+        "POST",
+        "/users",
+        "security:add_user",
+        "Add a user, or give it another password; with mtls, its certificate is made.",
+        body={"name": str, "password": Optional_(str)},
+        answer={"users": [str]},
+        example={"name": "carol", "password": "pencil"},
+    ),
+    Route("GET", "/users", "security:list_users", "The users.", answer={"users": [str]}),
+    Route("DELETE", "/users/{user}", "security:remove_user", "Remove a user.", answer={"users": [str]}),
+    Route(
+        "POST",
+        "/certificates",
+        "security:change_certificates",
+        'Change certificates: "rotate" makes all anew, "rotate-authority" by an authority that nobody trusts yet,'
+        ' "expire" one ("server", or a user), "issue" a good one, for "hosts" if given.',
+        body={"action": str, "name": Optional_(str), "hosts": Optional_([str])},
+        answer={"certificates": [str]},
+    ),
+)
