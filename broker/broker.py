@@ -73,11 +73,17 @@ class Broker:
         self.metrics = Metrics()
         durability = Durability(fsync=config.flush == "fsync", start_sync=start_sync, refuse=self._refuse_held)
         self.turn = Turn(env, durability, self.metrics, call_soon)
-        self.router = Router(self, make_routes(), self.turn)
+        routes = make_routes()
+        if config.release is not None:
+            for route in routes:
+                route.clip(config.release)
+        self.router = Router(self, routes, self.turn)
         self.parked = self.router.parked
         self.clients = Clients(self.turn, config, self.parked, self.router)
         self.api_versions = [
-            (route.api_key, route.min_version, route.max_version) for route in self.router.routes.values()
+            (route.api_key, route.min_version, route.max_version)
+            for route in routes
+            if route.min_version <= route.max_version
         ]
         self.metadata_shard = Shard(
             self.turn,

@@ -150,6 +150,11 @@ def cli() -> None:
     help="A user of a listener that authenticates, stored salted; repeatable.  [default with --security: client]",
 )
 @click.option(
+    "--as-version",
+    metavar="RELEASE",
+    help="Answer as this Apache Kafka does, 2.1 to 4.3: no newer API versions and features.  [default: all there is]",
+)
+@click.option(
     "--retain-for",
     metavar="GROUP",
     help="Retention and the cleaner wait until this group, the archive, has committed past what they would remove.",
@@ -171,6 +176,7 @@ def serve(
     journal_mb: int,
     security: str | None,
     user_texts: tuple[str, ...],
+    as_version: str | None,
     retain_for: str | None,
 ) -> None:
     """Run a broker until SIGTERM or SIGINT.
@@ -182,7 +188,7 @@ def serve(
     from momus import launch
 
     settings = _read_settings(config_file, assignments)
-    named = {"codec": codec, "archive.retain.group": retain_for}
+    named = {"codec": codec, "archive.retain.group": retain_for, "as.version": as_version}
     settings.update({key: value for key, value in named.items() if value is not None})
     if listen is None and "listeners" not in settings:
         listen = DEFAULT_LISTEN

@@ -50,6 +50,7 @@ class Cluster(Forkable):
         name: str | None = None,
         brokers: int = 1,
         flush: str = "memory",
+        as_version: str | None = None,
         config: Mapping[str, object] | None = None,
         listen: str = "127.0.0.1:0",
         journal_mb: int | None = None,
@@ -67,7 +68,8 @@ class Cluster(Forkable):
         self.security = security
         if journal_mb is not None:
             body["journal_bytes"] = journal_mb << 20
-        body |= {"brokers": brokers, "flush": flush, "config": settings(config), "listen": listen}
+        imitated = {} if as_version is None else {"as.version": as_version}
+        body |= {"brokers": brokers, "flush": flush, "config": settings(config) | imitated, "listen": listen}
         self._found(control, control.ask("POST", "/_admin/clusters", body), log)
 
     @classmethod

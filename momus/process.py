@@ -49,6 +49,7 @@ class BrokerError(RuntimeError):
 class Broker(Forkable):
     """One broker, or `brokers` virtual ones in one process, that lives as long as the `with` block.
 
+    as_version an Apache Kafka release, "2.1" to "4.3", whose API versions and features are not exceeded.
     codec      "construct": every request and response by construct, slowly; "generated" is the default.
     flush      "memory" (nothing on disk), "os" (survives kill -9) or "fsync" (survives power loss).
     config     Kafka's own broker settings, e.g. {"num.partitions": 4}.
@@ -66,6 +67,7 @@ class Broker(Forkable):
         *,
         brokers: int = 1,
         flush: str = "os",
+        as_version: str | None = None,
         codec: str | None = None,
         config: Mapping[str, object] | None = None,
         data_dir: str | os.PathLike[str] | None = None,
@@ -84,6 +86,8 @@ class Broker(Forkable):
         self.brokers = brokers
         self.flush = flush
         self.config = settings(config)
+        if as_version is not None:
+            self.config["as.version"] = as_version
         if codec is not None:
             self.config["codec"] = codec
         self.data_dir = None if data_dir is None else os.path.abspath(data_dir)

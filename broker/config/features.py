@@ -6,8 +6,12 @@ Beyond Kafka: `feature.NAME=LEVEL` as a setting does what UpdateFeatures does, p
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from protocol.api import ApiKey
+
+if TYPE_CHECKING:
+    from broker.config.releases import Release
 
 OLDEST_METADATA_VERSION = 7
 METADATA_VERSION = 30  # as Kafka 4.3 writes it
@@ -25,15 +29,27 @@ FIXED = {"kraft.version": 0}  # there is no quorum whose members could change
 HIGHEST = {name: levels[-1][0] for name, levels in _NEEDS.items()}
 
 
-def supported(api_versions: Iterable[tuple[int, int, int]]) -> dict[str, tuple[int, int]]:
-    """Lowest and highest level of each feature, given the routing table's (API key, first, last version)."""
+def supported(
+    api_versions: Iterable[tuple[int, int, int]], release: Release | None = None
+) -> dict[str, tuple[int, int]]:
+    """Lowest and highest level of each feature, given the routing table's (API key, first, last version).
+
+    `release`: one that is imitated, beyond whose levels none goes.
+    """
     highest = {api_key: last for api_key, _, last in api_versions}
     ranges = {"metadata.version": (OLDEST_METADATA_VERSION, METADATA_VERSION)}
     for name, levels in _NEEDS.items():
         top = max((level for level, api, version in levels if highest.get(api, -1) >= version), default=0)
         if top:
             ranges[name] = (0, top)
-    return ranges
+    if release is None:
+        return ranges
+    theirs = {name: release.features[name][:2] for name in ranges.keys() & release.features.keys()}
+    return {
+        name: (max(low, theirs[name][0]), min(top, theirs[name][1]))
+        for name, (low, top) in ranges.items()
+        if name in theirs
+    }
 
 
 def finalized(levels: dict[str, int], ranges: dict[str, tuple[int, int]]) -> dict[str, int]:

@@ -16,6 +16,8 @@ from broker.config.config_defs_broker import BROKER_ROWS
 from broker.config.config_defs_security import SECURITY_ROWS
 from broker.config.config_values import ConfigError, Value, format_value, parse_value
 from broker.config.features import FIXED, HIGHEST
+from broker.config.releases import KEY as AS_VERSION
+from broker.config.releases import Release, release_named
 
 __all__ = ["BROKER_KEYS", "GROUP_KEYS", "TOPIC_KEYS", "BrokerConfig", "ConfigError"]
 
@@ -143,7 +145,8 @@ class BrokerConfig:
 
     def __init__(self, props: Mapping[str, str]) -> None:
         self.props = {key: value for key, value in props.items() if key in BROKER_KEYS}
-        self.feature_levels = _feature_levels(props)
+        self.release = release_named(props.get(AS_VERSION, ""))
+        self.feature_levels = _feature_levels(props, self.release)
         self.unknown = {
             key: value for key, value in props.items() if key not in BROKER_KEYS and not key.startswith(FEATURE)
         }
@@ -238,15 +241,20 @@ def _static_value(row: Row, text: str | None) -> Value:
     return value
 
 
-def _feature_levels(props: Mapping[str, str]) -> dict[str, int]:
-    """The levels given by `feature.NAME`. Errors: ConfigError."""
+def _feature_levels(props: Mapping[str, str], release: Release | None) -> dict[str, int]:
+    """The levels given by `feature.NAME`, and those of the release that is imitated. Errors: ConfigError."""
     levels = {}
+    if release is not None:
+        levels = {name: min(release.feature_level(name), top) for name, top in HIGHEST.items() if name not in FIXED}
     for key, text in props.items():
         if key.startswith(FEATURE):
-            highest = FIXED.get(key.removeprefix(FEATURE), HIGHEST.get(key.removeprefix(FEATURE), -1))
+            name = key.removeprefix(FEATURE)
+            highest = FIXED.get(name, HIGHEST.get(name, -1))
+            if release is not None:
+                highest = min(highest, release.features.get(name, (0, 0, 0))[1])
             if not text.strip().isdigit() or int(text) > highest:
                 raise ConfigError(
                     key, text, f"must be a level from 0 to {highest}" if highest >= 0 else "unknown feature"
                 )
-            levels[key.removeprefix(FEATURE)] = int(text)
+            levels[name] = int(text)
     return levels

@@ -74,7 +74,7 @@ def api_versions(broker: View, ctx: Context, request: ApiVersionsRequest) -> Api
             if not _SOFTWARE.fullmatch(text):
                 raise KafkaError(ErrorCode.INVALID_REQUEST)
     metadata = broker.metadata
-    ranges = supported(broker.api_versions)
+    ranges = supported(broker.api_versions, broker.metadata.config.release)
     return ApiVersionsResponse(
         api_keys=[
             ApiVersion(api_key=api_key, min_version=0 if api_key == ApiKey.PRODUCE else first, max_version=last)
@@ -95,7 +95,7 @@ def api_versions(broker: View, ctx: Context, request: ApiVersionsRequest) -> Api
 
 def update_features(broker: View, ctx: Context, request: UpdateFeaturesRequest) -> Result:
     """Set feature levels, all or none. Errors: INVALID_UPDATE_VERSION."""
-    ranges = supported(broker.api_versions)
+    ranges = supported(broker.api_versions, broker.metadata.config.release)
     levels = finalized(broker.metadata.feature_levels, ranges)
     records: list[bytes] = []
     for update in request.feature_updates:

@@ -74,6 +74,7 @@ class LocalClient:
     def __init__(self, broker: Broker, config: BrokerConfig) -> None:
         self._broker = broker
         self._service = Clients(broker.turn, config, broker.parked, broker.router)
+        self._service.dispatch = broker.router.dispatch_ours
         self._connections: dict[int, tuple[Connection, _Transport]] = {}
 
     async def call(self, request: Any, version: int, node_id: int | None = None) -> Any:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from broker.partitions.fetch_session import FetchSessions
     from broker.partitions.table import Partitions
     from broker.turn.turn import Turn
-    from broker.wire.connection import Shortcut
+    from broker.wire.connection import Connection, Shortcut
     from broker.wire.router import Router
 
 
@@ -55,6 +55,7 @@ class Shortcuts:
             OFFSET_COMMIT: OffsetCommitShortcut(turn, config, groups, metadata_shard).serve,
             OFFSET_FETCH: offset_fetch.serve,
         }
+        self._clip()
 
     def add_transactions(self, transactions: TransactionCoordinator, nodes: Nodes) -> None:
         """Add the shortcuts of transactions."""
@@ -70,3 +71,30 @@ class Shortcuts:
         self.table[END_TXN] = EndTxnShortcut(shared, self._router).serve
         self.table[TXN_OFFSET_COMMIT] = TxnOffsetCommitShortcut(shared, self._config, self._groups).serve
         self.table.update(AddToTxnShortcut(shared).shortcuts())
+        self._clip()
+
+    def _clip(self) -> None:
+        """Leave versions that an imitated release does not know to the router, which refuses them."""
+        if self._config.release is None:
+            return
+        for api_key, shortcut in self.table.items():
+            if not isinstance(shortcut, _Clipped):
+                route = self._router.routes[api_key]
+                self.table[api_key] = _Clipped(shortcut, route.min_version, route.max_version)
+
+
+class _Clipped:
+    """A shortcut that takes some versions only."""
+
+    __slots__ = ("_newest", "_oldest", "_serve")
+
+    def __init__(self, serve: Shortcut, oldest: int, newest: int) -> None:
+        self._serve = serve
+        self._oldest = oldest
+        self._newest = newest
+
+    def __call__(self, connection: Connection, data: bytes, position: int, stop: int, number: int) -> bytes | None:
+        version = int.from_bytes(data[position + 6 : position + 8], "big")
+        return (
+            self._serve(connection, data, position, stop, number) if self._oldest <= version <= self._newest else None
+        )

@@ -12,6 +12,7 @@ from protocol.codegen import codec
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
+    from broker.config.releases import Release
     from broker.wire.reply_stream import Reply
 
 REPLY_HEAD: Final = Struct(">ii")  # size, correlation id
@@ -51,6 +52,10 @@ class Route:
         self.response: Any = None
         self.flexible_since = 0
         self.codec: Any = codec  # (message class, version) -> its codec
+
+    def clip(self, release: Release) -> None:
+        """Serve clients no version that this release does not know."""
+        self.min_version, self.max_version = release.clip(self.api_key, self.min_version, self.max_version)
 
     def load(self) -> None:
         """Import the handler and the messages, once.

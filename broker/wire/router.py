@@ -103,6 +103,32 @@ class Router:
                 return
             self._answer_unknown_version(connection, route, correlation_id)
             return
+        self._accept(route, connection, data, position, stop, api_version, correlation_id)
+
+    def dispatch_ours(
+        self,
+        connection: Connection,
+        data: bytes,
+        position: int,
+        stop: int,
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+    ) -> None:
+        """Serve one frame of a client of our own, in any version, also where a release is imitated."""
+        self._accept(self.routes[api_key], connection, data, position, stop, api_version, correlation_id)
+
+    def _accept(
+        self,
+        route: Route,
+        connection: Connection,
+        data: bytes,
+        position: int,
+        stop: int,
+        api_version: int,
+        correlation_id: int,
+    ) -> None:
+        api_key = route.api_key
         if api_key == METADATA and stop - position > METADATA_BYTES:
             connection.refuse(
                 f"Metadata request of {stop - position} bytes, above {METADATA_BYTES}; name no topic to get all"

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
+from broker.config.releases import release_like
 from momus.client import RequestFailedError
 from momus.doctor import findings as judge
 from momus.doctor.findings import Finding
@@ -28,7 +29,7 @@ def examine(address: str, timeout_s: float, *, write: bool, cafile: str | None) 
     yield judge.of_probe(address, found)
     if found.kind != "kafka":
         return
-    versions = judge.of_versions(address, found.versions, None)
+    versions = judge.of_versions(address, found.versions, release_like(found.versions))
     yield versions
     if versions.level == judge.PROBLEM:
         return

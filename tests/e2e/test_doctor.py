@@ -137,6 +137,11 @@ def test_5_listener_that_speaks_tls(listen, certificate, trust, why):
     assert "set security.protocol=SSL" in shown
 
 
+def test_5_listener_whose_tls_refuses_by_an_alert(listen):
+    address = listen(lambda link: link.sendall(b"\x15\x03\x03\x00\x02\x02\x46") or _wait(link))
+    assert "this listener speaks TLS; its certificate is not accepted here: protocol_version" in doctor(address)
+
+
 def test_6_advertised_port_where_nobody_listens(serve):
     away = free_address()
     assert f"broker 1 sends clients to {away}, but nobody listens on {away}" in doctor(serve(away))

@@ -148,7 +148,7 @@ class TransactionCoordinator:
         """The level of the feature transaction.version."""
         metadata = self.metadata
         if self._version[0] != metadata.version:
-            levels = finalized(metadata.feature_levels, supported(self._ranges))
+            levels = finalized(metadata.feature_levels, supported(self._ranges, metadata.config.release))
             self._version = metadata.version, levels.get("transaction.version", 0)
         return self._version[1]
 

@@ -1,0 +1,73 @@
+"""Clusters that answer as older releases of Apache Kafka, and real clients on them."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from kafka import KafkaAdminClient
+from momus_command import run_momus
+
+from broker.config.release_tables import RELEASES
+from momus import Broker
+from momus.control import ControlError
+
+# kafka-python knows 3.4 by an API that brokers without ZooKeeper do not have
+SEEN = {name: "3.3" if name == "3.4" else name for name, _, _ in RELEASES}
+
+
+@pytest.fixture(scope="module")
+def host():
+    with Broker() as broker:
+        yield broker
+        assert (broker.stop(), broker.log) == (0, "")
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_version_probe_of_kafka_python_sees_the_release(host, name):
+    with host.create_cluster(as_version=name) as cluster:
+        client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
+        assert ".".join(map(str, client._manager.broker_version)) == SEEN[name]
+        client.close()
+
+
+@pytest.mark.parametrize("name", ["2.1", "2.4", "2.8", "3.3", "3.9", "4.0"])
+def test_librdkafka_copies_records_exactly_once_on_the_release(host, name):
+    with host.create_cluster(as_version=name) as cluster:
+        config = cluster.client_config("confluent")
+        cluster.create_topic("t")
+        producer = Producer({**config, "transactional.id": "p"})
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.produce("t", "one")
+        producer.commit_transaction()
+        consumer = Consumer({**config, "group.id": "g", "auto.offset.reset": "earliest", "enable.auto.commit": False})
+        consumer.subscribe(["t"])
+        while (message := consumer.poll(1)) is None or message.error():
+            pass
+        assert message.value() == b"one"
+        consumer.commit(message)
+        consumer.close()
+        assert cluster.committed("g") == {("t", 0): 1}
+        assert [record.value for record in cluster.consume("t", 1)] == [b"one"]  # the control plane knows no limits
+
+
+def test_clusters_of_one_process_answer_as_different_releases(host):
+    clusters = [host.create_cluster(as_version=name) for name in ("2.1", None, "4.0")]
+    said = [run_momus("doctor", cluster.bootstrap_servers).stdout for cluster in clusters]
+    for text, release in zip(said, ("2.1", "4.3", "4.0"), strict=True):
+        assert f"it answers as Apache Kafka {release} does" in text
+    for cluster in clusters:
+        cluster.close()
+
+
+def test_test_kit_takes_the_release_of_the_whole_process():
+    with Broker(as_version="2.8") as broker:
+        assert "Apache Kafka 2.8" in run_momus("doctor", broker.bootstrap_servers).stdout
+
+
+def test_release_that_is_not_known_is_refused_in_words(host):
+    with pytest.raises(ControlError, match=r"as\.version.*from 2\.1 to 4\.3"):
+        host.create_cluster(as_version="1.0")
+    done = run_momus("serve", "--as-version", "1.0", "--listen", "127.0.0.1:0", "--flush", "memory")
+    assert done.returncode == 2
+    assert "must be a release of Apache Kafka from 2.1 to 4.3" in done.stderr
