@@ -220,6 +220,8 @@ BROKER_ROWS: tuple[Row, ...] = (
      "Standby replicas of each task of a streams group."),
     ("group.streams.max.standby.replicas", "INT", "2", (0, None), "",
      "Most standby replicas a streams group may be given."),
+    ("group.share.first.assignment", "STRING", "at-once", ("at-once", "next-heartbeat"), "",
+     "When a share group gets partitions whose state it has made: with that heartbeat, or with the next, as in Kafka."),
     ("group.share.session.timeout.ms", "INT", "45000", (1, None), "", "Session timeout of share groups."),
     ("group.share.min.session.timeout.ms", "INT", "45000", (1, None), "",
      "Shortest session timeout a share group may be given."),

@@ -96,6 +96,7 @@ class BrokerConfig:
     group_streams_max_size: int
     group_streams_num_standby_replicas: int
     group_streams_max_standby_replicas: int
+    group_share_first_assignment: str
     group_share_session_timeout_ms: int
     group_share_heartbeat_interval_ms: int
     group_share_assignment_interval_ms: int

@@ -4,14 +4,16 @@ ShareGroupHeartbeat  A member joins, sends what changed, keeps its session, leav
 ShareGroupDescribe   Epochs, members and their assignments.
 
 Behaviour: a member joins with epoch 0 and leaves with -1. The state of the share partitions that it subscribes to is
-           made in `__share_group_state`; a later heartbeat gets them assigned. The steps: groups/share/heartbeat.py.
-Differs:   members and partitions of share groups are assigned and shown in the order of their names; in Kafka the order
-           is that of hash maps. Assignments are not delayed (share.assignment.interval.ms is 0, in Kafka 1000).
+           made in `__share_group_state`; then they can be assigned. The steps: groups/share/heartbeat.py.
+Differs:   the heartbeat that has state made waits for it, a moment, and is answered with the assignment; in Kafka the
+           next one is, 5 seconds later (group.share.first.assignment=next-heartbeat). Members and partitions of share
+           groups are assigned and shown in the order of their names; in Kafka the order is that of hash maps.
+           Assignments are not delayed (share.assignment.interval.ms is 0, in Kafka 1000).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from broker.config.features import level_of
 from broker.coordinator.groups.common.member import JOINING_EPOCH, LEAVING_EPOCH
@@ -20,7 +22,7 @@ from broker.coordinator.groups.share.group import ShareGroup
 from broker.coordinator.groups.share.heartbeat import heartbeat
 from broker.coordinator.groups.share.leave import leave
 from broker.coordinator.groups.share.records import state_partitions_record
-from broker.coordinator.result import Context, Result
+from broker.coordinator.result import PARKED, Context, Result, _Parked
 from broker.coordinator.share.state import NOT_STARTED, Key
 from broker.handlers.admin_view import describe_each
 from protocol.errors import ErrorCode, KafkaError
@@ -30,10 +32,13 @@ from protocol.messages.share_group import (
     ShareGroupDescribeResponseDescribedGroup,
     ShareGroupDescribeResponseMember,
     ShareGroupDescribeResponseTopicPartitions,
+    ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from broker.cluster.metadata import ClusterMetadata
     from broker.config.settings import BrokerConfig
     from broker.coordinator.group_shards import GroupShards
@@ -41,10 +46,12 @@ if TYPE_CHECKING:
     from broker.coordinator.groups.share.state_partitions import Topics
     from broker.coordinator.runtime import Shard
     from broker.coordinator.share.table import SharePartitions
-    from protocol.messages.share_group import ShareGroupDescribeRequest, ShareGroupHeartbeatRequest
+    from broker.wire.parked import ParkedRequests
+    from protocol.messages.share_group import ShareGroupDescribeRequest
 
 LONGEST_MEMBER_ID: Final = 36
 ASSIGNOR: Final = "simple"
+AT_ONCE: Final = "at-once"  # group.share.first.assignment
 
 
 class View(Protocol):
@@ -58,6 +65,8 @@ class View(Protocol):
     def groups(self) -> GroupShards: ...
     @property
     def share(self) -> SharePartitions: ...
+    @property
+    def parked(self) -> ParkedRequests: ...
 
 
 def check_enabled(broker: Any) -> None:
@@ -73,8 +82,8 @@ def check_member_id(member_id: str | None) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
 
 
-def share_group_heartbeat(broker: View, ctx: Context, request: ShareGroupHeartbeatRequest) -> Result:
-    """Serve one heartbeat of one member.
+def share_group_heartbeat(broker: View, ctx: Context, request: ShareGroupHeartbeatRequest) -> Result | _Parked:
+    """Serve one heartbeat of one member. PARKED: it waits until the state of share partitions is durable.
 
     Shape:   records of what changed: member, group epoch, target and current assignment; none for most. For share
              partitions that nobody of the group has read before, also their state, and then the group's list of them.
@@ -92,11 +101,53 @@ def share_group_heartbeat(broker: View, ctx: Context, request: ShareGroupHeartbe
         return Result(response)
     response, group_epoch, to_make = heartbeat(shard.machine, ctx, request, out)
     shard.apply(out.result(), ctx.now_ms)
-    if to_make:
-        error = initialize(broker, shard, request.group_id, group_epoch, to_make, ctx.now_ms)
-        if error is not None:
-            return Result(ShareGroupHeartbeatResponse(error_code=error.code, error_message=error.message))
-    return Result(response)
+    if not to_make:
+        return Result(response)
+    waits = broker.config.group_share_first_assignment == AT_ONCE
+    answers: list[ShareGroupHeartbeatResponse] = []
+
+    def made(durable: bool) -> None:
+        if not waits:
+            return
+        answer = _assigned(broker, shard, ctx, request, response) if durable else response
+        if ctx.token in shard.parked:
+            shard.parked.discard(ctx.token)
+            broker.parked.answer(ctx.token, answer, shard.flush_state)
+        else:  # not parked yet, or refused meanwhile
+            answers.append(answer)
+
+    error = initialize(broker, shard, request.group_id, group_epoch, to_make, ctx.now_ms, made)
+    if error is not None:
+        return Result(ShareGroupHeartbeatResponse(error_code=error.code, error_message=error.message))
+    if not waits:
+        return Result(response)
+    if answers:
+        return Result(answers[0])
+    shard.parked.add(ctx.token)
+    return PARKED
+
+
+def _assigned(
+    broker: View, shard: Shard, ctx: Context, request: ShareGroupHeartbeatRequest, first: ShareGroupHeartbeatResponse
+) -> ShareGroupHeartbeatResponse:
+    """The answer to the member's next heartbeat, which finds all state made; `first` if it would be refused."""
+    out = Outcome(ctx, broker.config)
+    following = ShareGroupHeartbeatRequest(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        member_epoch=first.member_epoch,
+        subscribed_topic_names=request.subscribed_topic_names,
+    )
+    try:
+        response, group_epoch, to_make = heartbeat(shard.machine, ctx, following, out)
+    except KafkaError:  # it has left, or the group is gone
+        return first
+    shard.apply(out.result(), ctx.now_ms)
+    if to_make:  # partitions were added meanwhile: a later heartbeat gets them
+        initialize(broker, shard, request.group_id, group_epoch, to_make, ctx.now_ms)
+    if response.assignment is None:
+        response.assignment = first.assignment
+    return cast("ShareGroupHeartbeatResponse", response)
 
 
 def _check(request: ShareGroupHeartbeatRequest) -> None:
@@ -112,9 +163,18 @@ def _check(request: ShareGroupHeartbeatRequest) -> None:
 
 
 def initialize(
-    broker: View, shard: Shard, group_id: str, group_epoch: int, topics: Topics, now_ms: int
+    broker: View,
+    shard: Shard,
+    group_id: str,
+    group_epoch: int,
+    topics: Topics,
+    now_ms: int,
+    then: Callable[[bool], None] | None = None,
 ) -> KafkaError | None:
-    """Make the state of share partitions; when it is durable, the group's record says so. Answers what went wrong."""
+    """Make the state of share partitions; when it is durable, the group's record says so, and `then(True)` is called.
+
+    Answers what went wrong; `then(False)`: it was written and is not durable.
+    """
     group = shard.machine.groups[group_id]
     group.initializing_since.update(dict.fromkeys(topics, now_ms))
     starts = {
@@ -131,8 +191,13 @@ def initialize(
             if after != partitions:
                 shard.append([state_partitions_record(group_id, after)])
 
+    def made_and_told(durable: bool) -> None:
+        made(durable)
+        if then is not None:
+            then(durable)
+
     try:
-        broker.share.coordinator.initialize(starts, group_epoch, made)
+        broker.share.coordinator.initialize(starts, group_epoch, made_and_told)
     except KafkaError as error:
         made(durable=False)
         return error

@@ -20,7 +20,7 @@ ANSWERS = json.loads(RECORDED.read_text())
 
 @pytest.fixture(scope="module")
 def world():
-    return World(share_coordinator_state_topic_num_partitions="5")
+    return World(share_coordinator_state_topic_num_partitions="5", group_share_first_assignment="next-heartbeat")
 
 
 @pytest.mark.parametrize("number", range(len(ANSWERS)))

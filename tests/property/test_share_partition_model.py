@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 
 from budget import budget
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -86,13 +87,10 @@ class ShareMachine(RuleBasedStateMachine):
 
     # -- what happens
 
-    @rule(sizes=st.lists(st.integers(1, 5), min_size=1, max_size=3), missing=st.sampled_from([0, 0, 0, 2, 20]))
-    def produce(self, sizes, missing):
-        """Batches; `missing`: records before them that the cleaner has removed."""
+    @rule(sizes=st.lists(st.integers(1, 5), min_size=1, max_size=3))
+    def produce(self, sizes):
         for size in sizes:
-            first = self.end + missing
-            self.log.append(ReadBatch(first, first + size - 1))
-            missing = 0
+            self.log.append(ReadBatch(self.end, self.end + size - 1))
 
     @rule(
         member=MEMBERS, most=st.integers(1, 12), size=st.integers(1, 6), mode=st.integers(0, 1), read=st.integers(1, 4)
@@ -244,3 +242,30 @@ class ShareMachine(RuleBasedStateMachine):
 
 TestShareMachine = ShareMachine.TestCase
 TestShareMachine.settings = budget(60)
+
+
+FETCHES = st.tuples(st.integers(1, 12), st.integers(1, 6), st.integers(0, 1), st.sampled_from([None, 1, 2]))
+
+
+@given(st.lists(st.tuples(st.integers(1, 5), st.sampled_from([0, 0, 2, 20])), min_size=1), st.lists(FETCHES))
+@budget(200)
+def test_fewer_batches_change_nothing_in_a_log_with_gaps(sizes, fetches):
+    """Batches behind what a fetch can acquire need no reading, also where the cleaner has removed records."""
+    log, end = [], 0
+    for size, missing in sizes:
+        log.append(ReadBatch(end + missing, end + missing + size - 1))
+        end = log[-1].last + 1
+    partition, limits = SharePartition(0), Limits(most_deliveries=4, most_in_flight=12, lock_ms=LOCK_MS)
+    for most, size, mode, kind in fetches:
+        offset = partition.next_fetch_offset()
+        if not partition.can_acquire(limits) or offset > log[-1].last:
+            continue
+        batches = [batch for batch in log if batch.last >= offset]
+        wish, twin = Wish("a", LOCK_MS, most, size, mode), copy.deepcopy(partition)
+        found = acquire(partition, limits, wish, offset, batches)
+        assert acquire(twin, limits, wish, offset, read_enough(twin, wish, offset, batches)) == found
+        assert facts(twin) == facts(partition)
+        if kind is not None:
+            asked = [Acknowledgement(first, last, [kind]) for first, last, _ in found[0]]
+            apply(partition, decide(partition, limits, "a", 0, asked), None)
+            partition.move_start()

@@ -212,6 +212,8 @@ class _Acquisition:
         partition = self.partition
         if not partition.batches and partition.end_offset > first:
             first = partition.end_offset
+        if first > last:  # a full partition takes nothing behind its end, and the cleaner has removed all before that
+            return
         if most < last - first + 1:
             whole = self._end_of_batch(first + most - 1)
             last = min(last, whole) if partition.has_gap else whole

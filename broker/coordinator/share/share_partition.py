@@ -288,6 +288,8 @@ class SharePartition:
         if self.archive(self.start_offset, log_start_offset - 1, AVAILABLE, counts=False):
             self.find_next = True
         self.start_offset = log_start_offset
+        if self.gap is not None:  # Kafka leaves it, and the start offset may go back to it
+            self.gap.start = max(self.gap.start, log_start_offset)
         self.complete_count -= gone
         self.end_offset = max(self.end_offset, log_start_offset)
 

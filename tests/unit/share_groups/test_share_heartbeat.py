@@ -20,7 +20,9 @@ from protocol.messages.offsets import (
 )
 from protocol.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
 from protocol.messages.share_group import ShareGroupDescribeRequest, ShareGroupHeartbeatRequest
-from protocol.messages.topics import DeleteTopicsRequest
+from protocol.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic, DeleteTopicsRequest
+
+JOIN = ShareGroupHeartbeatRequest(group_id=GROUP, member_id="m", member_epoch=0, subscribed_topic_names=["t"])
 
 
 @pytest.fixture
@@ -37,14 +39,67 @@ def describe(world, group=GROUP):
     return world.client.call(ShareGroupDescribeRequest(group_ids=[group]), 1).groups[0]
 
 
-def test_first_heartbeat_makes_the_state_and_the_next_one_assigns(world):
+def test_first_heartbeat_makes_the_state_and_gets_the_assignment(world):
     m = world.member()
     reply = m.join()
-    assert (reply.error_code, reply.member_epoch, reply.heartbeat_interval_ms) == (0, 2, 5000)
-    assert reply.assignment.topic_partitions == []
-    assert world.state(3).start_offset == -1
-    assert m.beat().member_epoch == 3
+    assert (reply.error_code, reply.member_epoch, reply.heartbeat_interval_ms) == (0, 3, 5000)
     assert partitions(m) == [0, 1, 2, 3]
+    assert world.state(3).start_offset == -1
+
+
+def test_first_heartbeat_makes_the_state_and_the_next_one_assigns_as_in_kafka():
+    with ShareWorld({"t": 4}, group_share_first_assignment="next-heartbeat") as world:
+        m = world.member()
+        reply = m.join()
+        assert (reply.error_code, reply.member_epoch, reply.heartbeat_interval_ms) == (0, 2, 5000)
+        assert reply.assignment.topic_partitions == []
+        assert world.state(3).start_offset == -1
+        assert m.beat().member_epoch == 3
+        assert partitions(m) == [0, 1, 2, 3]
+
+
+def test_added_partitions_come_with_the_heartbeat_that_finds_them(world):
+    m = world.reader()
+    world.client.call(
+        CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=6, assignments=None)], timeout_ms=1000)
+    )
+    m.beat()
+    assert partitions(m) == [0, 1, 2, 3, 4, 5]
+
+
+def test_assignment_waits_for_the_state_to_be_durable():
+    with ShareWorld({"t": 2}, flush="fsync") as world:
+        m = world.member()
+        world.world.auto_sync = False
+        m.client.send(JOIN, 1)
+        world.world.run()
+        assert m.client.replies() == [], "the state may be lost"
+        world.world.auto_sync = True
+        world.world.run()
+        (reply,) = m.client.replies()
+        assert sum(len(t.partitions) for t in reply.assignment.topic_partitions) == 2
+
+
+def test_state_that_cannot_be_made_durable_is_told():
+    world = ShareWorld({"t": 2}, flush="fsync")
+    world.world.auto_sync = False
+    client = Client(world.world)
+    client.send(JOIN, 1)
+    world.world.run()
+    while world.world.syncs:
+        world.world.sync(fail=True)
+        world.world.run()
+    (reply,) = client.replies()
+    assert reply.error_code or not reply.assignment.topic_partitions
+
+
+def test_connection_closed_while_its_heartbeat_waits(world):
+    m, other = world.member("m"), world.member("other")
+    m.client.send(JOIN, 1)
+    m.client.leave()
+    world.world.run()
+    other.join()
+    assert sorted(partitions(other)) in ([0, 1, 2, 3], [0, 1], [2, 3], [0, 2], [1, 3])
 
 
 def test_heartbeat_that_changes_nothing_writes_nothing_and_sends_no_assignment(world):
