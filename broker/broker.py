@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from broker.coordinator.share.table import SharePartitions
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
     from broker.faults.table import FaultTable
+    from broker.journal.recording import Recording
     from broker.security.security import Security
     from storage.env import Env
     from storage.log import Log
@@ -205,21 +206,29 @@ class Broker:
 
             self.router.refused = Recorder(self, self.clients).refused
 
-    def keep_journal(self, limit_bytes: int) -> None:
-        """Keep the last requests and replies, up to so many bytes; 0: keep none."""
+    def keep_journal(self, limit_bytes: int, recording: Recording | None = None) -> None:
+        """Keep the last requests and replies, up to so many bytes, 0: none; with a recording, in that as well."""
         clients = self.clients
-        if not limit_bytes:
-            if clients.journal is not None:
-                clients.gone.remove(clients.journal.disconnected)
+        if clients.journal is not None and (
+            clients.journal.recording is not recording or (limit_bytes == 0 and recording is None)
+        ):
+            clients.gone.remove(clients.journal.disconnected)
             clients.journal = None
-        elif clients.journal is not None:
+        if clients.journal is not None:
             clients.journal.limit_bytes = limit_bytes
-        else:
+            return
+        if recording is not None:
+            from broker.journal.recording import RecordingRing  # 4 ms: few brokers are recorded
+
+            clients.journal = RecordingRing(self.turn.env.clock, limit_bytes, recording)
+        elif limit_bytes:
             from broker.journal.ring import Ring  # 3 ms: most brokers keep no journal
 
             clients.journal = Ring(self.turn.env.clock, limit_bytes)
-            self._explain_refusals()
-            clients.gone.append(clients.journal.disconnected)
+        else:
+            return
+        self._explain_refusals()
+        clients.gone.append(clients.journal.disconnected)
 
     @property
     def security(self) -> Security:

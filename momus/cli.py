@@ -40,6 +40,7 @@ COMMANDS = {
     "pipeline": "momus.pipeline_commands",
     "produce": "momus.records.commands",
     "repair": "momus.repair_command",
+    "replay": "momus.replay.command",
     "storage": "momus.offset_commands",
     "tail": "momus.journal_commands",
     "topic": "momus.topics.commands",

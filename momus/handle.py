@@ -162,6 +162,16 @@ class ClusterHandle:
         """Give a snapshot up; what was made from it stays. Errors: ControlError: there is none of this name."""
         self._ask("DELETE", f"/snapshots/{snapshot}")
 
+    # ---- recordings ----
+
+    def record(self) -> None:
+        """Begin again with the data that is there, as a restore does, and record whatever happens from then on."""
+        self._ask("POST", "/recording")
+
+    def recording(self) -> bytes:
+        """What was recorded so far, as a file for `momus replay`. Errors: ControlError: nothing is recorded."""
+        return base64.b64decode(self._ask("GET", "/recording")["zip"])
+
     # ---- what is arranged and looked at ----
 
     def create_topic(

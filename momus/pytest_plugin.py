@@ -39,6 +39,7 @@ OPTIONS = {
     "flush": ("memory", "Of the fixtures' clusters: memory, os or fsync."),
     "seed": ("", "A number from which the fixtures' clusters draw their ids, so that they repeat."),
     "journal_mb": ("4", "How much of its last requests a fixture's cluster keeps, for `journal` and reports; 0: none."),
+    "keep_failed": ("", "A folder: of each failed test its whole run is kept there as a file for `momus replay`."),
     "log_level": ("warning", "Of the process that is started: debug, info, warning or error."),
 }
 MARKER = (
@@ -48,6 +49,7 @@ MARKER = (
 ARRANGED = ("topics", "faults")  # words of the marker that act on a cluster that is there
 SHARED: pytest.StashKey[SharedProcess] = pytest.StashKey()
 FAILED: pytest.StashKey[bool] = pytest.StashKey()
+REPORT: pytest.StashKey[str] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -82,6 +84,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
+    if report.failed:
+        item.stash[REPORT] = report.longreprtext
     item.stash[FAILED] = report.failed or item.stash.get(FAILED, False)
     return report
 
@@ -171,7 +175,10 @@ def _verified(
     """
     from momus.handle import VERIFY
 
+    kept = _option(node.config, "keep_failed") if node is not None else ""
     with cluster:
+        if kept:
+            cluster.record()
         words = words or {}
         for name, partitions in words.get("topics", {}).items():
             cluster.create_topic(name, partitions)
@@ -182,6 +189,11 @@ def _verified(
         # pytest shows captured output of failed tests only, which is when the log matters.
         sys.stderr.write(cluster.log)
         wrong = [sentence for check in VERIFY if cluster.is_open for sentence in check(cluster)]
+        if kept and node is not None and cluster.is_open and (wrong or node.stash.get(FAILED, False)):
+            from momus.kept_run import keep_run  # 5 ms
+
+            path = keep_run(kept, node.nodeid, cluster, "\n".join([node.stash.get(REPORT, ""), *wrong]))
+            sys.stderr.write(f"this run is kept; play it again by: momus replay {path}\n")
     if wrong:
         pytest.fail("\n".join(wrong), pytrace=False)
 

@@ -16,7 +16,8 @@ log-start-, cleaner-offset-checkpoint                    replaced               
 recovery-point-offset-checkpoint                         replaced                     written: not beyond what
                                                                                       a later copy leaves synced
 BASE.log.cleaned, *.tmp, *.deleted, *-delete             unfinished, or on their way  left out
-.lock, clusters/, .snapshots/, .discarded.*              not of this cluster's state  left out
+clusters/, security/, .snapshots/, .recordings/          not of this cluster's state  left out
+.discarded.*, .lock                                      not of this cluster's state  left out
 .kafka_cleanshutdown                                     removed by a start           left out
 .momus-copy                                              removed by a start           written: every log is whole
 """
@@ -33,10 +34,12 @@ if TYPE_CHECKING:
     from storage.env import Files
 
 CLUSTERS: Final = "clusters"  # folder of the other clusters of a process, in the data directory of its first one
+RECORDINGS: Final = ".recordings"  # folder of what is recorded of the cluster
 SECURITY: Final = "security"  # folder of test certificates, which a reset leaves in place
 SNAPSHOTS: Final = ".snapshots"  # folder of the cluster's snapshots
 DISCARDED: Final = ".discarded."  # and a number: a folder with what a reset has put aside, to be removed
-_LEFT_OUT: Final = {CLUSTERS, SECURITY, SNAPSHOTS, checkpoints.LOCK, checkpoints.CLEAN_SHUTDOWN}
+STAYING: Final = {CLUSTERS, RECORDINGS, SECURITY, SNAPSHOTS}
+_LEFT_OUT: Final = {*STAYING, checkpoints.LOCK, checkpoints.CLEAN_SHUTDOWN}
 _UNFINISHED: Final = (CLEANED_SUFFIX, DELETED_SUFFIX, ".tmp")
 
 

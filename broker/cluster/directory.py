@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from broker.cluster.copies import CLUSTERS, DISCARDED, SECURITY, SNAPSHOTS, Copied, copy_directory
+from broker.cluster.copies import DISCARDED, STAYING, Copied, copy_directory
 from broker.cluster.metadata_image import MetadataImage, cut_before
 from storage import checkpoints
 from storage.errors import LockedError, StorageError
@@ -273,7 +273,7 @@ class DataDirectory:
             return doomed
         files.makedirs(doomed)
         for name in files.listdir(self.path):
-            if name not in (CLUSTERS, SECURITY, SNAPSHOTS) and not name.startswith(DISCARDED):
+            if name not in STAYING and not name.startswith(DISCARDED):
                 files.rename(f"{self.path}/{name}", f"{doomed}/{name}")
         return doomed
 

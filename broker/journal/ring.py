@@ -86,6 +86,8 @@ class Piece:
 class Ring:
     """The journal of one cluster, while it is on."""
 
+    recording: Any = None  # where everything is kept as well
+
     def __init__(self, clock: Clock, limit_bytes: int = DEFAULT_BYTES) -> None:
         self._clock = clock
         self.limit_bytes = limit_bytes

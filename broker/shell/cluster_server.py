@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from broker.broker import Broker
+from broker.cluster.copies import RECORDINGS
 from broker.cluster.virtual_nodes import VirtualNodes
 from broker.shell.cluster_plan import ClusterRefusedError
 from broker.shell.doors import Doors
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from broker.cluster.listeners import Listener, Node
+    from broker.journal.recording import Recording
     from broker.shell.cluster_plan import ClusterPlan, Origin
-    from broker.shell.snapshots import Snapshots
+    from broker.shell.copies.snapshots import Snapshots
     from broker.shell.sync_threads import SyncThreads
     from broker.wire.connection import Connection
     from storage.env import SystemFiles
@@ -61,7 +63,8 @@ class ClusterServer:
         self._changing = asyncio.Lock()
         self.waits = 0  # calls of the control plane that wait for something to happen
         self.when_reset: list[Callable[[], None]] = []
-        self._disk = disk
+        self.disk = disk
+        self.recording: Recording | None = None
         self._syncs = syncs
         self._is_movable = movable
         self._connection_limit = connection_limit
@@ -77,7 +80,7 @@ class ClusterServer:
 
     def _begin_life(self, origin: Origin | None = None) -> None:
         """Make a Broker on what its directory holds, once `origin` has filled it."""
-        env = self.plan.new_env(self._disk, movable=self._is_movable, origin=origin)
+        env = self.plan.new_env(self.disk, movable=self._is_movable, origin=origin)
         self.config = self.plan.new_config()
         self.broker = Broker(
             env,
@@ -92,7 +95,7 @@ class ClusterServer:
         self._spin = Spin(self.loop.call_soon, env.clock.monotonic_ms)
         clients = self.broker.clients
         clients.connection_limit = min(clients.connection_limit, self._connection_limit)
-        self.broker.keep_journal(self.plan.journal_bytes)
+        self.broker.keep_journal(self.plan.journal_bytes, self.recording)
 
     async def start(self) -> None:
         """Load the metadata and listen."""
@@ -286,9 +289,9 @@ class ClusterServer:
     def snapshots(self) -> Snapshots:
         """Its snapshots, which stay through resets and restores."""
         if self._snapshots is None:
-            from broker.shell.snapshots import Snapshots  # 3 ms: most clusters have none
+            from broker.shell.copies.snapshots import Snapshots  # 3 ms: most clusters have none
 
-            files = MemoryFiles() if self.plan.flush == "memory" else self._disk.share()
+            files = MemoryFiles() if self.plan.flush == "memory" else self.disk.share()
             self._snapshots = Snapshots(files, self.plan.data_dir)
         return self._snapshots
 
@@ -296,6 +299,11 @@ class ClusterServer:
         """Keep it as it is now. Errors: ClusterRefusedError, OSError, StorageError: there is no such snapshot."""
         async with self.change():
             return self.snapshots.take(name, self.broker, self.clock)
+
+    def stop_recording(self) -> None:
+        """Record no more."""
+        self.recording = None
+        self.broker.keep_journal(self.plan.journal_bytes)
 
     async def remove_snapshot(self, name: str) -> None:
         """Give a snapshot up. Errors: UnknownSnapshotError, OSError."""
@@ -345,6 +353,8 @@ class ClusterServer:
         """
         async with self.change():
             self.stop()
+            if self.recording is not None:
+                self.disk.remove_tree(f"{self.plan.data_dir}/{RECORDINGS}")
             self._end_life(place)
             if self.plan.security is not None:
                 self.plan.security.close()

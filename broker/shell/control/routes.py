@@ -197,6 +197,8 @@ class Routes:
         owner: Any = process
         if method in place.of_cluster:
             owner = find_cluster(process, call.words.get("cluster", DEFAULT_CLUSTER))
+            if owner.recording is not None:
+                owner.recording.called(method, route.path.format(**found), body, owner.clock.now_ms())
         try:
             return await route.load()(owner, call)
         except ClusterRefusedError as error:

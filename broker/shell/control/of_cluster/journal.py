@@ -63,7 +63,7 @@ async def keep_journal(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     limit_bytes = call.body["bytes"]
     check_journal_bytes(limit_bytes)
     cluster.plan.journal_bytes = limit_bytes  # after a reset too
-    cluster.broker.keep_journal(limit_bytes)
+    cluster.broker.keep_journal(limit_bytes, cluster.recording)
     return _state(cluster)
 
 

@@ -31,7 +31,7 @@ class Snapshots:
     """The snapshots of one cluster. `files`: where its lives have their files; for those in memory, another memory."""
 
     def __init__(self, files: Files, data_dir: str) -> None:
-        self._files = files
+        self.files = files
         self._data_dir = data_dir
         self._root = f"{data_dir}/{SNAPSHOTS}"
         self._names = 0  # made up so far
@@ -39,7 +39,7 @@ class Snapshots:
 
     def all(self) -> list[dict[str, Any]]:
         """What is known of each, oldest first."""
-        files = self._files
+        files = self.files
         found = [
             json.loads(files.read_file(f"{self._root}/{name}/{ABOUT}"))
             for name in files.listdir(self._root)
@@ -49,7 +49,7 @@ class Snapshots:
 
     def take(self, name: str | None, broker: Broker, clock: MovableClock) -> dict[str, Any]:
         """Keep a cluster as it is. Errors: ClusterRefusedError, OSError, StorageError: there is no such snapshot."""
-        files = self._files
+        files = self.files
         names = files.listdir(self._root)
         if len(names) >= MOST:
             raise ClusterRefusedError(f"a cluster has {MOST} snapshots at most: remove some")
@@ -80,12 +80,12 @@ class Snapshots:
         while True:
             self._names += 1
             name = f"snapshot-{self._names}"
-            if not self._files.exists(f"{self._root}/{name}"):
+            if not self.files.exists(f"{self._root}/{name}"):
                 return name
 
     def origin(self, name: str) -> Origin:
         """The beginning of a life from a snapshot. Errors: UnknownSnapshotError."""
-        about, source, data = self.find(name), self._files, f"{self._root}/{name}/{DATA}"
+        about, source, data = self.find(name), self.files, f"{self._root}/{name}/{DATA}"
 
         def fill(files: Files, path: str, sync: bool) -> None:
             copy_directory(source, data, files, path, sync=sync)
@@ -95,10 +95,10 @@ class Snapshots:
     def find(self, name: str) -> dict[str, Any]:
         """What is known of a snapshot. Errors: UnknownSnapshotError."""
         path = f"{self._root}/{name}/{ABOUT}"
-        if not NAME.fullmatch(name) or not self._files.exists(path):
+        if not NAME.fullmatch(name) or not self.files.exists(path):
             known = ", ".join(each["name"] for each in self.all()[:10])
             raise UnknownSnapshotError(f"no such snapshot: {name:.100}; there are {known or 'none'}")
-        about: dict[str, Any] = json.loads(self._files.read_file(path))
+        about: dict[str, Any] = json.loads(self.files.read_file(path))
         return about
 
     def remove(self, name: str) -> Callable[[], None]:
@@ -108,6 +108,6 @@ class Snapshots:
         """
         self.find(name)
         self._removed += 1
-        files, doomed = self._files, f"{self._data_dir}/{DISCARDED}snapshot-{self._removed}"  # a start removes it
+        files, doomed = self.files, f"{self._data_dir}/{DISCARDED}snapshot-{self._removed}"  # a start removes it
         files.rename(f"{self._root}/{name}", doomed)
         return lambda: files.remove_tree(doomed)

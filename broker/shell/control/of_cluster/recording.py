@@ -1,0 +1,55 @@
+"""Routes of a cluster's recording: begin, fetch it as one file, end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.shell.control.routes import Call, Route
+
+if TYPE_CHECKING:
+    from broker.shell.cluster_server import ClusterServer
+
+
+async def begin_recording(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Begin again with what the cluster holds, and record what happens from here on."""
+    from broker.shell.copies import recordings  # 15 ms: most clusters are not recorded
+
+    await recordings.begin(cluster, cluster.disk)
+    return {"events": 0}
+
+
+async def fetch_recording(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """What was recorded so far, as one file. Errors: ClusterRefusedError."""
+    import base64  # 1 ms
+
+    from broker.shell.copies import recordings  # 15 ms: most clusters are not recorded
+
+    return {"zip": base64.b64encode(recordings.pack(cluster)).decode()}
+
+
+async def end_recording(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Stop, and drop what was recorded."""
+    from broker.shell.copies import recordings  # 15 ms: most clusters are not recorded
+
+    events = 0 if cluster.recording is None else cluster.recording.events
+    recordings.end(cluster, cluster.disk)
+    return {"events": events}
+
+
+ROUTES: Final = (
+    Route(
+        "POST",
+        "/recording",
+        begin_recording,
+        "Begin again with the data that is there, as a restore does, and record all requests and replies from then on.",
+        answer={"events": int},
+    ),
+    Route(
+        "GET",
+        "/recording",
+        fetch_recording,
+        "What was recorded so far, as one file for `momus replay` (ZIP in base64).",
+        answer={"zip": str},
+    ),
+    Route("DELETE", "/recording", end_recording, "Stop, and drop what was recorded.", answer={"events": int}),
+)

@@ -1,0 +1,37 @@
+"""Keeps the run of a failed test as one file: all requests and replies, the data they began with, log and report."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from io import BytesIO
+from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from momus.cluster import Cluster
+
+NAME_LIMIT = 150
+
+
+def keep_run(folder: str, test: str, cluster: Cluster, report: str) -> Path:
+    """Write the file into a folder, which is made. Answers its path.
+
+    test     what pytest calls the test.
+    report   why it failed.
+    Errors:  ControlError: nothing was recorded. OSError.
+    """
+    from momus import __version__
+
+    data = BytesIO(cluster.recording())
+    with zipfile.ZipFile(data, "a", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("test.json", json.dumps({"test": test, "momus": __version__}, indent=2))
+        file.writestr("report.txt", report)
+        file.writestr("log.txt", cluster.log)
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    name = re.sub(r"[^\w.-]+", "_", test).strip("_")[-NAME_LIMIT:]
+    path = place / f"{name}.momus"
+    path.write_bytes(data.getvalue())
+    return path
