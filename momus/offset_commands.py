@@ -116,6 +116,13 @@ def import_(file: IO[str], bootstrap: str, timeout_s: float) -> None:
 @_source
 @click.option("-t", "--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic; repeatable.")
 @click.option("-p", "--partition", "partitions", multiple=True, type=int, help="Only this partition; repeatable.")
+@click.option(
+    "--control",
+    metavar="HOST:PORT",
+    envvar="MOMUS_CONTROL",
+    help="The broker's endpoint: also show refused commits, while its journal has them.",
+)
+@click.option("--cluster", metavar="NAME", help="Of a process with several clusters, the one at --bootstrap-server.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
 def history(
     data_dir: str | None,
@@ -124,22 +131,32 @@ def history(
     timeout_s: float,
     topics: tuple[str, ...],
     partitions: tuple[int, ...],
+    control: str | None,
+    cluster: str | None,
     as_json: bool,
 ) -> None:
-    """Tell who set which offset when, as far back as the log goes; the newest last."""
+    """Tell who set which offset when, as far back as the log goes; the newest last.
+
+    With --control also who was refused, with the error and the reason, as far back as the journal goes.
+    """
     import json  # 1 ms
 
-    rows = []
+    if data_dir is not None and cluster is not None:
+        raise click.UsageError("--cluster is for a broker that runs, --data-dir for one that does not")
+    found: list[Row] = []
     for index, batches in _logs(data_dir, bootstrap, timeout_s):
         from momus.offset_log import history as read_history
 
-        rows += [
-            row
-            for row in read_history(index, batches)
-            if (not groups or row["group"] in groups)
-            and (not topics or row["topic"] in topics)
-            and (not partitions or row["partition"] in partitions)
-        ]
+        found += [{**row, "refused": None, "why": None} for row in read_history(index, batches)]
+    if data_dir is None and control is not None:
+        found += _refused(control, cluster, bootstrap, timeout_s)
+    rows = [
+        row
+        for row in found
+        if (not groups or row["group"] in groups)
+        and (not topics or row["topic"] in topics)
+        and (not partitions or row["partition"] in partitions)
+    ]
     rows.sort(key=lambda row: row["time_ms"])
     if as_json:
         for row in rows:
@@ -150,7 +167,30 @@ def history(
         row["time"] = when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         row["offset"] = "deleted" if row["offset"] is None else row["offset"]
     columns = ("time", "group", "topic", "partition", "offset", "client", "member", "instance", "generation", "log")
-    _show(False, rows, columns)
+    _show(False, rows, (*columns, "refused", "why") if any(row["refused"] for row in rows) else columns)
+
+
+def _refused(address: str, cluster: str | None, bootstrap: str, timeout_s: float) -> list[Row]:
+    """Rows of refused commits. Errors: ClickException."""
+    from base64 import urlsafe_b64encode
+
+    from momus.client import Client
+    from momus.control import ControlError
+    from momus.control_commands import _connect as connect_to_control
+    from momus.refused_commits import refused_commits
+
+    control = connect_to_control(address)
+    if cluster is not None:
+        control = control.of_cluster(cluster)
+    with Client(bootstrap, timeout_s=timeout_s) as client:
+        names = {
+            urlsafe_b64encode(bytes(topic.topic_id)).decode().rstrip("="): topic.name
+            for topic in client.cluster(None).topics
+        }
+    try:
+        return list(refused_commits(control, lambda topic_id: names.get(topic_id, topic_id)))
+    except ControlError as error:
+        raise click.ClickException(str(error)) from None
 
 
 def _logs(data_dir: str | None, bootstrap: str, timeout_s: float) -> Iterator[tuple[int, Any]]:

@@ -106,16 +106,16 @@ class Process:
         Errors: as `create`. Nothing is left then.
         """
         name = self._check_new(name, source.plan.brokers)
-        plan = source.plan.fork(name, self._folder(name), listen)
-        if plan.flush != "memory" and self._disk.exists(plan.data_dir):
-            raise ClusterRefusedError(f"{plan.data_dir} holds the data of an earlier cluster {name}: use another name")
+        folder = self._folder(name)
+        if self._disk.exists(folder):
+            raise ClusterRefusedError(f"{folder} holds the data of an earlier cluster {name}: use another name")
         try:
+            plan = source.plan.fork(name, folder, listen)
             async with source.change():
                 origin = Origin.now(source.broker) if snapshot is None else source.snapshots.origin(snapshot)
                 return await self.start(plan, origin)
         except BaseException:
-            if plan.flush != "memory":
-                self._syncs.run(lambda: self._disk.remove_tree(plan.data_dir))
+            self._syncs.run(lambda: self._disk.remove_tree(folder))
             raise
 
     def _folder(self, name: str) -> str:

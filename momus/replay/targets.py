@@ -53,7 +53,7 @@ class Momus:
                 name=CLUSTER,
                 brokers=about["brokers"],
                 flush=flush,
-                config={key: value for key, value in about["config"].items() if key != "listeners"},
+                config=about["config"],
                 seed=about["seed"],
                 at=datetime.fromtimestamp(begin_ms / 1000, UTC),  # where a reset goes back to
             )

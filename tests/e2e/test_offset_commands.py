@@ -7,7 +7,10 @@ import subprocess
 import sys
 
 import pytest
+from cluster_kit import topics
+from core_requests import commit_request
 
+from momus import Broker
 from momus.optimistic import NONE, commit_if
 
 
@@ -64,6 +67,42 @@ def test_history_names_topic_and_partition_wanted(filled):
     assert [row["offset"] for row in told("-g", "g", "-t", "t", "-p", "0", *at)] == [5, 7]
     assert told("-t", "none", *at) == []
     assert "CLIENT" in momus("offsets", "history", *at)
+
+
+def test_history_shows_refused_commits_beside_accepted_ones(wires):
+    with Broker(journal_mb=4) as process, process.create_cluster(name="one") as cluster:
+        cluster.create_topic("t", 2)
+        at = ("-b", cluster.bootstrap_servers, "--control", process.control.address, "--cluster", "one")
+        commit_if(cluster.bootstrap_servers, "g", {("t", 0): (5, NONE)})
+        wire = wires(cluster.bootstrap_servers)
+        topic_id = topics(wire)["t"]
+        for version in (9, 10):  # by name, and by id
+            request = commit_request("g", {0: 6, 1: 7}, member_id="gone", generation_id_or_member_epoch=3)
+            request.topics[0].topic_id = topic_id
+            wire.call(request, version)
+        commit_if(cluster.bootstrap_servers, "g", {("t", 0): (8, 5)})
+        rows = told(*at)
+        assert [(row["partition"], row["offset"], row["refused"]) for row in rows] == [
+            (0, 5, None),
+            *[(0, 6, "UNKNOWN_MEMBER_ID"), (1, 7, "UNKNOWN_MEMBER_ID")] * 2,
+            (0, 8, None),
+        ]
+        assert {row["topic"] for row in rows} == {"t"}
+        refused = rows[1]
+        assert (refused["member"], refused["generation"], refused["topic"], refused["client"]) == (
+            "gone",
+            3,
+            "t",
+            "client",
+        )
+        assert "gone" in refused["why"]
+        assert len(told("-p", "1", *at)) == 2
+        text = momus("offsets", "history", *at)
+        assert text.count("UNKNOWN_MEMBER_ID") == 4
+        assert "REFUSED" in text
+        assert all(row["refused"] is None for row in told(*at[:2]))
+        process.control.ask("DELETE", "/_admin/clusters/one/journal")
+        assert [row["offset"] for row in told(*at)] == [5, 8]
 
 
 def test_exported_offsets_are_imported_elsewhere(filled, broker_factory, tmp_path):

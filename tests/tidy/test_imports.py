@@ -196,6 +196,7 @@ IN_THE_COMMAND = (
     "momus.offset_client",
     "momus.offset_log",
     "momus.records.client",
+    "momus.refused_commits",
     "momus.replay.mapping",
     "momus.replay.player",
     "momus.replay.targets",

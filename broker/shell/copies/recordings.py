@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from storage.env import Files
 
 FORMAT: Final = 1
+# Settings that a replay, which authenticates nobody, does not need; some are secrets.
+SECURED: Final = ("listener", "advertised.", "sasl.", "ssl.", "security.", "authorizer.", "super.users")
 START: Final = "start-of-recording"
 
 
@@ -57,7 +59,7 @@ def pack(cluster: ClusterServer) -> bytes:
         "flush": plan.flush,
         "seed": plan.seed,
         "at_ms": plan.at_ms,
-        "config": plan.properties,
+        "config": {key: value for key, value in plan.properties.items() if not key.startswith(SECURED)},
         "node_ids": [node.node_id for node in cluster.nodes],
         "start_ms": snapshot["taken_ms"],
         "now_ms": cluster.clock.now_ms(),
