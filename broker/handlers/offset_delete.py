@@ -3,6 +3,8 @@
 OffsetDelete  Offsets of topics that the group is subscribed to stay (KIP-496).
 
 Behaviour: a partition without an offset is no error.
+Differs:   a topic that no member subscribes to any more can be forgotten at once. In Kafka a static member that comes
+           back with another subscription and no rebalance leaves the old one in force.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from broker.coordinator.groups.classic.commit_checks import on_offset_commit_accepted
 from broker.coordinator.offsets.columns import Committed, TopicOffsets
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 ZERO_ID = bytes(16)
 _INDEX, _OFFSET = attrgetter("partition_index"), attrgetter("committed_offset")
 _EPOCH, _METADATA = attrgetter("committed_leader_epoch"), attrgetter("committed_metadata")
+MOST_MS: Final = 2**63 - 1  # what a record has room for
 _TAGS = attrgetter("unknown_tags")
 
 
@@ -185,7 +186,7 @@ def _commit(broker: View, ctx: Context, request: OffsetCommitRequest, wanted: It
         generation = request.generation_id_or_member_epoch if ctx.api_version >= 1 else -1
         headers = provenance(request.member_id, request.group_instance_id, generation, ctx.client_id)
     commit = Commit(request.group_id, headers)
-    expire_ms = ctx.now_ms + request.retention_time_ms if request.retention_time_ms >= 0 else -1
+    expire_ms = min(ctx.now_ms + request.retention_time_ms, MOST_MS) if request.retention_time_ms >= 0 else -1
     has_times = ctx.api_version == 1 or expire_ms >= 0
     for topic, partitions, indexes, answers in wanted:
         run = commit.run(topic.name, topic.topic_id)

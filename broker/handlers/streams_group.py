@@ -116,10 +116,6 @@ def _check(request: StreamsGroupHeartbeatRequest) -> None:
         raise _invalid("If one of the task lists is non-null, all must be.")
     if epoch != JOINING_EPOCH and request.topology is not None:
         raise _invalid("Topology can only be provided when (re-)joining.")
-    if request.topology is not None:
-        ids = [subtopology.subtopology_id for subtopology in request.topology.subtopologies]
-        if len(set(ids)) < len(ids):
-            raise _bad_topology("Two subtopologies have the same id.")
 
 
 def _check_topic_names(topology: StreamsGroupHeartbeatRequestTopology) -> None:

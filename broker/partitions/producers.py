@@ -152,7 +152,7 @@ class Producers:
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"Producer {producer_id} is not known here and began with sequence {base_sequence}, not 0",
             )
-        awaited = self._awaited.get(producer_id)
+        awaited = None if begins_at_zero else self._awaited.get(producer_id)  # nothing comes before 0
         if awaited is not None and awaited[0] == producer_epoch and (transactional or self._older is None):
             behind = (base_sequence - awaited[1]) & MAX_SEQUENCE
             if 0 < behind <= MAX_SEQUENCE // 2:

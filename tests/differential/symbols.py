@@ -65,7 +65,7 @@ class Symbols:
 
     def member(self, member_id: str, label: str) -> None:
         if member_id and member_id not in self.members:
-            if member_id.startswith(self.prefix):
+            if member_id.startswith(self.prefix) and not GENERATED_ID.fullmatch(member_id):
                 self.members[member_id] = self.unname(member_id)
             else:
                 count = sum(1 for known in self.members.values() if known.startswith(f"{label}."))

@@ -220,6 +220,12 @@ def test_retention_of_versions_2_to_4_gives_the_offset_an_expiry_of_its_own(offs
     assert offsets.fetch(7, None)["t"].keys() == {1}
 
 
+def test_longest_retention_is_for_ever(offsets):
+    offsets.commit(2, {0: 7}, retention_time_ms=2**63 - 1)
+    assert offsets.stored().expire_timestamp_ms == 2**63 - 1
+    assert offsets.fetch(7, None)["t"].keys() == {0}
+
+
 @pytest.mark.parametrize("version", [5, 8, 10])
 def test_retention_is_not_there_from_version_5_on(offsets, version):
     offsets.commit(version, {0: 7}, retention_time_ms=5_000)

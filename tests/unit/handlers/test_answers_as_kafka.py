@@ -386,10 +386,12 @@ def test_sync_without_group_and_protocol_misses_the_protocol_first(client, versi
     assert client.call(both, 5).error_code == ErrorCode.INVALID_GROUP_ID
 
 
-@pytest.mark.parametrize(("producer_id", "epoch"), [(-1, 0), (7, -1)])
-def test_marker_of_no_producer_is_not_written(client, producer_id, epoch):
+@pytest.mark.parametrize(("producer_id", "epoch", "transactions"), [(-1, 0, 0), (7, -1, 0), (7, 0, -1), (7, 0, 3)])
+def test_marker_of_no_producer_and_of_no_version_is_not_written(client, producer_id, epoch, transactions):
     topic = WritableTxnMarkerTopic(name="t", partition_indexes=[0])
-    marker = WritableTxnMarker(producer_id=producer_id, producer_epoch=epoch, topics=[topic])
-    (answer,) = client.call(WriteTxnMarkersRequest(markers=[marker]), 1).markers
+    marker = WritableTxnMarker(
+        producer_id=producer_id, producer_epoch=epoch, transaction_version=transactions, topics=[topic]
+    )
+    (answer,) = client.call(WriteTxnMarkersRequest(markers=[marker]), 2).markers
     assert answer.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert client.call(fetch_request("t", 0, 0), 12).responses[0].partitions[0].high_watermark == 0

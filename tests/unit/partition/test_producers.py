@@ -215,6 +215,8 @@ def test_transaction_of_version_2_begins_at_zero() -> None:
         producers.decide(PID, 0, 3, 3, transactional=True, begins_at_zero=True)
     assert refused.value.code == OUT_OF_ORDER
     assert appended((0, 3)).decide(PID, 0, 3, 3, transactional=True, begins_at_zero=True) is None
+    producers.refused(PID, 0, 2**31 - 1)
+    assert producers.decide(PID, 0, 0, 3, transactional=True, begins_at_zero=True) is None
 
 
 def test_producer_that_lost_all_its_batches_begins_with_the_first_of_them() -> None:

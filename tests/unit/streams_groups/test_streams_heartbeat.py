@@ -137,6 +137,8 @@ def test_kind_of_the_group_is_looked_at_before_the_epoch_of_a_topology(world):
     assert world.client.call(joins, 1).error_code == 0
     shape = topology(subtopology("0", "in"), epoch=-1)
     assert world.member("a", shape=shape).join().error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    twice = topology(subtopology("0", "in"), subtopology("0", "in"))
+    assert world.member("a", shape=twice).join().error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_topic_names_are_looked_at_before_anything_else(world):

@@ -77,6 +77,8 @@ def heartbeat(
     """
     group_id, member_id, epoch = request.group_id, request.member_id, request.member_epoch
     group = _group(machine, group_id, epoch, out)
+    if topology is not None and len({s.subtopology_id for s in topology.subtopologies}) < len(topology.subtopologies):
+        raise KafkaError(ErrorCode.STREAMS_INVALID_TOPOLOGY, "Two subtopologies have the same id.")
     if topology is not None and topology.epoch < 0:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "The topology epoch is negative.")
     owned, named = None, set()
