@@ -67,7 +67,7 @@ def _member(step: Values, answer: Values, label: str | None, environment: Enviro
 
 
 def _fetch(step: Values, answer: Values, label: str | None, environment: Environment, symbols: Symbols) -> None:
-    if answer.get("SessionId"):
+    if answer.get("SessionId") and not answer["ErrorCode"]:  # Kafka names one in some answers that fail
         symbols.session(answer["SessionId"])
         if label:
             environment["session:" + label] = answer["SessionId"]
