@@ -1,0 +1,89 @@
+"""Java's share consumers and Kafka's tools for share groups, unmodified, against the broker."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+
+import pytest
+from conftest import JVM, compiled
+
+pytestmark = pytest.mark.xdist_group("java")
+
+TOOLS = "org.apache.kafka.tools."
+TOPICS = TOOLS + "TopicCommand"
+PRODUCER = TOOLS + "ConsoleProducer"
+CONSUMER = TOOLS + "consumer.ConsoleShareConsumer"
+GROUPS = TOOLS + "consumer.group.ShareGroupCommand"
+CONFIGS = "kafka.admin.ConfigCommand"
+RECORDS, MEMBERS = 200, 8
+
+
+@pytest.fixture(scope="session")
+def share_classes(kafka_libs):
+    """Share consumers with explicit acknowledgement."""
+    return compiled(kafka_libs, "Shares")
+
+
+def from_the_beginning(tool, group):
+    tool(
+        CONFIGS,
+        *(
+            "--alter",
+            "--entity-type",
+            "groups",
+            "--entity-name",
+            group,
+            "--add-config",
+            "share.auto.offset.reset=earliest",
+        ),
+    )
+
+
+def test_eight_members_share_one_partition(tool, shared_broker, share_classes, name):
+    """Each record is accepted or rejected by one of them; what is released comes again, to any."""
+    from_the_beginning(tool, name)
+    tool(PRODUCER, "--topic", name, text="".join(f"{n}\n" for n in range(1, RECORDS + 1)))
+    command = [*JVM, "-cp", share_classes, "Shares", shared_broker.bootstrap_servers, name, name]
+    done = subprocess.run([*command, str(RECORDS), str(MEMBERS)], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stdout + done.stderr
+    deliveries = [line.split() for line in done.stdout.splitlines()]
+    numbers = range(1, RECORDS + 1)
+    released = {n for n in numbers if n % 5 == 0 and n % 7}
+    wanted = Counter({(n, 1 + (n in released)): 1 for n in numbers}) + Counter(
+        dict.fromkeys(((n, 1) for n in released), 1)
+    )
+    assert Counter((int(number), int(count)) for _, number, count, _ in deliveries) == wanted, done.stderr
+    assert len({member for member, *_ in deliveries}) > 1
+    described = tool(GROUPS, "--describe", "--group", name, "--offsets")
+    ((*_, lag),) = [line.split() for line in described.splitlines() if name in line]
+    assert lag == "0"
+
+
+def test_console_consumer_accepts_what_the_console_producer_wrote(tool, name):
+    from_the_beginning(tool, name)
+    tool(PRODUCER, "--topic", name, text="one\ntwo\n")
+    words = ("--topic", name, "--group", name, "--max-messages", "2", "--timeout-ms", "20000")
+    assert "one\ntwo\n" in tool(CONSUMER, *words)
+    tool(PRODUCER, "--topic", name, text="three\n")
+    assert "three\n" in tool(CONSUMER, "--topic", name, "--group", name, "--max-messages", "1", "--timeout-ms", "20000")
+
+
+def test_groups_tool_lists_describes_resets_and_deletes(tool, name):
+    from_the_beginning(tool, name)
+    tool(PRODUCER, "--topic", name, text="one\ntwo\nthree\n")
+    words = ("--topic", name, "--group", name, "--timeout-ms", "20000")
+    tool(CONSUMER, *words, "--max-messages", "3")
+    assert name in tool(GROUPS, "--list")
+    assert f"{name}" in tool(GROUPS, "--describe", "--group", name, "--state")
+    topic = ("--group", name, "--topic", name)
+    printed = tool(GROUPS, "--reset-offsets", *topic, "--to-earliest", "--dry-run")
+    assert printed.split()[-4:] == [name, name, "0", "0"]
+    tool(GROUPS, "--reset-offsets", *topic, "--to-earliest", "--execute")
+    assert "one\ntwo\nthree\n" in tool(CONSUMER, *words, "--max-messages", "3"), "they are read again"
+    tool(GROUPS, "--delete-offsets", *topic)
+    assert not [
+        line for line in tool(GROUPS, "--describe", "--group", name, "--offsets").splitlines() if "3" in line.split()
+    ]
+    tool(GROUPS, "--delete", "--group", name)
+    assert name not in tool(GROUPS, "--list")
