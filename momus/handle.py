@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from momus.faults import Faults
     from momus.journal import Journal
     from momus.record import Record
-    from momus.security import Certificates, ClientFiles, Users
+    from momus.security import Acls, Certificates, ClientFiles, Users
 
 WAIT_S = 20.0  # asked for at once; longer waits ask again
 
@@ -87,6 +87,13 @@ class ClusterHandle:
         from momus.security import Users  # 1 ms
 
         return Users(self.control, self.control.prefix)
+
+    @property
+    def acls(self) -> Acls:
+        """The ACLs of a cluster with security: `broker.acls.allow("alice", "read", topic="orders")`."""
+        from momus.security import Acls  # 1 ms
+
+        return Acls(self.control, self.control.prefix)
 
     @property
     def certificates(self) -> Certificates:

@@ -13,6 +13,7 @@ import os
 import shutil
 import tempfile
 import weakref
+from urllib.parse import quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class ClientFiles:
 
     def settings(self, client: str, user: str | None) -> dict[str, Any]:
         """The settings of a client, with its files written. Errors: ControlError: no such client or user."""
-        query = f"?client={client}" + (f"&user={user}" if user is not None else "")
+        query = f"?client={client}" + (f"&user={quote(user)}" if user is not None else "")
         answer: Any = self._control.ask("GET", f"{self._prefix}/security{query}")
         folder = ""
         if answer["files"]:
@@ -89,6 +90,57 @@ class Users:
         answer: Any = self._control.ask("GET", self._path)
         names: list[str] = answer["users"]
         return names
+
+
+class Acls:
+    """The ACLs of a cluster with an authorizer. Each word is one of kafka-acls.
+
+    broker.acls.allow("alice", "read", topic="orders")
+    broker.acls.deny("bob", "write", topic="pay", pattern="prefixed")
+    broker.acls.allow("alice", "alter", cluster=True)
+    """
+
+    def __init__(self, control: Control, prefix: str) -> None:
+        self._control = control
+        self._path = f"{prefix}/acls"
+
+    def allow(self, user: str, *operations: str, pattern: str = "literal", host: str = "*", **resource: Any) -> None:
+        """Allow a user ("*": everybody) operations on a resource. Errors: ControlError.
+
+        resource   one of topic, group, transactional_id with a name, or cluster=True.
+        """
+        self._make("allow", user, operations, pattern, host, resource)
+
+    def deny(self, user: str, *operations: str, pattern: str = "literal", host: str = "*", **resource: Any) -> None:
+        """Deny a user operations on a resource, whatever is allowed. Errors: ControlError."""
+        self._make("deny", user, operations, pattern, host, resource)
+
+    def remove(self, user: str | None = None) -> int:
+        """Remove the ACLs of a user, or all. Answers how many."""
+        query = "" if user is None else f"?principal={quote(_principal(user))}"
+        answer: Any = self._control.ask("DELETE", self._path + query)
+        removed: int = answer["removed"]
+        return removed
+
+    def list(self) -> list[dict[str, str]]:
+        """All of them."""
+        answer: Any = self._control.ask("GET", self._path)
+        rows: list[dict[str, str]] = answer
+        return rows
+
+    def _make(
+        self, permission: str, user: str, operations: tuple[str, ...], pattern: str, host: str, resource: dict[str, Any]
+    ) -> None:
+        if len(resource) != 1 or not operations:
+            raise ValueError(f"name operations and one resource, by one of {', '.join(RESOURCES)}")
+        ((kind, name),) = resource.items()
+        row = {"principal": _principal(user), "resource": kind, "name": "kafka-cluster" if name is True else name}
+        row |= {"pattern": pattern, "permission": permission, "host": host}
+        self._control.ask("POST", self._path, {"acls": [{**row, "operation": each} for each in operations]})
+
+
+def _principal(user: str) -> str:
+    return user if ":" in user else f"User:{user}"
 
 
 class Certificates:

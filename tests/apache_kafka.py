@@ -30,11 +30,12 @@ def free_port() -> int:
 
 
 @contextmanager
-def apache_kafka(libs: str, directory: Path) -> Iterator[str]:
-    """One KRaft node on a directory of its own, stopped in good order."""
+def apache_kafka(libs: str, directory: Path, more: str = "", *, protocol: str = "PLAINTEXT") -> Iterator[str]:
+    """One KRaft node on a directory of its own, stopped in good order. `more`: lines of settings."""
     port = free_port()
     properties = directory / "server.properties"
-    properties.write_text(PROPERTIES.format(port=port, controller=free_port(), logs=directory / "logs"))
+    text = PROPERTIES.format(port=port, controller=free_port(), logs=directory / "logs")
+    properties.write_text(text.replace("listeners=PLAINTEXT:", f"listeners={protocol}:") + more)
     java = ["java", "-Xmx256m", "-cp", libs]
     tool = ["kafka.tools.StorageTool", "format", "-t", "momusmomusmomusmomusAA", "-c", str(properties)]
     subprocess.run([*java, *tool], check=True, capture_output=True, timeout=300)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from broker.cluster.acls import Acls
 from broker.cluster.client_settings import ClientSettings
 from broker.cluster.topic_names import (
     INTERNAL_TOPICS,
@@ -89,6 +90,7 @@ class ClusterMetadata:
         "_next_producer_id",
         "_replays",
         "_start_up",
+        "acls",
         "broker_configs",
         "clients",
         "colliding",
@@ -135,6 +137,7 @@ class ClusterMetadata:
         self.broker_configs: dict[str, dict[str, str]] = {}  # by node id; "" for all
         self.group_configs: dict[str, dict[str, str]] = {}
         self.clients = ClientSettings()
+        self.acls = Acls()
         self.feature_levels: dict[str, int] = {}  # as recorded; features.py computes the levels in force
         self.reserved_producer_id = 0  # ids below may have been handed out
         self.version = 0  # records replayed so far
@@ -150,6 +153,7 @@ class ClusterMetadata:
             FeatureLevelRecord: self._replay_feature_level,
             ProducerIdsRecord: self._replay_producer_ids,
             **self.clients.replays,
+            **self.acls.replays,
         }
 
     # -- queries
@@ -318,6 +322,7 @@ class ClusterMetadata:
             for resource, configs in table.items():
                 yield from _config_records(kind, resource, configs)
         yield from self.clients.image_records()
+        yield from self.acls.image_records()
         for topic in self.topics.values():
             yield encode_record(TopicRecord(name=topic.name, topic_id=topic.topic_id), 0)
             yield from _config_records(TOPIC, topic.name, topic.configs)
@@ -334,7 +339,7 @@ class ClusterMetadata:
         topics = sum(1 + len(topic.configs) + len(topic.partitions) for topic in self.topics.values())
         configs = sum(len(table) for table in (*self.broker_configs.values(), *self.group_configs.values()))
         clients = len(self.clients.credentials) + sum(len(quotas) for quotas in self.clients.quotas.values())
-        return topics + configs + clients + len(self.feature_levels) + 1
+        return topics + configs + clients + len(self.acls) + len(self.feature_levels) + 1
 
     def fingerprint(self) -> dict[str, object]:
         """Equal for two states that answer every request alike: all but what is VOLATILE."""

@@ -6,6 +6,11 @@ from collections.abc import Mapping
 from typing import Final
 
 SECURITY_NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
+    "tests/unit/security/test_authorization.py": {
+        "test_authorizer_that_cannot_be_does_not_start": """
+            authorizer.class.name
+        """,
+    },
     "tests/unit/security/test_listener_settings.py": {
         "test_each_listener_has_its_own_users": """
             sasl.jaas.config

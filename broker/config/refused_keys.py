@@ -15,7 +15,6 @@ from broker.config.settings import BROKER_KEYS
 _NO_TOKENS: Final = "there are no delegation tokens here: remove it"
 _JAVA_CLASS: Final = "a Java class cannot be loaded here: remove it"
 _NO_LIMIT: Final = "connections are limited by max.connections alone here: remove it"
-_AUTHORIZER: Final = "there is no authorizer here, all clients may do everything: remove it"
 _CLASSES: Final = "org.apache.kafka.common.security."
 
 # key -> (values that ask for nothing, what to do about others)
@@ -39,7 +38,6 @@ REFUSED: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
     "ssl.engine.factory.class": (("",), _JAVA_CLASS),
     "ssl.provider": (("",), _JAVA_CLASS),
     # What is to come.
-    "authorizer.class.name": (("",), _AUTHORIZER),
     "delegation.token.expiry.check.interval.ms": (("3600000",), _NO_TOKENS),
     "delegation.token.expiry.time.ms": (("86400000",), _NO_TOKENS),
     "delegation.token.max.lifetime.ms": (("604800000",), _NO_TOKENS),
@@ -73,8 +71,6 @@ def refusals(props: Mapping[str, str]) -> list[tuple[str, str]]:
         harmless, advice = REFUSED.get(base_key(key), ((text.strip().replace(" ", ""),), ""))
         if text.strip().replace(" ", "") not in harmless:
             found.append((key, advice))
-        elif key in AUTHORIZER_KEYS and text.strip().lower() not in ("", "false"):
-            found.append((key, _AUTHORIZER))
     return found
 
 

@@ -31,6 +31,7 @@ class Context:
     """
 
     __slots__ = (
+        "access",
         "api_key",
         "api_version",
         "client_host",
@@ -73,6 +74,7 @@ class Context:
         self.listener = listener  # the listener that the client connected to
         self.local_host = ""  # the broker's address that the client connected to
         self.connection: Any = None
+        self.access: Any = None  # what the client may do; None: there is no authorizer
         self.shard: Any = None  # set when the reply depends only on this shard and the metadata
         self.flush_states: Sequence[Any] = ()  # of the partitions that the request wrote to
         self.sources: Any = None  # shard and columns of a reply that may be kept (OffsetFetch)

@@ -1,31 +1,65 @@
-"""DescribeAcls, CreateAcls and DeleteAcls: refused, because there is no authorizer.
+"""DescribeAcls, CreateAcls and DeleteAcls.
 
 DescribeAcls  v1: resource patterns. v3: resources of type USER.
 CreateAcls    As DescribeAcls.
 DeleteAcls    As DescribeAcls.
 
-Behaviour: as Kafka without `authorizer.class.name`: SECURITY_DISABLED for each ACL or filter. A request with an element
-           of kind UNKNOWN (0) ends its connection.
-Absent:    an authorizer: any client that reaches the port may do everything.
-Source:    Kafka's AclApis; the validation of DescribeAclsRequest, CreateAclsRequest and DeleteAclsRequest.
+Behaviour: without `authorizer.class.name`, as in Kafka, SECURITY_DISABLED for each ACL or filter. A request with an
+           element of kind UNKNOWN (0) ends its connection. An ACL that is there is not made again.
+Source:    Kafka's AclApis and AclControlManager; the validation of DescribeAclsRequest, CreateAclsRequest and
+           DeleteAclsRequest.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
+from broker.cluster.acls import ALLOW, DENY, LITERAL, PREFIXED, Acl, AclFilter, acl_record
+from broker.config.authorizer_setting import is_authorizer_set
+from broker.coordinator.result import Context, Result
+from broker.handlers.admin_view import after_metadata
+from protocol.declare import Message
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.acls import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest, error_response
+from protocol.messages.acls import (
+    AclCreation,
+    AclCreationResult,
+    AclDescription,
+    CreateAclsRequest,
+    CreateAclsResponse,
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+    DescribeAclsRequest,
+    DescribeAclsResource,
+    DescribeAclsResponse,
+    error_response,
+)
+from protocol.messages.metadata_records import RemoveAccessControlEntryRecord, encode_record
 
 if TYPE_CHECKING:
-    from broker.coordinator.result import Context
-    from protocol.declare import Message
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.config.settings import BrokerConfig
+    from broker.coordinator.runtime import Shard
 
-UNKNOWN = 0  # of each kind: resource, pattern, operation, permission
+UNKNOWN, ANY = 0, 1
+CLUSTER, CLUSTER_NAME = 4, "kafka-cluster"
+MOST_DELETED = 10_000  # ACLs by one request, as in Kafka
 
 
-def describe_acls(broker: object, ctx: Context, request: DescribeAclsRequest) -> Message | None:
-    """Refuse to describe. Errors: SECURITY_DISABLED."""
+class View(Protocol):
+    """What these handlers use of the broker."""
+
+    @property
+    def config(self) -> BrokerConfig: ...
+    @property
+    def metadata(self) -> ClusterMetadata: ...
+    @property
+    def metadata_shard(self) -> Shard: ...
+
+
+def describe_acls(broker: View, ctx: Context, request: DescribeAclsRequest) -> Message | None:
+    """Answer the ACLs that a filter matches, by resource. Errors: SECURITY_DISABLED."""
     if _closes(
         ctx,
         request.resource_type_filter,
@@ -34,23 +68,111 @@ def describe_acls(broker: object, ctx: Context, request: DescribeAclsRequest) ->
         request.permission_type,
     ):
         return None
-    raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
+    if not is_authorizer_set(broker.config):
+        raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
+    wanted = _filter(request)
+    resources: dict[tuple[int, str, int], DescribeAclsResource] = {}
+    for acl in filter(wanted.matches, broker.metadata.acls.by_id.values()):
+        place = acl.resource_type, acl.resource_name, acl.pattern_type
+        if place not in resources:
+            resources[place] = DescribeAclsResource(
+                resource_type=acl.resource_type, resource_name=acl.resource_name, pattern_type=acl.pattern_type
+            )
+        resources[place].acls.append(
+            AclDescription(
+                principal=acl.principal, host=acl.host, operation=acl.operation, permission_type=acl.permission_type
+            )
+        )
+    return DescribeAclsResponse(error_message=None, resources=list(resources.values()))
 
 
-def create_acls(broker: object, ctx: Context, request: CreateAclsRequest) -> Message | None:
-    """Refuse to create. Errors, of each ACL: SECURITY_DISABLED."""
+def _filter(each: Any) -> AclFilter:
+    """A filter as DescribeAcls and DeleteAcls have it."""
+    return AclFilter(
+        each.resource_type_filter,
+        each.resource_name_filter,
+        each.pattern_type_filter,
+        each.principal_filter,
+        each.host_filter,
+        each.operation,
+        each.permission_type,
+    )
+
+
+def create_acls(broker: View, ctx: Context, request: CreateAclsRequest) -> Message | Result | None:
+    """Make the valid ones. Errors, of each ACL: SECURITY_DISABLED, INVALID_REQUEST."""
     for each in request.creations:
         if _closes(ctx, each.resource_type, each.resource_pattern_type, each.operation, each.permission_type):
             return None
-    return _refused(ctx, request)
+    if not is_authorizer_set(broker.config):
+        return _refused(ctx, request)
+    known = set(broker.metadata.acls.by_id.values())
+    records: list[bytes] = []
+    results = []
+    for each in request.creations:
+        result = AclCreationResult(error_message=None)
+        results.append(result)
+        if fault := _fault(each):
+            result.error_code, result.error_message = ErrorCode.INVALID_REQUEST, fault
+            continue
+        acl = Acl(
+            each.resource_type,
+            each.resource_name,
+            each.resource_pattern_type,
+            each.principal,
+            each.host,
+            each.operation,
+            each.permission_type,
+        )
+        if acl not in known:
+            known.add(acl)
+            records.append(acl_record(ctx.rng.uuid_bytes(), acl))
+    return after_metadata(broker, CreateAclsResponse(results=results), records)
 
 
-def delete_acls(broker: object, ctx: Context, request: DeleteAclsRequest) -> Message | None:
-    """Refuse to delete. Errors, of each filter: SECURITY_DISABLED."""
+def _fault(each: AclCreation) -> str:
+    """What is wrong with an ACL; "" if nothing is."""
+    if each.resource_type == CLUSTER and each.resource_name != CLUSTER_NAME:
+        return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
+    if not each.resource_name:
+        return "Invalid empty resource name"
+    if each.resource_type == ANY:
+        return "Invalid resourceType ANY"
+    if each.resource_pattern_type not in (LITERAL, PREFIXED):
+        return "Invalid patternType"
+    if each.operation == ANY:
+        return "Invalid operation ANY"
+    if each.permission_type not in (DENY, ALLOW):
+        return "Invalid permissionType"
+    if ":" not in each.principal:
+        return (
+            f"Could not parse principal from `{each.principal:.249}` (no colon is present separating the principal type"
+            " from the principal name)"
+        )
+    return ""
+
+
+def delete_acls(broker: View, ctx: Context, request: DeleteAclsRequest) -> Message | Result | None:
+    """Delete what the filters match. Errors, of each filter: SECURITY_DISABLED; of all: INVALID_REQUEST."""
     for each in request.filters:
         if _closes(ctx, each.resource_type_filter, each.pattern_type_filter, each.operation, each.permission_type):
             return None
-    return _refused(ctx, request)
+    if not is_authorizer_set(broker.config):
+        return _refused(ctx, request)
+    doomed: set[bytes] = set()
+    results = []
+    for each in request.filters:
+        wanted = _filter(each)
+        found = [(acl_id, acl) for acl_id, acl in broker.metadata.acls.by_id.items() if wanted.matches(acl)]
+        doomed.update(acl_id for acl_id, _ in found)
+        matching = [DeleteAclsMatchingAcl(error_message=None, **acl._asdict()) for _, acl in found]
+        results.append(DeleteAclsFilterResult(error_message=None, matching_acls=matching))
+    if len(doomed) > MOST_DELETED:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Cannot remove more than {MOST_DELETED} acls in a single delete operation."
+        )
+    records = [encode_record(RemoveAccessControlEntryRecord(id=acl_id), 0) for acl_id in doomed]
+    return after_metadata(broker, DeleteAclsResponse(filter_results=results), records)
 
 
 def _closes(ctx: Context, *kinds: int) -> bool:

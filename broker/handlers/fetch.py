@@ -60,6 +60,9 @@ if TYPE_CHECKING:
     from broker.wire.parked import ParkedRequests
 
 TOPIC_IDS_SINCE: Final = 13
+READ, TOPIC = 3, 2  # operation and resource type of ACLs
+DENIED: Final = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+NO_WAIT: Final = UNKNOWN | {DENIED}  # errors that do not count when a Fetch decides whether to wait
 LEADER_SINCE: Final = 16
 
 
@@ -153,6 +156,7 @@ class FetchWait:
         "_broker",
         "_by_id",
         "_ctx",
+        "_denied",
         "_epoch",
         "_is_follower",
         "_isolation_level",
@@ -179,6 +183,7 @@ class FetchWait:
         self._broker = broker
         self._ctx = ctx
         self._wanted = wanted
+        self._denied = _denied(broker, ctx, wanted) if ctx.access is not None else None
         self._session = session
         self._epoch = epoch  # of the session after this request; INITIAL_EPOCH: the response begins a session
         self._by_id = ctx.api_version >= TOPIC_IDS_SINCE
@@ -207,8 +212,8 @@ class FetchWait:
 
     def first_answer(self, max_wait_ms: int) -> FetchResponse | None:
         """The response, if it can be answered now. None: it is parked."""
-        found, size, failed = self._reader.read(self._wanted.values())
-        known = [f for f in found if f.error_code not in UNKNOWN]
+        found, size, failed = self._read()
+        known = [f for f in found if f.error_code not in NO_WAIT]
         if known:
             check_isolation_level(self._isolation_level)
         if max_wait_ms <= 0 or size >= self._min_bytes or failed or not known:
@@ -229,6 +234,14 @@ class FetchWait:
         self._alarm = self._broker.turn.timers.at(self._broker.turn.steady_ms + max_wait_ms, self.expire)
         return None
 
+    def _read(self) -> tuple[list[Found], int, bool]:
+        """What there is to read, and the errors of what the client may not read."""
+        if not self._denied:
+            return self._reader.read(self._wanted.values())
+        denied = self._denied
+        found, size, failed = self._reader.read([each for key, each in self._wanted.items() if key not in denied])
+        return [*found, *(Found(each, DENIED) for key, each in self._wanted.items() if key in denied)], size, failed
+
     def poll(self) -> None:
         """A partition has new records or was closed: answer if there are enough bytes."""
         if not self.parked:
@@ -237,7 +250,7 @@ class FetchWait:
         fresh = False
         for partition, wanted in self._watched:
             if partition.closed or partition.info.leader != node_id:
-                self._wake(self._reader.read(self._wanted.values())[0])
+                self._wake(self._read()[0])
                 return
             if partition.high_watermark != wanted.fetch_offset:
                 fresh = True
@@ -248,14 +261,14 @@ class FetchWait:
             logs_size = sum(partition.log.size_bytes for partition, _ in self._watched)
             if logs_size - self._size_when_parked < self._missing_bytes:
                 return
-        found, size, failed = self._reader.read(self._wanted.values())
+        found, size, failed = self._read()
         if size >= self._min_bytes or failed:
             self._wake(found)
 
     def expire(self, due_ms: int, now_ms: int) -> None:
         """max_wait_ms is over: answer with the present records."""
         if self.parked:
-            self._wake(self._reader.read(self._wanted.values())[0])
+            self._wake(self._read()[0])
 
     def cancel(self) -> None:
         """The connection is closed."""
@@ -289,7 +302,7 @@ class FetchWait:
                 answer = PartitionData(
                     partition_index=wanted.partition, error_code=f.error_code, high_watermark=-1, records=b""
                 )
-                if f.error_code not in UNKNOWN:
+                if f.error_code not in NO_WAIT:
                     answer.aborted_transactions = None
                 if f.error_code in (NOT_LEADER, FENCED) and self._ctx.api_version >= LEADER_SINCE:
                     self._name_leader(answer, wanted, endpoints)
@@ -352,6 +365,19 @@ class FetchWait:
             host, port = self._broker.nodes.endpoint(info.leader, self._ctx)
             if port >= 0:
                 endpoints[info.leader] = FetchResponseNodeEndpoint(node_id=info.leader, host=host, port=port)
+
+
+def _denied(broker: View, ctx: Context, wanted: dict[Key, Wanted]) -> set[Key]:
+    """The partitions that the client may not read. A topic that nobody knows by its id is the reader's to tell."""
+    topics = broker.partitions.metadata.topics_by_id
+    names: dict[Key, str] = {}
+    for key, each in wanted.items():
+        found = topics.get(each.topic_id) if ctx.api_version >= TOPIC_IDS_SINCE else None
+        name = found.name if found is not None else each.topic
+        if name:
+            names[key] = name
+    allowed = ctx.access.allowed(READ, TOPIC, names.values())
+    return {key for key, name in names.items() if name not in allowed}
 
 
 def _is_news(found: Found, answer: PartitionData) -> bool:

@@ -318,7 +318,7 @@ class _Appending:
 
     def _done(self) -> ProduceResponse | None:
         if self._request.acks == 0:
-            self._ctx.close_connection = self._failed
+            self._ctx.close_connection = self._ctx.close_connection or self._failed
             return None
         self._ctx.flush_states = [flush_state for flush_state, _ in self._appended]
         self._response.node_endpoints = list(self._endpoints.values())

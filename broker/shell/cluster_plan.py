@@ -6,8 +6,10 @@ import re
 from copy import copy
 from typing import TYPE_CHECKING
 
+from broker.cluster.acls import Acls
 from broker.cluster.directory import DataDirectory
 from broker.cluster.listeners import make_nodes
+from broker.config.authorizer_setting import is_authorizer_set
 from broker.config.refused_keys import RefusedSettingsError, refusals
 from broker.config.settings import BrokerConfig
 from storage.env import Env, Rng, SystemClock, SystemRng
@@ -105,6 +107,10 @@ class ClusterPlan:
         if refused := refusals(properties):
             raise RefusedSettingsError(refused)
         self.nodes = make_nodes(self._config, listen, brokers)
+        if is_authorizer_set(self._config):
+            from broker.authorization.authorizer import Authorizer  # 3 ms: most clusters have no authorizer
+
+            Authorizer(self._config, Acls)
         if any(listener.is_sasl for node in self.nodes for listener in node.listeners.values()):
             from broker.security.security import check_sasl  # 6 ms: most clusters authenticate nobody
 

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from broker.config.near_names import did_you_mean
-from broker.config.refused_keys import REFUSED, is_of_listener
+from broker.config.refused_keys import AUTHORIZER_KEYS, REFUSED, is_of_listener
 from broker.config.settings import BROKER_KEYS
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def warn_of_settings(config: BrokerConfig) -> None:
         return
     from broker.config.key_effects import WITHOUT_EFFECT, set_without_effect  # 0.5 ms
 
-    known = {*WITHOUT_EFFECT, *REFUSED}
+    known = {*WITHOUT_EFFECT, *REFUSED, *AUTHORIZER_KEYS}
     unknown = [key for key in config.unknown if key not in known and not is_of_listener(key)]
     for keys, what in (
         (set_without_effect(props), "settings of Kafka that have no effect here"),

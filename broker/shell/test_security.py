@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.config.authorizer_setting import CLASS
 from broker.config.config_values import ConfigError
 from broker.security.listener_settings import need
 from broker.security.mechanisms import ITERATIONS, scram_keys
@@ -139,7 +140,12 @@ class TestSecurity:
         if "listeners" in given:
             raise ConfigError("--security", self.word, "makes the listener: set --listen, not listeners")
         address = listen.split(",")[0] if listen else "127.0.0.1:9092"
-        found = {"listeners": f"{self.protocol}://{address}"}
+        found = {
+            "listeners": f"{self.protocol}://{address}",
+            "authorizer.class.name": CLASS,
+            "super.users": "User:admin",
+            "allow.everyone.if.no.acl.found": "true",  # until a test makes the first ACL of a resource
+        }
         if self.has_passwords:
             found["sasl.enabled.mechanisms"] = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
         if self.has_certificates:

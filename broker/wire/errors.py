@@ -8,6 +8,14 @@ from typing import Any, Final
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode
 
+
+class Answered(Exception):  # noqa: N818  # it is no error
+    """A guard answers a request, and its handler is not asked."""
+
+    def __init__(self, response: Any) -> None:
+        self.response = response
+
+
 # (api, code) -> (first version with the code, the code for older ones)
 _OLDER: dict[tuple[int, int], tuple[int, ErrorCode]] = {
     (ApiKey.PRODUCE, ErrorCode.KAFKA_STORAGE_ERROR): (4, ErrorCode.NOT_LEADER_OR_FOLLOWER),

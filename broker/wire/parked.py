@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class ParkedRequest:
     """What it takes to answer or refuse a request later."""
 
-    __slots__ = ("api_version", "correlation_id", "frame", "route")
+    __slots__ = ("api_version", "correlation_id", "frame", "merge", "route")
 
     def __init__(
         self, route: Route, api_version: int, correlation_id: int, data: bytes, position: int, stop: int
@@ -31,6 +31,7 @@ class ParkedRequest:
         self.api_version = api_version
         self.correlation_id = correlation_id
         self.frame = (data, position, stop)
+        self.merge: Any = None  # puts what the guard has refused into the response
 
     def own_frame(self) -> None:
         """Copy the frame out of the received data, which would otherwise be kept for minutes."""
@@ -83,6 +84,8 @@ class ParkedRequests:
         turn.begin()
         connection, slot = token
         connection.parked.discard(slot)
+        if parked.merge is not None:
+            response = parked.merge(response)
         if count_errors(turn.metrics, parked.route.api_key, response) and not connection.closed:
             self._refused(connection, parked, response)
         connection.fill(slot, encode_reply(parked.route, parked.api_version, parked.correlation_id, response))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.coordinator.result import PARKED, Context, Result
 from broker.wire.error_counts import count_errors
-from broker.wire.errors import empty_group_id_code, error_response, lost_code
+from broker.wire.errors import Answered, empty_group_id_code, error_response, lost_code
 from broker.wire.parked import ParkedRequest, ParkedRequests
 from broker.wire.route import GROUP, Route, encode_reply
 from protocol.api import ApiKey
@@ -74,6 +74,8 @@ class Router:
         self.keep: Callable[[Connection, bytes, int, Any, bytes], None] | None = None
         # is told of responses with errors: (connection, correlation id, request, response, the handler's words)
         self.refused: Callable[[Connection, int, Any, Any, str | None], None] | None = None
+        # (Context, request) -> what puts refused parts into the response; None: no authorizer
+        self.guard: Any = None
         self._decode_header = decode_request_header
 
     def use_construct(self) -> None:
@@ -224,7 +226,21 @@ class Router:
         return request, ctx
 
     def _handle(self, route: Route, ctx: Context, request: Any, parked: ParkedRequest) -> Any:
-        """Call the handler and carry out its result. Answers the response, PARKED, or None for no reply."""
+        """Ask the guard, if there is one, and the handler. Answers the response, PARKED, or None for no reply."""
+        if self.guard is None:
+            return self._call(route, ctx, request, parked)
+        try:
+            merge = self.guard.check(ctx, request)
+        except KafkaError as error:
+            return error_response(request, route.api_key, ctx.api_version, error.code, error.message)
+        except Answered as answered:
+            return answered.response
+        parked.merge = merge
+        response = self._call(route, ctx, request, parked)
+        return response if merge is None or response is PARKED else merge(response)
+
+    def _call(self, route: Route, ctx: Context, request: Any, parked: ParkedRequest) -> Any:
+        """Call the handler and carry out its result."""
         broker = self._broker
         try:
             if route.target == GROUP:
@@ -250,7 +266,7 @@ class Router:
                 return result.response
             return result
         except KafkaError as error:
-            ctx.why = error.message
+            ctx.why = error.message or ctx.why
             return error_response(request, route.api_key, ctx.api_version, error.code, error.message)
         except (OSError, StorageError) as error:
             logger.error("%s v%d failed: %s", type(request).__name__, ctx.api_version, error)

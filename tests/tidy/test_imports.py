@@ -37,7 +37,15 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("broker.coordinator.result", "broker.coordinator.placement", "broker.coordinator.facts"),
     ("broker.wire",),
     ("broker.coordinator", "broker.cluster", "broker.partitions", "broker.security"),
-    ("broker.upkeep", "broker.shortcuts", "broker.handlers", "broker.faults", "broker.journal", "broker.refusals"),
+    (
+        "broker.upkeep",
+        "broker.shortcuts",
+        "broker.handlers",
+        "broker.faults",
+        "broker.journal",
+        "broker.refusals",
+        "broker.authorization",
+    ),
     ("broker.broker",),
     ("broker.supported", "broker.shell"),
 )

@@ -25,9 +25,11 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
+from test_control_plane import fits
 
 from momus import Broker
 from momus.cluster import Cluster
+from momus.control import ControlError
 
 HERE = Path(__file__).parent
 WORDS = ("sasl_ssl", "sasl_plaintext", "ssl", "mtls")
@@ -174,6 +176,45 @@ def test_user_that_is_added_connects_and_one_that_is_removed_does_not(make, ask)
     cluster.users.remove("carol")
     assert cluster.users.list() == ["alice", "bob"]
     assert "invalid credentials" in ask("confluent", settings)
+
+
+def test_acls_of_the_test_kit_are_obeyed(make):
+    cluster = make("sasl_plaintext")
+    cluster.create_topic("orders")
+    cluster.acls.allow("bob", "write", "describe", topic="orders")
+    cluster.acls.deny("*", "read", topic="ord", pattern="prefixed")
+    assert len(cluster.acls.list()) == 3
+
+    def produce(user: str) -> str:
+        told: list[Any] = []
+        producer = Producer(cluster.client_config("confluent", user=user))
+        producer.produce("orders", b"x", on_delivery=lambda error, record: told.append(error))
+        assert producer.flush(LIMIT_S) == 0
+        return str(told[0] and told[0].name())
+
+    assert produce("bob") == "None"
+    assert produce("alice") == "TOPIC_AUTHORIZATION_FAILED"
+    assert cluster.acls.remove("bob") == 2
+    assert cluster.acls.remove() == 1
+    assert produce("alice") == "None"
+
+
+def test_routes_answer_as_the_description_says(make):
+    cluster = make("mtls")
+    described = cluster.control.ask("GET", "/openapi.json")["paths"]
+    for path, operations in described.items():
+        if path.startswith("/_admin/clusters/") and path.endswith(("/users", "/acls", "/certificates", "/security")):
+            for method, operation in operations.items():
+                content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+                answer = cluster.control.ask(method.upper(), path.format(cluster=cluster.name), content.get("example"))
+                assert fits(answer, operation["responses"]["200"]["content"]["application/json"]["schema"])
+
+
+@pytest.mark.parametrize("body", [{"action": "burn"}, {"action": "expire", "name": "nobody"}])
+def test_certificate_that_cannot_be_changed_is_told(make, body):
+    cluster = make("ssl")
+    with pytest.raises(ControlError):
+        cluster.control.ask("POST", f"{cluster.control.prefix}/certificates", body)
 
 
 def test_clusters_of_a_process_have_users_and_certificates_of_their_own(make, ask):

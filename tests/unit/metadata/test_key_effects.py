@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from broker.config.key_effects import NOTICED_BY, OBEYED, WITHOUT_EFFECT
-from broker.config.refused_keys import AUTHORIZER_KEYS, REFUSED, refusals
+from broker.config.refused_keys import REFUSED, refusals
 from broker.config.settings import BrokerConfig, ConfigError
 from broker.handlers.config_rules import check_broker_configs
 from broker.shell.cluster_plan import ClusterPlan
@@ -70,12 +70,6 @@ def test_key_that_cannot_be_obeyed_is_refused_unless_it_asks_for_nothing(key):
     assert refusals({key: "17"}) == [(key, advice)]
     assert refusals({f"listener.name.inside.{key}": "17"}) == [(f"listener.name.inside.{key}", advice)]
     assert refusals({f"listener.name.inside.scram-sha-256.{key}": "17"})
-
-
-@pytest.mark.parametrize("key", AUTHORIZER_KEYS)
-def test_key_of_an_authorizer_is_refused(key):
-    assert [each for each, _ in refusals({key: "true"})] == [key]
-    assert refusals({key: ""}) == []
 
 
 def test_start_names_all_that_it_cannot_obey_and_no_value():

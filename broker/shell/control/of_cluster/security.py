@@ -42,6 +42,24 @@ ROUTES: Final = (
     ),
     Route("GET", "/users", "security:list_users", "The users.", answer={"users": [str]}),
     Route("DELETE", "/users/{user}", "security:remove_user", "Remove a user.", answer={"users": [str]}),
+    Route("GET", "/acls", "acls:list_acls", "The ACLs.", answer=[ACL]),
+    Route(
+        "POST",
+        "/acls",
+        "acls:add_acls",
+        "Make ACLs, of a cluster with an authorizer, in the words of kafka-acls.",
+        body={"acls": [NEW_ACL]},
+        answer=[ACL],
+        example={"acls": [{"principal": "User:alice", "operation": "read", "resource": "topic", "name": "orders"}]},
+    ),
+    Route(
+        "DELETE",
+        "/acls",
+        "acls:remove_acls",
+        "Remove the ACLs that match all that is given; without parameters all of them.",
+        query=dict.fromkeys(ACL, "as in an ACL"),
+        answer={"removed": int},
+    ),
     Route(
         "POST",
         "/certificates",
@@ -50,5 +68,6 @@ ROUTES: Final = (
         ' "expire" one ("server", or a user), "issue" a good one, for "hosts" if given.',
         body={"action": str, "name": Optional_(str), "hosts": Optional_([str])},
         answer={"certificates": [str]},
+        example={"action": "rotate"},
     ),
 )

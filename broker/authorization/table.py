@@ -1,0 +1,163 @@
+"""The table of rules: for each API what it needs, and the guard that asks before a handler.
+
+An API without a line here needs nothing: ApiVersions, the SASL requests, and the requests for delegation tokens, whose
+handler looks at the principal. Fetch asks in its handler, by `Context.access`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.authorization import rules_admin as admin
+from broker.authorization import rules_groups as groups
+from broker.authorization import rules_records as records
+from broker.authorization import rules_share as share
+from broker.authorization import rules_transactions as transactions
+from broker.authorization.access import Access
+from broker.authorization.authorizer import (
+    ALTER,
+    ALTER_CONFIGS,
+    DESCRIBE,
+    DESCRIBE_CONFIGS,
+    GROUP,
+    READ,
+    TOPIC,
+    TRANSACTIONAL_ID,
+    WRITE,
+)
+from protocol.api import ApiKey
+
+if TYPE_CHECKING:
+    from broker.authorization.authorizer import Authorizer
+    from broker.authorization.split import Merge
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.coordinator.result import Context
+    from broker.wire.connection import Connection, Shortcut
+
+RULES: Final[dict[int, Callable[[Access, Any, Any, Any], Any]]] = {
+    ApiKey.PRODUCE: records.produce,
+    ApiKey.LIST_OFFSETS: records.list_offsets,
+    ApiKey.METADATA: admin.metadata,
+    ApiKey.OFFSET_COMMIT: groups.offset_commit,
+    ApiKey.OFFSET_FETCH: groups.offset_fetch,
+    ApiKey.FIND_COORDINATOR: groups.find_coordinator,
+    ApiKey.JOIN_GROUP: groups.member,
+    ApiKey.HEARTBEAT: groups.member,
+    ApiKey.LEAVE_GROUP: groups.member,
+    ApiKey.SYNC_GROUP: groups.member,
+    ApiKey.DESCRIBE_GROUPS: groups.describe_groups,
+    ApiKey.LIST_GROUPS: groups.list_groups,
+    ApiKey.CREATE_TOPICS: admin.create_topics,
+    ApiKey.DELETE_TOPICS: admin.delete_topics,
+    ApiKey.DELETE_RECORDS: records.delete_records,
+    ApiKey.INIT_PRODUCER_ID: transactions.init_producer_id,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: records.offset_for_leader_epoch,
+    ApiKey.ADD_PARTITIONS_TO_TXN: transactions.add_partitions_to_txn,
+    ApiKey.ADD_OFFSETS_TO_TXN: transactions.add_offsets_to_txn,
+    ApiKey.END_TXN: transactions.end_txn,
+    ApiKey.WRITE_TXN_MARKERS: transactions.write_txn_markers,
+    ApiKey.TXN_OFFSET_COMMIT: transactions.txn_offset_commit,
+    ApiKey.DESCRIBE_ACLS: admin.cluster(DESCRIBE),
+    ApiKey.CREATE_ACLS: admin.cluster(ALTER),
+    ApiKey.DELETE_ACLS: admin.cluster(ALTER),
+    ApiKey.DESCRIBE_CONFIGS: admin.describe_configs,
+    ApiKey.ALTER_CONFIGS: admin.alter_configs,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: admin.cluster(ALTER),
+    ApiKey.DESCRIBE_LOG_DIRS: admin.cluster(DESCRIBE),
+    ApiKey.CREATE_PARTITIONS: admin.create_partitions,
+    ApiKey.DELETE_GROUPS: groups.delete_groups,
+    ApiKey.ELECT_LEADERS: admin.cluster(ALTER),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: admin.alter_configs,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: admin.cluster(ALTER),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: admin.cluster(DESCRIBE),
+    ApiKey.OFFSET_DELETE: groups.offset_delete,
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: admin.cluster(DESCRIBE_CONFIGS),
+    ApiKey.ALTER_CLIENT_QUOTAS: admin.cluster(ALTER_CONFIGS),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: admin.cluster(DESCRIBE),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: admin.cluster(ALTER),
+    ApiKey.DESCRIBE_QUORUM: admin.cluster(DESCRIBE),
+    ApiKey.UPDATE_FEATURES: admin.cluster(ALTER),
+    ApiKey.DESCRIBE_CLUSTER: admin.describe_cluster,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: groups.consumer_heartbeat,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: groups.describe_modern_groups,
+    ApiKey.SHARE_GROUP_HEARTBEAT: groups.heartbeat,
+    ApiKey.SHARE_GROUP_DESCRIBE: groups.describe_modern_groups,
+    ApiKey.SHARE_FETCH: share.share_fetch,
+    ApiKey.SHARE_ACKNOWLEDGE: share.share_acknowledge,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: share.describe_offsets,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: share.alter_offsets,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: share.delete_offsets,
+    ApiKey.LIST_CONFIG_RESOURCES: admin.cluster(DESCRIBE_CONFIGS),
+    ApiKey.DESCRIBE_PRODUCERS: records.describe_producers,
+    ApiKey.DESCRIBE_TRANSACTIONS: transactions.describe_transactions,
+    ApiKey.LIST_TRANSACTIONS: transactions.list_transactions,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: admin.describe_topic_partitions,
+    ApiKey.STREAMS_GROUP_HEARTBEAT: groups.streams_heartbeat,
+    ApiKey.STREAMS_GROUP_DESCRIBE: groups.describe_modern_groups,
+}
+# What a shortcut serves without a look at names: (operation, resource type). One that is not here is not used.
+SHORTCUT_NEEDS: Final[dict[int, tuple[tuple[int, int], ...]]] = {
+    ApiKey.PRODUCE: ((WRITE, TOPIC), (WRITE, TRANSACTIONAL_ID)),
+    ApiKey.FETCH: ((READ, TOPIC),),
+    ApiKey.OFFSET_COMMIT: ((READ, GROUP), (READ, TOPIC)),
+    ApiKey.OFFSET_FETCH: (),  # it repeats what the general handler has answered to the same client
+    ApiKey.ADD_OFFSETS_TO_TXN: ((WRITE, TRANSACTIONAL_ID), (READ, GROUP)),
+    ApiKey.END_TXN: ((WRITE, TRANSACTIONAL_ID),),
+    ApiKey.TXN_OFFSET_COMMIT: ((WRITE, TRANSACTIONAL_ID), (READ, GROUP), (READ, TOPIC)),
+}
+_MAY: Final = -2  # the key in Connection.learned of what a principal may do by shortcuts
+
+
+class Guard:
+    """Asks before handlers, and lets shortcuts serve those who may do everything that they do."""
+
+    def __init__(self, authorizer: Authorizer, metadata: Callable[[], ClusterMetadata]) -> None:
+        self._authorizer = authorizer
+        self._metadata = metadata
+
+    def check(self, ctx: Context, request: Any) -> Merge | None:
+        """Take out of a request what is not allowed. Answers what puts the refusals into the response.
+
+        Errors: KafkaError: all of it is refused. Answered: this is the response.
+        """
+        ctx.access = access = Access(self._authorizer, ctx)
+        rule = RULES.get(ctx.api_key)
+        return None if rule is None else rule(access, self._metadata(), ctx, request)
+
+    def guarded(self, api_key: int, shortcut: Shortcut) -> Shortcut:
+        """A shortcut that declines for clients who may not do all that it does.
+
+        What it finds is kept with what shortcuts have learnt on a connection, and dropped with it: by each change of
+        the metadata, which holds the ACLs.
+        """
+        needs = SHORTCUT_NEEDS.get(api_key)
+        may_all = self._authorizer.may_all
+
+        def serve(connection: Connection, data: bytes, position: int, stop: int, correlation_id: int) -> bytes | None:
+            known = connection.learned.setdefault(_MAY, {})
+            may = known.get(api_key)
+            if may is None:
+                host = connection.host.removeprefix("/")
+                may = needs is not None and may_all(connection.principal, host, needs)
+                known[api_key] = may
+            return shortcut(connection, data, position, stop, correlation_id) if may else None
+
+        return serve
+
+
+class GuardedShortcuts(dict[int, Any]):
+    """The table of shortcuts, each of them guarded when it is added."""
+
+    def __init__(self, guard: Guard, table: dict[int, Shortcut]) -> None:
+        super().__init__()
+        self._guard = guard
+        self.update(table)
+
+    def __setitem__(self, api_key: int, shortcut: Shortcut) -> None:
+        super().__setitem__(api_key, self._guard.guarded(api_key, shortcut))
+
+    def update(self, table: Any) -> None:
+        """Add shortcuts."""
+        for api_key, shortcut in dict(table).items():
+            self[api_key] = shortcut

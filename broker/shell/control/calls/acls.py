@@ -1,0 +1,117 @@
+"""Handlers of ACLs, in the words of kafka-acls: they ask the broker as any client would."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.authorization.access import OPERATION_NAMES
+from broker.config.authorizer_setting import is_authorizer_set
+from broker.shell.control.routes import Call, RefusedError
+from broker.shell.local_client import LocalClient
+from protocol.errors import ErrorCode
+from protocol.messages.acls import (
+    AclCreation,
+    CreateAclsRequest,
+    DeleteAclsFilter,
+    DeleteAclsRequest,
+    DescribeAclsRequest,
+)
+
+if TYPE_CHECKING:
+    from broker.shell.cluster_server import ClusterServer
+
+VERSION: Final = 3
+OPERATIONS: Final = {name.lower(): number for number, name in enumerate(OPERATION_NAMES) if number > 1}
+RESOURCES: Final = {"topic": 2, "group": 3, "cluster": 4, "transactional_id": 5, "delegation_token": 6, "user": 7}
+PATTERNS: Final = {"literal": 3, "prefixed": 4}
+PERMISSIONS: Final = {"deny": 2, "allow": 3}
+ANY: Final = 1
+
+
+def _number(words: dict[str, int], what: str, text: str) -> int:
+    if text.lower().replace("-", "_") not in words:
+        raise RefusedError(400, f'"{what}" takes one of {", ".join(words)}, not {text:.40}')
+    return words[text.lower().replace("-", "_")]
+
+
+def _word(words: dict[str, int], number: int) -> str:
+    return next((word for word, each in words.items() if each == number), str(number))
+
+
+async def _ask(cluster: ClusterServer, request: Any) -> Any:
+    client = LocalClient(cluster.broker, cluster.config)
+    try:
+        return await client.call(request, VERSION)
+    finally:
+        client.close()
+
+
+async def list_acls(cluster: ClusterServer, call: Call) -> list[dict[str, str]]:
+    """All ACLs; none where there is no authorizer."""
+    if not is_authorizer_set(cluster.config):
+        return []
+    wanted = DescribeAclsRequest(
+        resource_type_filter=ANY,
+        resource_name_filter=None,
+        pattern_type_filter=ANY,
+        principal_filter=None,
+        host_filter=None,
+        operation=ANY,
+        permission_type=ANY,
+    )
+    answer = await _ask(cluster, wanted)
+    _check(answer.error_code, answer.error_message)
+    return [
+        {
+            "principal": acl.principal,
+            "operation": _word(OPERATIONS, acl.operation),
+            "resource": _word(RESOURCES, resource.resource_type),
+            "name": resource.resource_name,
+            "pattern": _word(PATTERNS, resource.pattern_type),
+            "permission": _word(PERMISSIONS, acl.permission_type),
+            "host": acl.host,
+        }
+        for resource in answer.resources
+        for acl in resource.acls
+    ]
+
+
+async def add_acls(cluster: ClusterServer, call: Call) -> list[dict[str, str]]:
+    """Make ACLs; all there are is answered. Errors: RefusedError."""
+    creations = [
+        AclCreation(
+            resource_type=_number(RESOURCES, "resource", each["resource"]),
+            resource_name=each["name"],
+            resource_pattern_type=_number(PATTERNS, "pattern", each.get("pattern", "literal")),
+            principal=each["principal"],
+            host=each.get("host", "*"),
+            operation=_number(OPERATIONS, "operation", each["operation"]),
+            permission_type=_number(PERMISSIONS, "permission", each.get("permission", "allow")),
+        )
+        for each in call.body["acls"]
+    ]
+    for result in (await _ask(cluster, CreateAclsRequest(creations=creations))).results:
+        _check(result.error_code, result.error_message)
+    return await list_acls(cluster, call)
+
+
+async def remove_acls(cluster: ClusterServer, call: Call) -> dict[str, int]:
+    """Remove ACLs. Errors: RefusedError."""
+    body = call.query
+    wanted = DeleteAclsFilter(
+        resource_type_filter=_number(RESOURCES, "resource", body["resource"]) if "resource" in body else ANY,
+        resource_name_filter=body.get("name"),
+        pattern_type_filter=_number(PATTERNS, "pattern", body["pattern"]) if "pattern" in body else ANY,
+        principal_filter=body.get("principal"),
+        host_filter=body.get("host"),
+        operation=_number(OPERATIONS, "operation", body["operation"]) if "operation" in body else ANY,
+        permission_type=_number(PERMISSIONS, "permission", body["permission"]) if "permission" in body else ANY,
+    )
+    (result,) = (await _ask(cluster, DeleteAclsRequest(filters=[wanted]))).filter_results
+    _check(result.error_code, result.error_message)
+    return {"removed": len(result.matching_acls)}
+
+
+def _check(code: int, message: str | None) -> None:
+    if code != ErrorCode.NONE:
+        raise RefusedError(409, message or ErrorCode(code).name)
