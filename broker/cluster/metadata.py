@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from broker.cluster.acls import Acls
 from broker.cluster.client_settings import ClientSettings
+from broker.cluster.replicas import Sync
 from broker.cluster.topic_names import (
     INTERNAL_TOPICS,
     OFFSETS_TOPIC,
@@ -41,12 +42,13 @@ if TYPE_CHECKING:
 
 TOPIC, BROKER, BROKER_LOGGER, GROUP = 2, 4, 8, 32  # config resource types
 NO_LEADER_CHANGE = -2
+WITH_ELIGIBLE = 2  # the version of partition records that knows eligible leader replicas
 
 
 class TopicPartition:
-    """Leader and replicas of one partition. All replicas share one log, so every replica is in sync."""
+    """Leader (-1: none) and replicas of one partition. Whoever is up is in sync: they share one log."""
 
-    __slots__ = ("index", "leader", "leader_epoch", "partition_epoch", "replicas")
+    __slots__ = ("elr", "index", "isr", "last_known_elr", "leader", "leader_epoch", "partition_epoch", "replicas")
 
     VOLATILE: ClassVar[Mapping[str, str]] = {}
 
@@ -58,6 +60,14 @@ class TopicPartition:
         self.replicas = replicas
         self.leader_epoch = leader_epoch
         self.partition_epoch = partition_epoch
+        self.isr = list(replicas)
+        self.elr: list[int] = []  # eligible leader replicas (KIP-966)
+        self.last_known_elr: list[int] = []
+
+    @property
+    def sync(self) -> Sync:
+        """Who leads and who is in sync."""
+        return Sync(self.leader, self.isr, self.elr, self.last_known_elr)
 
 
 class Topic:
@@ -82,7 +92,7 @@ class Topic:
 class ClusterMetadata:
     """The state machine. `listeners` are called with (event, topic, partition); -1: all partitions.
 
-    Events: created, configured, deleted, moved. New partitions are no event: none is open, and there may be 10,000.
+    Events: created, configured, deleted, moved, in sync. New partitions are no event: there may be 10,000, none open.
     """
 
     __slots__ = (
@@ -252,6 +262,9 @@ class ClusterMetadata:
             record.leader_epoch,
             record.partition_epoch,
         )
+        partition.isr = list(record.isr)
+        partition.elr = list(record.eligible_leader_replicas or ())
+        partition.last_known_elr = list(record.last_known_elr or ())
         if partition.index < len(topic.partitions):
             topic.partitions[partition.index] = partition
         else:
@@ -263,11 +276,18 @@ class ClusterMetadata:
         partition = topic.partitions[record.partition_id]
         if record.replicas is not None:
             partition.replicas = list(record.replicas)
+        if record.isr is not None:
+            partition.isr = list(record.isr)
+        if record.eligible_leader_replicas is not None:
+            partition.elr = list(record.eligible_leader_replicas)
+        if record.last_known_elr is not None:
+            partition.last_known_elr = list(record.last_known_elr)
         if record.leader != NO_LEADER_CHANGE:
             partition.leader = record.leader
             partition.leader_epoch += 1
         partition.partition_epoch += 1
-        self._tell("moved", topic, partition.index)
+        moved = record.replicas is not None or record.leader != NO_LEADER_CHANGE
+        self._tell("moved" if moved else "in sync", topic, partition.index)
 
     def _replay_remove_topic(self, record: RemoveTopicRecord) -> None:
         topic = self.topics_by_id.pop(record.topic_id)
@@ -356,12 +376,14 @@ def partition_record(topic_id: bytes, partition: TopicPartition) -> bytes:
             partition_id=partition.index,
             topic_id=topic_id,
             replicas=partition.replicas,
-            isr=partition.replicas,
+            isr=partition.isr,
             leader=partition.leader,
             leader_epoch=partition.leader_epoch,
             partition_epoch=partition.partition_epoch,
+            eligible_leader_replicas=partition.elr or None,
+            last_known_elr=partition.last_known_elr or None,
         ),
-        0,
+        WITH_ELIGIBLE if partition.elr or partition.last_known_elr else 0,
     )
 
 

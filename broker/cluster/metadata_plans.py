@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 from broker.cluster.metadata import (
     NO_LEADER_CHANGE,
     TOPIC,
+    WITH_ELIGIBLE,
     ClusterMetadata,
     Topic,
     TopicPartition,
     config_record,
     partition_record,
 )
+from broker.cluster.replicas import Sync
 from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from broker.config.features import METADATA_VERSION
 from broker.config.settings import ConfigError
@@ -144,7 +146,7 @@ def move_partition(topic: Topic, partition: TopicPartition, replicas: Sequence[i
         topic_id=topic.topic_id,
         partition_id=partition.index,
         replicas=list(replicas),
-        isr=list(replicas),
+        isr=[node for node in replicas if node not in partition.replicas or node in partition.isr],
         leader=leader if begins_epoch else NO_LEADER_CHANGE,
     )
     return [encode_record(change, 0)]
@@ -154,6 +156,22 @@ def elect_leader(topic: Topic, partition: TopicPartition, leader: int) -> list[b
     """Make another replica the leader."""
     change = PartitionChangeRecord(topic_id=topic.topic_id, partition_id=partition.index, leader=leader)
     return [encode_record(change, 0)]
+
+
+def follow_nodes(topic: Topic, partition: TopicPartition, after: Sync) -> list[bytes]:
+    """Another leader, other in-sync replicas; no records if nothing changes."""
+    if after == partition.sync:
+        return []
+    knows_eligible = after[2:] != partition.sync[2:]
+    change = PartitionChangeRecord(
+        topic_id=topic.topic_id,
+        partition_id=partition.index,
+        isr=after.isr if after.isr != partition.isr else None,
+        leader=after.leader if after.leader != partition.leader else NO_LEADER_CHANGE,
+        eligible_leader_replicas=after.elr if knows_eligible else None,
+        last_known_elr=after.last_known_elr if knows_eligible else None,
+    )
+    return [encode_record(change, WITH_ELIGIBLE if knows_eligible else 0)]
 
 
 def set_feature_level(name: str, level: int) -> list[bytes]:
@@ -195,8 +213,9 @@ def start_up(metadata: ClusterMetadata, rng: Rng) -> list[bytes]:
 
 def _with_present_nodes(metadata: ClusterMetadata, topic: Topic, partition: TopicPartition) -> list[bytes]:
     present = [node for node in partition.replicas if node in metadata.node_ids]
-    if len(present) == len(partition.replicas) and partition.leader in present:
-        return []
+    if len(present) == len(partition.replicas):  # all are up, and so in sync
+        leader = partition.leader if partition.leader in present else present[0]
+        return follow_nodes(topic, partition, Sync(leader, present, [], []))
     if not present:
         present = [metadata.node_ids[partition.index % len(metadata.node_ids)]]
     change = PartitionChangeRecord(topic_id=topic.topic_id, partition_id=partition.index, replicas=present, isr=present)

@@ -25,6 +25,7 @@ class Nodes:
 
     def __init__(self, nodes: list[Node]) -> None:
         self.up = list(nodes)
+        self.is_one = len(nodes) == 1  # not: the last one that is up, for a partition may be without a leader then
 
     def __len__(self) -> int:
         return len(self.up)

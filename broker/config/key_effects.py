@@ -48,6 +48,14 @@ NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             socket.request.max.bytes
         """,
     },
+    "tests/unit/core/test_replicas_fail.py": {
+        "test_below_min_insync_replicas_acks_all_is_refused_and_acks_1_is_not_readable": """
+            min.insync.replicas
+        """,
+        "test_unclean_leader_has_lost_what_it_missed_and_an_idempotent_producer_goes_on": """
+            unclean.leader.election.enable
+        """,
+    },
     "tests/unit/core/test_forced_flush.py": {
         "test_flush_interval_of_the_scheduler_is_the_default_of_flush_ms": """
             log.flush.scheduler.interval.ms
@@ -294,7 +302,7 @@ _WITHOUT_EFFECT = """
     log.segment.delete.delay.ms metadata.log.dir metadata.log.max.record.bytes.between.snapshots
     metadata.log.max.snapshot.interval.ms metadata.log.segment.bytes metadata.log.segment.ms
     metadata.max.idle.interval.ms metadata.max.retention.bytes metadata.max.retention.ms metric.reporters
-    metrics.num.samples metrics.recording.level metrics.sample.window.ms min.insync.replicas num.io.threads
+    metrics.num.samples metrics.recording.level metrics.sample.window.ms num.io.threads
     num.network.threads num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads
     num.replica.fetchers offsets.commit.timeout.ms offsets.load.buffer.size offsets.topic.compression.codec
     preallocate process.roles producer.id.expiration.check.interval.ms
@@ -340,7 +348,7 @@ _WITHOUT_EFFECT = """
     ssl.endpoint.identification.algorithm ssl.keymanager.algorithm ssl.protocol ssl.secure.random.implementation
     ssl.trustmanager.algorithm telemetry.max.bytes transaction.abort.timed.out.transaction.cleanup.interval.ms
     transaction.state.log.load.buffer.size transaction.state.log.min.isr transaction.two.phase.commit.enable
-    unclean.leader.election.enable unclean.leader.election.interval.ms unstable.api.versions.enable
+    unclean.leader.election.interval.ms unstable.api.versions.enable
     unstable.feature.versions.enable
 """
 

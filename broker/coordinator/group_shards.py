@@ -66,7 +66,7 @@ class GroupShards:
     @property
     def any_broker(self) -> bool:
         """Whether any node serves offset requests for any group, as the offset management proposal asks."""
-        return len(self._nodes) == 1 or self._config.offsets_any_broker
+        return self._nodes.is_one or self._config.offsets_any_broker
 
     def index_of(self, group_id: str) -> int:
         """The partition of `__consumer_offsets` that holds a group."""
@@ -86,7 +86,7 @@ class GroupShards:
         Errors:  NOT_COORDINATOR: another node coordinates the group.
                  COORDINATOR_LOAD_IN_PROGRESS: the shard is being loaded.
         """
-        if len(self._nodes) > 1 and not anywhere and self.coordinator_of(group_id) != ctx.node_id:
+        if not self._nodes.is_one and not anywhere and self.coordinator_of(group_id) != ctx.node_id:
             raise KafkaError(ErrorCode.NOT_COORDINATOR, f"node {ctx.node_id} does not coordinate group {group_id!r}")
         shard = self.of(group_id)
         if shard.state is not READY:

@@ -81,20 +81,20 @@ class View(Protocol):
 
 def metadata(broker: View, ctx: Context, request: MetadataRequest) -> Result:
     """Answer the nodes and the named topics; create missing topics where that is allowed."""
-    known = broker.metadata
+    known, up = broker.metadata, broker.metadata.node_ids
     asked = request.topics
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
     replies: list[MetadataResponseTopic] = []
     records: list[bytes] = []
     if asked is None or (ctx.api_version == 0 and not asked):
-        replies = [_topic_reply(topic, operations) for topic in known.topics.values()]
+        replies = [_topic_reply(topic, operations, up) for topic in known.topics.values()]
     else:
         _check_names(ctx, request)
         ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != NO_ID)
         for topic_id in ids:
             topic = known.topics_by_id.get(topic_id)
             replies.append(
-                _topic_reply(topic, operations)
+                _topic_reply(topic, operations, up)
                 if topic
                 else MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
             )
@@ -110,7 +110,7 @@ def metadata(broker: View, ctx: Context, request: MetadataRequest) -> Result:
                 planned += 1
                 records += made
             if found:
-                replies.append(_topic_reply(found, operations))
+                replies.append(_topic_reply(found, operations, up))
             else:
                 replies.append(
                     MetadataResponseTopic(
@@ -157,7 +157,7 @@ def _why_not_there(broker: View, name: str, create: bool) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _topic_reply(topic: Topic, operations: int) -> MetadataResponseTopic:
+def _topic_reply(topic: Topic, operations: int, up: list[int]) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -165,11 +165,13 @@ def _topic_reply(topic: Topic, operations: int) -> MetadataResponseTopic:
         topic_authorized_operations=operations,
         partitions=[
             MetadataResponsePartition(
+                error_code=ErrorCode.NONE if partition.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
                 partition_index=partition.index,
                 leader_id=partition.leader,
                 leader_epoch=partition.leader_epoch,
                 replica_nodes=partition.replicas,
-                isr_nodes=partition.replicas,
+                isr_nodes=partition.isr,
+                offline_replicas=[node for node in partition.replicas if node not in up],
             )
             for partition in topic.partitions
         ],
@@ -237,9 +239,10 @@ def describe_topic_partitions(broker: View, ctx: Context, request: DescribeTopic
                         leader_id=partition.leader,
                         leader_epoch=partition.leader_epoch,
                         replica_nodes=partition.replicas,
-                        isr_nodes=partition.replicas,
-                        eligible_leader_replicas=[],
-                        last_known_elr=[],
+                        isr_nodes=partition.isr,
+                        eligible_leader_replicas=partition.elr,
+                        last_known_elr=partition.last_known_elr,
+                        offline_replicas=[node for node in partition.replicas if node not in metadata.node_ids],
                     )
                     for partition in page
                 ],
@@ -277,6 +280,8 @@ def find_coordinator(broker: View, ctx: Context, request: FindCoordinatorRequest
             records = records or ensure_internal_topic(broker.metadata, ctx.rng, name)
             coordinator.node_id = broker.metadata.coordinator_node(key, name)
             coordinator.host, coordinator.port = broker.nodes.endpoint(coordinator.node_id, ctx)
+            if coordinator.node_id < 0:  # all brokers that hold its log are stopped
+                coordinator.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
         found.append(coordinator)
     if ctx.api_version >= 4:
         response.coordinators = found

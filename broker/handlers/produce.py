@@ -219,6 +219,10 @@ class _Appending:
             if topic.internal and ctx.client_id != ADMIN_CLIENT:
                 raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic.name}")
             partition = _led(broker, ctx, topic, entry.partition)
+            if partition.is_held and self._request.acks == -1:
+                error = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, "Fewer replicas are in sync than the minimum.")
+                partition.refused(entry.records, error)
+                raise error
             answer.base_offset, answer.log_append_time_ms = partition.append(
                 entry.records,
                 broker.turn.now_ms,

@@ -5,8 +5,9 @@ AlterPartitionReassignments  KIP-455. v1: the replication factor may be held (KI
 ListPartitionReassignments   KIP-455. The list is always empty.
 AlterReplicaLogDirs          KIP-113. A broker has one log directory, so nothing is ever moved.
 
-Behaviour: the preferred leader is the first replica. Every leader is alive, so unclean elections have nothing to do.
-Differs:   replication factors are accepted and shown; nothing is replicated. All nodes are one process with one log for
+Behaviour: the preferred leader is the first replica. Unclean leaders come by the setting alone:
+           ELIGIBLE_LEADERS_NOT_AVAILABLE where they are asked for.
+Differs:   nothing is replicated. All nodes are one process with one log for
            each partition, acks=all means that log, and a reassignment is complete when it is answered.
 Source:    Kafka's ReplicationControlManager, PartitionChangeBuilder and ReplicaManager.alterReplicaLogDirs.
 """
@@ -41,6 +42,7 @@ from protocol.messages.reassign import (
 )
 
 PREFERRED, UNCLEAN = 0, 1
+_NO_LEADER = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
 
 if TYPE_CHECKING:
     from broker.cluster.directory import DataDirectory
@@ -81,8 +83,11 @@ def elect_leaders(broker: View, ctx: Context, request: ElectLeadersRequest) -> R
             result = PartitionResult(partition_id=index, error_message=None)
             try:
                 topic, partition = _find(metadata, name, index, f"No such topic as {name:.249}", "No such partition as")
-                if kind == UNCLEAN or partition.leader == partition.replicas[0]:
+                if partition.leader == partition.replicas[0] or (kind == UNCLEAN and partition.leader >= 0):
                     raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
+                if partition.replicas[0] not in metadata.node_ids or partition.replicas[0] not in partition.isr:
+                    code = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE if kind == PREFERRED else _NO_LEADER
+                    raise KafkaError(code, "No replica that may lead is up.")
                 records[name, index] = elect_leader(topic, partition, partition.replicas[0])
             except KafkaError as error:
                 refuse(result, error)

@@ -309,7 +309,8 @@ def _grown(metadata: ClusterMetadata, asked: CreatePartitionsTopic) -> list[byte
     first = topic.partitions[0]
     factor = len(first.replicas)
     if asked.assignments is None:
-        start = metadata.node_ids.index(first.leader) + present
+        is_up = first.leader in metadata.node_ids
+        start = (metadata.node_ids.index(first.leader) if is_up else 0) + present
         return grow_topic(topic, place(metadata, start, more, factor))
     if len(asked.assignments) != more:
         raise KafkaError(

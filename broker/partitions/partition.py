@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from broker.cluster.replicas import least_in_sync
 from broker.partitions.incoming_batch import Buffer, stamp
 from broker.partitions.producer_files import ProducerFiles, replay_log
 from broker.partitions.producer_table import ProducerSnapshot
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 SNAPSHOT_EVERY_BYTES: Final = 16 * 1024 * 1024  # bounds how much a start after a crash reads again
 SNAPSHOT_BYTES_A_PRODUCER: Final = 400  # eight times its size in a snapshot: with many producers, fewer snapshots
-
-
 _SENT_AGAIN: Final = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER})  # though it is not retriable
 
 
@@ -42,6 +41,7 @@ class Partition:
         "_appended_at_snapshot",
         "_files",
         "_followed_offset",
+        "_held_offset",
         "_leader",
         "_plain",
         "_producers",
@@ -53,6 +53,7 @@ class Partition:
         "high_watermark",
         "index",
         "info",
+        "is_held",
         "log",
         "metadata_version",
         "rules",
@@ -71,10 +72,11 @@ class Partition:
         self.waiters: dict[Waiter, None] = {}  # parked fetches, oldest first
         self.stable_waiters: dict[Waiter, None] = {}  # those that read committed records only
         self._stable_seen = -1  # the last stable offset at their last poll
+        self.is_held, self._held_offset = False, 0  # too few are in sync: where the high watermark would be
+        self._producers: Producers | None = None
         self.configure(topic, metadata)
         self.appended_bytes = 0  # since this object was made
         self.closed = False
-        self._producers: Producers | None = None
         self._producers_before: Producers | None = None  # their state before a failed write
         self._plain = not log.end_offset  # the log was empty: there is no producer state to load
         self._followed_offset = -1  # how far a log that a shard writes was read for producers
@@ -96,6 +98,10 @@ class Partition:
             max_inflated_bytes=config.decompression_max_bytes,
             keeps_batches=config.producer_state == "batches",
         )
+        least = least_in_sync(metadata.value(topic, "min.insync.replicas"), self.info.replicas)
+        self.is_held = len(self.info.isr) < least
+        if not self.is_held and self._held_offset > self.high_watermark:
+            self.advance(self._held_offset)
         if self._leader != self.info.leader:
             self._leader = self.info.leader
             self.wake()  # parked fetches now wait at the wrong node
@@ -239,7 +245,10 @@ class Partition:
     # ---------------------------------------------------------------- durability
 
     def advance(self, durable_offset: int) -> None:
-        """Everything below this offset is durable: readers may see it."""
+        """Everything below this offset is durable: readers may see it, if enough replicas are in sync."""
+        if self.is_held:
+            self._held_offset = durable_offset
+            return
         if durable_offset > self.high_watermark:
             self.high_watermark = durable_offset
             producers = self._producers
@@ -271,17 +280,17 @@ class Partition:
 
     def wake(self) -> None:
         """Poll all parked fetches: the partition has changed or was closed."""
-        poll_all(self.waiters)
-        poll_all(self.stable_waiters)
+        poll_all({**self.waiters, **self.stable_waiters})
 
-    def reload(self) -> None:
-        """A write has failed and the log was cut back: drop the producer state and load it again."""
-        if self._producers is not None:
+    def reload(self, *, lost: bool = False) -> None:
+        """The log was cut back: load the producer state again. `lost`: durable records too, so nothing is recalled."""
+        if self._producers is not None and not lost:
             self._producers.revert(self.log.end_offset)
             self._producers_before = self._producers
         self._producers = None
         self._files.remove_after(self.log.end_offset)
         self.high_watermark = min(self.high_watermark, self.log.end_offset)
+        self._held_offset = min(self._held_offset, self.log.end_offset)
         self.log.set_leader_epoch(self.info.leader_epoch)  # the record of its start may have been cut off
         self.wake()
 
@@ -382,16 +391,8 @@ class Partition:
         Errors:  POLICY_VIOLATION: a topic that is only compacted keeps its records.
                  OFFSET_OUT_OF_RANGE: negative or beyond the high watermark.
         """
-        if not self.rules.deletable:
-            raise KafkaError(
-                ErrorCode.POLICY_VIOLATION, f"Records of {self} cannot be deleted: its cleanup.policy is compact"
-            )
-        if offset == -1:
-            offset = self.high_watermark
-        if not 0 <= offset <= self.high_watermark:
-            raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE, f"Offset {offset} is not within 0..{self.high_watermark} of {self}"
-            )
+        offset = self.high_watermark if offset == -1 else offset
+        self.rules.check_deletion(str(self), offset, self.high_watermark)
         if offset > self.log.log_start_offset:
             self.log.delete_records_before(offset)
             if self._producers is not None:

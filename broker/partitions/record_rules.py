@@ -85,6 +85,17 @@ class TopicRules:
         self.keeps_batches = keeps_batches  # producer.state: the last five of each producer, or the latest one
         self.max_inflated_bytes = max_inflated_bytes  # above it MESSAGE_TOO_LARGE, and clients split their batch
 
+    def check_deletion(self, partition: str, offset: int, high_watermark: int) -> None:
+        """Errors: POLICY_VIOLATION, OFFSET_OUT_OF_RANGE: records of a partition cannot be deleted below an offset."""
+        if not self.deletable:
+            raise KafkaError(
+                ErrorCode.POLICY_VIOLATION, f"Records of {partition} cannot be deleted: its cleanup.policy is compact"
+            )
+        if not 0 <= offset <= high_watermark:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"Offset {offset} is not within 0..{high_watermark} of {partition}"
+            )
+
 
 def next_batch(records: Buffer, at: int = 0) -> int:
     """The size of the whole batch that begins at `at`; 0: there is none, or not all of it.

@@ -98,6 +98,22 @@ class Partitions:
     def _make(self, topic: Topic, index: int, log: Log) -> Partition:
         return Partition(topic, index, log, self.metadata, self._turn.env.files)
 
+    def end_of(self, topic: Topic, index: int) -> int:
+        """The end of a partition's log. Errors: KafkaError."""
+        return self.get(topic, index).log.end_offset
+
+    def cut(self, topic: Topic, index: int, end_offset: int) -> None:
+        """Lose what lies from an offset on: the new leader does not have it.
+
+        Errors: KafkaError, OSError, StorageError.
+        """
+        partition = self.get(topic, index)
+        state = partition.flush_state
+        self._turn.durability.settle_now(state)
+        partition.log.cut_back(end_offset)
+        state.durable_offset = partition.log.end_offset
+        partition.reload(lost=True)
+
     def has(self, topic: Topic, index: int) -> bool:
         """Whether a partition is open or has files, without making them."""
         return (topic.topic_id, index) in self._open or self._directory.exists(topic.name, index)

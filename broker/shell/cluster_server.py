@@ -91,7 +91,9 @@ class ClusterServer:
             start_sync=self._sync,
             later=self._later,
         )
-        self.virtual_nodes = VirtualNodes(self.broker.nodes, self.broker.metadata_shard, self.broker.turn)
+        self.virtual_nodes = VirtualNodes(
+            self.broker.nodes, self.broker.metadata_shard, self.broker.turn, self.broker.partitions
+        )
         self._spin = Spin(self.loop.call_soon, env.clock.monotonic_ms)
         clients = self.broker.clients
         clients.connection_limit = min(clients.connection_limit, self._connection_limit)

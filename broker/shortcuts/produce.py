@@ -105,6 +105,8 @@ class ProduceShortcut:
             metadata = partitions.metadata
             if partition.metadata_version != metadata.version or partition.topic is not topic:
                 partition.configure(topic, metadata)
+            if partition.is_held:  # acks=all is refused then
+                return None
             offset, append_time = partition.append(records, self._turn.now_ms, zstd_allowed=version >= ZSTD_SINCE)
         except (KafkaError, StorageError):
             return None

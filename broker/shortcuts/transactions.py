@@ -31,7 +31,7 @@ class TransactionShortcuts:
 
     def is_open(self, frame_bytes: int) -> bool:
         """Whether a frame may be served: it is long enough, a write is durable at once, and there is one node."""
-        return frame_bytes > LEAST_BYTES and not self.turn.fsync and len(self._nodes) == 1
+        return frame_bytes > LEAST_BYTES and not self.turn.fsync and self._nodes.is_one
 
     def settled_topic(self, name: str) -> Topic | None:
         """A topic, if it is durable. Replies about one that is not have to wait for the metadata log."""

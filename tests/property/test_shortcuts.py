@@ -58,7 +58,9 @@ class Side:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.nodes = VirtualNodes(world.broker.nodes, world.broker.metadata_shard, world.broker.turn)
+        self.nodes = VirtualNodes(
+            world.broker.nodes, world.broker.metadata_shard, world.broker.turn, world.broker.partitions
+        )
         self.client = Client(world)
         self.read = 0
 

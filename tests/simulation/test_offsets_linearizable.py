@@ -152,7 +152,7 @@ def stop_or_start(nodes: VirtualNodes, rng: random.Random) -> None:
 def run_history(seed: int, flush: str, brokers: int, steps: int = 160) -> dict[str, list[Operation]]:
     rng = random.Random(seed)
     world = World(flush, brokers=brokers, offsets_topic_num_partitions="1", shortcuts=rng.random() < 0.7)
-    nodes = VirtualNodes(world.broker.nodes, world.broker.metadata_shard, world.broker.turn)
+    nodes = VirtualNodes(world.broker.nodes, world.broker.metadata_shard, world.broker.turn, world.broker.partitions)
     admin = Client(world)
     make_topic(admin, "t", PARTITIONS)
     for group in GROUPS:

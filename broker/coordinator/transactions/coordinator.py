@@ -125,7 +125,7 @@ class TransactionCoordinator:
             if not self.shards:
                 raise KafkaError(ErrorCode.NOT_COORDINATOR, "there are no transactions yet")
         index = shard_index(transactional_id, len(self.shards))
-        if ctx is not None and len(self._nodes) > 1 and self._leader(index) != ctx.node_id:
+        if ctx is not None and not self._nodes.is_one and self._leader(index) != ctx.node_id:
             raise KafkaError(ErrorCode.NOT_COORDINATOR, f"node {ctx.node_id} does not coordinate {transactional_id!r}")
         shard = self.shards[index]
         if shard.state is not READY:

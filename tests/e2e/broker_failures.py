@@ -1,0 +1,134 @@
+"""A script of brokers that stop and start, and what a cluster of three then says: played on Apache Kafka and on momus.
+
+`python tests/e2e/broker_failures.py FIRST:PORT "stop command {id}" "start command {id}"` plays it on a running cluster,
+whose broker 1 is never stopped, and prints the JSON that test_broker_failures.py compares momus with.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from momus.client import LATEST
+from momus.records.client import TOPIC_NAMES, RecordClient
+from protocol.errors import ErrorCode
+from protocol.messages.cluster import DescribeTopicPartitionsRequest, DescribeTopicPartitionsRequestTopicRequest
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.messages.topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from protocol.record_batch import build_batch
+
+# topic -> (replicas, settings)
+TOPICS: dict[str, tuple[list[int], dict[str, str]]] = {
+    "two": ([2, 3], {}),
+    "two-min-two": ([2, 3], {"min.insync.replicas": "2"}),
+    "two-min-three": ([2, 3], {"min.insync.replicas": "3"}),
+    "three-min-two": ([2, 3, 1], {"min.insync.replicas": "2"}),
+    "unclean": ([3, 2], {"unclean.leader.election.enable": "true"}),
+    "last-first": ([3, 2], {}),
+}
+STEPS = ("", "stop 3", "stop 2", "start 3", "start 2", "stop 2", "stop 3", "start 2", "start 3")
+PRODUCED = ("stop 3", "stop 2", "start 2")  # steps behind which each topic is written to
+
+
+def play(
+    client: RecordClient, stop: Callable[[int], None], start: Callable[[int], None], settle_s: float
+) -> list[dict[str, Any]]:
+    """What is seen after each step. `settle_s`: for how long it must stay the same before it counts."""
+    topics = [
+        CreatableTopic(
+            name=name,
+            num_partitions=-1,
+            replication_factor=-1,
+            assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=replicas)],
+            configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
+        )
+        for name, (replicas, configs) in TOPICS.items()
+    ]
+    made = client._call(None, CreateTopicsRequest(topics=topics, timeout_ms=30_000))
+    assert all(each.error_code == 0 for each in made.topics), made
+    seen = []
+    for step in STEPS:
+        word, _, node = step.partition(" ")
+        if step:
+            (stop if word == "stop" else start)(int(node))
+        shown = _settled(client, settle_s)
+        if step in PRODUCED:
+            for name, row in shown.items():
+                row["acks"] = {acks: _produce(client, name, acks) for acks in (-1, 1)}
+            ends = _settled(client, settle_s)
+            for name, row in shown.items():
+                row["end"] = ends[name]["end"]
+        seen.append({"step": step, "topics": shown})
+    return seen
+
+
+def _settled(client: RecordClient, settle_s: float) -> dict[str, Any]:
+    shown, since = _describe(client), time.monotonic()
+    while time.monotonic() - since < settle_s:
+        time.sleep(0.3)
+        found = _describe(client)
+        if found != shown:
+            shown, since = found, time.monotonic()
+    return shown
+
+
+def _describe(client: RecordClient) -> dict[str, Any]:
+    client.cluster()
+    request = DescribeTopicPartitionsRequest(
+        topics=[DescribeTopicPartitionsRequestTopicRequest(name=name) for name in TOPICS]
+    )
+    rows = {}
+    for topic in client._call(None, request).topics:
+        (partition,) = topic.partitions
+        try:
+            end = client._offsets(topic.name, {0: partition.leader_id}, LATEST).get(0)
+        except OSError:  # the connection was from before its stop
+            end = client._offsets(topic.name, {0: partition.leader_id}, LATEST).get(0)
+        rows[topic.name] = {
+            "error": partition.error_code,
+            "leader": partition.leader_id,
+            "replicas": partition.replica_nodes,
+            "isr": sorted(partition.isr_nodes),
+            "elr": sorted(partition.eligible_leader_replicas or []),
+            "last_known_elr": sorted(partition.last_known_elr or []),
+            "offline": sorted(partition.offline_replicas),
+            "end": end,
+        }
+    return rows
+
+
+def _produce(client: RecordClient, topic: str, acks: int) -> str:
+    """The error of one record, by name."""
+    row = client.cluster([topic]).topics[0].partitions[0]
+    if row.leader_id not in client._nodes:
+        return f"no leader: {ErrorCode(row.error_code).name}"
+    data = PartitionProduceData(index=0, records=build_batch([(None, b"v")], timestamp_ms=1))
+    request = ProduceRequest(
+        acks=acks, timeout_ms=1000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
+    )
+    answer = client._call(row.leader_id, request, TOPIC_NAMES)
+    return ErrorCode(answer.responses[0].partition_responses[0].error_code).name
+
+
+def main() -> None:
+    """Play on a cluster that is there."""
+    address, stop, start = sys.argv[1:]
+
+    def run(command: str) -> Callable[[int], None]:
+        return lambda node: subprocess.run(command.format(id=node), shell=True, check=True, stdout=sys.stderr) and None
+
+    with RecordClient(address, timeout_s=30) as client:
+        sys.stdout.write(json.dumps(play(client, run(stop), run(start), 4.0), indent=1))
+
+
+if __name__ == "__main__":
+    main()
