@@ -11,7 +11,7 @@ CRASH_ROUNDS ?= 200
 # Bytecode is kept even where the environment forbids it: without, each of pytest's workers rewrites 300 test files anew (4 s).
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden test-pipeline pipeline-long pipeline-demo bench crash exactly-once test-ecosystem e2e-java compiled test-compiled mutants soak clean
+.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden test-pipeline pipeline-long pipeline-demo bench crash exactly-once test-ecosystem e2e-java compiled test-compiled test-examples mutants soak clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
@@ -90,6 +90,10 @@ compiled: $(VENV)/.dev
 
 # What runs against whole brokers, on that build. Left out is what hands a class something that only looks like a broker or a
 # connection: compiled ones refuse it.
+# The suites of examples/ as another project's: from the built wheel, in a clean environment.
+test-examples: $(VENV)/.dev
+	$(BIN)/python tools/run_examples.py
+
 test-compiled: compiled
 	cd build/compiled && $(abspath $(BIN))/python -m pytest -n 2 --dist worksteal -m "not java and not spark" \
 	  --ignore tests/property/test_producers_model.py --ignore tests/property/test_transactions_model.py \

@@ -1,0 +1,46 @@
+"""Runs the suites of examples/ as a project of somebody else would: from the built wheel, in an environment of its own.
+
+    python tools/run_examples.py [FOLDER]       build/examples unless told otherwise
+
+Part of `make test-examples`. pip needs its index, for aiokafka, confluent-kafka and pytest with its plugins.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+CONSTRAINTS = REPOSITORY / "tools" / "constraints.txt"
+CLIENTS = ("aiokafka", "confluent-kafka", "kafka-python", "pytest", "pytest-asyncio", "pytest-xdist")
+SUITES = ("orders", "billing")
+
+
+def main(folder: Path) -> None:
+    """Build, install, run."""
+    begin_s = time.monotonic()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    quiet = ("--quiet", "--disable-pip-version-check")
+    _run(sys.executable, "-m", "pip", "wheel", *quiet, "--no-deps", "-w", str(folder), str(REPOSITORY))
+    (wheel,) = folder.glob("momus-*.whl")
+    _run(sys.executable, "-m", "venv", str(folder / "venv"))
+    python = str(folder / "venv" / "bin" / "python")
+    _run(python, "-m", "pip", "install", *quiet, "--prefer-binary", "-c", str(CONSTRAINTS), str(wheel), *CLIENTS)
+    sys.stderr.write(f"installed in {time.monotonic() - begin_s:.0f} s\n")
+    for suite in SUITES:  # elsewhere: in the checkout they would find its packages
+        shutil.copytree(REPOSITORY / "examples" / suite, folder / suite)
+        _run(python, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", cwd=folder / suite)
+    sys.stderr.write(f"all examples in {time.monotonic() - begin_s:.0f} s\n")
+
+
+def _run(*command: str, cwd: Path | None = None) -> None:
+    if subprocess.run(command, cwd=cwd, check=False).returncode:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else REPOSITORY / "build" / "examples")
