@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from broker.cluster.acls import Acls
 from broker.cluster.client_settings import ClientSettings
-from broker.cluster.replicas import Sync
 from broker.cluster.topic_names import (
     INTERNAL_TOPICS,
     OFFSETS_TOPIC,
@@ -63,11 +62,6 @@ class TopicPartition:
         self.isr = list(replicas)
         self.elr: list[int] = []  # eligible leader replicas (KIP-966)
         self.last_known_elr: list[int] = []
-
-    @property
-    def sync(self) -> Sync:
-        """Who leads and who is in sync."""
-        return Sync(self.leader, self.isr, self.elr, self.last_known_elr)
 
 
 class Topic:

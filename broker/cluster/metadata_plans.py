@@ -158,11 +158,16 @@ def elect_leader(topic: Topic, partition: TopicPartition, leader: int) -> list[b
     return [encode_record(change, 0)]
 
 
+def sync_of(partition: TopicPartition) -> Sync:
+    """Who leads a partition and who is in sync."""
+    return Sync(partition.leader, partition.isr, partition.elr, partition.last_known_elr)
+
+
 def follow_nodes(topic: Topic, partition: TopicPartition, after: Sync) -> list[bytes]:
     """Another leader, other in-sync replicas; no records if nothing changes."""
-    if after == partition.sync:
+    if after == sync_of(partition):
         return []
-    knows_eligible = after[2:] != partition.sync[2:]
+    knows_eligible = after[2:] != sync_of(partition)[2:]
     change = PartitionChangeRecord(
         topic_id=topic.topic_id,
         partition_id=partition.index,

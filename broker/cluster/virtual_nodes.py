@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from broker.cluster.metadata_plans import elect_leader, follow_nodes, move_partition
+from broker.cluster.metadata_plans import elect_leader, follow_nodes, move_partition, sync_of
 from broker.cluster.replicas import NOBODY, follow, least_in_sync
 from broker.config.features import level_of
 
@@ -97,7 +97,7 @@ class VirtualNodes:
         if len(partition.replicas) == 1:
             return self._move(topic, partition, up)
         metadata: ClusterMetadata = self._metadata_shard.machine
-        now, replicas = partition.sync, partition.replicas
+        now, replicas = sync_of(partition), partition.replicas
         after = follow(
             now,
             replicas,
