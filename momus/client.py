@@ -188,14 +188,21 @@ class Client:
     # ---- inside ----
 
     def _describe_group(self, group_id: str) -> Row:
+        from momus.groups.describe import describe_by_type
         from protocol.messages.group_admin import DescribeGroupsRequest
 
         coordinator = self._coordinator(group_id)
+        found = describe_by_type(lambda request: self._call(coordinator, request), group_id)
+        if found is not None:
+            if "offsets" not in found:
+                found["offsets"] = self._group_offsets(coordinator, group_id)
+            return {"group": group_id, "coordinator": coordinator, **found}
         described = self._call(coordinator, DescribeGroupsRequest(groups=[group_id])).groups[0]
         if described.error_code != ErrorCode.GROUP_ID_NOT_FOUND:
             _check(f"group {group_id}", described.error_code)
         return {
             "group": group_id,
+            "type": "classic",
             "state": described.group_state or "Dead",
             "protocol_type": described.protocol_type or None,
             "protocol": described.protocol_data or None,

@@ -170,6 +170,16 @@ def group_list(as_json: bool, bootstrap: str, timeout_s: float) -> None:
     _show(as_json, groups, ("group", "state", "type", "protocol_type", "coordinator"))
 
 
+MEMBER_COLUMNS = {
+    "classic": ("member_id", "instance_id", "client_id", "host", "assignment"),
+    "consumer": ("member_id", "instance_id", "client_id", "host", "epoch", "assignment", "target"),
+    "streams": ("member_id", "instance_id", "client_id", "host", "epoch", "assignment", "target"),
+    "share": ("member_id", "client_id", "host", "epoch", "assignment"),
+}
+OFFSET_COLUMNS = ("topic", "partition", "committed", "end", "lag", "metadata")
+SHARE_COLUMNS = ("topic", "partition", "start", "lag")
+
+
 @group.command("describe")
 @click.argument("names", nargs=-1)
 @click.option("-g", "--group", "more", multiple=True, metavar="GROUP", help="Same as an argument.")
@@ -178,7 +188,7 @@ def group_list(as_json: bool, bootstrap: str, timeout_s: float) -> None:
 def group_describe(
     names: tuple[str, ...], more: tuple[str, ...], as_json: bool, bootstrap: str, timeout_s: float
 ) -> None:
-    """Show members, committed offsets and lag of groups."""
+    """Show members, offsets and lag of groups of every type."""
     wanted = _names(names, more, "group")
     with _connect(bootstrap, timeout_s) as client:
         groups = [client.describe_group(name) for name in wanted]
@@ -186,9 +196,14 @@ def group_describe(
         _print_json(groups)
     else:
         for described in groups:
-            click.echo(f"{described['group']}  {described['state']}  coordinator {described['coordinator']}")
-            _table(described["members"], ("member_id", "instance_id", "client_id", "host", "assignment"))
-            _table(described["offsets"], ("topic", "partition", "committed", "end", "lag", "metadata"))
+            epochs = f"  epoch {described['group_epoch']}" if "group_epoch" in described else ""
+            click.echo(
+                f"{described['group']}  {described['type']}  {described['state']}{epochs}"
+                f"  coordinator {described['coordinator']}"
+            )
+            _table(described["members"], MEMBER_COLUMNS[described["type"]])
+            share = described["type"] == "share"
+            _table(described["offsets"], SHARE_COLUMNS if share else OFFSET_COLUMNS)
     if any(described["state"] == "Dead" and not described["offsets"] for described in groups):
         raise SystemExit(1)  # what Kafka answers for a group that does not exist
 

@@ -1,0 +1,124 @@
+"""Describes a group of any type over the wire: its epochs, members and what they have, and its offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from momus.client import RequestFailedError
+from protocol.errors import ErrorCode
+
+Row = dict[str, object]
+Call = Callable[[Any], Any]  # sends a request to the group's coordinator
+
+
+def describe_by_type(call: Call, group_id: str) -> Row | None:
+    """State, epochs and members of a consumer, streams or share group; None: of a classic or an unknown one.
+
+    Shape:   type, state, group_epoch, assignment_epoch, members; of a share group also offsets.
+    Errors:  RequestFailedError.
+    """
+    kind = _kind(call, group_id)
+    describe = {"consumer": _consumer, "streams": _streams, "share": _share}.get(kind)
+    return None if describe is None else {"type": kind, **describe(call, group_id)}
+
+
+def _kind(call: Call, group_id: str) -> str:
+    from protocol.messages.group_admin import ListGroupsRequest
+
+    for listed in call(ListGroupsRequest()).groups:
+        if listed.group_id == group_id:
+            return str(listed.group_type or "").lower()
+    return ""
+
+
+def _only(answer: Any, group_id: str) -> Any:
+    (described,) = answer.groups
+    if described.error_code:
+        raise RequestFailedError(
+            f"group {group_id}", ErrorCode(described.error_code), getattr(described, "error_message", None)
+        )
+    return described
+
+
+def _head(described: Any) -> Row:
+    return {
+        "state": described.group_state,
+        "group_epoch": described.group_epoch,
+        "assignment_epoch": described.assignment_epoch,
+    }
+
+
+def _member(member: Any, assignment: list[str], target: list[str] | None = None) -> Row:
+    row: Row = {
+        "member_id": member.member_id,
+        "instance_id": getattr(member, "instance_id", None),
+        "client_id": member.client_id,
+        "host": member.client_host,
+        "epoch": member.member_epoch,
+        "assignment": assignment,
+    }
+    if target is not None:
+        row["target"] = target
+    return row
+
+
+def _partitions(topics: Iterable[Any]) -> list[str]:
+    return sorted(f"{topic.topic_name}-{index}" for topic in topics for index in topic.partitions)
+
+
+def _consumer(call: Call, group_id: str) -> Row:
+    from protocol.messages.consumer_group import ConsumerGroupDescribeRequest
+
+    described = _only(call(ConsumerGroupDescribeRequest(group_ids=[group_id])), group_id)
+    members = [
+        _member(m, _partitions(m.assignment.topic_partitions), _partitions(m.target_assignment.topic_partitions))
+        for m in described.members
+    ]
+    return {**_head(described), "protocol": described.assignor_name, "members": members}
+
+
+def _tasks(assignment: Any) -> list[str]:
+    """Task ids, as Kafka Streams writes them: 0_1, and 0_2 (standby)."""
+    marks = {"active_tasks": "", "standby_tasks": " (standby)", "warmup_tasks": " (warm-up)"}
+    return [
+        f"{task.subtopology_id}_{index}{mark}"
+        for name, mark in marks.items()
+        for task in getattr(assignment, name)
+        for index in task.partitions
+    ]
+
+
+def _streams(call: Call, group_id: str) -> Row:
+    from protocol.messages.streams_group import StreamsGroupDescribeRequest
+
+    described = _only(call(StreamsGroupDescribeRequest(group_ids=[group_id])), group_id)
+    members = [_member(m, _tasks(m.assignment), _tasks(m.target_assignment)) for m in described.members]
+    return {**_head(described), "members": members}
+
+
+def _share(call: Call, group_id: str) -> Row:
+    from protocol.messages.share_group import ShareGroupDescribeRequest
+    from protocol.messages.share_offsets import (
+        DescribeShareGroupOffsetsRequest,
+        DescribeShareGroupOffsetsRequestGroup,
+    )
+
+    described = _only(call(ShareGroupDescribeRequest(group_ids=[group_id])), group_id)
+    asked = DescribeShareGroupOffsetsRequestGroup(group_id=group_id, topics=None)
+    offsets = _only(call(DescribeShareGroupOffsetsRequest(groups=[asked])), group_id)
+    return {
+        **_head(described),
+        "protocol": described.assignor_name,
+        "members": [_member(m, _partitions(m.assignment.topic_partitions)) for m in described.members],
+        "offsets": [
+            {
+                "topic": topic.topic_name,
+                "partition": p.partition_index,
+                "start": None if p.start_offset < 0 else p.start_offset,
+                "lag": None if p.lag < 0 else p.lag,
+            }
+            for topic in sorted(offsets.topics, key=lambda t: str(t.topic_name))
+            for p in sorted(topic.partitions, key=lambda p: int(p.partition_index))
+        ],
+    }
