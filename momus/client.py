@@ -192,7 +192,7 @@ class Client:
         from protocol.messages.group_admin import DescribeGroupsRequest
 
         coordinator = self._coordinator(group_id)
-        found = describe_by_type(lambda request: self._call(coordinator, request), group_id)
+        found = describe_by_type(lambda request: self._call(coordinator, request), _check, group_id)
         if found is not None:
             if "offsets" not in found:
                 found["offsets"] = self._group_offsets(coordinator, group_id)

@@ -5,22 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from momus.client import RequestFailedError
-from protocol.errors import ErrorCode
-
 Row = dict[str, object]
 Call = Callable[[Any], Any]  # sends a request to the group's coordinator
+Check = Callable[[str, int, str | None], None]  # raises for an error: what was asked, code, message
 
 
-def describe_by_type(call: Call, group_id: str) -> Row | None:
+def describe_by_type(call: Call, check: Check, group_id: str) -> Row | None:
     """State, epochs and members of a consumer, streams or share group; None: of a classic or an unknown one.
 
     Shape:   type, state, group_epoch, assignment_epoch, members; of a share group also offsets.
-    Errors:  RequestFailedError.
+    Errors:  what `call` and `check` raise.
     """
+
+    def ask(request: Any) -> Any:
+        (group,) = call(request).groups
+        check(f"group {group_id}", group.error_code, getattr(group, "error_message", None))
+        return group
+
     kind = _kind(call, group_id)
     describe = {"consumer": _consumer, "streams": _streams, "share": _share}.get(kind)
-    return None if describe is None else {"type": kind, **describe(call, group_id)}
+    return None if describe is None else {"type": kind, **describe(ask, group_id)}
 
 
 def _kind(call: Call, group_id: str) -> str:
@@ -30,15 +34,6 @@ def _kind(call: Call, group_id: str) -> str:
         if listed.group_id == group_id:
             return str(listed.group_type or "").lower()
     return ""
-
-
-def _only(answer: Any, group_id: str) -> Any:
-    (described,) = answer.groups
-    if described.error_code:
-        raise RequestFailedError(
-            f"group {group_id}", ErrorCode(described.error_code), getattr(described, "error_message", None)
-        )
-    return described
 
 
 def _head(described: Any) -> Row:
@@ -67,10 +62,10 @@ def _partitions(topics: Iterable[Any]) -> list[str]:
     return sorted(f"{topic.topic_name}-{index}" for topic in topics for index in topic.partitions)
 
 
-def _consumer(call: Call, group_id: str) -> Row:
+def _consumer(ask: Call, group_id: str) -> Row:
     from protocol.messages.consumer_group import ConsumerGroupDescribeRequest
 
-    described = _only(call(ConsumerGroupDescribeRequest(group_ids=[group_id])), group_id)
+    described = ask(ConsumerGroupDescribeRequest(group_ids=[group_id]))
     members = [
         _member(m, _partitions(m.assignment.topic_partitions), _partitions(m.target_assignment.topic_partitions))
         for m in described.members
@@ -89,24 +84,24 @@ def _tasks(assignment: Any) -> list[str]:
     ]
 
 
-def _streams(call: Call, group_id: str) -> Row:
+def _streams(ask: Call, group_id: str) -> Row:
     from protocol.messages.streams_group import StreamsGroupDescribeRequest
 
-    described = _only(call(StreamsGroupDescribeRequest(group_ids=[group_id])), group_id)
+    described = ask(StreamsGroupDescribeRequest(group_ids=[group_id]))
     members = [_member(m, _tasks(m.assignment), _tasks(m.target_assignment)) for m in described.members]
     return {**_head(described), "members": members}
 
 
-def _share(call: Call, group_id: str) -> Row:
+def _share(ask: Call, group_id: str) -> Row:
     from protocol.messages.share_group import ShareGroupDescribeRequest
     from protocol.messages.share_offsets import (
         DescribeShareGroupOffsetsRequest,
         DescribeShareGroupOffsetsRequestGroup,
     )
 
-    described = _only(call(ShareGroupDescribeRequest(group_ids=[group_id])), group_id)
+    described = ask(ShareGroupDescribeRequest(group_ids=[group_id]))
     asked = DescribeShareGroupOffsetsRequestGroup(group_id=group_id, topics=None)
-    offsets = _only(call(DescribeShareGroupOffsetsRequest(groups=[asked])), group_id)
+    offsets = ask(DescribeShareGroupOffsetsRequest(groups=[asked]))
     return {
         **_head(described),
         "protocol": described.assignor_name,
