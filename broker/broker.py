@@ -129,11 +129,27 @@ class Broker:
         self.router.refuse_held(held)
 
     def _new_metadata(self) -> ClusterMetadata:
-        metadata = ClusterMetadata(self.config, self.nodes.ids, start_up=start_up, changed=self.turn.learned.drop)
+        metadata = ClusterMetadata(self.config, self.nodes.ids, start_up=start_up, changed=self._metadata_changed)
         for value in self.directory.image.values():
             metadata.replay(None, value)
         metadata.version = self.directory.image.offset  # the number of records so far
         return metadata
+
+    def _metadata_changed(self) -> None:
+        """Something in the metadata has changed: shortcuts forget, and quotas begin or end to be obeyed."""
+        self.turn.learned.drop()
+        has_quotas = bool(self.metadata.clients.quotas)
+        if has_quotas == (self.router.quotas is not None):
+            return
+        if has_quotas:
+            from broker.quotas.client_quotas import ClientQuotas  # 4 ms: most brokers have no quotas
+
+            self.router.quotas = ClientQuotas(self.turn, self.config, lambda: self.metadata)
+            self.clients.shortcuts = {}  # they measure nothing
+        else:
+            self.router.quotas = None
+            if self.config.codec != "construct":
+                self.clients.shortcuts = self._shortcuts.table
 
     # -- opening and closing
 
@@ -141,6 +157,7 @@ class Broker:
         """Load the cluster's metadata; shards and partitions follow when they are first needed."""
         shard = self.metadata_shard
         shard.require()
+        self._metadata_changed()
         self.turn.end()
         shrink(shard.log, self.directory.image, self.metadata, self.turn.now_ms)
         self.groups.start()

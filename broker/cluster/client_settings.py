@@ -1,6 +1,6 @@
 """SCRAM credentials of users, and client quotas: a part of the metadata's state.
 
-Both are stored and shown, neither is enforced: there is no authentication, and no client is throttled.
+`security/` authenticates by the credentials, `quotas/` throttles by the quotas.
 """
 
 from __future__ import annotations

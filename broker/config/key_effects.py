@@ -285,14 +285,13 @@ _WITHOUT_EFFECT = """
     controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
     controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.max.bytes
     controller.quorum.fetch.timeout.ms controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms
-    controller.quorum.voters controller.quota.window.num controller.quota.window.size.seconds
-    controller.socket.timeout.ms cordoned.log.dirs delete.records.purgatory.purge.interval.requests
-    early.start.listeners fetch.purgatory.purge.interval.requests file.delete.delay.ms
-    follower.fetch.last.tiered.offset.enable follower.replication.throttled.replicas
-    group.coordinator.append.linger.ms group.coordinator.background.threads
-    group.coordinator.cached.buffer.max.bytes group.coordinator.threads group.share.assignors
-    group.share.persister.class.name initial.broker.registration.timeout.ms inter.broker.listener.name
-    internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
+    controller.quorum.voters controller.socket.timeout.ms cordoned.log.dirs
+    delete.records.purgatory.purge.interval.requests early.start.listeners
+    fetch.purgatory.purge.interval.requests file.delete.delay.ms follower.fetch.last.tiered.offset.enable
+    follower.replication.throttled.replicas group.coordinator.append.linger.ms
+    group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes group.coordinator.threads
+    group.share.assignors group.share.persister.class.name initial.broker.registration.timeout.ms
+    inter.broker.listener.name internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
     internal.metadata.max.batch.size.in.bytes kafka.metrics.polling.interval.secs kafka.metrics.reporters
     leader.imbalance.check.interval.seconds leader.replication.throttled.replicas local.retention.bytes
     local.retention.ms log.cleaner.dedupe.buffer.size log.cleaner.io.buffer.load.factor
@@ -306,9 +305,9 @@ _WITHOUT_EFFECT = """
     num.network.threads num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads
     num.replica.fetchers offsets.commit.timeout.ms offsets.load.buffer.size offsets.topic.compression.codec
     preallocate process.roles producer.id.expiration.check.interval.ms
-    producer.purgatory.purge.interval.requests queued.max.requests quota.window.num quota.window.size.seconds
-    remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms remote.log.copy.disable
-    remote.log.delete.on.disable remote.log.index.file.cache.total.size.bytes remote.log.index.file.cache.ttl.ms
+    producer.purgatory.purge.interval.requests queued.max.requests remote.fetch.max.wait.ms
+    remote.list.offsets.request.timeout.ms remote.log.copy.disable remote.log.delete.on.disable
+    remote.log.index.file.cache.total.size.bytes remote.log.index.file.cache.ttl.ms
     remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second
     remote.log.manager.copy.quota.window.num remote.log.manager.copy.quota.window.size.seconds
     remote.log.manager.expiration.thread.pool.size remote.log.manager.fetch.max.bytes.per.second

@@ -21,6 +21,20 @@ SECURITY_NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             ssl.principal.mapping.rules
         """,
     },
+    "tests/unit/security/test_quotas_obeyed.py": {
+        "test_connections_of_one_address_are_limited": """
+            max.connections.per.ip max.connections.per.ip.overrides
+        """,
+        "test_connections_that_come_too_fast_are_slowed_down": """
+            max.connection.creation.rate
+        """,
+        "test_rate_is_over_the_windows_that_are_set": """
+            quota.window.num quota.window.size.seconds
+        """,
+        "test_topics_beyond_the_quota_of_changes": """
+            controller.quota.window.num controller.quota.window.size.seconds
+        """,
+    },
     "tests/unit/security/test_sasl.py": {
         "test_failed_client_waits_for_its_answer": """
             connection.failed.authentication.delay.ms

@@ -14,7 +14,6 @@ from broker.config.settings import BROKER_KEYS
 
 _NO_TOKENS: Final = "there are no delegation tokens here: remove it"
 _JAVA_CLASS: Final = "a Java class cannot be loaded here: remove it"
-_NO_LIMIT: Final = "connections are limited by max.connections alone here: remove it"
 _CLASSES: Final = "org.apache.kafka.common.security."
 
 # key -> (values that ask for nothing, what to do about others)
@@ -42,9 +41,6 @@ REFUSED: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
     "delegation.token.expiry.time.ms": (("86400000",), _NO_TOKENS),
     "delegation.token.max.lifetime.ms": (("604800000",), _NO_TOKENS),
     "delegation.token.secret.key": (("",), _NO_TOKENS),
-    "max.connection.creation.rate": (("2147483647",), _NO_LIMIT),
-    "max.connections.per.ip": (("2147483647",), _NO_LIMIT),
-    "max.connections.per.ip.overrides": (("",), _NO_LIMIT),
 }
 AUTHORIZER_KEYS: Final = ("super.users", "allow.everyone.if.no.acl.found")  # of Kafka's authorizer, not of its broker
 _LISTENER: Final = "listener.name."

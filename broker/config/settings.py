@@ -132,6 +132,7 @@ class BrokerConfig:
     max_incremental_fetch_session_cache_slots: int
     max_connections: int
     max_connections_per_ip: int
+    max_connections_per_ip_overrides: str
     max_connection_creation_rate: int
     connections_max_idle_ms: int
     connection_failed_authentication_delay_ms: int

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from broker.config.config_values import ConfigError
+from broker.turn.rate import Rate
 from broker.wire.backlog import Backlog
 
 if TYPE_CHECKING:
@@ -14,6 +16,21 @@ if TYPE_CHECKING:
     from broker.wire.connection import Connection, Shortcut
     from broker.wire.parked import ParkedRequests
     from broker.wire.router import Router
+
+
+NO_RATE: Final = 2**31 - 1
+RATE_WINDOWS: Final = 11  # of a second: quota.window.num
+
+
+def _exceptions(text: str) -> dict[str, int]:
+    """`max.connections.per.ip.overrides`: HOST:COUNT, separated by commas. Errors: ConfigError."""
+    found = {}
+    for pair in filter(None, (text or "").replace(" ", "").split(",")):
+        host, colon, count = pair.rpartition(":")
+        if not colon or not count.isdigit():
+            raise ConfigError("max.connections.per.ip.overrides", text, f"{pair} is not HOST:COUNT")
+        found["127.0.0.1" if host == "localhost" else host] = int(count)
+    return found
 
 
 class Clients:
@@ -33,6 +50,10 @@ class Clients:
         self.gone: list[Callable[[Connection], None]] = []  # called for each connection that is closed
         self.closed = False  # the cluster has ended, or was reset
         self._most = config.max_connections
+        self._config = config
+        self._exceptions = _exceptions(config.max_connections_per_ip_overrides)
+        self._by_host: dict[str, int] = {}
+        self._created: Rate | None = None
         self._parked = parked
 
     def connected(self, connection: Connection) -> None:
@@ -44,18 +65,41 @@ class Clients:
         connection.last_active_ms = self.turn.env.clock.steady_ms()
         self.open.add(connection)
         self.metrics.connections_accepted += 1
+        count = self._by_host[connection.host] = self._by_host.get(connection.host, 0) + 1
+        most = self._exceptions.get(connection.host[1:], self._config.max_connections_per_ip)
         if len(self.open) > self._most:
             self.metrics.connections_refused += 1
             connection.refuse(f"more than max.connections={self._most} connections are open")
+        elif count > most:
+            self.metrics.connections_refused += 1
+            connection.refuse(f"more than max.connections.per.ip={most} connections of its address are open")
         elif len(self.open) > self.connection_limit:
             self.metrics.connections_refused += 1
             connection.refuse(
                 f"{self.connection_limit} connections are open; no file descriptor is left for more (ulimit -n)"
             )
 
+        if self._config.max_connection_creation_rate < NO_RATE and not connection.closed:
+            self._slow_down(connection)
+
+    def _slow_down(self, connection: Connection) -> None:
+        """Read nothing from a connection that came too soon, until max.connection.creation.rate is kept."""
+        now_ms = self.turn.env.clock.steady_ms()
+        if self._created is None:
+            self._created = Rate(RATE_WINDOWS, 1000)
+        self._created.record(1, now_ms)
+        throttle_ms = self._created.throttle_ms(self._config.max_connection_creation_rate, now_ms)
+        if throttle_ms > 0:
+            connection.mute(True)
+            self.turn.timers.at(now_ms + throttle_ms, lambda due_ms, now_ms: connection.mute(False))
+
     def disconnected(self, connection: Connection) -> None:
         """A connection is closed: drop its parked requests."""
-        self.open.discard(connection)
+        if connection in self.open:
+            self.open.discard(connection)
+            self._by_host[connection.host] -= 1
+            if not self._by_host[connection.host]:
+                del self._by_host[connection.host]
         self._parked.forget(connection)
         for call in self.gone:
             call(connection)

@@ -56,6 +56,7 @@ class Connection:
         "learned",
         "listener",
         "local_host",
+        "muted",
         "needed",
         "node_id",
         "out",
@@ -88,13 +89,13 @@ class Connection:
         self.base = 0  # the slot of out[0]
         self.unsent = 0  # bytes of the replies in out
         self.halted = False  # nothing is read from the client until it has read its replies
+        self.muted = False  # by a quota
         self.resuming = False  # _resume is called in the next turn
         self.weight = 0  # bytes it holds, as told to the backlog
         self.barred = False  # a reply depends on unsynced data: only `release` sends
         self.partial = b""  # an incomplete frame's first bytes, or whole frames that wait
         self.parts: list[bytes] = []  # the pieces of a large incomplete frame
-        self.parts_size = 0
-        self.needed = 0  # bytes of the incomplete frame, size field included
+        self.parts_size = self.needed = 0  # needed: bytes of the incomplete frame, size field included
         self.stuffed = False  # the transport asked to stop writing
         self.stream = ReplyStream(service.metrics)
         self.last_active_ms = 0
@@ -115,8 +116,7 @@ class Connection:
         transport.set_write_buffer_limits(WRITE_BUFFER_BYTES)
         peer = transport.get_extra_info("peername")
         self.host = f"/{peer[0]}" if peer else ""
-        name = transport.get_extra_info("sockname")
-        self.local_host = name[0] if name else ""
+        self.local_host = (transport.get_extra_info("sockname") or ("",))[0]
         self.service.connected(self)
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -149,6 +149,14 @@ class Connection:
         self.halted = True
         self.transport.pause_reading()
 
+    def mute(self, is_muted: bool) -> None:
+        """Read nothing while the client has used up its quota."""
+        self.muted = is_muted
+        if is_muted:
+            self._halt()
+        elif not self.closed:
+            self._resume_soon()
+
     def _resume_soon(self) -> None:
         """Continue in the next turn, after other connections."""
         if not self.resuming:
@@ -161,7 +169,7 @@ class Connection:
         if self.stream and not self.stuffed and not self.closed:
             self._pump()
         behind = self.unsent > self.service.backlog_limit or len(self.out) > BACKLOG_SLOTS
-        if not (self.stuffed or self.stream or self.closed or behind):
+        if not (self.stuffed or self.stream or self.closed or behind or self.muted):
             self.halted = False
             self.transport.resume_reading()
             self._go_on()
@@ -241,7 +249,7 @@ class Connection:
                 counts[api_key] += 1
             position = stop
             is_long = stop_ms != 0 and monotonic_ms() >= stop_ms
-            if is_long or self.unsent + answered > most or len(out) > BACKLOG_SLOTS:
+            if is_long or self.muted or self.unsent + answered > most or len(out) > BACKLOG_SLOTS:
                 break
         self.unsent += answered
         if position < end or service.journal is not None:
@@ -276,10 +284,9 @@ class Connection:
             size = SIZE.unpack_from(data, position)[0]
             if size >= SMALLEST_SIZE and not self.base and self._send_away(data, position):
                 return
-            if size < 8 or size > self.service.request_limit:
-                self.refuse(
-                    f"frame of {size} bytes; 8 to {self.service.request_limit} (socket.request.max.bytes) are accepted"
-                )
+            most = self.service.request_limit
+            if not 8 <= size <= most:
+                self.refuse(f"frame of {size} bytes; 8 to {most} (socket.request.max.bytes) are accepted")
                 return
             if left < size + 4 and size > 65536:
                 self.needed = size + 4
@@ -331,10 +338,9 @@ class Connection:
 
     def add(self, reply: bytes) -> int:
         """Append a finished reply. Answers its slot."""
-        slot = self.base + len(self.out)
         self.out.append(reply)
         self.unsent += len(reply)
-        return slot
+        return self.base + len(self.out) - 1
 
     def drain(self) -> None:
         """Send the finished replies in order, unless one depends on unsynced data."""
@@ -344,8 +350,7 @@ class Connection:
     def release(self, limit_slot: int) -> None:
         """Send the finished replies below a slot, in order, up to the first unfinished one."""
         out = self.out
-        ready = limit_slot - self.base
-        if ready <= 0 or self.closed:
+        if (ready := limit_slot - self.base) <= 0 or self.closed:
             return
         if ready < len(out) or None in out:
             ready = next((i for i in range(min(ready, len(out))) if out[i] is None), ready)

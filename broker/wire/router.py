@@ -61,6 +61,19 @@ def _explain(frame: memoryview, error: MalformedError) -> str:
     return explain_request(frame) or str(error)
 
 
+def _chain(merges: list[Callable[[Any], Any]]) -> Callable[[Any], Any] | None:
+    """Several of what changes a response, one after the other."""
+    if len(merges) < 2:
+        return merges[0] if merges else None
+
+    def merge(response: Any) -> Any:
+        for each in merges:
+            response = each(response)
+        return response
+
+    return merge
+
+
 class Router:
     """Serves the requests that no shortcut serves."""
 
@@ -76,6 +89,7 @@ class Router:
         self.refused: Callable[[Connection, int, Any, Any, str | None], None] | None = None
         # (Context, request) -> what puts refused parts into the response; None: no authorizer
         self.guard: Any = None
+        self.quotas: Any = None  # the same for those who exceed a quota; None: there are no quotas
         self._decode_header = decode_request_header
 
     def use_construct(self) -> None:
@@ -227,16 +241,21 @@ class Router:
 
     def _handle(self, route: Route, ctx: Context, request: Any, parked: ParkedRequest) -> Any:
         """Ask the guard, if there is one, and the handler. Answers the response, PARKED, or None for no reply."""
-        if self.guard is None:
+        quotas = self.quotas
+        if self.guard is None and quotas is None:
             return self._call(route, ctx, request, parked)
         try:
-            merge = self.guard.check(ctx, request)
+            merges = [each.check(ctx, request) for each in (self.guard, quotas) if each is not None]
         except KafkaError as error:
             return error_response(request, route.api_key, ctx.api_version, error.code, error.message)
         except Answered as answered:
             return answered.response
-        parked.merge = merge
+        merge = parked.merge = _chain([each for each in merges if each is not None])
+        clock = self._turn.env.clock
+        began_us = clock.monotonic_us()
         response = self._call(route, ctx, request, parked)
+        if quotas is not None:
+            quotas.took(ctx, clock.monotonic_us() - began_us)
         return response if merge is None or response is PARKED else merge(response)
 
     def _call(self, route: Route, ctx: Context, request: Any, parked: ParkedRequest) -> Any:

@@ -45,6 +45,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "broker.journal",
         "broker.refusals",
         "broker.authorization",
+        "broker.quotas",
     ),
     ("broker.broker",),
     ("broker.supported", "broker.shell"),
