@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from broker.shell.cluster_plan import ClusterPlan, Origin
     from broker.shell.copies.snapshots import Snapshots
     from broker.shell.sync_threads import SyncThreads
+    from broker.wire.clients import Room
     from broker.wire.connection import Connection
     from storage.env import SystemFiles
     from storage.log import Log
@@ -42,7 +43,7 @@ class ClusterServer:
     disk               files of the disk, shared with other clusters; not used with flush=memory.
     origin             what its first life begins with; None: with what its directory holds.
     movable            whether the clock can be moved.
-    connection_limit   of the process.
+    room               for connections, of the process.
     Errors: ConfigError, DirectoryError, StorageError, OSError.
     """
 
@@ -53,7 +54,7 @@ class ClusterServer:
         syncs: SyncThreads,
         *,
         movable: bool,
-        connection_limit: int,
+        room: Room,
         origin: Origin | None = None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
@@ -67,7 +68,7 @@ class ClusterServer:
         self.recording: Recording | None = None
         self._syncs = syncs
         self._is_movable = movable
-        self._connection_limit = connection_limit
+        self._room = room
         self._servers: dict[Node, list[asyncio.Server]] = {}
         self._alarm: asyncio.Handle | None = None
         self._sweeping: asyncio.Handle | None = None
@@ -95,8 +96,7 @@ class ClusterServer:
             self.broker.nodes, self.broker.metadata_shard, self.broker.turn, self.broker.partitions
         )
         self._spin = Spin(self.loop.call_soon, env.clock.monotonic_ms)
-        clients = self.broker.clients
-        clients.connection_limit = min(clients.connection_limit, self._connection_limit)
+        self.broker.clients.room = self._room
         self.broker.keep_journal(self.plan.journal_bytes, self.recording)
 
     async def start(self) -> None:
@@ -251,7 +251,7 @@ class ClusterServer:
     async def reset(self) -> None:
         """Drop all data and connections, and begin again with nothing, on the same ports, as planned.
 
-        Errors: OSError, StorageError: the cluster is unusable until a reset or restore succeeds.
+        Errors: OSError, StorageError: the cluster hangs clients up until a reset, restore or removal succeeds.
         """
         async with self.change():
             await self._live_again(None)
@@ -351,13 +351,13 @@ class ClusterServer:
     async def remove(self, place: str) -> None:
         """Stop, and give the data up; `place` is a folder where it may lie while it is removed.
 
-        Errors: ClusterRefusedError, OSError.
+        Errors: ClusterRefusedError. OSError: it is unusable until it is reset, restored or removed.
         """
         async with self.change():
-            self.stop()
+            self._end_life(place)
+            self.stop()  # only now: what could not be given up can still be reset
             if self.recording is not None:
                 self.disk.remove_tree(f"{self.plan.data_dir}/{RECORDINGS}")
-            self._end_life(place)
             if self.plan.security is not None:
                 self.plan.security.close()
 

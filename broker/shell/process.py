@@ -10,6 +10,7 @@ from broker.cluster.copies import CLUSTERS
 from broker.shell.cluster_plan import NOT_INHERITED, ClusterPlan, ClusterRefusedError, Origin
 from broker.shell.cluster_server import DEFAULT_CLUSTER, ClusterServer
 from broker.shell.sync_threads import SyncThreads
+from broker.wire.clients import Room
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +35,7 @@ class Process:
         self.clusters: dict[str, ClusterServer] = {}
         self.stopping = asyncio.Event()
         self._disk = disk
-        self._connection_limit = connection_limit
+        self._room = Room(connection_limit)
         self._is_movable = movable
         self._syncs = SyncThreads(self.loop)
         self._control: Control | None = None
@@ -48,7 +49,7 @@ class Process:
             self._disk,
             self._syncs,
             movable=self._is_movable,
-            connection_limit=self._connection_limit,
+            room=self._room,
             origin=origin,
         )
         self.clusters[plan.name] = cluster

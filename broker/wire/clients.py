@@ -33,6 +33,16 @@ def _exceptions(text: str) -> dict[str, int]:
     return found
 
 
+class Room:
+    """How many connections a process has descriptors for, and how many all its clusters have open."""
+
+    __slots__ = ("limit", "taken")
+
+    def __init__(self, limit: int = 2**31) -> None:
+        self.limit = limit
+        self.taken = 0
+
+
 class Clients:
     """The open connections, and the parts of the broker that a connection uses."""
 
@@ -42,7 +52,7 @@ class Clients:
         self.backlog = Backlog(config.queued_max_bytes, turn)
         self.request_limit = config.socket_request_max_bytes
         self.backlog_limit = config.queued_max_bytes_per_connection
-        self.connection_limit = 2**31  # lowered by the server to the file descriptors of the process
+        self.room = Room()  # replaced by the server: that of the process
         self.shortcuts: dict[int, Shortcut] = {}  # by API key
         self.dispatch = router.dispatch
         self.journal: Any = None
@@ -64,6 +74,7 @@ class Clients:
             return
         connection.last_active_ms = self.turn.env.clock.steady_ms()
         self.open.add(connection)
+        self.room.taken += 1
         self.metrics.connections_accepted += 1
         count = self._by_host[connection.host] = self._by_host.get(connection.host, 0) + 1
         most = self._exceptions.get(connection.host[1:], self._config.max_connections_per_ip)
@@ -73,10 +84,10 @@ class Clients:
         elif count > most:
             self.metrics.connections_refused += 1
             connection.refuse(f"more than max.connections.per.ip={most} connections of its address are open")
-        elif len(self.open) > self.connection_limit:
+        elif self.room.taken > self.room.limit:
             self.metrics.connections_refused += 1
             connection.refuse(
-                f"{self.connection_limit} connections are open; no file descriptor is left for more (ulimit -n)"
+                f"{self.room.limit} connections are open; no file descriptor is left for more (ulimit -n)"
             )
 
         if self._config.max_connection_creation_rate < NO_RATE and not connection.closed:
@@ -100,6 +111,7 @@ class Clients:
             self._by_host[connection.host] -= 1
             if not self._by_host[connection.host]:
                 del self._by_host[connection.host]
+            self.room.taken -= 1
         self._parked.forget(connection)
         for call in self.gone:
             call(connection)

@@ -97,45 +97,90 @@ def test_tombstone_is_kept_for_delete_retention_ms_and_cleaned_after_it(process,
         assert b"k" not in [r.key for r in cluster.consume("t")]
 
 
+class ShareMember:
+    """A member of a share group that reads partition 0 of topic t."""
+
+    def __init__(self, wire: Wire, member_id: str) -> None:
+        self.wire = wire
+        self._topic_id = topics(wire)["t"]
+        self._member = {"group_id": "g", "member_id": member_id}
+        self._epoch = self._fetches = 0
+        until(self._is_assigned, "the partition is assigned")
+
+    def _is_assigned(self) -> bool:
+        names = ["t"] if self._epoch == 0 else None
+        beat = ShareGroupHeartbeatRequest(**self._member, member_epoch=self._epoch, subscribed_topic_names=names)
+        answer = self.wire.call(beat, 1)
+        self._epoch = answer.member_epoch
+        return answer.error_code == 0 and answer.assignment is not None
+
+    def ask(self, max_wait_ms: int = 0) -> ShareFetchRequest:
+        """Send a fetch."""
+        partition = ShareFetchRequestFetchPartition(partition_index=0, acknowledgement_batches=[])
+        wanted = [ShareFetchRequestFetchTopic(topic_id=self._topic_id, partitions=[partition])]
+        request = ShareFetchRequest(
+            **self._member,
+            share_session_epoch=self._fetches,
+            max_wait_ms=max_wait_ms,
+            min_bytes=1,
+            max_bytes=1 << 20,
+            max_records=500,
+            batch_size=500,
+            topics=[] if self._fetches else wanted,
+        )
+        self._fetches += 1
+        self.wire.send(request, 2)
+        return request
+
+    def read(self, request: ShareFetchRequest) -> list[tuple[int, int, int]]:
+        """What a fetch has acquired: first and last offset, and which delivery it is."""
+        answer = self.wire.receive(request, 2)
+        assert answer.error_code == 0, answer
+        rows = [row for each in answer.responses for row in each.partitions]
+        return [(a.first_offset, a.last_offset, a.delivery_count) for row in rows for a in row.acquired_records]
+
+    def acquired(self) -> list[tuple[int, int, int]]:
+        """What is there to be acquired now."""
+        return self.read(self.ask())
+
+
 def test_lock_on_a_shared_record_ends_after_its_30_seconds(process):
     with process.create_cluster() as cluster:
         cluster.clock.freeze()
         cluster.create_topic("t")
         with closing(Wire(cluster.bootstrap_servers)) as wire:
-            topic_id = topics(wire)["t"]
-            member = {"group_id": "g", "member_id": "AAAAAAAAAAAAAAAAAAAAAQ"}
-            epoch = 0
-
-            def is_assigned() -> bool:
-                nonlocal epoch
-                names = ["t"] if epoch == 0 else None
-                beat = ShareGroupHeartbeatRequest(**member, member_epoch=epoch, subscribed_topic_names=names)
-                answer = wire.call(beat, 1)
-                epoch = answer.member_epoch
-                return answer.error_code == 0 and answer.assignment is not None
-
-            until(is_assigned, "the partition is assigned")
-            session = iter(range(1000))
-
-            def acquired() -> list[tuple[int, int, int]]:
-                partition = ShareFetchRequestFetchPartition(partition_index=0, acknowledgement_batches=[])
-                wanted = [ShareFetchRequestFetchTopic(topic_id=topic_id, partitions=[partition])]
-                limits = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20, "max_records": 500, "batch_size": 500}
-                number = next(session)
-                request = ShareFetchRequest(
-                    **member, share_session_epoch=number, **limits, topics=[] if number else wanted
-                )
-                answer = wire.call(request, 2)
-                assert answer.error_code == 0, answer
-                rows = [row for each in answer.responses for row in each.partitions]
-                return [(a.first_offset, a.last_offset, a.delivery_count) for row in rows for a in row.acquired_records]
-
-            assert acquired() == []  # the group begins at the end
+            member = ShareMember(wire, "AAAAAAAAAAAAAAAAAAAAAQ")
+            assert member.acquired() == []  # the group begins at the end
             cluster.produce("t", "x")
             found: list[tuple[int, int, int]] = []
-            until(lambda: found.extend(acquired()) or bool(found), "the record is acquired")
+            until(lambda: found.extend(member.acquired()) or bool(found), "the record is acquired")
             assert found == [(0, 0, 1)]
             cluster.clock.advance(seconds=29)
-            assert acquired() == []
+            assert member.acquired() == []
             cluster.clock.advance(seconds=2)
-            assert acquired() == [(0, 0, 2)]
+            assert member.acquired() == [(0, 0, 2)]
+
+
+@pytest.mark.parametrize("step_s", [44, 11, 1])
+def test_locks_that_follow_one_another_end_in_their_own_time_however_far_the_clock_is_moved(process, wires, step_s):
+    """A record is acquired at 0 s, again when that lock ends at 15, and again at 30: at 44 s that one has 1 s left."""
+    settings = {"group.share.record.lock.duration.ms": 15_000, "group.share.session.timeout.ms": 60_000}
+    with process.create_cluster(config=settings) as cluster:
+        cluster.clock.freeze()
+        cluster.create_topic("t")
+        first, second, third = (
+            ShareMember(wires(cluster.bootstrap_servers), f"AAAAAAAAAAAAAAAAAAAAA{letter}") for letter in "QgA"
+        )
+        assert first.acquired() == []
+        cluster.produce("t", "x")
+        found: list[tuple[int, int, int]] = []
+        until(lambda: found.extend(first.acquired()) or bool(found), "the record is acquired")
+        waiting = {member: member.ask(max_wait_ms=600_000) for member in (second, third)}
+        topics(wires(cluster.bootstrap_servers))  # the broker reads its connections in turn: by now both wait
+        for _ in range(0, 44, step_s):
+            cluster.clock.advance(seconds=step_s)
+        got = sorted(member.read(request) for member, request in waiting.items())
+        assert (found, got) == ([(0, 0, 1)], [[(0, 0, 2)], [(0, 0, 3)]])
+        assert first.acquired() == []
+        cluster.clock.advance(seconds=2)
+        assert first.acquired() == [(0, 0, 4)]

@@ -1,0 +1,108 @@
+"""Clusters of one process when something runs out: descriptors, which they share, and the disk, which may come back."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from broker.shell.cluster_plan import ClusterPlan
+from broker.shell.cluster_server import ClusterServer
+from broker.shell.process import Process
+from storage.env import SystemFiles
+
+ASK_VERSIONS = bytes.fromhex("0000000a 0012 0000 00000007 ffff")
+
+
+@asynccontextmanager
+async def process(folder: Path, connections: int = 100) -> AsyncIterator[Process]:
+    """A process in this one, with the cluster "default"."""
+    made = Process(SystemFiles(16), connection_limit=connections, movable=True)
+    await made.start(ClusterPlan("default", {}, data_dir=str(folder / "data"), listen="127.0.0.1:0", flush="os"))
+    try:
+        yield made
+    finally:
+        await made.stop()
+
+
+async def is_served(cluster: ClusterServer) -> bool:
+    """Whether a new client gets an answer."""
+    reader, writer = await connect(cluster)
+    try:
+        return await ask(reader, writer)
+    finally:
+        writer.close()
+
+
+async def connect(cluster: ClusterServer) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    host, _, port = cluster.addresses[0].rpartition(":")
+    return await asyncio.open_connection(host, int(port))
+
+
+async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    try:
+        writer.write(ASK_VERSIONS)
+        return bool(await reader.read(4))
+    except ConnectionError:
+        return False
+
+
+async def test_connections_of_all_clusters_share_the_descriptors_of_their_process(tmp_path, caplog):
+    caplog.set_level("ERROR")
+    async with process(tmp_path, connections=3) as made:
+        first, second = made.clusters["default"], await made.create("second", {})
+        links = [await connect(first), await connect(second), await connect(first)]
+        assert [await ask(*link) for link in links] == [True] * 3
+        assert not await is_served(second)
+        assert not await is_served(first)
+        links[1][1].close()
+        while first.broker.clients.room.taken > 2:
+            await asyncio.sleep(0.01)
+        assert await is_served(first)
+        await first.reset()
+        while first.broker.clients.room.taken:
+            await asyncio.sleep(0.01)
+        assert await is_served(second)
+        for _, writer in links:
+            writer.close()
+
+
+def break_disk(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Let a system call fail."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, name, fail)
+
+
+@pytest.mark.parametrize("then", ["reset", "remove"])
+@pytest.mark.parametrize("failing", ["reset", "remove", "restore"])
+@pytest.mark.parametrize("call", ["replace", "makedirs"])
+async def test_what_has_failed_can_be_done_again_once_the_disk_is_back(tmp_path, monkeypatch, call, failing, then):
+    async with process(tmp_path) as made:
+        cluster = await made.create("c", {}, flush="os")
+        assert await is_served(cluster)
+        await cluster.take_snapshot("s")
+        acts = {
+            "reset": cluster.reset,
+            "remove": lambda: made.remove("c"),
+            "restore": lambda: cluster.restore("s"),
+        }
+        with monkeypatch.context() as patched:
+            break_disk(patched, call)
+            if (failing, call) == ("remove", "makedirs"):
+                return  # a removal makes no folder
+            with pytest.raises(OSError, match="Input/output"):
+                await acts[failing]()
+        assert "c" in made.clusters
+        await acts[then]()
+        if then == "remove":
+            assert "c" not in made.clusters
+            cluster = await made.create("c", {}, flush="os")
+        assert await is_served(cluster)
