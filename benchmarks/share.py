@@ -76,8 +76,8 @@ class Member:
             await asyncio.sleep(0.1)
         raise SystemExit("no partition was assigned")
 
-    def request(self, records: int, wait_ms: int) -> ShareFetchRequest:
-        """The next request of the session: acknowledges what was acquired."""
+    def request(self, records: int, wait_ms: int, batch: int) -> ShareFetchRequest:
+        """The next request of the session: acknowledges what was acquired. `batch`: records of a range, about."""
         batches = [
             ShareFetchRequestAcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=[ACCEPT])
             for first, last in self.acquired
@@ -92,7 +92,7 @@ class Member:
             min_bytes=1,
             max_bytes=1 << 21,
             max_records=records,
-            batch_size=records,
+            batch_size=batch,
             topics=topics,
         )
 
@@ -111,9 +111,9 @@ class Member:
         self.records += count
         return count
 
-    async def fetch(self, records: int, wait_ms: int = 500) -> int:
+    async def fetch(self, records: int, wait_ms: int = 500, batch: int | None = None) -> int:
         """One request; the number of records acquired."""
-        return self.take(await self.wire.ask(self.request(records, wait_ms), SHARE_V))
+        return self.take(await self.wire.ask(self.request(records, wait_ms, batch or records), SHARE_V))
 
 
 class ShareLoad:
@@ -250,24 +250,26 @@ async def memory(broker: Running) -> None:
     after = broker.rss_mb()
     print(f"a partition that a group knows: {(after - before) * 1e6 / 1000:,.0f} bytes (1,000 partitions)")
     many = ShareLoad(broker.address)
-    await many.open(50, 50)
+    await many.open(20, 20)
     before = broker.rss_mb()
     single = build_batch([(None, b"x", ())], timestamp_ms=1)
-    held = 0
-    for member in many.members:
-        for _ in range(2000 // 100):
-            await many.produce(member.partition, single * 100)
-        member.acquired = []
+
+    async def hold(member: Member) -> None:
+        for _ in range(1500):
+            await many.produce(member.partition, single, member.wire)
+        member.records = 0
         while await acquire(member):
             pass
-        held += member.records
+
+    await asyncio.gather(*map(hold, many.members))
+    held = sum(member.records for member in many.members)
     print(f"a range in flight: {(broker.rss_mb() - before) * 1e6 / held:,.0f} bytes ({held:,} ranges of one record)")
 
 
 async def acquire(member: Member) -> int:
-    """Acquire without acknowledging."""
+    """Acquire without acknowledging, a range for each record batch."""
     member.acquired = []
-    return await member.fetch(500, 50)
+    return await member.fetch(500, 50, 1)
 
 
 def measure(broker: Running, scenario: str, seconds: float) -> dict[str, float]:
