@@ -1,4 +1,5 @@
-# A broker in a container: no shell tools needed at run time, no root, data in a volume.
+# A broker in a container: no root, data in a volume. It starts by the commands of Kafka's images too (docker/), so that
+# Testcontainers' modules take it.
 # The same Python and the same versions of the dependencies as the tests (tools/constraints.txt).
 ARG PYTHON=3.11
 FROM python:${PYTHON}-slim AS build
@@ -7,7 +8,9 @@ RUN python -m venv /opt/momus && /opt/momus/bin/pip install --no-cache-dir -c /s
 
 FROM python:${PYTHON}-slim
 COPY --from=build /opt/momus /opt/momus
-RUN useradd --system --uid 10001 --home-dir /var/lib/momus --create-home momus
+COPY docker/bin /usr/local/bin
+COPY docker/etc /etc
+RUN useradd --system --uid 10001 --home-dir /var/lib/momus --create-home momus && chown -R momus /etc/confluent
 USER momus
 ENV PATH=/opt/momus/bin:$PATH PYTHONUNBUFFERED=1 \
     KAFKA_LISTENERS=PLAINTEXT_HOST://0.0.0.0:9092,PLAINTEXT://0.0.0.0:19092 \
@@ -17,5 +20,5 @@ EXPOSE 9092 19092
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=2s --timeout=5s --start-period=10s --retries=10 \
     CMD ["momus", "health", "-b", "127.0.0.1:9092", "--timeout", "3"]
-ENTRYPOINT ["momus"]
+ENTRYPOINT ["entrypoint"]
 CMD ["serve", "--data-dir", "/var/lib/momus"]

@@ -155,6 +155,7 @@ def cli() -> None:
     metavar="RELEASE",
     help="Answer as this Apache Kafka does, 2.1 to 4.3: no newer API versions and features.  [default: all there is]",
 )
+@click.option("--kafka-lines", is_flag=True, help="Also print the lines by which Testcontainers sees a start.")
 @click.option(
     "--retain-for",
     metavar="GROUP",
@@ -178,6 +179,7 @@ def serve(
     security: str | None,
     user_texts: tuple[str, ...],
     as_version: str | None,
+    kafka_lines: bool,
     retain_for: str | None,
 ) -> None:
     """Run a broker until SIGTERM or SIGINT.
@@ -188,17 +190,15 @@ def serve(
     """
     from momus import launch
 
-    settings = _read_settings(config_file, assignments)
     named = {"codec": codec, "archive.retain.group": retain_for, "as.version": as_version}
-    settings.update({key: value for key, value in named.items() if value is not None})
+    settings = _read_settings(config_file, assignments, named)
     if listen is None and "listeners" not in settings:
         listen = DEFAULT_LISTEN
     _check_addresses({"--listen": listen, "--statsd": statsd, "--control": control})
     if control is not None and not re.fullmatch(LOOPBACK, control.rpartition(":")[0]):
         _check_open(control, control_anyone, control_token)
     users = _read_users(user_texts, security, listen)
-    if data_dir is None:
-        data_dir = settings.get("log.dirs", settings.get("log.dir", DEFAULT_DATA_DIR)).split(",")[0]
+    data_dir = data_dir or settings.get("log.dirs", settings.get("log.dir", DEFAULT_DATA_DIR)).split(",")[0]
 
     launch.use_packages()
     from broker.shell.server import serve as serve_broker
@@ -216,6 +216,7 @@ def serve(
             control_token=control_token or None,
             faults=_read_faults(faults_file) if faults_file else [],
             journal_bytes=journal_mb << 20,
+            kafka_lines=kafka_lines,
             security=security,
             users=users,
         )
@@ -246,8 +247,10 @@ def _read_faults(file: IO[str]) -> list[dict[str, Any]]:
     return read_faults(file)
 
 
-def _read_settings(config_file: IO[str] | None, assignments: tuple[str, ...]) -> dict[str, str]:
-    """Kafka's settings from a file, the environment and the command line; the later wins."""
+def _read_settings(
+    config_file: IO[str] | None, assignments: tuple[str, ...], named: dict[str, str | None]
+) -> dict[str, str]:
+    """Kafka's settings from a file, the environment, --set and options of their own; the later wins."""
     from momus.properties import parse_assignments, parse_environment, parse_properties
 
     settings = parse_properties(config_file.read()) if config_file else {}
@@ -256,6 +259,7 @@ def _read_settings(config_file: IO[str] | None, assignments: tuple[str, ...]) ->
         settings.update(parse_assignments(assignments))
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--set") from None
+    settings.update({key: value for key, value in named.items() if value is not None})
     return settings
 
 

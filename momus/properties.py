@@ -11,6 +11,7 @@ _NOT_SETTINGS = frozenset(
     for name in (
         "CLUSTER_ID",
         "DEBUG",
+        "ENABLE_KRAFT",
         "GC_LOG_OPTS",
         "HEAP_OPTS",
         "HOME",
@@ -18,6 +19,7 @@ _NOT_SETTINGS = frozenset(
         "JMX_OPTS",
         "JMX_PORT",
         "JVM_PERFORMANCE_OPTS",
+        "KRAFT_CLUSTER_ID",
         "LOG4J_LOGGERS",
         "LOG4J_OPTS",
         "LOG4J_ROOT_LOGLEVEL",
@@ -26,6 +28,8 @@ _NOT_SETTINGS = frozenset(
         "VERSION",
     )
 )
+# Of Bitnami's, Apache's and Confluent's images; the last one wins.
+_CLUSTER_ID = ("KAFKA_KRAFT_CLUSTER_ID", "KAFKA_CLUSTER_ID", "CLUSTER_ID")
 
 
 def parse_properties(text: str) -> dict[str, str]:
@@ -61,17 +65,21 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, str]:
 
 def parse_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The settings in `KAFKA_...` variables: `_` stands for `.`, `__` for `_`, `___` for `-`, as in Kafka's
-    Docker image."""
-    return {
-        name.removeprefix("KAFKA_")
-        .lower()
-        .replace("___", "-")
-        .replace("__", "\0")
-        .replace("_", ".")
-        .replace("\0", "_"): value
-        for name, value in environment.items()
-        if name.startswith("KAFKA_") and name not in _NOT_SETTINGS
-    }
+    Docker image. `KAFKA_CFG_...` are Bitnami's, and win. The cluster's id may be in a variable of its own."""
+    settings = {}
+    for prefix in ("KAFKA_", "KAFKA_CFG_"):
+        for name, value in environment.items():
+            if name.startswith(prefix) and name not in _NOT_SETTINGS:
+                settings[_key(name.removeprefix(prefix))] = value
+    settings = {key: value for key, value in settings.items() if not key.startswith("cfg.")}
+    for name in _CLUSTER_ID:
+        if environment.get(name):
+            settings["cluster.id"] = environment[name]
+    return settings
+
+
+def _key(name: str) -> str:
+    return name.lower().replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
 
 
 def _continues(line: str) -> bool:

@@ -82,7 +82,8 @@ class DataDirectory:
             if not self.cluster_id:
                 raise DirectoryError(f"{path} has no cluster.id: restore the file, or use another --data-dir")
             return
-        self.cluster_id = checkpoints.uuid_text(self.env.rng.uuid_bytes())
+        drawn = checkpoints.uuid_text(self.env.rng.uuid_bytes())
+        self.cluster_id = self._config.cluster_id or drawn
         checkpoints.write_properties(
             self.env.files,
             path,

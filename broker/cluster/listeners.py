@@ -99,10 +99,16 @@ def _advertised(config: BrokerConfig) -> dict[str, tuple[str, int]]:
 
 
 def _configured(config: BrokerConfig, advertised: dict[str, tuple[str, int]], i: int) -> list[Listener]:
+    """The listeners in the setting, without those of controllers: they are no addresses for clients."""
+    controllers = {name.upper() for name in config.controller_listener_names or ()}
     listeners = []
     for text in config.listeners:
         name, host, port = _named("listeners", text)
+        if name in controllers:
+            continue
         listeners.append(_listener(name, host or "0.0.0.0", _shift(port, i), advertised, i, _protocol(config, name)))
+    if not listeners:
+        raise ConfigError("listeners", ",".join(config.listeners), "has controllers' listeners only")
     return listeners
 
 

@@ -369,6 +369,7 @@ BROKER_ROWS: tuple[Row, ...] = (
      "What a reply waits for: nothing, write(2), or fdatasync."),
     ("codec", "STRING", "generated", ("generated", "construct"), "",
      "Codec of requests and responses: generated functions, or construct, which is slow and without shortcuts."),
+    ("cluster.id", "STRING", "", None, "", "Id of a new cluster. Empty: drawn at random. A directory keeps its own."),
     ("as.version", "STRING", "", None, "",
      "Apache Kafka release, 2.1 to 4.3, whose API versions and features are not exceeded. Empty: all that is served."),
     ("offsets.any.broker", "BOOLEAN", "true", None, "",

@@ -104,6 +104,11 @@ NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             internal.segment.bytes
         """,
     },
+    "tests/unit/metadata/test_drop_in_settings.py": {
+        "test_listeners_of_controllers_are_not_opened": """
+            controller.listener.names
+        """,
+    },
     "tests/unit/metadata/test_listeners.py": {
         "test_listen_keeps_the_advertised_address": """
             advertised.listeners
@@ -279,7 +284,7 @@ _WITHOUT_EFFECT = """
     add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
     alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
     auto.leader.rebalance.enable background.threads broker.heartbeat.interval.ms broker.session.timeout.ms
-    controlled.shutdown.enable controller.listener.names controller.performance.always.log.threshold.ms
+    controlled.shutdown.enable controller.performance.always.log.threshold.ms
     controller.performance.sample.period.ms controller.quorum.append.linger.ms
     controller.quorum.auto.join.enable controller.quorum.bootstrap.servers
     controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms

@@ -32,6 +32,8 @@ class BrokerConfig:
 
     node_id: int
     broker_rack: str | None
+    cluster_id: str
+    controller_listener_names: tuple[str, ...] | None
     listeners: tuple[str, ...]
     advertised_listeners: tuple[str, ...] | None
     listener_security_protocol_map: str

@@ -20,6 +20,12 @@ from broker.shell.setting_warnings import warn_of_settings
 from storage.env import MAX_OPEN_FILES, SystemFiles
 from storage.errors import StorageError
 
+# What people's suites wait for in the output of Kafka's images; {id}: the node id.
+KAFKA_LINES = (
+    "[BrokerLifecycleManager id={id}] Transitioning from RECOVERY to RUNNING.\n",
+    "[KafkaServer id={id}] started (momus)\n",
+    "[KafkaRaftServer nodeId={id}] Kafka Server started (momus)\n",
+)
 MOST_DESCRIPTORS = 65_536  # requested from the system
 RESERVED_DESCRIPTORS = 64  # for listeners, the loop, checkpoints and late imports
 
@@ -42,6 +48,8 @@ async def _serve(options: dict[str, Any]) -> int:
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     lines = [f"momus ready {','.join(cluster.addresses)}\n"]
+    if options["kafka_lines"]:
+        lines += [line.format(id=cluster.nodes[0].node_id) for line in KAFKA_LINES]
     if options["control"]:
         host, _, port = options["control"].rpartition(":")
         address = await process.open_control(host.strip("[]"), int(port), options["control_token"])
@@ -105,6 +113,7 @@ def serve(
     faults: Sequence[dict[str, Any]] = (),
     journal_bytes: int = 0,
     seed: int | None = None,
+    kafka_lines: bool = False,
     security: str | None = None,
     users: dict[str, str] | None = None,
 ) -> int:
@@ -112,6 +121,7 @@ def serve(
 
     faults         act from the start.
     journal_bytes  how much the journal keeps; 0: there is none.
+    kafka_lines    print what Kafka's images print when they have started.
     security       a word of test_security.py; None: what Kafka's settings say.
     users          name -> password.
     """
@@ -140,12 +150,12 @@ def serve(
         "control_token": control_token,
         **_limits(),
         "faults": faults,
+        "kafka_lines": kafka_lines,
         "plan": plan,
         "statsd": statsd,
     }
     try:
-        code: int = _loop()(_serve(options))
+        return int(_loop()(_serve(options)))
     except (OSError, DirectoryError, StorageError, ConfigError, FaultError) as error:
         sys.stderr.write(f"momus: {error}\n")
         return 2 if isinstance(error, (ConfigError, FaultError)) else 1
-    return code

@@ -102,4 +102,4 @@ def test_what_testcontainers_sets_starts():
         controller_quorum_voters="1@localhost:9094",
         controller_listener_names="CONTROLLER",
     )
-    assert [listener.protocol for listener in made.nodes[0].listeners.values()] == ["PLAINTEXT"] * 3
+    assert [listener.protocol for listener in made.nodes[0].listeners.values()] == ["PLAINTEXT"] * 2  # no controller's
