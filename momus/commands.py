@@ -7,6 +7,8 @@ from typing import TypeVar
 
 import click
 
+from momus.connect_options import client_options
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from momus.client import Client
@@ -15,6 +17,8 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def _bootstrap(command: F) -> F:
+    timeout = click.option("--timeout", "timeout_s", default=10.0, show_default=True, help="Seconds to wait.")(command)
+    with_options: F = client_options(timeout)
     return click.option(
         "-b",
         "--bootstrap-server",
@@ -25,7 +29,7 @@ def _bootstrap(command: F) -> F:
         show_default=True,
         metavar="HOST:PORT[,...]",
         help="Any broker of the cluster.",
-    )(click.option("--timeout", "timeout_s", default=10.0, show_default=True, help="Seconds to wait.")(command))
+    )(with_options)
 
 
 def _json(command: F) -> F:

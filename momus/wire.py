@@ -9,6 +9,8 @@ import socket
 import struct
 from typing import Any
 
+from momus.connect_options import SETTINGS
+from momus.wire_security import authenticate, wrapped
 from protocol.api import ApiKey, response_class
 from protocol.codegen import codec
 from protocol.header import encode_request_header, response_header_version
@@ -26,6 +28,7 @@ class Connection:
         except OSError as error:
             raise OSError(f"cannot reach {host}:{port}: {error.strerror or error}") from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket = wrapped(self._socket, host) if SETTINGS else self._socket
         self._correlation_id = 0
         self.address = f"{host}:{port}"
         self._versions: dict[int, tuple[int, int]] = {ApiKey.API_VERSIONS: (0, 0)}
@@ -33,6 +36,8 @@ class Connection:
 
         answer = self.call(ApiVersionsRequest())
         self._versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+        if SETTINGS:
+            authenticate(self.call)
 
     def call(self, request: Any, version_limit: int | None = None) -> Any:
         """Send a request in the newest version both sides know, up to `version_limit`; return the decoded

@@ -212,6 +212,7 @@ IN_THE_COMMAND = (
     "momus.topics.client",
     "momus.txn_client",
     "momus.wire",
+    "momus.wire_security",
 )
 
 

@@ -354,3 +354,47 @@ def test_franz_go_connects_with_its_file(served, tmp_path):
     )
     assert run.returncode == 1, run.stdout + run.stderr
     assert "EOF" in run.stdout or "reset" in run.stdout or "tls" in run.stdout.lower(), run.stdout + run.stderr
+
+
+# -- our own command line
+
+
+def momus_says(servers: str, *words: str) -> tuple[int, str]:
+    command = [sys.executable, "-m", "momus", *words, "-b", servers]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
+    return done.returncode, done.stdout + done.stderr
+
+
+def spelled(settings: dict[str, Any]) -> list[str]:
+    return [text for key, value in settings.items() if key != "bootstrap.servers" for text in ("-X", f"{key}={value}")]
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("client", ["confluent", "java"])
+def test_commands_take_the_settings_of_clients(make, tmp_path, word, client):
+    cluster = make(word)
+    cluster.create_topic("orders")
+    settings, servers = cluster.client_config(client), cluster.bootstrap_servers
+    code, text = momus_says(servers, "topic", "list", *spelled(settings))
+    assert (code, "orders" in text) == (0, True), text
+    file = tmp_path / "client.properties"
+    file.write_text("".join(f"{key}={str(text).replace(chr(92), chr(92) * 2)}\n" for key, text in settings.items()))
+    code, text = momus_says(servers, "group", "list", "--config", str(file))
+    assert code == 0, text
+    assert momus_says(servers, "health", "--timeout", "3")[0] == 1
+
+
+def test_commands_say_why_they_are_refused(make):
+    cluster = make("sasl_ssl")
+    settings, servers = cluster.client_config("confluent"), cluster.bootstrap_servers
+    code, text = momus_says(servers, "health", *spelled({**settings, "sasl.password": "wrong"}))
+    assert code == 1
+    assert "Authentication failed" in text
+    assert "wrong" not in text
+    cluster.certificates.rotate(authority=True)
+    code, text = momus_says(servers, "health", *spelled(settings))
+    assert code == 1
+    assert "certificate is not accepted" in text
+    assert momus_says(servers, "health", "-X", "security.protocol=TLS")[0] == 1
+    assert momus_says(servers, "health", "-X", "s3same")[0] == 2
+    assert "s3same" not in momus_says(servers, "health", "-X", "s3same")[1]
