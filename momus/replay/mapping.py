@@ -142,7 +142,7 @@ class Mapping:
             for (_, value), mapped in self._ids.items():
                 ours = ours.replace(value, mapped) if isinstance(value, str) else ours
         kind = _kind(name, wire, ours)
-        if kind is not None and theirs not in PLAIN:
+        if kind is not None and (theirs >= 0 if kind == "producer" else theirs not in PLAIN):
             ours = self._ids.setdefault((kind, ours), theirs)
         elif name.endswith("producer_epoch"):
             return None  # learnt with its producer id
@@ -150,7 +150,7 @@ class Mapping:
 
     def _learn_epoch(self, recorded: Any, found: Any) -> None:
         producer_id, epoch = getattr(recorded, "producer_id", -1), getattr(recorded, "producer_epoch", -1)
-        if producer_id >= 0 and epoch >= 0:
+        if producer_id >= 0 and epoch >= 0 and found.producer_epoch >= 0:
             self._epochs.setdefault(producer_id, found.producer_epoch - epoch)
 
 
@@ -160,14 +160,14 @@ def _values(message: Message) -> Iterator[tuple[str, Any]]:
 
 def _kind(name: str, wire: Any, value: Any) -> str | None:
     """What a value names, so that it may be another one in this run; None: it must be the same."""
+    if name.endswith("producer_id"):
+        return "producer" if value >= 0 else None
     if value in PLAIN:
         return None
     if wire is Uuid:
         return "id"
     if name.endswith("member_id") or (name == "leader" and isinstance(value, str)):
         return "member"
-    if name.endswith("producer_id"):
-        return "producer"
     if name in ("session_id", "cluster_id"):
         return name
     return None

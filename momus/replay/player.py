@@ -11,13 +11,14 @@ from __future__ import annotations
 import json
 import select
 import socket
+import time
 from collections import deque
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
 from broker.journal.secrets import SECRET_APIS, without_secrets
 from momus.replay.bundle import CALLED, CLOSED, FULL, SENT, TOOK, Event, frames
-from momus.replay.mapping import Mapping
+from momus.replay.mapping import Difference, Mapping
 from momus.replay.targets import read_frame
 from protocol.api import ApiKey, api_label, request_class, response_class
 from protocol.codegen import codec
@@ -25,6 +26,9 @@ from protocol.errors import MalformedError
 from protocol.header import decode_request_header, decode_response_header, encode_request_header
 
 SASL = {int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE)}  # secrets are not kept, and this run needs none
+# Topics, leaders and coordinators that are not known yet; CONCURRENT_TRANSACTIONS.
+NOT_READY = (3, 5, 6, 14, 15, 16, 51)
+RETRY_S, MOST_RETRIES = 0.1, 200
 ROUNDING_MS = (1, 3, 10)
 SOON_S = 0.1
 UNREADABLE = (MalformedError, LookupError, IndexError, ValueError)
@@ -70,6 +74,7 @@ class Asked(NamedTuple):
     correlation_id: int
     client_id: str
     at_ms: int
+    data: bytes  # as it was sent
 
 
 class Link:
@@ -90,6 +95,7 @@ class Player:
         self._unsettled: int | None = None  # the connection of a request that may not have been read yet
         self.requests = 0
         self.answers = 0  # that were compared
+        self._retries = 0
         self.notes: list[str] = []  # what could not be repeated, or compared
 
     def play(self, events: Iterable[Event]) -> Found | None:
@@ -149,17 +155,21 @@ class Player:
     def _request(self, frame: bytes, link: Link, at_ms: int) -> bytes:
         try:
             header, start = decode_request_header(frame, 0)
-            asked = (header.api_key, header.api_version, header.correlation_id, header.client_id or "", at_ms)
-            link.asked.append(Asked(self.requests, *asked))
-            if header.api_key in SASL:
-                return b""
-            coder = codec(request_class(header.api_key), header.api_version)
-            message, _ = coder.decode(frame, start)
         except UNREADABLE:  # malformed on purpose: as it was
             return frame
-        self._mapping.translate(message)
-        head = encode_request_header(*asked[:3], header.client_id)
-        return head + coder.encode(message)
+        key, version, correlation_id = header.api_key, header.api_version, header.correlation_id
+        data = b"" if key in SASL else frame
+        try:
+            coder = codec(request_class(key), version)
+            message, _ = coder.decode(frame, start)
+        except UNREADABLE:
+            pass
+        else:
+            self._mapping.translate(message)
+            if data:
+                data = encode_request_header(key, version, correlation_id, header.client_id) + coder.encode(message)
+        link.asked.append(Asked(self.requests, key, version, correlation_id, header.client_id or "", at_ms, data))
+        return data
 
     def _receive(self, event: Event) -> Found | None:
         link = self._links.get(event.connection)
@@ -190,7 +200,7 @@ class Player:
 
     def _compare(self, asked: Asked, recorded: bytes, link: Link, event_ms: int) -> Found | None:
         def differs(path: str, ours: object, theirs: object) -> Found:
-            number, api_key, version, _, client_id, at_ms = asked
+            number, api_key, version, _, client_id, at_ms, _ = asked
             return Found(number, api_label(api_key), version, client_id, at_ms, path, ours, theirs)
 
         try:
@@ -211,9 +221,22 @@ class Player:
             if recorded != answer and not self._target.is_other:
                 self.notes.append(f"request {asked.number}: its answer cannot be read, and was not compared")
             return None
-        self.answers += 1
         difference = self._mapping.compare(ours, theirs)
+        if difference is not None and self._is_not_ready(asked, difference):
+            time.sleep(RETRY_S)
+            link.socket.sendall(len(asked.data).to_bytes(4, "big") + asked.data)
+            return self._compare(asked, recorded, link, event_ms)
+        self.answers += 1
         return None if difference is None else differs(*difference)
+
+    def _is_not_ready(self, asked: Asked, difference: Difference) -> bool:
+        """Whether another broker asks to try again, as one that has just been started does. A client would."""
+        if not self._target.is_other or not difference.path.endswith("error_code"):
+            return False
+        if difference.recorded in NOT_READY or difference.found not in NOT_READY:
+            return False
+        self._retries += 1
+        return self._retries <= MOST_RETRIES
 
     def _decoded(self, asked: Asked, frame: bytes) -> Any:
         key, version = asked.api_key, asked.api_version

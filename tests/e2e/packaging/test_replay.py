@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka import KafkaProducer
 from test_control import momus
 
 from momus import Broker
@@ -195,6 +196,10 @@ def test_runs_on_disk_are_kept_as_well(keep_run, flush):
 def test_run_is_played_against_a_broker_that_is_there_already(keep_run):
     path = keep_run(COPIES)
     with Broker(config={"num.partitions": 1}) as broker:
+        for _ in range(3):  # its producer ids are other ones, and the epochs of this name
+            producer = KafkaProducer(**broker.client_config("kafka-python"), transactional_id="copier")
+            producer.init_transactions()
+            producer.close()
         code, told = replay(path, "--against", broker.bootstrap_servers)
         assert (code, told["difference"], told["notes"]) == (0, None, [])
         assert [record.value for record in broker.consume("copies", isolation="committed")] == [b"a", b"c"]
