@@ -1,4 +1,4 @@
-"""Share groups and transactions: `share.isolation.level` says whether records of open and aborted ones are delivered."""
+"""Share groups and transactions: `share.isolation.level` says whether open and aborted ones are delivered."""
 
 from __future__ import annotations
 

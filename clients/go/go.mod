@@ -1,0 +1,3 @@
+module momus
+
+go 1.21

@@ -1,0 +1,236 @@
+// Package momus runs a momus broker for Go tests, and speaks its control plane.
+//
+//	broker, err := momus.Start(momus.Options{})      // a process of its own; or momus.Connect("127.0.0.1:9090")
+//	defer broker.Close()
+//	cluster, err := broker.NewCluster(momus.ClusterOptions{})
+//	... a client on cluster.BootstrapServers ...
+//	err = cluster.AdvanceClock(8 * 24 * time.Hour)
+package momus
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Options say how a broker is started.
+type Options struct {
+	// Command begins the broker; "momus" if empty, or what MOMUS_COMMAND says. It may be "uvx --from PATH momus".
+	Command []string
+	// Config has Kafka's own broker settings.
+	Config map[string]string
+	// Brokers is the number of virtual brokers of the first cluster; 1 if 0.
+	Brokers int
+}
+
+// Broker is a process, and the first of its clusters.
+type Broker struct {
+	Cluster
+	process *exec.Cmd
+	dataDir string
+}
+
+// Cluster is one cluster of a process. BootstrapServers is what clients take.
+type Cluster struct {
+	Name             string `json:"name"`
+	BootstrapServers string `json:"bootstrap_servers"`
+	control          string
+	prefix           string
+	token            string
+}
+
+// ClusterOptions say what a new cluster begins with. Zero values are the control plane's defaults.
+type ClusterOptions struct {
+	Name    string            `json:"name,omitempty"`
+	Brokers int               `json:"brokers,omitempty"`
+	Config  map[string]string `json:"config,omitempty"`
+	Seed    *int64            `json:"seed,omitempty"`
+}
+
+// Record is one to produce, or one that was read: a value that is not UTF-8 is {"base64": ...}.
+type Record struct {
+	Partition   int   `json:"partition"`
+	Offset      int64 `json:"offset,omitempty"`
+	TimestampMs int64 `json:"timestamp_ms,omitempty"`
+	Key         any   `json:"key"`
+	Value       any   `json:"value"`
+}
+
+// Start runs a broker and waits until it serves. Its data lie in a temporary directory until Close.
+func Start(options Options) (*Broker, error) {
+	command := options.Command
+	if len(command) == 0 {
+		command = []string{"momus"}
+		if told := os.Getenv("MOMUS_COMMAND"); told != "" {
+			command = strings.Fields(told)
+		}
+	}
+	dataDir, err := os.MkdirTemp("", "momus-")
+	if err != nil {
+		return nil, err
+	}
+	words := append(append([]string{}, command[1:]...), "serve", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0",
+		"--data-dir", dataDir)
+	if options.Brokers > 0 {
+		words = append(words, "--brokers", fmt.Sprint(options.Brokers))
+	}
+	for key, value := range options.Config {
+		words = append(words, "--set", key+"="+value)
+	}
+	process := exec.Command(command[0], words...)
+	process.Stderr = os.Stderr
+	broker := &Broker{process: process, dataDir: dataDir}
+	output, err := process.StdoutPipe()
+	if err == nil {
+		err = process.Start()
+	}
+	if err != nil {
+		os.RemoveAll(dataDir)
+		return nil, fmt.Errorf("momus: %s: %w", strings.Join(command, " "), err)
+	}
+	lines := bufio.NewScanner(output)
+	for _, want := range []string{"momus ready ", "momus control "} {
+		if !lines.Scan() || !strings.HasPrefix(lines.Text(), want) {
+			broker.Close()
+			return nil, fmt.Errorf("momus: the broker did not start: %q", lines.Text())
+		}
+		if want == "momus control " {
+			broker.control = strings.TrimPrefix(lines.Text(), want)
+		} else {
+			broker.BootstrapServers = strings.TrimPrefix(lines.Text(), want)
+		}
+	}
+	go io.Copy(io.Discard, output)
+	broker.Name, broker.prefix = "default", "/_admin"
+	return broker, nil
+}
+
+// Connect uses a broker that runs already, by the address of its control endpoint (and MOMUS_CONTROL_TOKEN).
+func Connect(control string) (*Broker, error) {
+	broker := &Broker{Cluster: Cluster{control: control, prefix: "/_admin", token: os.Getenv("MOMUS_CONTROL_TOKEN")}}
+	clusters := []Cluster{}
+	if err := broker.ask("GET", "/_admin/clusters", nil, &clusters); err != nil {
+		return nil, err
+	}
+	for _, each := range clusters {
+		if each.Name == "default" {
+			broker.Name, broker.BootstrapServers = each.Name, each.BootstrapServers
+		}
+	}
+	return broker, nil
+}
+
+// Close ends a process that Start began, and removes its data.
+func (b *Broker) Close() error {
+	if b.process == nil || b.process.Process == nil {
+		return nil
+	}
+	b.process.Process.Signal(syscall.SIGTERM)
+	err := b.process.Wait()
+	os.RemoveAll(b.dataDir)
+	b.process = nil
+	return err
+}
+
+// NewCluster makes another cluster in the process, in milliseconds: one for each test.
+func (b *Broker) NewCluster(options ClusterOptions) (*Cluster, error) {
+	made := &Cluster{control: b.control, token: b.token}
+	if err := b.ask("POST", "/_admin/clusters", options, made); err != nil {
+		return nil, err
+	}
+	made.prefix = "/_admin/clusters/" + made.Name
+	return made, nil
+}
+
+// Remove ends a cluster that NewCluster made; its clients are disconnected.
+func (c *Cluster) Remove() error { return c.ask("DELETE", c.prefix, nil, nil) }
+
+// Reset drops all topics, groups and records, and disconnects clients. Ports stay.
+func (c *Cluster) Reset() error { return c.ask("POST", c.prefix+"/reset", nil, nil) }
+
+// CreateTopic makes a topic.
+func (c *Cluster) CreateTopic(name string, partitions int) error {
+	return c.ask("POST", c.prefix+"/topics", map[string]any{"name": name, "partitions": partitions}, nil)
+}
+
+// Produce appends values to a topic, which is made if it is not there.
+func (c *Cluster) Produce(topic string, records ...Record) error {
+	rows := make([]map[string]any, len(records))
+	for i, each := range records {
+		rows[i] = map[string]any{"partition": each.Partition, "key": each.Key, "value": each.Value}
+	}
+	return c.ask("POST", c.prefix+"/topics/"+topic+"/records", map[string]any{"records": rows}, nil)
+}
+
+// Consume reads from the beginning and waits until there are so many records, at most for the time given.
+func (c *Cluster) Consume(topic string, least int, wait time.Duration) ([]Record, error) {
+	answer := struct {
+		Records []Record `json:"records"`
+		Reached bool     `json:"reached"`
+	}{}
+	body := map[string]any{"least": least, "timeout_ms": wait.Milliseconds()}
+	err := c.ask("POST", c.prefix+"/topics/"+topic+"/consume", body, &answer)
+	if err == nil && !answer.Reached {
+		err = fmt.Errorf("momus: %s has %d records, not %d", topic, len(answer.Records), least)
+	}
+	return answer.Records, err
+}
+
+// AdvanceClock lets time pass for the cluster: sessions, transactions and retention expire as they would.
+func (c *Cluster) AdvanceClock(by time.Duration) error {
+	return c.ask("POST", c.prefix+"/clock", map[string]any{"advance_ms": by.Milliseconds()}, nil)
+}
+
+// AddFault lets something go wrong (docs/faults.md), as {"fault": "inject_error", "api": "OffsetCommit", "error": "..."}.
+func (c *Cluster) AddFault(fault map[string]any) error {
+	return c.ask("POST", c.prefix+"/faults", fault, nil)
+}
+
+// StopBroker and StartBroker stop and start a virtual broker.
+func (c *Cluster) StopBroker(id int) error {
+	return c.ask("POST", fmt.Sprintf("%s/brokers/%d/stop", c.prefix, id), nil, nil)
+}
+
+// StartBroker starts a virtual broker again, on the same port.
+func (c *Cluster) StartBroker(id int) error {
+	return c.ask("POST", fmt.Sprintf("%s/brokers/%d/start", c.prefix, id), nil, nil)
+}
+
+func (c *Cluster) ask(method, path string, body, answer any) error {
+	var data io.Reader
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		data = bytes.NewReader(encoded)
+	}
+	request, err := http.NewRequest(method, "http://"+c.control+path, data)
+	if err != nil {
+		return err
+	}
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	reply, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer reply.Body.Close()
+	said, err := io.ReadAll(reply.Body)
+	if err == nil && reply.StatusCode >= 300 {
+		err = fmt.Errorf("momus: %s %s: %s: %s", method, path, reply.Status, said)
+	}
+	if err == nil && answer != nil {
+		err = json.Unmarshal(said, answer)
+	}
+	return err
+}

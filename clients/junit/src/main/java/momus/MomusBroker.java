@@ -1,0 +1,144 @@
+package momus;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+
+/**
+ * A momus process, or one that runs already: MOMUS_ADDRESS names its control endpoint, MOMUS_COMMAND how to start one
+ * ("momus" if neither is set; "uvx --from PATH momus" works).
+ */
+public final class MomusBroker implements AutoCloseable {
+    private static final HttpClient HTTP = HttpClient.newHttpClient();
+
+    private final String control;
+    private final Process process;
+    private final Path dataDir;
+
+    private MomusBroker(String control, Process process, Path dataDir) {
+        this.control = control;
+        this.process = process;
+        this.dataDir = dataDir;
+    }
+
+    /** Starts a broker and waits until it serves, or takes the one of MOMUS_ADDRESS. */
+    public static MomusBroker start() throws IOException {
+        String running = System.getenv("MOMUS_ADDRESS");
+        if (running != null && !running.isEmpty())
+            return new MomusBroker(running, null, null);
+        String told = System.getenv("MOMUS_COMMAND");
+        List<String> command = new ArrayList<>(List.of((told == null || told.isEmpty() ? "momus" : told).trim().split("\\s+")));
+        Path dataDir = Files.createTempDirectory("momus-");
+        command.addAll(List.of("serve", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data-dir", dataDir.toString()));
+        Process process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+        BufferedReader lines = new BufferedReader(new InputStreamReader(process.getInputStream()));
+        String ready = lines.readLine();
+        String second = lines.readLine();
+        if (ready == null || second == null || !second.startsWith("momus control ")) {
+            new MomusBroker("", process, dataDir).close();
+            throw new IOException("the broker did not start: " + String.join(" ", command));
+        }
+        return new MomusBroker(second.substring("momus control ".length()), process, dataDir);
+    }
+
+    /** Makes a cluster with its own ports, topics, groups and clock, in milliseconds. */
+    public Cluster newCluster() throws IOException {
+        String made = ask("POST", "/_admin/clusters", "{}");
+        return new Cluster(field(made, "name"), field(made, "bootstrap_servers"));
+    }
+
+    /** Ends a process that start() began, and removes its data. */
+    @Override
+    public void close() throws IOException {
+        if (process == null)
+            return;
+        process.destroy();
+        try {
+            process.waitFor();
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+        }
+        try (Stream<Path> files = Files.walk(dataDir)) {
+            files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
+        }
+    }
+
+    private String ask(String method, String path, String body) throws IOException {
+        HttpRequest.Builder request = HttpRequest.newBuilder(URI.create("http://" + control + path))
+            .method(method, body == null ? HttpRequest.BodyPublishers.noBody() : HttpRequest.BodyPublishers.ofString(body));
+        String token = System.getenv("MOMUS_CONTROL_TOKEN");
+        if (token != null && !token.isEmpty())
+            request.header("Authorization", "Bearer " + token);
+        try {
+            HttpResponse<String> reply = HTTP.send(request.build(), HttpResponse.BodyHandlers.ofString());
+            if (reply.statusCode() >= 300)
+                throw new IOException(method + " " + path + ": " + reply.statusCode() + " " + reply.body());
+            return reply.body();
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+            throw new IOException(interrupted);
+        }
+    }
+
+    /** A text field of a flat JSON object that momus wrote. */
+    private static String field(String json, String name) {
+        Matcher found = Pattern.compile("\"" + name + "\": *\"([^\"]*)\"").matcher(json);
+        if (!found.find())
+            throw new IllegalStateException("no " + name + " in " + json);
+        return found.group(1);
+    }
+
+    /** One cluster of the process. */
+    public final class Cluster implements AutoCloseable {
+        private final String path;
+        private final String bootstrapServers;
+
+        private Cluster(String name, String bootstrapServers) {
+            this.path = "/_admin/clusters/" + name;
+            this.bootstrapServers = bootstrapServers;
+        }
+
+        /** What clients take as bootstrap.servers. */
+        public String bootstrapServers() {
+            return bootstrapServers;
+        }
+
+        /** Makes a topic. */
+        public void createTopic(String name, int partitions) throws IOException {
+            ask("POST", path + "/topics", "{\"name\": \"" + name + "\", \"partitions\": " + partitions + "}");
+        }
+
+        /** Lets time pass: sessions, transactions and retention expire as they would. */
+        public void advanceClock(Duration by) throws IOException {
+            ask("POST", path + "/clock", "{\"advance_ms\": " + by.toMillis() + "}");
+        }
+
+        /** Lets something go wrong, as docs/faults.md tells: {"fault": "inject_error", "api": ..., "error": ...}. */
+        public void addFault(String json) throws IOException {
+            ask("POST", path + "/faults", json);
+        }
+
+        /** Drops topics, groups and records, and disconnects clients. */
+        public void reset() throws IOException {
+            ask("POST", path + "/reset", null);
+        }
+
+        @Override
+        public void close() throws IOException {
+            ask("DELETE", path, null);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+package momus;
+
+import org.junit.jupiter.api.extension.AfterEachCallback;
+import org.junit.jupiter.api.extension.ExtensionContext;
+import org.junit.jupiter.api.extension.ParameterContext;
+import org.junit.jupiter.api.extension.ParameterResolver;
+
+/**
+ * {@code @ExtendWith(MomusExtension.class)}: a test with a parameter of type MomusBroker.Cluster gets a cluster of its own. All
+ * tests of a run share one process, which ends with the run.
+ */
+public final class MomusExtension implements ParameterResolver, AfterEachCallback {
+    private static final ExtensionContext.Namespace NAMESPACE = ExtensionContext.Namespace.create(MomusExtension.class);
+
+    /** The process; JUnit closes it when the run ends. */
+    private static final class Shared implements ExtensionContext.Store.CloseableResource {
+        private final MomusBroker broker;
+
+        private Shared() {
+            try {
+                broker = MomusBroker.start();
+            } catch (java.io.IOException error) {
+                throw new java.io.UncheckedIOException(error);
+            }
+        }
+
+        @Override
+        public void close() throws Throwable {
+            broker.close();
+        }
+    }
+
+    @Override
+    public boolean supportsParameter(ParameterContext parameter, ExtensionContext context) {
+        return parameter.getParameter().getType() == MomusBroker.Cluster.class;
+    }
+
+    @Override
+    public Object resolveParameter(ParameterContext parameter, ExtensionContext context) {
+        Shared shared = context.getRoot().getStore(NAMESPACE).getOrComputeIfAbsent(Shared.class, key -> new Shared(), Shared.class);
+        return context.getStore(NAMESPACE).getOrComputeIfAbsent("cluster", key -> {
+            try {
+                return shared.broker.newCluster();
+            } catch (java.io.IOException error) {
+                throw new java.io.UncheckedIOException(error);
+            }
+        });
+    }
+
+    @Override
+    public void afterEach(ExtensionContext context) throws Exception {
+        MomusBroker.Cluster cluster = context.getStore(NAMESPACE).remove("cluster", MomusBroker.Cluster.class);
+        if (cluster != null)
+            cluster.close();
+    }
+}

@@ -1,0 +1,73 @@
+package momus;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.serialization.StringDeserializer;
+import org.apache.kafka.common.serialization.StringSerializer;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+@ExtendWith(MomusExtension.class)
+class MomusExtensionTest {
+    private static RecordMetadata produce(MomusBroker.Cluster cluster, String value) throws Exception {
+        Map<String, Object> config = Map.of("bootstrap.servers", cluster.bootstrapServers());
+        try (KafkaProducer<String, String> producer = new KafkaProducer<>(config, new StringSerializer(), new StringSerializer())) {
+            return producer.send(new ProducerRecord<>("orders", value)).get();
+        }
+    }
+
+    @Test
+    void recordsGoThereAndBack(MomusBroker.Cluster cluster) throws Exception {
+        produce(cluster, "one coffee");
+        Map<String, Object> config = Map.of("bootstrap.servers", cluster.bootstrapServers(), "group.id", "bar", "auto.offset.reset", "earliest");
+        try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(config, new StringDeserializer(), new StringDeserializer())) {
+            consumer.subscribe(List.of("orders"));
+            for (;;)
+                for (ConsumerRecord<String, String> each : consumer.poll(Duration.ofSeconds(1))) {
+                    assertEquals("one coffee", each.value());
+                    return;
+                }
+        }
+    }
+
+    @Test
+    void eachTestHasAClusterOfItsOwn(MomusBroker.Cluster cluster) throws Exception {
+        try (Admin admin = Admin.create(Map.of("bootstrap.servers", cluster.bootstrapServers()))) {
+            assertEquals(Set.of(), admin.listTopics().names().get());
+            cluster.createTopic("made", 3);
+            assertEquals(Set.of("made"), admin.listTopics().names().get());
+            cluster.reset();
+        }
+    }
+
+    @Test
+    void clockMovesForTheClusterAlone(MomusBroker.Cluster cluster) throws Exception {
+        cluster.advanceClock(Duration.ofDays(8));
+        long least = System.currentTimeMillis() + Duration.ofDays(7).toMillis();
+        Map<String, Object> config = Map.of("bootstrap.servers", cluster.bootstrapServers());
+        try (Admin admin = Admin.create(config)) {
+            admin.createTopics(List.of(new org.apache.kafka.clients.admin.NewTopic("orders", 1, (short) 1)
+                .configs(Map.of("message.timestamp.type", "LogAppendTime")))).all().get();
+        }
+        assertTrue(produce(cluster, "later").timestamp() > least);
+    }
+
+    @Test
+    void whatIsRefusedIsToldInWords(MomusBroker.Cluster cluster) {
+        IOException refused = assertThrows(IOException.class, () -> cluster.addFault("{\"fault\": \"sing\"}"));
+        assertTrue(refused.getMessage().contains("400"), refused.getMessage());
+    }
+}
