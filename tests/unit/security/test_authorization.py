@@ -157,13 +157,20 @@ def test_denied_produce_without_acks_closes_the_connection(clients):
 
 def test_acl_that_goes_is_obeyed_by_the_next_request(clients):
     """On a connection whose requests shortcuts serve."""
-    clients.make(acl(WRITE, "*"))
+    clients.make(acl(WRITE, "*"), acl(WRITE, "*", 5))
     assert [code_of_produce(clients.alice) for _ in range(3)] == [0] * 3
     clients.drop()
     assert code_of_produce(clients.alice) == ErrorCode.TOPIC_AUTHORIZATION_FAILED
     clients.make(acl(WRITE, "t"))
     assert code_of_produce(clients.alice) == 0
     clients.make(acl(WRITE, "t", permission=DENY, principal="User:*"))
+    assert code_of_produce(clients.alice) == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_denial_of_one_topic_ends_the_shortcut_of_who_may_write_all(clients):
+    clients.make(acl(WRITE, "*"), acl(WRITE, "*", 5))
+    assert [code_of_produce(clients.alice) for _ in range(3)] == [0] * 3
+    clients.make(acl(WRITE, "t", permission=DENY))
     assert code_of_produce(clients.alice) == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 

@@ -89,6 +89,19 @@ def test_consumer_above_its_rate_gets_no_records(client):
     assert client.call(fetch_request("t", 0, 0), 12).responses[0].partitions[0].records
 
 
+def test_fetch_that_waited_is_measured_when_it_is_answered(client):
+    set_quota(client, "consumer_byte_rate", 1, client_id="client")
+    client.send(fetch_request("t", 0, 0, max_wait_ms=500), 12)
+    client.world.run()
+    assert not client.replies()
+    other = Client(client.world)
+    other.call(produce_request("t", 0, b"x" * 1000), 9, client_id="other")
+    client.world.run()
+    (answer,) = client.replies()
+    assert answer.responses == []
+    assert answer.throttle_time_ms > 0
+
+
 def test_time_in_handlers_counts_in_percent_of_the_loop(client):
     set_quota(client, "request_percentage", 0.01, client_id="client")
     quotas: Any = client.world.broker.router.quotas

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 
 import pytest
 from core_broker import Client, World, frame
-from security_kit import MECHANISMS, SaslClient, add_scram_user, sasl_world
+from security_kit import MECHANISMS, SaslClient, add_scram_user, sasl_world, unsigned
 
 from protocol.errors import ErrorCode
 from protocol.messages.cluster import ApiVersionsRequest, MetadataRequest
@@ -354,3 +355,22 @@ def test_client_that_does_not_authenticate_is_closed(client, world):
     world.broker.security.sweep()
     world.run()
     assert (client.closed, admitted.closed) == (True, False)
+
+
+def test_scram_for_another_authorization_id_is_refused(client, world):
+    add_scram_user(world, "carol", "pencil")
+    client.handshake("SCRAM-SHA-256")
+    answer = client.token(b"n,a=alice,n=carol,r=abc")
+    assert answer.error_message == (
+        "Authentication failed: Client requested an authorization id that is different from username"
+    )
+
+
+def test_token_of_another_algorithm_is_not_taken_as_unsigned(client, world):
+    now_s = world.clock.now_ms() // 1000
+    head, claims, _ = unsigned(sub="dora", exp=now_s + 60).split(".")
+    assert head == "eyJhbGciOiAibm9uZSJ9"
+    client.handshake("OAUTHBEARER")
+    other = base64.urlsafe_b64encode(b'{"alg": "HS256"}').rstrip(b"=").decode()
+    answer = client.token(f"n,,\1auth=Bearer {other}.{claims}.\1\1".encode())
+    assert answer.auth_bytes == b'{"status":"invalid_token"}'
