@@ -11,6 +11,12 @@ from security_kit import MECHANISMS, SaslClient, add_scram_user, sasl_world, uns
 
 from protocol.errors import ErrorCode
 from protocol.messages.cluster import ApiVersionsRequest, MetadataRequest
+from protocol.messages.delegation_tokens import (
+    CreateDelegationTokenRequest,
+    DescribeDelegationTokenRequest,
+    ExpireDelegationTokenRequest,
+    RenewDelegationTokenRequest,
+)
 from protocol.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 HELLO = ApiVersionsRequest(client_software_name="a", client_software_version="1")
@@ -374,3 +380,18 @@ def test_token_of_another_algorithm_is_not_taken_as_unsigned(client, world):
     other = base64.urlsafe_b64encode(b'{"alg": "HS256"}').rstrip(b"=").decode()
     answer = client.token(f"n,,\1auth=Bearer {other}.{claims}.\1\1".encode())
     assert answer.auth_bytes == b'{"status":"invalid_token"}'
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        CreateDelegationTokenRequest(),
+        RenewDelegationTokenRequest(hmac=b"", renew_period_ms=1),
+        ExpireDelegationTokenRequest(hmac=b"", expiry_time_period_ms=1),
+        DescribeDelegationTokenRequest(owners=None),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_tokens_are_disabled_for_who_has_authenticated(client, request_):
+    client.plain("alice", "secret")
+    assert client.call(request_).error_code == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
