@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _HEAD: Final = Struct(">ihhi")
 _STRANGERS: Final = {key: f"{kind} hello" for kind, key in STRANGERS.items()}
-FILTERS: Final = ("api", "client_id", "connection", "group", "topic", "transactional_id", "error")
+FILTERS: Final = ("api", "client_id", "connection", "principal", "group", "topic", "transactional_id", "error")
 
 
 class Entry:
@@ -134,6 +134,8 @@ def select(ring: Ring, filters: dict[str, str], topic_name: Callable[[bytes], st
 
 
 def _fits(entry: Entry, filters: dict[str, str], topic_name: Callable[[bytes], str]) -> bool:
+    if not fnmatchcase(entry.peer.principal, filters.get("principal", "*")):
+        return False
     if not fnmatchcase(entry.client_id, filters.get("client_id", "*")):
         return False
     if filters.get("connection", entry.peer.address) != entry.peer.address:
@@ -178,6 +180,7 @@ def describe(entry: Entry, ring: Ring) -> dict[str, Any]:
         "software": software(entry.peer),
         "broker": entry.peer.broker,
         "listener": entry.peer.listener,
+        "principal": entry.peer.principal,
         "api": entry.api,
         "version": entry.api_version,
         "correlation_id": entry.correlation_id,

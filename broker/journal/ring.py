@@ -38,7 +38,7 @@ Kept = tuple[bytes, int]  # a frame with its size field, or its first bytes; the
 class Peer:
     """A connection as the journal knows it, which outlives it here."""
 
-    __slots__ = ("address", "broker", "hello", "listener", "number", "secret_replies")
+    __slots__ = ("address", "broker", "hello", "listener", "number", "principal", "secret_replies")
 
     def __init__(self, number: int, connection: Connection) -> None:
         peer = connection.transport.get_extra_info("peername")
@@ -46,6 +46,7 @@ class Peer:
         self.address = f"{peer[0]}:{peer[1]}" if peer else ""
         self.listener: str = connection.listener.name
         self.broker = connection.node_id
+        self.principal = connection.principal  # as of its last request
         self.hello = b""  # its last ApiVersions request, which names the client's software
         self.secret_replies: dict[int, tuple[int, int]] = {}  # correlation id -> API key and version
 
@@ -102,6 +103,7 @@ class Ring:
     def took(self, connection: Connection, data: bytes, stop: int) -> None:
         """A connection has received whole frames: data[:stop]."""
         peer = self._peers.get(connection) or self._meet(connection)
+        peer.principal = connection.principal
         position = 0
         unpack, special = _SIZE_AND_API.unpack_from, _SPECIAL
         while position < stop:

@@ -217,6 +217,18 @@ def test_certificate_that_cannot_be_changed_is_told(make, body):
         cluster.control.ask("POST", f"{cluster.control.prefix}/certificates", body)
 
 
+def test_journal_names_the_principal(make, ask):
+    cluster = make("sasl_plaintext", journal_mb=1)
+    for user in ("alice", "bob"):
+        assert ask("confluent", cluster.client_config("confluent", user=user), 60_000) == ""
+    path = f"{cluster.control.prefix}/journal?api=Metadata"
+    found = {user: cluster.control.ask("GET", f"{path}&principal=User:{user}")["entries"] for user in ("alice", "bob")}
+    assert {user: {each["principal"] for each in rows} for user, rows in found.items()} == {
+        "alice": {"User:alice"},
+        "bob": {"User:bob"},
+    }
+
+
 def test_clusters_of_a_process_have_users_and_certificates_of_their_own(make, ask):
     one, two = make("sasl_ssl"), make("sasl_ssl")
     one.users.add("carol", "pencil")

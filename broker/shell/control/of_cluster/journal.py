@@ -18,6 +18,7 @@ SCANNED_AT_ONCE: Final = 100  # entries, before clients are served again
 QUERY: Final = {
     "api": "only requests of this API",
     "client_id": "only those of this client (*, ? and [...] fit anything)",
+    "principal": "only those of this principal, as User:alice (*, ? and [...] fit anything)",
     "connection": "only those of this connection, HOST:PORT",
     "group": "only those that name this group",
     "topic": "only those that name this topic",
