@@ -8,10 +8,11 @@ kill -9 and started again; in between its clock is moved on by seconds. After `-
 minutes more, under the same loads, without being killed.
 
 Growth is the slope of a straight line through samples, of three kinds:
-in the last life  memory, from STEADY_S after the broker's start: until then its logs and tables grow to the size at
-                  which retention and expiry hold them, and a growth of lives of minutes says nothing of an hour
-within a life     descriptors, threads, timers and parked requests, from WARM_S after the broker's start until it is
-                  killed; the median over all lives counts
+in the last life  memory and descriptors, from STEADY_S after the broker's start: until then its logs and tables grow to
+                  the size at which retention and expiry hold them, and a growth of lives of minutes says nothing of an
+                  hour
+within a life     threads, timers and parked requests, from WARM_S after the broker's start until it is killed; the
+                  median over all lives counts
 over lives        the bytes on disk of the broker's own logs, at the end of each life
 
 The exit code is 1 if a slope is above its limit, or a copied record is lost, doubled or out of order.
@@ -62,6 +63,9 @@ SETTINGS = {
 }
 # What a slope may be, per hour.
 LIMITS = {"memory MB": 12.0, "descriptors": 20.0, "threads": 0.5, "timers": 100.0, "parked": 20.0, "own logs MB": 2.0}
+
+
+IN_LAST_LIFE = ("memory MB", "descriptors")
 
 
 def slope_per_hour(samples: Sequence[tuple[float, float]]) -> float:
@@ -197,7 +201,7 @@ class Soak:
                 disk = self.disk[len(self.disk) // 4 :]
                 yield name, slope_per_hour(disk), disk[-1][1], len(disk)
                 continue
-            lives, warm_s = (self.lives[-1:], STEADY_S) if name == "memory MB" else (warm, WARM_S)
+            lives, warm_s = (self.lives[-1:], STEADY_S) if name in IN_LAST_LIFE else (warm, WARM_S)
             slopes = [
                 slope_per_hour([(age, value) for age, value in life.samples[name] if age > warm_s])
                 for life in lives
