@@ -18,10 +18,9 @@ length of the unbroken run of this epoch's sequences that ends at L, 2^30 at mos
 An unknown producer may begin with any sequence: its state may have expired, or been deleted with its records. There
 are two exceptions. Transactions of KIP-890 begin at 0. And when a batch of the producer was lost here before any
 succeeded, or refused with an error after which clients send it again, later batches are refused until that one is
-appended (`batches`: only in transactions, as in Kafka). So
-DUPLICATE_SEQUENCE_NUMBER is never answered for records that this partition did not write. D(l) <= D(f) refuses a batch
-that begins before L and ends behind it. The limit of W keeps a batch that is up to 2^30 ahead of L from counting as
-written: sequences wrap, so ahead by n is the same as behind by 2^31 - n.
+appended (`batches`: only in transactions, as in Kafka). So DUPLICATE_SEQUENCE_NUMBER is never answered for records that
+this partition did not write. D(l) <= D(f) refuses a batch that begins before L and ends behind it. The limit of W keeps
+a batch that is up to 2^30 ahead of L from counting as written: ahead by n is the same as behind by 2^31 - n.
 
 Differs: A batch sent again is answered by `producer.state=latest` (the default, KAFKA-12207) without the limit of five
          batches: the last batch with its offset, an older one with DUPLICATE_SEQUENCE_NUMBER if all of it is known to
@@ -132,10 +131,8 @@ class Producers:
         elif producer_epoch < known_epoch:
             raise self._fenced(producer_id, producer_epoch, known_epoch)
         elif base_sequence != 0 and known_epoch != NO_EPOCH:
-            raise KafkaError(
-                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"Producer {producer_id} began epoch {producer_epoch} with sequence {base_sequence}, not 0",
-            )
+            text = f"Producer {producer_id} began epoch {producer_epoch} with sequence {base_sequence}, not 0"
+            raise KafkaError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, text)
         if not transactional and producer_id in self.open:
             raise KafkaError(
                 ErrorCode.INVALID_TXN_STATE, f"Producer {producer_id} has a transaction open on this partition"
@@ -148,15 +145,18 @@ class Producers:
         if producer_epoch < NO_EPOCH:
             raise self._fenced(producer_id, producer_epoch, NO_EPOCH)
         if begins_at_zero and base_sequence:
-            raise KafkaError(
-                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"Producer {producer_id} is not known here and began with sequence {base_sequence}, not 0",
-            )
-        awaited = None if begins_at_zero else self._awaited.get(producer_id)  # nothing comes before 0
-        if awaited is not None and awaited[0] == producer_epoch and (transactional or self._older is None):
-            behind = (base_sequence - awaited[1]) & MAX_SEQUENCE
-            if 0 < behind <= MAX_SEQUENCE // 2:
-                raise self._out_of_order(producer_id, base_sequence, awaited[1] - 1)
+            text = f"Producer {producer_id} is not known here and began with sequence {base_sequence}, not 0"
+            raise KafkaError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, text)
+        if begins_at_zero or not (transactional or self._older is None):
+            return  # nothing comes before 0
+        epoch, awaited = self._awaited.get(producer_id, (NO_EPOCH - 1, 0))
+        if epoch == producer_epoch and self._follows(base_sequence, awaited):
+            raise self._out_of_order(producer_id, base_sequence, awaited - 1)
+
+    def _follows(self, sequence: int, other: int) -> bool:
+        """Whether a sequence comes behind another; Kafka compares numbers here, without a wrap."""
+        behind = (sequence - other) & MAX_SEQUENCE
+        return sequence > other if self._older is not None else 0 < behind <= MAX_SEQUENCE // 2
 
     def _fenced(self, producer_id: int, producer_epoch: int, known_epoch: int) -> KafkaError:
         return KafkaError(
@@ -205,9 +205,8 @@ class Producers:
             return
         awaited = self._awaited.get(producer_id)
         if awaited is not None:
-            if producer_epoch < awaited[0]:
-                return
-            if producer_epoch == awaited[0] and (base_sequence - awaited[1]) & MAX_SEQUENCE <= MAX_SEQUENCE // 2:
+            is_later = base_sequence == awaited[1] or self._follows(base_sequence, awaited[1])
+            if producer_epoch < awaited[0] or (producer_epoch == awaited[0] and is_later):
                 return
         elif len(self._awaited) >= MOST_AWAITED:
             del self._awaited[next(iter(self._awaited))]

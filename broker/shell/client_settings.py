@@ -7,20 +7,20 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.shell.test_security import MECHANISM
-from broker.shell.tls.test_authority import STORE_PASSWORD
+from broker.shell.made_security import MECHANISM
+from broker.shell.tls.own_authority import STORE_PASSWORD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker.shell.test_security import TestSecurity
+    from broker.shell.made_security import MadeSecurity
 
 FOLDER_SIGN: Final = "{folder}"  # in values: where the files of certificates lie
 CLIENTS: Final = ("kafka-python", "aiokafka", "confluent", "java", "spark", "franz-go", "kafkajs")
 _SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
-def client_settings(client: str, servers: str, security: TestSecurity | None, user: str) -> dict[str, str]:
+def client_settings(client: str, servers: str, security: MadeSecurity | None, user: str) -> dict[str, str]:
     """The settings of a client, in its own words. Errors: LookupError: no such client or user."""
     if client not in CLIENTS:
         raise LookupError(f"unknown client {client!r}: one of {', '.join(CLIENTS)}")
@@ -34,7 +34,7 @@ def client_settings(client: str, servers: str, security: TestSecurity | None, us
     return {"bootstrap_servers": servers, "security_protocol": protocol, **_of_python(security, user)}
 
 
-def _of_java(security: TestSecurity | None, user: str) -> dict[str, str]:
+def _of_java(security: MadeSecurity | None, user: str) -> dict[str, str]:
     found = {}
     if security is not None and security.has_certificates:
         found["ssl.truststore.location"] = f"{FOLDER_SIGN}/truststore.p12"
@@ -51,7 +51,7 @@ def _of_java(security: TestSecurity | None, user: str) -> dict[str, str]:
     return found
 
 
-def _of_librdkafka(security: TestSecurity | None, user: str) -> dict[str, str]:
+def _of_librdkafka(security: MadeSecurity | None, user: str) -> dict[str, str]:
     found = {}
     if security is not None and security.has_certificates:
         found["ssl.ca.location"] = f"{FOLDER_SIGN}/ca.pem"
@@ -63,7 +63,7 @@ def _of_librdkafka(security: TestSecurity | None, user: str) -> dict[str, str]:
     return found
 
 
-def _of_python(security: TestSecurity | None, user: str) -> dict[str, str]:
+def _of_python(security: MadeSecurity | None, user: str) -> dict[str, str]:
     found = {}
     if security is not None and security.has_certificates:
         found["ssl_cafile"] = f"{FOLDER_SIGN}/ca.pem"
@@ -75,7 +75,7 @@ def _of_python(security: TestSecurity | None, user: str) -> dict[str, str]:
     return found
 
 
-def write_client_files(folder: str, servers: str, security: TestSecurity) -> str:
+def write_client_files(folder: str, servers: str, security: MadeSecurity) -> str:
     """Write a folder for each user, with settings for every client and its certificates. Answers the folder.
 
     Errors: OSError.

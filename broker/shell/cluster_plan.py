@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from broker.broker import Broker
-    from broker.shell.test_security import TestSecurity
+    from broker.shell.made_security import MadeSecurity
     from storage.env import Clock, Files, SystemFiles
 
 NOT_INHERITED = ("listeners", "advertised.listeners", "log.dirs", "log.dir")  # by other clusters of the process
@@ -71,7 +71,7 @@ class ClusterPlan:
     listen       HOST:PORT, or one for each broker; None: the setting `listeners`.
     seed         of all random choices: ids of members, topics, sessions, the cluster. None: from the system.
     at_ms        Unix milliseconds at which its clock stands at first; None: the machine's time, running.
-    security     a word of test_security.py, for certificates, users and listeners that are made for it.
+    security     a word of made_security.py, for certificates, users and listeners that are made for it.
     users        name -> password.
     Errors:      ConfigError.
     """
@@ -91,7 +91,7 @@ class ClusterPlan:
         users: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
-        self.security: TestSecurity | None = None
+        self.security: MadeSecurity | None = None
         self.properties = dict(properties)
         self.data_dir = data_dir
         self.brokers = brokers
@@ -100,7 +100,7 @@ class ClusterPlan:
         self.at_ms = at_ms
         self.journal_bytes = 0  # how much the journal of a life keeps from its beginning on; 0: there is none
         if security is not None or users:
-            from broker.shell.test_security import secured  # 10 ms: most clusters have no security
+            from broker.shell.made_security import secured  # 10 ms: most clusters have no security
 
             self.security, properties = secured(security, users or {}, properties, listen, data_dir, flush)
         self._config = BrokerConfig.load({**properties, "log.dirs": data_dir, "flush": flush})

@@ -122,7 +122,7 @@ def serve(
     faults         act from the start.
     journal_bytes  how much the journal keeps; 0: there is none.
     kafka_lines    print what Kafka's images print when they have started.
-    security       a word of test_security.py; None: what Kafka's settings say.
+    security       a word of made_security.py; None: what Kafka's settings say.
     users          name -> password.
     """
     logging.basicConfig(

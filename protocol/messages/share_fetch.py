@@ -78,7 +78,7 @@ class ShareFetchResponsePartitionData(Message):
     acknowledge_error_code: int = field(Int16)
     acknowledge_error_message: str | None = field(String, nullable="0+", default=None)
     current_leader: ShareFetchResponseLeaderIdAndEpoch = field(ShareFetchResponseLeaderIdAndEpoch)
-    records: Any = field(Records, nullable="0+")
+    records: Any = field(Records)
     acquired_records: list[ShareFetchResponseAcquiredRecords] = field(Array(ShareFetchResponseAcquiredRecords))
 
 

@@ -2,5 +2,5 @@
 
 A connection goes TlsProtocol (`protocol.py`) -> Handshakes (`handshakes.py`) -> TlsTransport, which a Connection uses
 as it would use a socket's. Start reading at `protocol.py`; `contexts.py` and `key_stores.py` read what a listener shows
-and trusts, `test_authority.py` makes certificates for tests.
+and trusts, `own_authority.py` makes certificates for tests.
 """

@@ -199,6 +199,16 @@ def test_released_rule_waits_only_in_transactions() -> None:
     assert refused.value.code == OUT_OF_ORDER
 
 
+def test_released_rule_compares_sequences_without_a_wrap() -> None:
+    producers = Producers(batches=True)
+    producers.refused(PID, 0, 2**31 - 1)
+    assert producers.decide(PID, 0, 0, 0, transactional=True) is None
+    producers.refused(PID, 0, 5)
+    producers.refused(PID, 0, 2**31 - 1)
+    with pytest.raises(KafkaError):
+        producers.decide(PID, 0, 6, 6, transactional=True)
+
+
 def test_refused_producers_are_remembered_up_to_a_number() -> None:
     producers = Producers()
     for pid in range(MOST_AWAITED + 1):

@@ -9,8 +9,8 @@ from broker.config.config_values import ConfigError
 from broker.shell.client_settings import client_settings as settings_of
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.local_client import LocalClient
-from broker.shell.test_security import TestSecurity
-from broker.shell.tls.test_authority import SERVER, check_user
+from broker.shell.made_security import MadeSecurity
+from broker.shell.tls.own_authority import SERVER, check_user
 from protocol.errors import ErrorCode
 from protocol.messages.scram import (
     AlterUserScramCredentialsRequest,
@@ -37,7 +37,7 @@ async def client_settings(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     return {"user": user, "settings": settings, "files": encoded}
 
 
-def _security(cluster: ClusterServer) -> TestSecurity:
+def _security(cluster: ClusterServer) -> MadeSecurity:
     if cluster.plan.security is None:
         raise RefusedError(409, "the cluster was not made with security: --security, or security=")
     return cluster.plan.security

@@ -22,7 +22,7 @@ _HOSTS: Final = ("localhost", "127.0.0.1", "::1", "host.docker.internal", "broke
 _USER: Final = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
 
 
-class TestAuthority:
+class OwnAuthority:
     """The certificates of one cluster.
 
     hosts    names and addresses that the broker's certificate is for, beside loopback's.

@@ -19,14 +19,14 @@ from broker.config.authorizer_setting import CLASS
 from broker.config.config_values import ConfigError
 from broker.security.listener_settings import need
 from broker.security.mechanisms import ITERATIONS, scram_keys
-from broker.shell.tls.test_authority import check_user
+from broker.shell.tls.own_authority import check_user
 from protocol.messages.metadata_records import UserScramCredentialRecord, encode_record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from broker.broker import Broker
-    from broker.shell.tls.test_authority import TestAuthority
+    from broker.shell.tls.own_authority import OwnAuthority
 
 WORDS: Final = {
     "sasl_ssl": "SASL_SSL",
@@ -49,7 +49,7 @@ def secured(
     listen: str | None,
     data_dir: str,
     flush: str,
-) -> tuple[TestSecurity, dict[str, str]]:
+) -> tuple[MadeSecurity, dict[str, str]]:
     """The security of a new cluster, and its settings. Errors: ConfigError.
 
     word   None: that of the listeners which `properties` has; users are added to it.
@@ -58,14 +58,14 @@ def secured(
     if listen:
         hosts += tuple(address.rpartition(":")[0].strip("[]") for address in listen.split(","))
     is_temporary = flush == "memory"
-    made = TestSecurity(word or GIVEN, users, f"{data_dir}/{FOLDER}", hosts, is_temporary=is_temporary)
+    made = MadeSecurity(word or GIVEN, users, f"{data_dir}/{FOLDER}", hosts, is_temporary=is_temporary)
     made.check()
     if is_temporary:
         made.folder = tempfile.mkdtemp(prefix="momus-security-")
     return made, made.properties(properties, listen)
 
 
-class TestSecurity:
+class MadeSecurity:
     """The security of a cluster that was asked for by a word.
 
     users    name -> password; where passwords are used and none is given there is DEFAULT_USER.
@@ -96,13 +96,13 @@ class TestSecurity:
         self.users = dict(users)
         if not self.users and word != "ssl":
             self.users = dict([DEFAULT_USER])
-        self._authority: TestAuthority | None = None
+        self._authority: OwnAuthority | None = None
 
     @property
     def protocol(self) -> str:
         return WORDS.get(self.word, "SASL_PLAINTEXT")
 
-    def fork_of(self, other: TestSecurity) -> None:
+    def fork_of(self, other: MadeSecurity) -> None:
         """Begin with the certificates of another."""
         self._origin = other.folder
 
@@ -125,12 +125,12 @@ class TestSecurity:
         return self.protocol.endswith("SSL")
 
     @property
-    def authority(self) -> TestAuthority:
+    def authority(self) -> OwnAuthority:
         """The certificates, made when first needed."""
         if self._authority is None:
-            from broker.shell.tls.test_authority import TestAuthority  # 60 ms, and only --security needs it
+            from broker.shell.tls.own_authority import OwnAuthority  # 60 ms, and only --security needs it
 
-            self._authority = TestAuthority(self.folder, self._hosts)
+            self._authority = OwnAuthority(self.folder, self._hosts)
         return self._authority
 
     def properties(self, given: Mapping[str, str], listen: str | None) -> dict[str, str]:
