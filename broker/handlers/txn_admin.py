@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 _NAMES: Final = frozenset(STATE_NAMES.values())
 NO_EPOCH: Final = -1
-NEWEST_VERSION: Final = 2  # of transactions
 
 
 class View(Protocol):
@@ -218,8 +217,8 @@ def _mark(
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if marker.producer_id == NO_PRODUCER_ID or marker.producer_epoch == NO_EPOCH:
         return ErrorCode.UNKNOWN_SERVER_ERROR  # as in Kafka, where no batch can be made of such a marker
-    if not 0 <= marker.transaction_version <= NEWEST_VERSION:
-        return ErrorCode.UNKNOWN_SERVER_ERROR  # as in Kafka: there is no such version of transactions
+    if marker.transaction_version < 0:
+        return ErrorCode.UNKNOWN_SERVER_ERROR  # as in Kafka, which takes any version above 2 for 2
     try:
         flush_state = broker.transactions.write_marker(
             name,

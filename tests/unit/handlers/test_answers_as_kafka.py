@@ -386,7 +386,7 @@ def test_sync_without_group_and_protocol_misses_the_protocol_first(client, versi
     assert client.call(both, 5).error_code == ErrorCode.INVALID_GROUP_ID
 
 
-@pytest.mark.parametrize(("producer_id", "epoch", "transactions"), [(-1, 0, 0), (7, -1, 0), (7, 0, -1), (7, 0, 3)])
+@pytest.mark.parametrize(("producer_id", "epoch", "transactions"), [(-1, 0, 0), (7, -1, 0), (7, 0, -1)])
 def test_marker_of_no_producer_and_of_no_version_is_not_written(client, producer_id, epoch, transactions):
     topic = WritableTxnMarkerTopic(name="t", partition_indexes=[0])
     marker = WritableTxnMarker(
