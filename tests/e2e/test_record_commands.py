@@ -146,9 +146,8 @@ def test_delimiters_files_and_tombstones(trio, name, produce, consume, tmp_path)
     assert consume("-e", "-o", "3", "-f", "%k %K %S") == "k 1 -1"
 
 
-def test_follows_what_comes_later_and_a_leader_that_moves(broker, name):
-    broker.brokers = 3
-    broker.restart()
+def test_follows_what_comes_later_and_a_leader_that_moves(broker_factory, name):
+    broker = broker_factory(brokers=3)
     broker.create_topic(name, partitions=1)
     reader = subprocess.Popen(
         [sys.executable, "-m", "momus", "consume", "-t", name, "-b", broker.bootstrap_servers, "-c", "2"],
