@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from momus.records.text import In, Out
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+NAMES = {"key_delimiter": "key-delimiter", "empty_is_null": "null", "show_null": "null"}
 BATCH_RECORDS, BATCH_BYTES = 500, 512 << 10
 
 
@@ -62,6 +63,10 @@ def produce(
     """
     from momus.records.text import FormatError
 
+    _refuse_together("--json", words["as_json"], words, ("key", "key_delimiter", "empty_is_null"))
+    _refuse_together("--key", words["key"] is not None, words, ("key_delimiter",))
+    if words["values"] and files:
+        raise click.UsageError("--value or FILE, not both")
     with _connect(bootstrap, timeout_s) as client:
         from protocol.compression import CODEC_NAMES
 
@@ -74,6 +79,13 @@ def produce(
             sender.flush()
             raise click.UsageError(str(error)) from None
         sender.flush()
+
+
+def _refuse_together(option: str, is_given: object, words: dict[str, Any], others: tuple[str, ...]) -> None:
+    """Refuse options that another one leaves without effect. Errors: UsageError."""
+    for other in others:
+        if is_given and words[other] not in (None, False):
+            raise click.UsageError(f"{option} or --{NAMES.get(other, other)}, not both")
 
 
 class _Sender:
@@ -149,7 +161,8 @@ def _records(
                 record = read_json_line(data.decode())
             except (FormatError, UnicodeDecodeError) as error:
                 raise FormatError(f"record {number}: {error}") from None
-            yield record._replace(headers=[*record.headers, *common], timestamp_ms=record.timestamp_ms or timestamp_ms)
+            own_ms = timestamp_ms if record.timestamp_ms is None else record.timestamp_ms
+            yield record._replace(headers=[*record.headers, *common], timestamp_ms=own_ms)
             continue
         own_key: bytes | None = None if key is None else key.encode()
         value: bytes | None = data
@@ -232,6 +245,8 @@ def consume(
     """
     from momus.records.places import PlaceError, find, places_of
 
+    for option, is_given in (("--json", words["as_json"]), ("--format", words["form"] is not None)):
+        _refuse_together(option, is_given, words, ("key_delimiter", "show_null"))
     write = _writer(**words)
     try:
         wanted = places_of(places)

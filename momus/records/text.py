@@ -114,6 +114,8 @@ def read_json_line(line: str) -> Out:
     for name, number in (("partition", partition), ("timestamp_ms", timestamp_ms)):
         if number is not None and (not isinstance(number, int) or isinstance(number, bool)):
             raise FormatError(f"{name} is no whole number")
+        if name == "partition" and number is not None and number < 0:
+            raise FormatError("partition is below 0")
     value = row["value"] if "value" in row else row.get("payload")
     return Out(_bytes("key", row.get("key")), _bytes("value", value), _headers(row), partition, timestamp_ms)
 

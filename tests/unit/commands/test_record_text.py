@@ -78,6 +78,7 @@ def test_value_that_is_json_itself_is_written_compactly():
         ("[]", "no JSON object"),
         ('{"valu": "x"}', "valu: unknown"),
         ('{"partition": "1"}', "partition is no whole number"),
+        ('{"partition": -1}', "partition is below 0"),
         ('{"key": {"base64": "?"}}', "not base64"),
         ('{"headers": ["a"]}', "headers are"),
         ('{"headers": 3}', "headers are"),
