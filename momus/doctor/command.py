@@ -27,12 +27,19 @@ def doctor(addresses: tuple[str, ...], timeout_s: float, write: bool, cafile: st
     Looks at who answers, the addresses that it sends clients to, API versions, TLS, coordinators and partitions; with
     --write at its clock too. It changes nothing without --write. Exit code 1: there is a problem.
     """
+    import ssl
+
     from momus import launch
 
     for address in addresses:
         host, colon, port = address.rpartition(":")
-        if not colon or not host or not port.isascii() or not port.isdigit():
+        if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16:
             raise click.BadParameter(f"{address!r} is not HOST:PORT", param_hint="HOST:PORT")
+    if cafile is not None:
+        try:
+            ssl.create_default_context(cafile=cafile)
+        except OSError as error:
+            raise click.BadParameter(f"{cafile} holds no certificate in PEM: {error}", param_hint="--cafile") from None
     launch.use_packages()
     from momus.doctor.examination import examine
 

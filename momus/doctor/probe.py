@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 # ApiVersions v0, correlation id 7, client id "momus-doctor": what every broker since 0.10 answers before all else.
 _HELLO = b"\x00\x12\x00\x00\x00\x00\x00\x07\x00\x0cmomus-doctor"
+_MOST_BYTES = 1 << 20  # of an answer to ApiVersions; who sends more is no broker
 _ALERTS = {
     10: "unexpected_message",
     40: "handshake_failure",
@@ -81,6 +82,8 @@ def _ask(host: str, port: int, timeout_s: float, data: bytes) -> bytes | None:
                 if not part or received[:5] == b"HTTP/":
                     return received + part
                 received += part
+                if len(received) > _MOST_BYTES:
+                    return received
                 if received[:2] == b"\x15\x03" and len(received) >= 7:
                     return received[:7]
         except TimeoutError:
