@@ -110,6 +110,8 @@ class VirtualNodes:
         if after.leader not in (NOBODY, preferred) and preferred in after.isr and preferred not in now.isr:
             after = after._replace(leader=preferred)
         ends = self._ends.setdefault((topic.topic_id, partition.index), {})
+        for node_id in now.isr if now.leader != NOBODY else ():  # in sync: an end from before a reassignment is stale
+            ends.pop(node_id, None)
         for node_id in {*now.isr} - {*up} - ends.keys():
             ends[node_id] = self._logs.end_of(topic, partition.index)
         if now.leader == NOBODY and after.leader != NOBODY:

@@ -13,7 +13,13 @@ from broker.cluster.replicas import NOBODY, Sync, follow
 from broker.cluster.virtual_nodes import VirtualNodes
 from protocol.errors import ErrorCode
 from protocol.messages.cluster import FindCoordinatorRequest, MetadataRequest
-from protocol.messages.reassign import ElectLeadersRequest, ElectLeadersRequestTopicPartitions
+from protocol.messages.reassign import (
+    AlterPartitionReassignmentsRequest,
+    ElectLeadersRequest,
+    ElectLeadersRequestTopicPartitions,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from protocol.messages.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -51,6 +57,11 @@ class Trio:
             getattr(self.nodes, what)(node, written.append)
             self.world.run()
             assert written == [True]
+
+    def reassign(self, replicas: list[int]) -> None:
+        topic = ReassignableTopic(name="t", partitions=[ReassignablePartition(partition_index=0, replicas=replicas)])
+        answer = self.leader.call(AlterPartitionReassignmentsRequest(topics=[topic]), 1)
+        assert answer.responses[0].partitions[0].error_code == 0
 
     @property
     def info(self) -> Any:
@@ -246,3 +257,15 @@ def test_without_eligible_leaders_the_last_replica_in_sync_stays_so():
     now = Sync(2, [2], [], [])
     assert follow(now, [2, 3], [3], 2, keeps_eligible=False, unclean=False) == Sync(NOBODY, [2], [], [])
     assert follow(now, [2, 3], [3], 2, keeps_eligible=True, unclean=False) == Sync(NOBODY, [], [2], [2])
+
+
+def test_replica_that_was_moved_away_while_stopped_and_back_has_all_that_was_committed_since():
+    trio = Trio([1, 2], min_insync_replicas="2")
+    assert trio.produce(b"first") == 0
+    trio.change("stop 2")
+    trio.reassign([1, 3])
+    trio.change("start 2")
+    trio.reassign([1, 2])
+    assert trio.produce(b"committed") == 0
+    trio.change("stop 2", "stop 1", "start 2", "start 1")
+    assert trio.read() == (2, [b"first", b"committed"])
