@@ -7,7 +7,8 @@ aside, synced and renamed: a crash leaves the old file or the new one.
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from storage.env import Files
@@ -18,6 +19,7 @@ CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
 META_PROPERTIES: Final = "meta.properties"
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 COPY: Final = ".momus-copy"
+UNFINISHED: Final = ".momus-unfinished"  # a copy or a reset is under way: what is there is not whole
 PARTITION_METADATA: Final = "partition.metadata"
 LOCK: Final = ".lock"
 
@@ -112,6 +114,18 @@ def read_partition_metadata(files: Files, directory: str) -> bytes | None:
 def mark_clean_shutdown(files: Files, data_directory: str) -> None:
     """Say that every log was closed whole, so that the next start need not scan."""
     files.write_file_atomic(f"{data_directory}/{CLEAN_SHUTDOWN}", b'{"version":0,"brokerEpoch":-1}', True)
+
+
+@contextmanager
+def unfinished(files: Files, data_directory: str, *, sync: bool) -> Iterator[None]:
+    """The directory is marked as not whole until the block ends well. Durable: with sync, both times."""
+    path = f"{data_directory}/{UNFINISHED}"
+    files.makedirs(data_directory)
+    files.write_file_atomic(path, b"", sync)
+    yield
+    files.remove(path)
+    if sync:
+        files.sync_dir(data_directory)
 
 
 def take_mark(files: Files, data_directory: str, name: str) -> bool:

@@ -6,6 +6,7 @@ Layout, as Kafka's: `meta.properties`, the checkpoints, `.lock`, `__cluster_meta
 from __future__ import annotations
 
 import logging
+import re
 from typing import TYPE_CHECKING
 
 from broker.cluster.copies import DISCARDED, STAYING, Copied, copy_directory
@@ -23,11 +24,36 @@ if TYPE_CHECKING:
 logger = logging.getLogger("momus.directory")
 
 METADATA_TOPIC = "__cluster_metadata"
+_LEFTOVER = re.compile(r".+-\d+\.[0-9a-f]{32}-delete")  # of a deleted partition: storage/log.py, Kafka the same
 WORTH_AN_INDEX_BYTES = 1 << 20  # a start walks over less within a few milliseconds
+
+
+HARMLESS = {  # what may lie in a directory that no broker has used yet
+    *STAYING,
+    checkpoints.LOCK,
+    f"{checkpoints.META_PROPERTIES}.tmp",
+    f"{checkpoints.UNFINISHED}.tmp",
+    "lost+found",  # of a volume of its own
+    ".gitignore",
+    ".gitkeep",
+}
 
 
 class DirectoryError(Exception):
     """The data directory cannot be used; the message says why and what to do."""
+
+
+def refuse_strangers(files: Files, path: str) -> None:
+    """Refuse a directory with files that no broker has written there. Writes nothing. Errors: DirectoryError."""
+    strangers = [name for name in files.listdir(path) if name not in HARMLESS and not name.startswith(DISCARDED)]
+    if not strangers or any(
+        files.exists(f"{path}/{mark}") for mark in (checkpoints.META_PROPERTIES, checkpoints.UNFINISHED)
+    ):
+        return
+    raise DirectoryError(
+        f"{path} is no data directory, and it is not empty: it has {', '.join(strangers[:3])}"
+        f"{' …' if len(strangers) > 3 else ''} and no {checkpoints.META_PROPERTIES}; use another --data-dir"
+    )
 
 
 class DataDirectory:
@@ -52,6 +78,7 @@ class DataDirectory:
     def open(cls, env: Env, path: str, config: BrokerConfig) -> DataDirectory:
         """Lock the directory; make it if it does not exist. Errors: DirectoryError, OSError."""
         files = env.files
+        refuse_strangers(files, path)
         missing, parent = [], path.rstrip("/")
         while parent and not files.exists(parent):
             parent = parent.rpartition("/")[0]
@@ -66,6 +93,9 @@ class DataDirectory:
                 f"the data directory {path} is in use by another process: stop that one, or use another --data-dir"
             ) from error
         directory = cls(env, path, config, lock)
+        if files.exists(f"{path}/{checkpoints.UNFINISHED}"):
+            logger.warning("a reset, restore or fork of %s was cut short: it begins empty", path)
+            directory._move_aside()
         directory._read_identity()
         directory._recovery_points = checkpoints.read_offsets(files, f"{path}/{checkpoints.RECOVERY_POINTS}")
         directory._log_starts = checkpoints.read_offsets(files, f"{path}/{checkpoints.LOG_START_OFFSETS}")
@@ -242,17 +272,20 @@ class DataDirectory:
         files = self.env.files
         for name in files.listdir(self.path):
             topic_name, dash, index = name.rpartition("-")
-            if not dash or not (index.isdigit() or index == "delete"):
-                continue
-            topic = metadata.topics.get(topic_name)
-            if topic is not None and index.isdigit() and int(index) < len(topic.partitions):
-                continue
-            topic_id = checkpoints.read_partition_metadata(files, f"{self.path}/{name}")
-            if index == "delete" or (topic_id is not None and topic_id not in metadata.topics_by_id):
-                logger.info("removing %s: its topic was deleted", name)
-                files.remove_tree(f"{self.path}/{name}")
-                if index.isdigit():
-                    self.forget(topic_name, int(index))
+            is_leftover = _LEFTOVER.fullmatch(name) is not None
+            if not is_leftover:
+                if not dash or not index.isdigit():
+                    continue
+                topic = metadata.topics.get(topic_name)
+                if topic is not None and int(index) < len(topic.partitions):
+                    continue
+                topic_id = checkpoints.read_partition_metadata(files, f"{self.path}/{name}")
+                if topic_id is None or topic_id in metadata.topics_by_id:
+                    continue
+            logger.info("removing %s: its topic was deleted", name)
+            files.remove_tree(f"{self.path}/{name}")
+            if not is_leftover:
+                self.forget(topic_name, int(index))
         self.write_checkpoints()
 
     def discard(self, place: str | None = None) -> str:
@@ -272,10 +305,20 @@ class DataDirectory:
         if place is not None:
             files.rename(self.path, doomed)
             return doomed
+        mark = f"{self.path}/{checkpoints.UNFINISHED}"
+        files.write_file_atomic(mark, b"", sync=self._config.flush == "fsync")
+        return self._move_aside(doomed)
+
+    def _move_aside(self, doomed: str | None = None) -> str:
+        """Move all that a reset takes into a folder that may be removed; the mark of an unfinished change goes last."""
+        files = self.env.files
+        doomed = doomed or f"{self.path}/{DISCARDED}{self.env.rng.getrandbits(64):016x}"
         files.makedirs(doomed)
+        stays = {*STAYING, checkpoints.LOCK, checkpoints.UNFINISHED}
         for name in files.listdir(self.path):
-            if name not in STAYING and not name.startswith(DISCARDED):
+            if name not in stays and not name.startswith(DISCARDED):
                 files.rename(f"{self.path}/{name}", f"{doomed}/{name}")
+        files.remove(f"{self.path}/{checkpoints.UNFINISHED}")
         return doomed
 
     def copy_to(self, target: Files, path: str, *, sync: bool = False) -> Copied:

@@ -12,6 +12,7 @@ from broker.cluster.listeners import make_nodes
 from broker.config.authorizer_setting import is_authorizer_set
 from broker.config.refused_keys import RefusedSettingsError, refusals
 from broker.config.settings import BrokerConfig
+from storage import checkpoints
 from storage.env import Env, Rng, SystemClock, SystemRng
 from storage.movable_clock import MovableClock
 from storage.sim_env import MemoryFiles
@@ -134,7 +135,8 @@ class ClusterPlan:
             memory.clock = clock
             files = memory
         if origin is not None:
-            origin.fill(files, self.data_dir, self.flush == "fsync")
+            with checkpoints.unfinished(files, self.data_dir, sync=self.flush == "fsync"):
+                origin.fill(files, self.data_dir, self.flush == "fsync")
         return Env(clock, rng, files)
 
     def fork(self, name: str, data_dir: str, listen: str | None) -> ClusterPlan:

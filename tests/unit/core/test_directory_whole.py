@@ -1,0 +1,114 @@
+"""A data directory is opened only if it is ours and whole: strangers; resets and copies that were cut short."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from core_broker import DATA, Client, World, make_topic
+from core_requests import committed, fetch_bytes, fetch_request, produce_request
+
+from broker.cluster.directory import DirectoryError
+from broker.shell.cluster_plan import ClusterPlan, Origin
+from storage import checkpoints
+from storage.env import SystemFiles
+from storage.sim_env import MemoryFiles, SimulatedCrash, sim_env
+
+
+def with_files(*paths: str) -> MemoryFiles:
+    files = MemoryFiles()
+    for path in paths:
+        files.makedirs(f"{DATA}/{path}".rpartition("/")[0])
+        files.write_file_atomic(f"{DATA}/{path}", path.encode())
+    return files
+
+
+def names(files: MemoryFiles) -> dict[str, list[str]]:
+    return {folder: sorted(entries) for folder, entries in files._names.items()}
+
+
+def filled(files: MemoryFiles | None = None) -> World:
+    world = World("os", sim_env(files=files))
+    client = Client(world)
+    make_topic(client, partitions=2)
+    for index in range(2):
+        client.call(produce_request("t", index, b"kept"), 9)
+    return world
+
+
+def records(world: World) -> list[bytes]:
+    client = Client(world)
+    return [fetch_bytes(client.call(fetch_request("t", index, 0), 11)) for index in range(2)]
+
+
+@pytest.mark.parametrize("stranger", ["photo.jpg", "holidays/photo.jpg", "t-0/00000000000000000000.log", ".profile"])
+def test_folder_of_somebody_else_is_refused_and_left_alone(stranger):
+    files = with_files(stranger)
+    before = names(files)
+    with pytest.raises(DirectoryError, match=rf"/data is no data directory.*{stranger.split('/')[0]} and no meta"):
+        World(env=sim_env(files=files))
+    assert names(files) == before
+
+
+def test_folder_that_no_broker_has_used_yet_is_taken():
+    files = with_files("lost+found/x", ".gitkeep", ".lock", "security/ca.pem", "meta.properties.tmp")
+    assert World(env=sim_env(files=files)).broker.cluster_id
+
+
+def test_folder_of_a_broker_may_hold_other_files():
+    files = filled().files.crash()
+    files.write_file_atomic(f"{DATA}/notes.txt", b"mine")
+    files.makedirs(f"{DATA}/to-delete")
+    files.write_file_atomic(f"{DATA}/to-delete/photo.jpg", b"mine too")
+    assert all(b"kept" in each for each in records(World(env=sim_env(files=files))))
+    assert files.read_file(f"{DATA}/to-delete/photo.jpg") == b"mine too"
+
+
+def test_reset_that_was_cut_short_leaves_all_or_nothing():
+    deaths = 0
+    while True:
+        world = filled()
+        kept = records(world)
+        world.files.kill_at(deaths + 1)
+        with suppress(SimulatedCrash):
+            world.broker.directory.discard()
+            break
+        deaths += 1
+        after = World(env=sim_env(files=world.files.crash()))
+        is_whole = after.broker.cluster_id == world.broker.cluster_id
+        assert ("t" in after.broker.metadata.topics) is is_whole
+        assert not is_whole or records(after) == kept
+        assert not after.files.exists(f"{DATA}/{checkpoints.UNFINISHED}")
+    assert deaths > 5
+
+
+def test_copy_that_was_cut_short_is_not_taken_for_a_whole_one():
+    world, deaths = filled(), 0
+    while True:
+        files = MemoryFiles()
+        files.kill_at(deaths + 1)
+        with suppress(SimulatedCrash), checkpoints.unfinished(files, DATA, sync=False):
+            world.broker.directory.copy_to(files, DATA)
+            break
+        deaths += 1
+        after = World(env=sim_env(1, files=files.crash()))
+        assert after.broker.cluster_id != world.broker.cluster_id
+        assert "t" not in after.broker.metadata.topics
+    assert deaths > 5
+    whole = World(env=sim_env(1, files=files.crash()))
+    assert (whole.broker.cluster_id, records(whole)) == (world.broker.cluster_id, records(world))
+    assert committed(whole, "g") == {}
+
+
+def test_life_that_begins_with_a_copy_marks_it_until_it_is_whole(tmp_path):
+    def fill(files, path, sync):
+        files.write_file_atomic(f"{path}/meta.properties", b"cluster.id=half\n")
+        raise SimulatedCrash
+
+    plan = ClusterPlan("c", {}, data_dir=str(tmp_path / "data"), listen=None)
+    disk = SystemFiles()
+    with suppress(SimulatedCrash):
+        plan.new_env(disk, movable=False, origin=Origin(fill, 0, None))
+    directory = plan.open_directory(plan.new_env(disk, movable=False), plan.new_config())
+    assert directory.cluster_id != "half"
+    disk.close()
