@@ -35,7 +35,7 @@ def _connect(bootstrap: str, timeout_s: float) -> RecordClient:
 @click.option("-p", "--partition", type=click.IntRange(0), help="Always this one.  [default: by the key, as Java does]")
 @click.option("-k", "--key", help="The key of all records.")
 @click.option("-K", "--key-delimiter", metavar="DELIMITER", help=r"A line is KEY DELIMITER VALUE; \t, \x1e are read.")
-@click.option("-D", "--delimiter", default=r"\n", show_default=True, help="What ends a record.")
+@click.option("-D", "--delimiter", metavar="DELIMITER", help=r"What ends a record.  [default: \n]")
 @click.option("-H", "--header", "headers", multiple=True, metavar="NAME=VALUE", help="Of all records; repeatable.")
 @click.option("-z", "--compression", type=click.Choice(CODECS), default="none", show_default=True)
 @click.option("-Z", "--null", "empty_is_null", is_flag=True, help="An empty value or key is null: a tombstone.")
@@ -65,6 +65,8 @@ def produce(
 
     _refuse_together("--json", words["as_json"], words, ("key", "key_delimiter", "empty_is_null"))
     _refuse_together("--key", words["key"] is not None, words, ("key_delimiter",))
+    _refuse_together("--value", words["values"], words, ("delimiter",))
+    _refuse_together("FILE", files, words, ("delimiter",))
     if words["values"] and files:
         raise click.UsageError("--value or FILE, not both")
     with _connect(bootstrap, timeout_s) as client:
@@ -106,7 +108,7 @@ class _Sender:
     def add(self, record: Out) -> None:
         from momus.records.client import partition_of
 
-        partition = self._partition if record.partition is None else record.partition
+        partition = record.partition if self._partition is None else self._partition
         if partition is None:
             partition = self._turn % self._count if record.key is None else partition_of(record.key, self._count)
         self._check(partition)
@@ -132,7 +134,7 @@ def _records(
     files: tuple[BinaryIO, ...],
     key: str | None,
     key_delimiter: str | None,
-    delimiter: str,
+    delimiter: str | None,
     headers: tuple[str, ...],
     empty_is_null: bool,
     timestamp: str | None,
@@ -141,7 +143,7 @@ def _records(
 ) -> Iterator[Out]:
     """What to write. Errors: FormatError, UsageError."""
     from momus.records.places import PlaceError, moment_ms
-    from momus.records.text import FormatError, Out, read_json_line, unescape
+    from momus.records.text import FormatError, Out, read_json_line
 
     try:
         timestamp_ms = None if timestamp is None else moment_ms(timestamp)
@@ -151,9 +153,11 @@ def _records(
     for header in headers:
         name, equals, text = header.partition("=")
         common.append((name, text.encode() if equals else None))
-    between = None if key_delimiter is None else unescape(key_delimiter).encode()
+    between = None if key_delimiter is None else _delimiter("--key-delimiter", key_delimiter)
     given = [value.encode() for value in values] or (
-        (file.read() for file in files) if files else _pieces(sys.stdin.buffer, unescape(delimiter).encode())
+        (file.read() for file in files)
+        if files
+        else _pieces(sys.stdin.buffer, b"\n" if delimiter is None else _delimiter("--delimiter", delimiter))
     )
     for number, data in enumerate(given, 1):
         if as_json:
@@ -161,7 +165,7 @@ def _records(
                 record = read_json_line(data.decode())
             except (FormatError, UnicodeDecodeError) as error:
                 raise FormatError(f"record {number}: {error}") from None
-            own_ms = timestamp_ms if record.timestamp_ms is None else record.timestamp_ms
+            own_ms = record.timestamp_ms if timestamp_ms is None else timestamp_ms
             yield record._replace(headers=[*record.headers, *common], timestamp_ms=own_ms)
             continue
         own_key: bytes | None = None if key is None else key.encode()
@@ -173,6 +177,15 @@ def _records(
         if empty_is_null:
             own_key, value = own_key or None, value or None
         yield Out(own_key, value, common, None, timestamp_ms)
+
+
+def _delimiter(option: str, text: str) -> bytes:
+    """What lies between records, or between key and value. Errors: FormatError, UsageError."""
+    from momus.records.text import unescape
+
+    if not text:
+        raise click.UsageError(f"{option} is empty: nothing could be told apart")
+    return unescape(text).encode()
 
 
 def _pieces(file: BinaryIO, delimiter: bytes) -> Iterator[bytes]:
@@ -222,7 +235,7 @@ def _pieces(file: BinaryIO, delimiter: bytes) -> Iterator[bytes]:
     r" %o offset, %T time in ms, %h headers, %%, \n, \t, \xHH.",
 )
 @click.option("-K", "--key-delimiter", metavar="DELIMITER", help="Show KEY DELIMITER VALUE.")
-@click.option("-D", "--delimiter", default=r"\n", show_default=True, help="What ends a record.")
+@click.option("-D", "--delimiter", metavar="DELIMITER", help=r"What ends a record.  [default: \n]")
 @click.option("-Z", "--null", "show_null", is_flag=True, help="Show null as NULL.")
 @click.option("-J", "--json", "as_json", is_flag=True, help="A JSON document each, in a line.")
 @_bootstrap
@@ -246,7 +259,7 @@ def consume(
     from momus.records.places import PlaceError, find, places_of
 
     for option, is_given in (("--json", words["as_json"]), ("--format", words["form"] is not None)):
-        _refuse_together(option, is_given, words, ("key_delimiter", "show_null"))
+        _refuse_together(option, is_given, words, ("key_delimiter", "show_null", "delimiter"))
     write = _writer(**words)
     try:
         wanted = places_of(places)
@@ -275,7 +288,7 @@ def _print(records: Iterable[In], write: Any, count: int | None) -> None:
             return
 
 
-def _writer(form: str | None, key_delimiter: str | None, delimiter: str, show_null: bool, as_json: bool) -> Any:
+def _writer(form: str | None, key_delimiter: str | None, delimiter: str | None, show_null: bool, as_json: bool) -> Any:
     """What makes the bytes that are printed of a record. Errors: UsageError."""
     from momus.records.text import FormatError, compile_format, json_line, unescape
 
@@ -286,7 +299,7 @@ def _writer(form: str | None, key_delimiter: str | None, delimiter: str, show_nu
     try:
         if form is not None:
             return compile_format(form)
-        end = unescape(delimiter).encode()
+        end = b"\n" if delimiter is None else unescape(delimiter).encode()
         between = None if key_delimiter is None else unescape(key_delimiter).encode()
     except FormatError as error:
         raise click.UsageError(str(error)) from None

@@ -38,7 +38,7 @@ def places_of(texts: tuple[str, ...]) -> Places:
             stop_ms = moment_ms(text[2:])
         elif text in WORDS:
             start = WORDS[text]
-        elif re.fullmatch(r"-?\d+", text):
+        elif re.fullmatch(r"-?[0-9]{1,18}", text):
             start = int(text)
         else:
             raise PlaceError(
@@ -54,9 +54,16 @@ def moment_ms(text: str) -> int:
 
     Errors: PlaceError.
     """
-    if text.isdigit():
+    at_ms = _moment_ms(text)
+    if at_ms < 0:  # Kafka has words among these: -1 is the end
+        raise PlaceError(f"{text!r} is before 1970")
+    return at_ms
+
+
+def _moment_ms(text: str) -> int:
+    if re.fullmatch("[0-9]{1,18}", text):
         return int(text)
-    found = re.findall(r"(\d+)(ms|s|m|h|d)", text)
+    found = re.findall(r"([0-9]{1,12})(ms|s|m|h|d)", text)
     if found and "".join(number + unit for number, unit in found) == text:
         each_ms = {"milliseconds": 1, "seconds": 1000, "minutes": 60_000, "hours": 3_600_000, "days": 86_400_000}
         return time.time_ns() // 1_000_000 - sum(int(number) * each_ms[UNITS[unit]] for number, unit in found)

@@ -90,6 +90,8 @@ def test_json_of_one_topic_is_produced_into_another_as_it_is(trio, name, produce
     again = [json.loads(line) for line in consume("-e", "--json").splitlines()]
     assert len(again) == 4
     assert {json.dumps(r | {"offset": 0}) for r in again} == {json.dumps(r | {"offset": 0}) for r in rows}
+    produce("--json", "-p", "0", data=shown.encode())
+    assert sum(json.loads(line)["partition"] == 0 for line in consume("-e", "--json").splitlines()) == 2
 
 
 def test_places_count_and_times_bound_what_is_read(trio, name, produce, consume):

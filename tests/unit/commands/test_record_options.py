@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -16,6 +17,10 @@ from momus.records.commands import _records, consume, produce
         (produce, ["--json", "-Z"], "--json or --null, not both"),
         (produce, ["-k", "a", "-K", ":"], "--key or --key-delimiter, not both"),
         (produce, ["-v", "x", __file__], "--value or FILE, not both"),
+        (produce, ["-D", ";", "-v", "x"], "--value or --delimiter, not both"),
+        (produce, ["-D", ";", __file__], "FILE or --delimiter, not both"),
+        (consume, ["--json", "-D", ";"], "--json or --delimiter, not both"),
+        (consume, ["-f", "%s", "-D", ";"], "--format or --delimiter, not both"),
         (consume, ["--json", "-K", ":"], "--json or --key-delimiter, not both"),
         (consume, ["-f", "%s", "-K", ":"], "--format or --key-delimiter, not both"),
         (consume, ["-f", "%s", "-Z"], "--format or --null, not both"),
@@ -27,7 +32,15 @@ def test_options_that_exclude_each_other_are_refused_before_anything_is_asked(co
     assert said in done.output
 
 
-def test_a_records_own_time_counts_also_where_it_is_zero():
+@pytest.mark.parametrize(("given", "times"), [(None, [0, None]), ("5", [5, 5])])
+def test_time_of_the_command_line_comes_before_that_of_a_line(given, times):
     lines = ('{"value": "x", "timestamp_ms": 0}', '{"value": "x"}')
-    records = _records((), None, None, r"\n", (), False, "5", True, lines)
-    assert [record.timestamp_ms for record in records] == [0, 5]
+    records = _records((), None, None, None, (), False, given, True, lines)
+    assert [record.timestamp_ms for record in records] == times
+
+
+@pytest.mark.parametrize("option", ["delimiter", "key_delimiter"])
+def test_empty_delimiter_is_refused(option):
+    words = {"key_delimiter": None, "delimiter": None, option: ""}
+    with pytest.raises(click.UsageError, match=f"--{option.replace('_', '-')} is empty"):
+        list(_records((), None, headers=(), empty_is_null=False, timestamp=None, as_json=False, values=(), **words))

@@ -97,7 +97,10 @@ def test_places_are_words_offsets_and_times():
     assert places_of(("7", "e@2000")) == Places(7, None, 2000)
 
 
-@pytest.mark.parametrize("texts", [("somewhere",), ("s@noon",), ("3", "s@1"), ("1.5",)])
+STRANGE = [("²",), ("s@²",), ("s@" + "9" * 5000,), ("s@999999999999d",), ("9" * 19,), ("s@1969-12-31T23:59:59.999Z",)]
+
+
+@pytest.mark.parametrize("texts", [("somewhere",), ("s@noon",), ("3", "s@1"), ("1.5",), *STRANGE])
 def test_place_that_does_not_read_as_one_is_refused(texts):
     with pytest.raises(PlaceError):
         places_of(texts)
