@@ -3,6 +3,7 @@ Docker image."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 # Variables that Kafka's own scripts and images read and that are no broker settings.
@@ -28,6 +29,7 @@ _NOT_SETTINGS = frozenset(
         "VERSION",
     )
 )
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.?))", re.DOTALL)
 # Of Bitnami's, Apache's and Confluent's images; the last one wins.
 _CLUSTER_ID = ("KAFKA_KRAFT_CLUSTER_ID", "KAFKA_CLUSTER_ID", "CLUSTER_ID")
 
@@ -36,8 +38,7 @@ def parse_properties(text: str) -> dict[str, str]:
     """The settings of a Java properties file.
 
     Keys end at `=`, `:` or white space; `#` and `!` open comments; a backslash at a line's end continues it
-    and before any other character stands for that character. Unicode escapes are not read: no Kafka setting
-    needs them.
+    and before any other character stands for that character, but `u` and four digits for that unit of UTF-16.
     """
     settings: dict[str, str] = {}
     lines = iter(text.splitlines())
@@ -96,4 +97,5 @@ def _split(line: str) -> tuple[str, str]:
     rest = line[i:].lstrip(" \t\f")
     if rest[:1] in ("=", ":"):
         rest = rest[1:].lstrip(" \t\f")
-    return "".join(key), rest.replace("\\\\", "\0").replace("\\", "").replace("\0", "\\")
+    text = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], rest)
+    return "".join(key), text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 NO_ID: Final = bytes(16)
 NOT_ASKED: Final = -(1 << 31)
+IDS_SINCE: Final = 12  # of Metadata: topics may be named by their ids
 DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 DENIED_TEXT: Final = "Topic authorization failed."
 _TEXTS: Final = {
@@ -56,6 +57,8 @@ def metadata(access: Access, metadata: ClusterMetadata, ctx: Context, request: A
     asked = request.topics
     everything = asked is None or (ctx.api_version == 0 and not asked)
     refused: list[MetadataResponseTopic] = []
+    if not everything and ctx.api_version < IDS_SINCE and any(t.topic_id != NO_ID or t.name is None for t in asked):
+        return None  # the handler refuses all of it
     if not everything:
         known = metadata.topics_by_id
         if ids := [topic for topic in asked if topic.topic_id != NO_ID]:

@@ -33,8 +33,9 @@ DENIED_TEXT = "Topic authorization failed."
 
 
 def share_fetch(access: Access, metadata: ClusterMetadata, ctx: Context, request: Any) -> Merge | None:
-    """READ on the group, and on each topic that is added to the session."""
-    return _records(access, metadata, request, ShareFetchableTopicResponse, ShareFetchResponsePartitionData)
+    """READ on the group, and on each topic that is named; on those of the session the handler asks itself."""
+    of_partition = partial(ShareFetchResponsePartitionData, records=b"")
+    return _records(access, metadata, request, ShareFetchableTopicResponse, of_partition)
 
 
 def share_acknowledge(access: Access, metadata: ClusterMetadata, ctx: Context, request: Any) -> Merge | None:
@@ -62,7 +63,10 @@ def _records(access: Access, metadata: ClusterMetadata, request: Any, of_topic: 
     ]
 
     def merge(response: Any) -> Any:
-        return response if response.error_code else appending("responses", failed)(response)
+        if response.error_code:
+            return response
+        told = {each.topic_id for each in response.responses}  # the handler refuses those of the session
+        return appending("responses", [each for each in failed if each.topic_id not in told])(response)
 
     return merge
 

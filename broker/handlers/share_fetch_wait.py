@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from protocol.messages.share_fetch import ShareFetchRequest
     from storage.log import FileSlice
 
+READ, TOPIC = 3, 2  # operation and resource type of ACLs
 LEADER_ERRORS: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -207,8 +208,11 @@ class ShareFetchWait:
     def _open(self) -> None:
         """Find the partitions and their share partitions; what cannot be read has an error."""
         broker, self._readable, self._errors = self._broker, [], {}
+        denied = self._denied() if self._ctx.access is not None else ()
         for place in self._places:
             try:
+                if place[0] in denied:
+                    raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 topic = broker.share.metadata.topics_by_id.get(place[0])
                 if topic is None:
                     raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
@@ -226,6 +230,13 @@ class ShareFetchWait:
                 self._errors[place] = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
             else:
                 self._readable.append(_Readable(place, partition, live))
+
+    def _denied(self) -> set[bytes]:
+        """The topics that the client may not read, or not any more. A session has them from earlier requests."""
+        topics = self._broker.share.metadata.topics_by_id
+        names = {place[0]: topics[place[0]].name for place in self._places if place[0] in topics}
+        allowed = self._ctx.access.allowed(READ, TOPIC, names.values())
+        return {each for each, name in names.items() if name not in allowed}
 
     def _find(self, *, enough: int) -> dict[Place, FileSlice] | None:
         """What could be acquired, by partition; None: that is less than `enough` bytes."""

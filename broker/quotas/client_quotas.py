@@ -148,6 +148,8 @@ class ClientQuotas:
         if ctx.api_key not in STRICT_SINCE or (found := self.find(MUTATION, *_who(ctx))) is None:
             return None, 0
         limit, entity = found
+        if len(self._credits) >= MOST_MEASURES and entity not in self._credits:
+            self._credits.clear()
         credits_ = self._credits.setdefault(entity, Credits(*self._mutation_window))
         credits_.refill(limit, self._turn.steady_ms)
         field, answered, sizes = self._mutations(ctx, request)

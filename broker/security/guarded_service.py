@@ -54,7 +54,6 @@ class GuardedService:
 
     def disconnected(self, connection: Any) -> None:
         """A client's connection is closed."""
-        self.turn.timers.cancel(self.alarm)
         self.service.disconnected(connection)
 
     def dispatch(

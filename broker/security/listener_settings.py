@@ -42,6 +42,10 @@ class ListenerSettings:
                     raise ConfigError(prefix + key, error.value, error.reason) from None
         return self._config.value(key)
 
+    def is_own(self, key: str) -> bool:
+        """Whether the value is of this listener alone."""
+        return self._prefix + key in self._texts
+
     def text(self, key: str, mechanism: str = "") -> str:
         """The same as text; "" when it is not set."""
         return format_value(self.value(key, mechanism)) or ""

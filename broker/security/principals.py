@@ -11,7 +11,7 @@ ANONYMOUS: Final = "User:ANONYMOUS"
 INTERNAL: Final = "the broker itself"  # of the control plane's requests: no rule concerns it
 RULES: Final = "ssl.principal.mapping.rules"
 _RULE = re.compile(r"(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?)\s*")
-_BACK = re.compile(r"\$(\d)")
+_PART = re.compile(r"\\(.)|\$(\d+)|(\$|\\)|([^$\\]+)", re.DOTALL)  # of a replacement
 # Java writes these attributes by name, all others by their numbers.
 _SHORT: Final = {
     "commonName": "CN",
@@ -40,7 +40,9 @@ def _attribute(name: str, value: str) -> str:
         return f"{_SHORT[name]}={_escaped(value)}"
     number, tag = _NUMBERS.get(name, (name, 0x0C))
     data = value.encode()
-    return f"{number}=#{bytes([tag, len(data)]).hex() if len(data) < 128 else ''}{data.hex()}"
+    size = len(data).to_bytes(2, "big").lstrip(b"\0")
+    head = bytes([tag, len(data)]) if len(data) < 128 else bytes([tag, 0x80 + len(size)]) + size
+    return f"{number}=#{head.hex()}{data.hex()}"
 
 
 def _escaped(text: str) -> str:
@@ -58,7 +60,7 @@ class PrincipalRules:
     """
 
     def __init__(self, text: str) -> None:
-        self._rules: list[tuple[Any, str, str] | None] = []  # None: the name as it is
+        self._rules: list[tuple[Any, list[str | int], str] | None] = []  # None: the name as it is
         position = 0
         text = text.strip() or "DEFAULT"
         while position < len(text):
@@ -66,22 +68,40 @@ class PrincipalRules:
             if found is None or (found.end() < len(text) and text[found.end()] != ","):
                 raise ConfigError(RULES, text, "is not RULE:pattern/replacement/[LU] or DEFAULT, separated by commas")
             default, pattern, replacement, case = found.groups()
-            self._rules.append(None if default else (_compiled(pattern), replacement, case))
+            if default:
+                self._rules.append(None)
+            else:
+                compiled = _compiled(pattern)
+                self._rules.append((compiled, _parts(replacement, compiled.groups), case))
             position = found.end() + 1
             while text[position : position + 1] == " ":
                 position += 1
 
     def principal(self, name: str) -> str:
-        """The principal of a name; without a rule that matches it is ANONYMOUS as there is no user to name."""
+        """The principal of a name; "" without a rule that matches: its connection is closed."""
         for rule in self._rules:
             if rule is None:
                 return f"User:{name}"
-            pattern, replacement, case = rule
+            pattern, parts, case = rule
             if (found := pattern.fullmatch(name)) is None:
                 continue
-            user = _BACK.sub(lambda back, found=found: found.group(int(back.group(1))) or "", replacement)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+            user = "".join(part if isinstance(part, str) else found.group(part) or "" for part in parts)
             return f"User:{user.lower() if case == 'L' else user.upper() if case == 'U' else user}"
         return ""
+
+
+def _parts(replacement: str, groups: int) -> list[str | int]:
+    """A replacement as text and numbers of groups. Errors: ConfigError.
+
+    As in Kafka: `$N` with a number above that of the groups is text, if there is any group; `\\` takes the next
+    character as it is.
+    """
+    parts: list[str | int] = []
+    for escaped, number, sign, text in _PART.findall(replacement):
+        if sign or (number and not groups and int(number)):
+            raise ConfigError(RULES, replacement, "has a $ without the number of a group, or a \\ at its end")
+        parts.append(int(number) if number and int(number) <= groups else f"${number}" if number else escaped or text)
+    return parts
 
 
 def _compiled(pattern: str) -> Any:

@@ -80,6 +80,7 @@ class Security:
         self._secret = turn.env.rng.getrandbits(256).to_bytes(32, "big")
         self._mechanisms: dict[str, dict[str, Mechanism]] = {}  # by listener
         self.key_sets: dict[str, Mapping[str, Any]] = {}
+        clients.gone.append(self._gone)
 
     # -- connections
 
@@ -103,6 +104,11 @@ class Security:
             guard.alarm = timers.at(due_ms + 1, partial(self._expire, connection), is_deadline=True)
         logger.debug("%s authenticated as %s by %s", connection.host, session.principal, session.mechanism)
 
+    def _gone(self, connection: Connection) -> None:
+        """A connection is closed: its session ends nothing any more."""
+        if connection.guard is not None:
+            self._turn.timers.cancel(connection.guard.alarm)
+
     def _expire(self, connection: Connection, due_ms: int, now_ms: int) -> None:
         """A session has expired: the next request must be a handshake."""
         if not connection.closed:
@@ -119,7 +125,7 @@ class Security:
     def fail(self, connection: Connection, why: str, answer: Callable[[], None] | None = None) -> None:
         """A client has failed to authenticate. Answer and close after a delay that makes guessing slow."""
         logger.warning("Failed authentication with %s (%s)", connection.host, why)
-        connection.transport.pause_reading()
+        connection.mute(True)  # for good: what it sends must not end it sooner, which would tell that it has failed
         delay_ms = self._config.connection_failed_authentication_delay_ms
 
         def end() -> None:

@@ -6,8 +6,10 @@ A connection of a SASL listener has one Session for its life. Requests come to i
     ---------   ----------------------   ---------------------------   ------------------------------------
     OPENED      EXCHANGING, or FAILED    FAILED                        ApiVersions: served; else FAILED
     EXCHANGING  FAILED                   EXCHANGING, DONE, or FAILED   FAILED
-    DONE        EXCHANGING (KIP-368)     ILLEGAL_SASL_STATE            served, until the session has expired
+    DONE        EXCHANGING (KIP-368)*    ILLEGAL_SASL_STATE            served, until the session has expired
     FAILED      -                        -                             -
+
+    * ILLEGAL_SASL_STATE if the session does not expire, or within a second of the last re-authentication
 
 OPENED allows what a client needs to begin. In EXCHANGING version 0 of SaslHandshake is followed by bare tokens, later
 versions by SaslAuthenticate requests. An exchange that follows DONE is a re-authentication: mechanism and principal
@@ -33,7 +35,7 @@ OPENED: Final = "OPENED"
 EXCHANGING: Final = "EXCHANGING"
 DONE: Final = "DONE"
 FAILED: Final = "FAILED"
-REAUTHENTICATE_AFTER_MS: Final = 1000  # a handshake that comes sooner is an error
+REAUTHENTICATE_AFTER_MS: Final = 1000  # a re-authentication that follows another one sooner is an error
 
 
 class Mechanism(NamedTuple):
@@ -62,6 +64,7 @@ class Session:
         "_exchange",
         "_mechanisms",
         "_now_ms",
+        "_reauthenticated_ms",
         "_wanted",
         "began_ms",
         "by_token",
@@ -78,6 +81,7 @@ class Session:
         self._now_ms = now_ms
         self._exchange: Exchange | None = None
         self._wanted = ""  # the mechanism of the exchange
+        self._reauthenticated_ms: int | None = None  # when the last exchange that followed DONE began
         self.state = OPENED
         self.takes_bare_tokens = False
         self.mechanism = ""  # that of the last authentication
@@ -96,8 +100,11 @@ class Session:
         return self.expires_ms is not None and self._now_ms() > self.expires_ms
 
     def may_reauthenticate(self) -> bool:
-        """Whether a handshake now begins a re-authentication."""
-        return self.state == DONE and self._now_ms() - self.began_ms >= REAUTHENTICATE_AFTER_MS
+        """Whether a handshake now begins a re-authentication: only where sessions expire, and not too soon."""
+        if self.state != DONE or self.expires_ms is None:
+            return False
+        last_ms = self._reauthenticated_ms
+        return last_ms is None or self._now_ms() - last_ms >= REAUTHENTICATE_AFTER_MS
 
     def handshake(self, mechanism: str, version: int) -> tuple[int, list[str]]:
         """The client chooses a mechanism: error code, and the mechanisms there are."""
@@ -110,6 +117,8 @@ class Session:
         if mechanism not in self._mechanisms:
             self.state = FAILED
             return ErrorCode.UNSUPPORTED_SASL_MECHANISM, names
+        if self.state == DONE:
+            self._reauthenticated_ms = self._now_ms()
         self._wanted = mechanism
         self._exchange = self._mechanisms[mechanism].begin()
         self.takes_bare_tokens = version == 0

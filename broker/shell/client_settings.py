@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from broker.shell.made_security import MadeSecurity
 
+_LOGIN: Final = ("username", "password")
 FOLDER_SIGN: Final = "{folder}"  # in values: where the files of certificates lie
 CLIENTS: Final = ("kafka-python", "aiokafka", "confluent", "java", "spark", "franz-go", "kafkajs")
 _SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -90,12 +91,19 @@ def write_client_files(folder: str, servers: str, security: MadeSecurity) -> str
         for client, (name, write) in _FILES.items():
             settings = client_settings(client, servers, security, user)
             texts = {key: value.replace(FOLDER_SIGN, str(mine)) for key, value in settings.items()}
-            (mine / name).write_text(write(texts))
+            (mine / name).write_text(write(texts), encoding="utf-8")
     return str(place)
 
 
 def _properties(settings: dict[str, str]) -> str:
-    return "".join(f"{key}={value.replace(chr(92), chr(92) * 2)}\n" for key, value in settings.items())
+    """Java reads such a file as ISO-8859-1; other characters are written by their numbers in UTF-16."""
+    return "".join(f"{key}={_escaped(value)}\n" for key, value in settings.items())
+
+
+def _escaped(value: str) -> str:
+    units = value.replace("\\", "\\\\").encode("utf-16-be")
+    numbers = (int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2))
+    return "".join(chr(each) if 32 <= each < 127 else f"\\u{each:04x}" for each in numbers)
 
 
 def _plain(settings: dict[str, str]) -> str:
@@ -156,7 +164,8 @@ def _franz_go(settings: dict[str, str]) -> str:
         body.append("\toptions = append(options, kgo.DialTLSConfig(config))")
     if "sasl_mechanism" in settings:
         imports.append('"github.com/twmb/franz-go/pkg/sasl/scram"')
-        user, password = json.dumps(settings["sasl_plain_username"]), json.dumps(settings["sasl_plain_password"])
+        # as itself: JSON writes what is beyond U+FFFF as two escapes, which Go does not take
+        user, password = (json.dumps(settings[f"sasl_plain_{each}"], ensure_ascii=False) for each in _LOGIN)
         auth = f"scram.Auth{{User: {user}, Pass: {password}}}"
         body.append(f"\toptions = append(options, kgo.SASL({auth}.AsSha256Mechanism()))")
     head = "package momus\n\nimport (\n" + "".join(f"\t{each}\n" for each in sorted(imports)) + ")\n\n"

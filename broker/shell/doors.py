@@ -67,7 +67,7 @@ class Doors:
         from broker.shell.tls.protocol import TlsProtocol
 
         if listener.name not in self._contexts:
-            self._contexts[listener.name] = ListenerContext(self._config, listener.name)
+            self._contexts[listener.name] = ListenerContext(self._config, listener.name, is_sasl=listener.is_sasl)
         if self._handshakes is None:
             self._handshakes = Handshakes(self._loop)
         context, handshakes = self._contexts[listener.name], self._handshakes

@@ -280,7 +280,7 @@ class Connection:
     def _keep(self, data: bytes, position: int, end: int) -> None:
         """Keep an incomplete frame, or frames that must wait."""
         left = end - position
-        if left >= 4:
+        if left >= 4 and not self.muted:  # what a muted client sent is looked at when it is read from again
             size = SIZE.unpack_from(data, position)[0]
             if size >= SMALLEST_SIZE and not self.base and self._send_away(data, position):
                 return

@@ -18,18 +18,29 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("momus.security")
 
+CLIENT_AUTH: Final = "ssl.client.auth"
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _CLIENT_AUTH: Final = {"required": ssl.CERT_REQUIRED, "requested": ssl.CERT_OPTIONAL, "none": ssl.CERT_NONE}
 
 
 class ListenerContext:
-    """The SSLContext of a listener. Errors: ConfigError."""
+    """The SSLContext of a listener. `is_sasl`: its clients authenticate by SASL. Errors: ConfigError."""
 
-    def __init__(self, config: BrokerConfig, name: str) -> None:
+    def __init__(self, config: BrokerConfig, name: str, *, is_sasl: bool = False) -> None:
         self._settings = ListenerSettings(config, name)
+        self._is_sasl = is_sasl
         self.rules = PrincipalRules(self._settings.text("ssl.principal.mapping.rules"))
         self._seen = self._stamp()
-        self._context = make_context(self._settings)
+        self._context = make_context(self._settings, is_sasl=is_sasl)
+        if is_sasl and not self._settings.is_own(CLIENT_AUTH) and self._settings.text(CLIENT_AUTH) != "none":
+            logger.warning(
+                "%s is not for the SASL_SSL listener %s, as in Kafka: set listener.name.%s.%s to ask its clients for"
+                " certificates",
+                CLIENT_AUTH,
+                name,
+                name.lower(),
+                CLIENT_AUTH,
+            )
 
     def current(self) -> ssl.SSLContext:
         """The context for a new connection. Files that cannot be used leave the one before in place."""
@@ -37,7 +48,7 @@ class ListenerContext:
         if stamp != self._seen:
             self._seen = stamp
             try:
-                self._context = make_context(self._settings)
+                self._context = make_context(self._settings, is_sasl=self._is_sasl)
             except ConfigError as error:
                 logger.error("the listener %s keeps its certificates: %s", self._settings.name, error)
             else:
@@ -56,8 +67,11 @@ class ListenerContext:
         return stamp
 
 
-def make_context(settings: ListenerSettings) -> ssl.SSLContext:
-    """The context that a listener's settings describe. Errors: ConfigError."""
+def make_context(settings: ListenerSettings, *, is_sasl: bool = False) -> ssl.SSLContext:
+    """The context that a listener's settings describe. Errors: ConfigError.
+
+    A SASL_SSL listener asks for certificates only if its own ssl.client.auth says so (KIP-684).
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     versions = sorted(_VERSIONS[name] for name in settings.words("ssl.enabled.protocols"))
     if not versions:
@@ -68,7 +82,8 @@ def make_context(settings: ListenerSettings) -> ssl.SSLContext:
         _set_ciphers(context, names)
     material = read_key(settings)
     _load_key(context, material.key, material.chain, material.password)
-    context.verify_mode = _CLIENT_AUTH[settings.text("ssl.client.auth")]
+    if settings.is_own(CLIENT_AUTH) or not is_sasl:
+        context.verify_mode = _CLIENT_AUTH[settings.text(CLIENT_AUTH)]
     if context.verify_mode != ssl.CERT_NONE:
         trusted = read_trusted(settings)
         if not trusted:

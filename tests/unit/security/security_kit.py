@@ -10,6 +10,7 @@ from core_broker import Client, World
 from scramp import ScramClient
 from scramp.core import Salt
 
+from protocol.messages.cluster import MetadataRequest
 from protocol.messages.metadata_records import UserScramCredentialRecord, encode_record
 from protocol.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
@@ -80,6 +81,11 @@ class SaslClient(Client):
     def oauth(self, **claims: Any) -> Any:
         assert self.handshake("OAUTHBEARER").error_code == 0
         return self.token(f"n,,\1auth=Bearer {unsigned(**claims)}\1\1".encode())
+
+
+def serves(client: Client) -> bool:
+    """Whether it is served what needs authentication."""
+    return bool(client.call(MetadataRequest(topics=[]), 9).brokers)
 
 
 def unsigned(**claims: Any) -> str:

@@ -25,6 +25,12 @@ from protocol.messages.acls import (
 )
 from protocol.messages.classic_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.messages.cluster import MetadataRequest, MetadataRequestTopic
+from protocol.messages.share_fetch import (
+    ShareFetchRequest,
+    ShareFetchRequestFetchPartition,
+    ShareFetchRequestFetchTopic,
+)
+from protocol.messages.share_group import ShareGroupHeartbeatRequest
 
 ALLOW, DENY = 3, 2
 ANY = {
@@ -203,6 +209,35 @@ def test_fetch_that_waits_tells_at_its_end_what_is_denied(clients):
     clients.world.run()
     found = {each.topic: each.partitions[0].error_code for each in clients.alice.replies()[0].responses}
     assert found == {"t": ErrorCode.TOPIC_AUTHORIZATION_FAILED, "u": 0}
+
+
+def test_share_session_is_checked_each_time(clients):
+    clients.make(acl(READ, "*"), acl(READ, "g", 3))
+    code_of_produce(clients.admin)
+    topic_id = clients.world.broker.metadata.topics["t"].topic_id
+
+    def read(epoch: int, *indexes: int) -> Any:
+        parts = [ShareFetchRequestFetchPartition(partition_index=each) for each in indexes]
+        topics = [ShareFetchRequestFetchTopic(topic_id=topic_id, partitions=parts)] if parts else []
+        request = ShareFetchRequest(
+            group_id="g",
+            member_id="m",
+            share_session_epoch=epoch,
+            max_bytes=1 << 20,
+            max_records=9,
+            batch_size=9,
+            topics=topics,
+        )
+        return clients.alice.call(request, 1)
+
+    clients.alice.call(ShareGroupHeartbeatRequest(group_id="g", member_id="m", subscribed_topic_names=["t"]), 1)
+    assert read(0, 0).responses[0].partitions[0].error_code == 0
+    code_of_produce(clients.admin)
+    clients.drop(resource_name_filter="*")
+    for indexes in ((), (0,)):
+        answer = read(1 + len(indexes), *indexes)
+        found = [(each.topic_id, one.error_code, one.records) for each in answer.responses for one in each.partitions]
+        assert found == [(topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, b"")]
 
 
 def test_member_that_may_not_read_the_group_is_refused(clients):

@@ -23,6 +23,7 @@ from broker.security.principals import PrincipalRules, distinguished_name
         (((("commonName", "#a "),),), "CN=\\#a\\ "),
         (((("commonName", "a"), ("userId", "7")),), "CN=a+UID=7"),
         (((("emailAddress", "a@b"),),), "1.2.840.113549.1.9.1=#1603614062"),
+        (((("serialNumber", "7" * 200),),), "2.5.4.5=#1381c8" + "37" * 200),
     ],
 )
 def test_name_is_written_as_java_does(subject, name):
@@ -41,13 +42,19 @@ def test_name_is_written_as_java_does(subject, name):
         (r"RULE:^CN=x$/never/", "CN=y", ""),
         (r"RULE:^CN=a\/b$/slash/", "CN=a/b", "User:slash"),
         (r"RULE:^CN=(a)(b)?$/$1$2-/", "CN=a", "User:a-"),
+        (r"RULE:^CN=(a)$/$1$2$12/", "CN=a", "User:a$2$12"),
+        (r"RULE:^CN=a$/$0!/", "CN=a", "User:CN=a!"),
+        (r"RULE:^CN=(a)$/\$1\/$1/", "CN=a", "User:$1/a"),
     ],
 )
 def test_rules_make_users(rules, name, principal):
     assert PrincipalRules(rules).principal(name) == principal
 
 
-@pytest.mark.parametrize("rules", ["RULE:", "RULE:a/b", "default", "RULE:(/x/", "DEFAULT;DEFAULT", "RULE:(?=a)/b/"])
+@pytest.mark.parametrize(
+    "rules",
+    ["RULE:", "RULE:a/b", "default", "RULE:(/x/", "DEFAULT;DEFAULT", "RULE:(?=a)/b/", "RULE:a/$1/", "RULE:(a)/$x/"],
+)
 def test_rules_that_are_wrong_are_refused(rules):
     with pytest.raises(ConfigError):
         PrincipalRules(rules)

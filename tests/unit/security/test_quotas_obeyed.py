@@ -225,3 +225,12 @@ def test_credits_are_overdrawn_once_and_come_back():
     assert credits_.throttle_ms() == 2000
     credits_.refill(2.0, 2000)
     assert not credits_.is_overdrawn
+
+
+def test_clients_that_change_topics_are_measured_in_bounded_memory(client, monkeypatch):
+    monkeypatch.setattr("broker.quotas.client_quotas.MOST_MEASURES", 3)
+    set_quota(client, "controller_mutation_rate", 100, client_id=None)
+    for number in range(10):
+        topics = [CreatableTopic(name=f"of-{number}", num_partitions=1, replication_factor=1)]
+        client.call(CreateTopicsRequest(topics=topics), client_id=f"client-{number}")
+    assert len(client.world.broker.router.quotas._credits) <= 3

@@ -7,7 +7,7 @@ import logging
 
 import pytest
 from core_broker import Client, World, frame
-from security_kit import MECHANISMS, SaslClient, add_scram_user, sasl_world, unsigned
+from security_kit import MECHANISMS, SaslClient, add_scram_user, sasl_world, serves, unsigned
 
 from protocol.errors import ErrorCode
 from protocol.messages.cluster import ApiVersionsRequest, MetadataRequest
@@ -30,10 +30,6 @@ def world() -> World:
 @pytest.fixture
 def client(world: World) -> SaslClient:
     return SaslClient(world)
-
-
-def serves(client: SaslClient) -> bool:
-    return bool(client.call(MetadataRequest(topics=[]), 9).brokers)
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
@@ -243,79 +239,6 @@ def test_bare_token_of_a_wild_size_closes(client):
     assert client.closed
 
 
-# -- again
-
-
-@pytest.fixture
-def short(request) -> SaslClient:
-    world = sasl_world(connections_max_reauth_ms="5000")
-    client = SaslClient(world)
-    assert client.plain("alice", "secret").session_lifetime_ms == 5000
-    return client
-
-
-def test_session_that_has_expired_serves_nothing_but_a_handshake(short):
-    short.world.clock.advance(5001)
-    short.world.run()
-    assert short.plain("alice", "secret").error_code == 0, "late, and yet accepted"
-    short.world.clock.advance(5002)
-    short.world.run()
-    short.send(MetadataRequest(topics=[]), 9)
-    short.world.run()
-    assert short.closed
-
-
-def test_reauthentication_in_time_keeps_the_connection(short):
-    for _ in range(4):
-        short.world.clock.advance(4000)
-        short.world.run()
-        assert short.plain("alice", "secret").session_lifetime_ms == 5000
-        assert serves(short)
-
-
-def test_reauthentication_as_somebody_else_is_refused(short):
-    short.world.clock.advance(2000)
-    answer = short.plain("bob", "b")
-    assert answer.error_message == "Cannot change principals during re-authentication from User.alice: User.bob"
-    short.world.run()
-    assert short.closed
-
-
-def test_reauthentication_by_another_mechanism_is_refused(short):
-    short.world.clock.advance(2000)
-    short.handshake("SCRAM-SHA-256")
-    answer = short.token(b"n,,n=alice,r=1")
-    assert answer.error_message == (
-        "SASL mechanism 'SCRAM-SHA-256' requested by client is not supported for re-authentication of mechanism 'PLAIN'"
-    )
-
-
-def test_reauthentication_with_a_wrong_password_is_refused(short):
-    short.world.clock.advance(2000)
-    assert short.plain("alice", "wrong").error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
-    short.world.run()
-    assert short.closed
-
-
-def test_nothing_else_is_served_between_the_steps_of_a_reauthentication(short):
-    short.world.clock.advance(2000)
-    short.handshake("PLAIN")
-    short.send(MetadataRequest(topics=[]), 9)
-    short.world.run()
-    assert short.closed
-
-
-def test_handshake_within_a_second_of_the_last_is_an_error(short):
-    assert short.handshake("PLAIN").error_code == ErrorCode.ILLEGAL_SASL_STATE
-    assert serves(short)
-
-
-def test_token_without_a_handshake_on_an_authenticated_connection_is_an_error(short):
-    answer = short.token(b"\0alice\0secret")
-    assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
-    assert serves(short)
-
-
 @pytest.mark.parametrize("version", [0, 1])
 def test_sasl_on_a_plaintext_listener_is_an_error(version):
     client = Client(World())
@@ -352,6 +275,28 @@ def test_failed_client_waits_for_its_answer():
     call()
     world.run()
     assert client.replies()[0].error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+
+
+@pytest.mark.parametrize("more", [frame(MetadataRequest(topics=[]), 9, 3), b"\xff" * 64, b"\0\0"])
+def test_failed_client_learns_nothing_sooner_by_sending_more(more):
+    """A guess that is right is answered at once; if one that is wrong closed at once, the delay would slow nobody."""
+    waits = []
+    world = sasl_world()
+    world.broker.security._later = lambda seconds, call: waits.append(call)
+    client = SaslClient(world)
+    client.handshake("PLAIN")
+    client.asked.append((36, 2))
+    client.send_bytes(frame(SaslAuthenticateRequest(auth_bytes=b"\0alice\0wrong"), 2, 2) + more)
+    world.run()
+    client.send_bytes(more)
+    world.run()
+    assert not client.closed
+    assert len(waits) == 1
+    waits[0]()
+    world.run()
+    assert client.replies()[0].error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    waits[1]()
+    assert client.closed
 
 
 def test_client_that_does_not_authenticate_is_closed(client, world):

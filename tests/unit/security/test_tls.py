@@ -272,6 +272,23 @@ def test_client_certificate_is_asked_for_as_set(handshakes, loop, auth, cert, is
     assert shown.get("commonName") == ("alice" if cert and auth != "none" else None)
 
 
+@pytest.mark.parametrize(
+    ("key", "is_sasl", "asks"),
+    [
+        ("ssl.client.auth", False, True),
+        ("ssl.client.auth", True, False),
+        ("listener.name.secure.ssl.client.auth", False, True),
+        ("listener.name.secure.ssl.client.auth", True, True),
+    ],
+)
+def test_sasl_listener_asks_for_certificates_by_its_own_setting_alone(key, is_sasl, asks, caplog):
+    trusted = {"ssl.truststore.certificates": TRUST["ssl.truststore.certificates"]}
+    config = BrokerConfig.load({**INLINE, **trusted, key: "required"})
+    made = ListenerContext(config, "SECURE", is_sasl=is_sasl)
+    assert (made.current().verify_mode == ssl.CERT_REQUIRED) == asks
+    assert ("set listener.name.secure.ssl.client.auth" in caplog.text) == (not asks)
+
+
 @pytest.mark.parametrize("stranger", [trustme.CA().issue_cert("a@b", common_name="mallory")])
 def test_client_certificate_of_another_authority_is_refused(handshakes, loop, stranger):
     peer = Peer(handshakes, loop, cert=stranger, **TRUST)
