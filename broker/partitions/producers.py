@@ -113,21 +113,21 @@ class Producers:
         known_epoch, last, last_offset, delta, timestamp_ms, _, written, delay = row
         if producer_epoch == known_epoch:
             if base_sequence != last + 1 and not (base_sequence == 0 and last == MAX_SEQUENCE):
-                if last_offset < 0:
+                if last_offset >= 0:
+                    if last_sequence == last and (last - base_sequence) & MAX_SEQUENCE == delta:
+                        timestamp_ms = self._batch_time(producer_id, timestamp_ms, delay)
+                        return CachedBatch(base_sequence, last, last_offset - delta, last_offset, timestamp_ms)
+                    if self._older is not None:
+                        for batch in self._older.get(producer_id, ()):
+                            if batch[0] == base_sequence and batch[1] == last_sequence:
+                                return batch
+                    elif (last - last_sequence) & MAX_SEQUENCE <= (last - base_sequence) & MAX_SEQUENCE < written:
+                        raise KafkaError(
+                            ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
+                            f"Producer {producer_id} has sequences up to {last} here, {base_sequence} is one of them",
+                        )
+                if producer_epoch != NO_EPOCH:  # Kafka takes any sequence where there is no epoch
                     raise self._out_of_order(producer_id, base_sequence, last)
-                if last_sequence == last and (last - base_sequence) & MAX_SEQUENCE == delta:
-                    timestamp_ms = self._batch_time(producer_id, timestamp_ms, delay)
-                    return CachedBatch(base_sequence, last, last_offset - delta, last_offset, timestamp_ms)
-                if self._older is not None:
-                    for batch in self._older.get(producer_id, ()):
-                        if batch[0] == base_sequence and batch[1] == last_sequence:
-                            return batch
-                elif (last - last_sequence) & MAX_SEQUENCE <= (last - base_sequence) & MAX_SEQUENCE < written:
-                    raise KafkaError(
-                        ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
-                        f"Producer {producer_id} has sequences up to {last} here, {base_sequence} is one of them",
-                    )
-                raise self._out_of_order(producer_id, base_sequence, last)
         elif producer_epoch < known_epoch:
             raise self._fenced(producer_id, producer_epoch, known_epoch)
         elif base_sequence != 0 and known_epoch != NO_EPOCH:

@@ -150,3 +150,15 @@ def test_leaves_stay_full_when_ids_rise_and_half_full_when_they_fall() -> None:
     between = leaves([*range(rows), *range(-rows, 0)])  # rising, but before others
     assert between[-4:] == [full, full, full, 4]
     assert {half} == set(between[:-6])
+
+
+@pytest.mark.parametrize("batches", [False, True])
+@pytest.mark.parametrize(("first", "last"), [(0, 1), (9, 9), (2, 4), (MAX_SEQUENCE, 0)])
+def test_any_sequence_is_taken_where_there_is_no_epoch(batches: bool, first: int, last: int) -> None:
+    """As Kafka's ProducerAppendInfo.checkSequence does; what is known to be written is no less so."""
+    producers = Producers(batches=batches)
+    producers.replay(PID, -1, 3, 3, 0, 0, 0)
+    assert text(producers, -1, first, last) == ""
+    assert producers.decide(PID, -1, 3, 3) is not None
+    producers.replay(PID, 0, 3, 3, 1, 1, 0)
+    assert text(producers, 0, first, last).startswith("OUT_OF_ORDER")
