@@ -242,7 +242,7 @@ class Broker:
         if clients.journal is not None and (
             clients.journal.recording is not recording or (limit_bytes == 0 and recording is None)
         ):
-            clients.gone.remove(clients.journal.disconnected)
+            clients.unwatch(clients.journal)
             clients.journal = None
         if clients.journal is not None:
             clients.journal.limit_bytes = limit_bytes
@@ -258,7 +258,17 @@ class Broker:
         else:
             return
         self._explain_refusals()
-        clients.gone.append(clients.journal.disconnected)
+        clients.watch(clients.journal)
+
+    def measure(self, clock_s: Callable[[], float]) -> None:
+        """Measure how long requests take from now on, in seconds of this clock."""
+        metrics = self.turn.metrics
+        if metrics.turn_begins is None:
+            from broker.wire.meter import Meter  # 2 ms: most brokers are not measured
+
+            meter = Meter(metrics.latencies, clock_s)
+            metrics.turn_begins = meter.begin
+            self.clients.watch(meter)
 
     @property
     def security(self) -> Security:

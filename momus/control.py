@@ -43,6 +43,13 @@ class Control:
             raise ControlError(json.loads(answer)["error"])
         return json.loads(answer)
 
+    def read(self, path: str) -> str:
+        """What is answered as text: /metrics. Errors: as `ask`."""
+        status, answer = self._exchange("GET", path, None)
+        if status != 200:
+            raise ControlError(json.loads(answer)["error"])
+        return answer.decode()
+
     def of_cluster(self, name: str) -> Control:
         """The same endpoint for another cluster of the process."""
         other = copy(self)

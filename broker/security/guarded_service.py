@@ -48,6 +48,11 @@ class GuardedService:
         """Where what is received and sent is kept."""
         return self.service.journal
 
+    @property
+    def watchers(self) -> tuple[Any, ...]:
+        """Those who see what is received and sent."""
+        return self.service.watchers
+
     def connected(self, connection: Any) -> None:
         """A client has connected."""
         self.service.connected(connection)

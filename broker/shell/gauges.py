@@ -18,12 +18,10 @@ def broker_gauges(broker: Broker) -> Iterator[Gauge]:
     Only open partitions are measured: measuring must not open ten thousand logs.
     """
     open_partitions = {(p.topic.name, p.index): p for p in broker.partitions.opened()}
-    groups = 0
     for shard in broker.groups.shards:
         if shard.machine is None:
             continue
         for group_id in list(shard.machine.group_ids()):
-            groups += 1
             tagged: tuple[tuple[str, object], ...] = (("consumer_group", group_id),)
             group = shard.machine.groups.get(group_id)
             yield "momus_group_members", len(group.members) if group else 0, tagged
@@ -38,11 +36,18 @@ def broker_gauges(broker: Broker) -> Iterator[Gauge]:
                     partition = open_partitions.get((topic, index))
                     if partition is not None:
                         yield "kafka.consumer_lag", partition.high_watermark - committed.offset, tags
+    yield from own_gauges(broker)
+
+
+def own_gauges(broker: Broker) -> Iterator[Gauge]:
+    """Those that are not of a group: connections, waits, counts, sizes of logs."""
+    open_partitions = {(p.topic.name, p.index): p for p in broker.partitions.opened()}
     yield "momus_connections", len(broker.clients.open), ()
     yield "momus_timers", len(broker.turn.timers), ()
     waits = [wait for connection in broker.clients.open for wait in (connection.fetch_waits or {}).values()]
     yield "momus_parked_requests", len(broker.parked) + sum(wait.parked for wait in waits), ()
-    yield "momus_groups", groups, ()
+    machines = [shard.machine for shard in broker.groups.shards if shard.machine is not None]
+    yield "momus_groups", sum(1 for machine in machines for _ in machine.group_ids()), ()
     yield "momus_topics", len(broker.metadata.topics), ()
     for (topic, index), partition in open_partitions.items():
         tags = (("topic", topic), ("partition", index))

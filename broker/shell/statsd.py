@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.shell.gauges import Gauge, broker_gauges
-from broker.turn.metrics import API_KEYS, Metrics, TurnTimer
+from broker.turn.metrics import API_KEYS, BOUNDS_S, PARTS, Histogram, Metrics
 from protocol.api import api_label
 from protocol.errors import error_label
 
@@ -47,15 +47,10 @@ def counter_lines(before: Metrics, now: Metrics) -> Iterator[bytes]:
     """The counters that have changed between two snapshots."""
     for api_key in range(API_KEYS):
         requests = now.counts[api_key] - before.counts[api_key]
-        timed = now.timed[api_key] - before.timed[api_key]
-        if requests or timed:
-            api = (("api", api_label(api_key)),)
-            if requests:
-                yield line("momus_requests_total", requests, "c", api)
-            if timed:
-                seconds = now.seconds[api_key] - before.seconds[api_key]
-                yield line("momus_request_seconds_total", seconds, "c", api)
-                yield line("momus_requests_timed_total", timed, "c", api)
+        if requests:
+            yield line("momus_requests_total", requests, "c", (("api", api_label(api_key)),))
+    for key, histogram in now.latencies.items():
+        yield from latency_lines(*key, before.latencies.get(key, Histogram()), histogram)
     for (api_key, code), total in now.errors.items():
         n = total - before.errors[api_key, code]
         if n:
@@ -65,6 +60,19 @@ def counter_lines(before: Metrics, now: Metrics) -> Iterator[bytes]:
         n = getattr(now, name) - getattr(before, name)
         if n:
             yield line(f"momus_{name}_total", n, "c")
+
+
+def latency_lines(api_key: int, part: int, before: Histogram, now: Histogram) -> Iterator[bytes]:
+    """A histogram as Prometheus has it, in counters: how many more took at most `le` seconds, all, and their sum."""
+    tags = (("api", api_label(api_key)), ("part", PARTS[part]))
+    n = 0
+    for bound_s, was, is_ in zip((*BOUNDS_S, "+Inf"), before.buckets, now.buckets, strict=True):
+        n += is_ - was
+        if n:
+            yield line("momus_request_seconds_bucket", n, "c", (*tags, ("le", bound_s)))
+    if n:
+        yield line("momus_request_seconds_count", n, "c", tags)
+        yield line("momus_request_seconds_sum", now.seconds - before.seconds, "c", tags)
 
 
 def datagrams(lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -162,5 +170,5 @@ class Statsd:
 
 async def run_statsd(broker: Broker, address: str) -> None:
     """Send a broker's metrics to HOST:PORT until cancelled."""
-    broker.metrics.timer = TurnTimer(broker.metrics, asyncio.get_running_loop().time)
+    broker.measure(asyncio.get_running_loop().time)
     await Statsd(address, broker.metrics, lambda: broker_gauges(broker)).run()

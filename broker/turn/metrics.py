@@ -6,21 +6,66 @@ groups.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Self
 
 # One slot per API key; Kafka is at 92. Only keys of known APIs are counted, so a hostile key reaches no slot.
 API_KEYS: Final = 128
-STRIDE: Final = 16
+
+
+PARTS: Final = ("queue", "work", "durability", "parked", "total")
+QUEUE, WORK, DURABILITY, PARKED, TOTAL = range(len(PARTS))
+# Upper bounds in seconds, as the histograms of most exporters have them, with finer steps below a millisecond.
+_TEN_THOUSANDTHS: Final = (1, 2.5, 5, 10, 25, 50, 100, 250, 500)
+BOUNDS_S: Final = (*(n / 10_000 for n in _TEN_THOUSANDTHS), 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class Histogram:
+    """How many values lie in each bucket, the last one without a bound, and their sum in seconds."""
+
+    __slots__ = ("buckets", "seconds")
+
+    def __init__(self) -> None:
+        self.buckets = [0] * (len(BOUNDS_S) + 1)
+        self.seconds = 0.0
+
+    @property
+    def count(self) -> int:
+        """How many values."""
+        return sum(self.buckets)
+
+    def add(self, seconds: float, n: int = 1) -> None:
+        """Count a value, n times."""
+        self.buckets[bisect_left(BOUNDS_S, seconds)] += n
+        self.seconds += seconds * n
+
+    def copy(self) -> Self:
+        """A copy that stands still."""
+        copy = type(self)()
+        copy.buckets = self.buckets.copy()
+        copy.seconds = self.seconds
+        return copy
+
+
+class Latencies(dict[tuple[int, int], Histogram]):
+    """(API key, part) -> Histogram, of requests that are answered."""
+
+    def add(self, api_key: int, part: int, seconds: float) -> None:
+        """Count one request."""
+        histogram = self.get((api_key, part))
+        if histogram is None:
+            histogram = self[api_key, part] = Histogram()
+        histogram.add(seconds if seconds > 0 else 0.0)
+
+    def copy(self) -> Self:
+        """A copy that stands still."""
+        return type(self)((key, histogram.copy()) for key, histogram in self.items())
 
 
 class Metrics:
-    """Running totals since start.
-
-    A latency runs from the turn that read a request to the turn that sent its reply, summed per API:
-    `seconds[api_key]` over `timed[api_key]` replies is the mean.
-    """
+    """Running totals since start."""
 
     __slots__ = (
         "bytes_in",
@@ -29,26 +74,19 @@ class Metrics:
         "connections_refused",
         "counts",
         "errors",
-        "seconds",
-        "timed",
-        "timer",
+        "latencies",
+        "turn_begins",
     )
 
     def __init__(self) -> None:
         self.counts = [0] * API_KEYS  # requests
-        self.timed = [0] * API_KEYS
-        self.seconds = [0.0] * API_KEYS
         self.errors: Counter[tuple[int, int]] = Counter()  # (api_key, error code) -> how often it was answered
         self.bytes_in = 0
         self.bytes_out = 0
         self.connections_accepted = 0
         self.connections_refused = 0
-        self.timer: TurnTimer | None = None  # set by a sink that wants latencies
-
-    def request(self, api_key: int, n: int, seconds_total: float) -> None:
-        """Count the latency of `n` replies of one API, summed: one call per API and turn is enough."""
-        self.timed[api_key] += n
-        self.seconds[api_key] += seconds_total
+        self.latencies = Latencies()
+        self.turn_begins: Callable[[], None] | None = None  # set by what measures latencies
 
     def error(self, api_key: int, error_code: int) -> None:
         """Count one error that is answered: of a request, or of a partition, topic, group or member in it."""
@@ -59,41 +97,5 @@ class Metrics:
         copy = Metrics()
         for name in self.__slots__:
             value = getattr(self, name)
-            setattr(copy, name, value.copy() if isinstance(value, list | Counter) else value)
+            setattr(copy, name, value.copy() if isinstance(value, list | dict) else value)
         return copy
-
-
-class TurnTimer:
-    """Times requests by the turn that serves them; called only while a sink wants latencies.
-
-    A request's latency is the length of its turn: from the first byte read to the last log written and reply handed
-    over. The waiting time of a parked request and a sync in a thread are not included.
-    """
-
-    __slots__ = ("_before", "_began_s", "_clock_s", "_metrics")
-
-    def __init__(self, metrics: Metrics, clock_s: Callable[[], float]) -> None:
-        self._metrics = metrics
-        self._clock_s = clock_s
-        self._before = metrics.counts.copy()
-        self._began_s = clock_s()
-
-    def begin(self) -> None:
-        """A turn begins."""
-        self._before = self._metrics.counts.copy()
-        self._began_s = self._clock_s()
-
-    def end(self) -> None:
-        """The turn has ended: everything counted since it began took this long."""
-        counts = self._metrics.counts
-        if counts == self._before:
-            return
-        seconds = self._clock_s() - self._began_s
-        before = self._before
-        for start in range(0, API_KEYS, STRIDE):  # most turns hold one API: 4x faster than key by key
-            stop = start + STRIDE
-            if counts[start:stop] != before[start:stop]:
-                for api_key in range(start, stop):
-                    n = counts[api_key] - before[api_key]
-                    if n:
-                        self._metrics.request(api_key, n, n * seconds)

@@ -64,8 +64,8 @@ class Turn:
             self.now_ms = self.env.clock.now_ms()
             self.steady_ms = self.env.clock.steady_ms()
             self.call_soon(self.end)
-            if self.metrics.timer is not None:
-                self.metrics.timer.begin()
+            if self.metrics.turn_begins is not None:
+                self.metrics.turn_begins()
         return self.steady_ms
 
     def end(self) -> None:
@@ -75,8 +75,6 @@ class Turn:
         while durability.has_more:  # sent replies made room for waiting requests
             durability.end_turn()
         self._is_open = False
-        if self.metrics.timer is not None:
-            self.metrics.timer.end()
 
     def touch(self, state: FlushState) -> None:
         """Have a log flushed at the end of the turn."""

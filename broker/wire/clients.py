@@ -56,6 +56,7 @@ class Clients:
         self.shortcuts: dict[int, Shortcut] = {}  # by API key
         self.dispatch = router.dispatch
         self.journal: Any = None
+        self.watchers: tuple[Any, ...] = ()
         self.open: set[Connection] = set()
         self.gone: list[Callable[[Connection], None]] = []  # called for each connection that is closed
         self.closed = False  # the cluster has ended, or was reset
@@ -65,6 +66,16 @@ class Clients:
         self._by_host: dict[str, int] = {}
         self._created: Rate | None = None
         self._parked = parked
+
+    def watch(self, watcher: Any) -> None:
+        """Show a journal or a meter all that connections receive and send from now on."""
+        self.watchers = (*self.watchers, watcher)
+        self.gone.append(watcher.disconnected)
+
+    def unwatch(self, watcher: Any) -> None:
+        """Show it nothing more."""
+        self.watchers = tuple(each for each in self.watchers if each is not watcher)
+        self.gone.remove(watcher.disconnected)
 
     def connected(self, connection: Connection) -> None:
         """A client has connected. It is refused when there are too many, and hung up when the cluster has ended."""

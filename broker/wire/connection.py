@@ -81,9 +81,8 @@ class Connection:
         self.node_id = node_id
         self.listener = listener
         self.transport: Any = None
-        self.host = ""
+        self.host = self.client = ""
         self.local_host = ""  # the broker's address that the client connected to
-        self.client = ""
         self.closed = False
         self.out: list[Reply] = []
         self.base = 0  # the slot of out[0]
@@ -252,7 +251,7 @@ class Connection:
             if is_long or self.muted or self.unsent + answered > most or len(out) > BACKLOG_SLOTS:
                 break
         self.unsent += answered
-        if position < end or service.journal is not None:
+        if position < end or service.watchers:
             self._taken(data, position, end, is_long)
         if out:
             turn.durability.speaks(self)
@@ -262,9 +261,10 @@ class Connection:
         self._weigh(unsent_before)
 
     def _taken(self, data: bytes, position: int, end: int, is_long: bool) -> None:
-        """Give the journal the frames that were served, and keep what follows them."""
-        if self.service.journal is not None and position:
-            self.service.journal.took(self, data, position)
+        """Show the frames that were served to those who watch, and keep what follows them."""
+        if position:
+            for watcher in self.service.watchers:
+                watcher.took(self, data, position)
         if position < end:
             self._keep(data, position, end)
             if is_long:
@@ -365,13 +365,13 @@ class Connection:
         try:
             data = b"".join(sent)  # type: ignore[arg-type]  # slices of files among them raise
         except TypeError:
-            if self.service.journal is not None:
-                self.service.journal.sent_in_parts(self, sent)
+            for watcher in self.service.watchers:
+                watcher.sent_in_parts(self, sent)
             self.stream.add(sent)
             self._pump()
         else:
-            if self.service.journal is not None:
-                self.service.journal.sent(self, data)
+            for watcher in self.service.watchers:
+                watcher.sent(self, data)
             self.service.metrics.bytes_out += len(data)
             if self.stream:
                 self.stream.add((data,))

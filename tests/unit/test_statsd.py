@@ -8,7 +8,7 @@ import logging
 import asyncio_dgram
 
 from broker.shell.statsd import DATAGRAM_BYTES, Statsd, counter_lines, datagrams, line
-from broker.turn.metrics import Metrics, TurnTimer
+from broker.turn.metrics import BOUNDS_S, TOTAL, Metrics
 
 PRODUCE, OFFSET_COMMIT = 0, 8
 UNKNOWN_MEMBER_ID = 25
@@ -17,7 +17,8 @@ UNKNOWN_MEMBER_ID = 25
 def busy() -> Metrics:
     metrics = Metrics()
     metrics.counts[OFFSET_COMMIT] += 3
-    metrics.request(OFFSET_COMMIT, 2, 0.0015)
+    metrics.latencies.add(OFFSET_COMMIT, TOTAL, 0.0004)
+    metrics.latencies.add(OFFSET_COMMIT, TOTAL, 60.0)
     metrics.error(OFFSET_COMMIT, UNKNOWN_MEMBER_ID)
     metrics.bytes_in += 500
     return metrics
@@ -26,8 +27,13 @@ def busy() -> Metrics:
 def test_counter_lines_name_api_and_error_as_kafka_does():
     assert list(counter_lines(Metrics(), busy())) == [
         b"momus_requests_total:3|c|#api:OffsetCommit",
-        b"momus_request_seconds_total:0.0015|c|#api:OffsetCommit",
-        b"momus_requests_timed_total:2|c|#api:OffsetCommit",
+        *(
+            f"momus_request_seconds_bucket:{n}|c|#api:OffsetCommit,part:total,le:{bound_s}".encode()
+            for n, bound_s in ([1, each] for each in BOUNDS_S if each >= 0.0005)
+        ),
+        b"momus_request_seconds_bucket:2|c|#api:OffsetCommit,part:total,le:+Inf",
+        b"momus_request_seconds_count:2|c|#api:OffsetCommit,part:total",
+        b"momus_request_seconds_sum:60.0004|c|#api:OffsetCommit,part:total",
         b"momus_request_errors_total:1|c|#api:OffsetCommit,error:UNKNOWN_MEMBER_ID",
         b"momus_bytes_in_total:500|c",
     ]
@@ -136,18 +142,7 @@ def test_metrics_snapshot_stands_still():
     metrics = busy()
     before = metrics.snapshot()
     metrics.counts[OFFSET_COMMIT] += 1
+    metrics.latencies.add(OFFSET_COMMIT, TOTAL, 1.0)
     metrics.error(OFFSET_COMMIT, UNKNOWN_MEMBER_ID)
     assert (before.counts[OFFSET_COMMIT], before.errors[OFFSET_COMMIT, UNKNOWN_MEMBER_ID]) == (3, 1)
-
-
-def test_turn_timer_gives_every_request_of_a_turn_the_turns_length():
-    metrics, now_s = Metrics(), iter([0.0, 10.0, 10.5, 20.0])
-    timer = TurnTimer(metrics, lambda: next(now_s))
-    timer.begin()
-    metrics.counts[OFFSET_COMMIT] += 4
-    metrics.counts[PRODUCE] += 1
-    timer.end()
-    timer.begin()
-    timer.end()  # an empty turn asks for no time
-    assert (metrics.timed[OFFSET_COMMIT], metrics.seconds[OFFSET_COMMIT]) == (4, 2.0)
-    assert (metrics.timed[PRODUCE], metrics.seconds[PRODUCE]) == (1, 0.5)
+    assert before.latencies[OFFSET_COMMIT, TOTAL].count == 2

@@ -19,7 +19,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from broker.shell.control.routes import RefusedError
+from broker.shell.control.routes import RefusedError, Text
 from protocol.errors import KafkaError
 from storage.errors import StorageError
 
@@ -185,8 +185,10 @@ class HttpServer:
             )
 
     async def _send(self, writer: asyncio.StreamWriter, status: int, answer: Any, keeps_alive: bool) -> None:
-        body = json.dumps(answer).encode() + b"\n"
-        head = f"HTTP/1.1 {status} {REASONS[status]}\r\nContent-Type: application/json\r\n"
+        if not isinstance(answer, Text):
+            answer = Text("application/json", json.dumps(answer).encode() + b"\n")
+        body = answer.body
+        head = f"HTTP/1.1 {status} {REASONS[status]}\r\nContent-Type: {answer.media}\r\n"
         head += f"Content-Length: {len(body)}\r\nConnection: {'keep-alive' if keeps_alive else 'close'}\r\n\r\n"
         writer.write(head.encode() + body)
         await writer.drain()

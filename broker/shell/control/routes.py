@@ -71,6 +71,16 @@ class Optional_:  # noqa: N801  # reads as the type that it stands for
         self.shape = shape
 
 
+class Text:
+    """An answer that is not JSON, such as that of /metrics."""
+
+    __slots__ = ("body", "media")
+
+    def __init__(self, media: str, body: bytes) -> None:
+        self.media = media  # its Content-Type
+        self.body = body
+
+
 class Call:
     """One request to a route."""
 
@@ -90,7 +100,7 @@ class Route:
     about    one sentence, for the index and the OpenAPI description.
     body     the shape of the JSON object that is sent; None: none is.
     query    the parameters behind the path: name -> what it is for.
-    answer   the shape of the JSON that is answered with status 200.
+    answer   the shape of the JSON that is answered with status 200; Text: another medium.
     example  a body that works, for the description.
     """
 
