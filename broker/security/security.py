@@ -137,15 +137,20 @@ class Security:
 
         self._later(delay_ms / 1000, end)
 
-    def sweep(self) -> None:
-        """Close the connections that take too long to authenticate."""
+    def sweep(self, most: int) -> bool:
+        """Close connections that take too long to authenticate, so many. Answers whether there are more."""
         now_ms = self._turn.env.clock.monotonic_ms()
+        closed = 0
         for connection in list(self._clients.open):
             guard = connection.guard
             if guard is None or guard.session.is_authenticated:
                 continue
             if now_ms - guard.opened_ms > OPENING_LIMIT_MS:
+                if closed == most:
+                    return True
+                closed += 1
                 connection.refuse(f"it has not authenticated within {OPENING_LIMIT_MS // 1000} s")
+        return False
 
     # -- what listeners accept
 

@@ -32,6 +32,8 @@ DEFAULT_CLUSTER = "default"
 BUSY_WORK_S, BUSY_BREAK_S = 0.0003, 0.0015  # housekeeping at once while clients are served, and the break after it
 IDLE_WORK_S, IDLE_BREAK_S = 0.002, 0.001
 IDLE_SWEEP_S = 5.0
+SWEPT = 50  # connections that are closed in an iteration of the loop
+BACKLOG = 128  # clients accepted in an iteration of the loop, 40 us each
 
 
 class ClusterServer:
@@ -140,7 +142,7 @@ class ClusterServer:
 
     async def _listen(self, node: Node, listener: Listener) -> None:
         receiver = self._doors.receiver(lambda: self.broker, node, listener)
-        server = await self.loop.create_server(receiver, listener.host, listener.port, backlog=1024)
+        server = await self.loop.create_server(receiver, listener.host, listener.port, backlog=BACKLOG)
         listener.port = server.sockets[0].getsockname()[1]
         self._servers[node].append(server)
 
@@ -238,15 +240,19 @@ class ClusterServer:
     def _sweep(self) -> None:
         """Close connections that have been idle for connections.max.idle.ms."""
         broker = self.broker
-        if self._doors.authenticate:
-            broker.security.sweep()
+        is_more = self._doors.authenticate and broker.security.sweep(SWEPT)
         limit_ms = self.config.connections_max_idle_ms
         now_ms = broker.turn.env.clock.steady_ms()
-        if limit_ms > 0:
-            for connection in list(broker.clients.open):
-                if now_ms - connection.last_active_ms > limit_ms and not connection.out:
-                    _close(connection)
-        self._sweeping = self.loop.call_later(min(IDLE_SWEEP_S, max(limit_ms, 100) / 2000), self._sweep)
+        closed = 0
+        for connection in list(broker.clients.open) if limit_ms > 0 else ():
+            if now_ms - connection.last_active_ms > limit_ms and not connection.out:
+                if closed == SWEPT:
+                    is_more = True
+                    break
+                closed += 1
+                _close(connection)
+        wait_s = 0 if is_more else min(IDLE_SWEEP_S, max(limit_ms, 100) / 2000)
+        self._sweeping = self.loop.call_later(wait_s, self._sweep)
 
     async def reset(self) -> None:
         """Drop all data and connections, and begin again with nothing, on the same ports, as planned.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from broker.wire.connection import Connection
 
@@ -16,9 +17,13 @@ if TYPE_CHECKING:
     from broker.config.settings import BrokerConfig
     from broker.shell.key_sets import KeySets
     from broker.shell.tls.contexts import ListenerContext
-    from broker.shell.tls.handshakes import Handshakes
+    from broker.shell.tls.handshakes import Handshakes, Steps
 
 logger = logging.getLogger("momus.security")
+
+
+# The steps of TLS handshakes: those of one loop are taken in turn, whatever cluster they are for.
+_STEPS: WeakKeyDictionary[asyncio.AbstractEventLoop, Steps] = WeakKeyDictionary()
 
 
 class Doors:
@@ -63,13 +68,13 @@ class Doors:
         # with ssl 10 ms: most brokers have no TLS
         from broker.security.principals import distinguished_name
         from broker.shell.tls.contexts import ListenerContext
-        from broker.shell.tls.handshakes import Handshakes
+        from broker.shell.tls.handshakes import Handshakes, Steps
         from broker.shell.tls.protocol import TlsProtocol
 
         if listener.name not in self._contexts:
             self._contexts[listener.name] = ListenerContext(self._config, listener.name, is_sasl=listener.is_sasl)
         if self._handshakes is None:
-            self._handshakes = Handshakes(self._loop)
+            self._handshakes = Handshakes(self._loop, _STEPS.setdefault(self._loop, Steps()))
         context, handshakes = self._contexts[listener.name], self._handshakes
 
         def named_connection(certificate: dict[str, Any] | None) -> Any:
@@ -84,7 +89,7 @@ class Doors:
             made.principal = principal
             return made
 
-        return lambda: TlsProtocol(context.current(), handshakes, named_connection, listener.name)
+        return lambda: TlsProtocol(context.current, handshakes, named_connection, listener.name)
 
     def close(self) -> None:
         """No connection is made any more."""

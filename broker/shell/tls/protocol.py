@@ -22,27 +22,32 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("momus.security")
 
-READ_BYTES: Final = 1 << 18
+READ_BYTES: Final = 1 << 18  # decrypted before it is handed on
+RECORD_BYTES: Final = 1 << 14  # the most that one read gives, as it is the most in a record of TLS
 WRITE_BYTES: Final = 1 << 18  # encrypted at once
 _FIRST_BYTE: Final = 0x16  # of a TLS handshake
+# What every connection decrypts into: new memory for each read, of an unknown size, costs as much as decrypting 16 kB.
+_DECRYPTED: Final = memoryview(bytearray(READ_BYTES + RECORD_BYTES))
 
 
 class TlsProtocol:
     """What the socket's transport calls.
 
+    context          makes the SSLContext when the handshake takes its first step: accepting a client is cheap.
     make_connection  (subject of the client's certificate or None, TlsTransport) -> the Connection; None: not wanted.
     """
 
     def __init__(
         self,
-        context: ssl.SSLContext,
+        context: Callable[[], ssl.SSLContext],
         handshakes: Handshakes,
         make_connection: Callable[[dict[str, Any] | None], Any],
         name: str,
     ) -> None:
+        self._context = context
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._tls: Any = None
         self._handshakes = handshakes
         self._make_connection = make_connection
         self._name = name
@@ -103,6 +108,8 @@ class TlsProtocol:
     def step(self) -> None:
         """Take a step of the handshake."""
         self._is_ready = False
+        if self._tls is None:
+            self._tls = self._context().wrap_bio(self._incoming, self._outgoing, server_side=True)
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
@@ -126,30 +133,40 @@ class TlsProtocol:
     def give_up(self, why: str) -> None:
         """Close a connection whose handshake is not complete."""
         peer = self.transport.get_extra_info("peername")
-        logger.warning("closing connection /%s on listener %s: %s", peer[0] if peer else "", self._name, why)
+        self._handshakes.tell(f"closing connection /{peer[0] if peer else ''} on listener {self._name}: {why}")
         self._handshakes.end(self, is_good=False)
         self.transport.close()
+
+    def drop(self) -> None:
+        """The cluster has ended."""
+        self.transport.abort()
 
     # -- bytes
 
     def _decrypt(self) -> None:
-        chunks = []
+        tls, incoming = self._tls, self._incoming
+        size = 0
         is_end = False
         try:
-            while chunk := self._tls.read(READ_BYTES):
-                chunks.append(chunk)
+            while n := tls.read(RECORD_BYTES, _DECRYPTED[size:]):
+                size += n
+                if size > READ_BYTES:
+                    self._give(bytes(_DECRYPTED[:size]))
+                    size = 0
+                elif not incoming.pending and not tls.pending():  # an exception would say it more slowly
+                    break
+            else:
+                is_end = True
         except ssl.SSLWantReadError:
             pass
         except ssl.SSLError as error:
             is_end = True
             if not isinstance(error, ssl.SSLZeroReturnError):
                 self._warn(error)
-        else:
-            is_end = True
         if self._outgoing.pending:  # an answer of the protocol's own, as to a key update
             self._flush()
-        if chunks:
-            self._give(chunks[0] if len(chunks) == 1 else b"".join(chunks))
+        if size:
+            self._give(bytes(_DECRYPTED[:size]))
         if is_end:
             self.transport.close()
 

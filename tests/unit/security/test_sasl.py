@@ -302,10 +302,16 @@ def test_failed_client_learns_nothing_sooner_by_sending_more(more):
 def test_client_that_does_not_authenticate_is_closed(client, world):
     admitted = SaslClient(world)
     admitted.plain("alice", "secret")
+    others = [SaslClient(world) for _ in range(3)]
     world.clock.advance(30_001)
-    world.broker.security.sweep()
+    assert world.broker.security.sweep(2)
     world.run()
-    assert (client.closed, admitted.closed) == (True, False)
+    assert sum(each.closed for each in (client, *others)) == 2
+    world.broker.security.sweep(2)
+    world.run()
+    assert not world.broker.security.sweep(2)
+    assert all(each.closed for each in (client, *others))
+    assert not admitted.closed
 
 
 def test_scram_for_another_authorization_id_is_refused(client, world):

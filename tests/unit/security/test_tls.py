@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from broker.config.settings import BrokerConfig, ConfigError
 from broker.security.listener_settings import ListenerSettings
 from broker.shell.tls.contexts import ListenerContext, make_context
-from broker.shell.tls.handshakes import LIMIT_S, MOST, Handshakes
+from broker.shell.tls.handshakes import LIMIT_S, MOST, MOST_LINES, SWEPT, Handshakes, Steps
 from broker.shell.tls.protocol import TlsProtocol
 
 CA = trustme.CA()
@@ -125,7 +125,7 @@ class Peer:
         self.app: App | None = None
         given = {**INLINE, **{key.replace("_", "."): value for key, value in settings.items()}}
         server = make_context(ListenerSettings(BrokerConfig.load(given), "SSL"))
-        self.protocol = TlsProtocol(server, handshakes, self._make, "SSL")
+        self.protocol = TlsProtocol(lambda: server, handshakes, self._make, "SSL")
         self.socket = Socket()
         self.protocol.connection_made(self.socket)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -177,7 +177,7 @@ def loop() -> Loop:
 
 @pytest.fixture
 def handshakes(loop) -> Handshakes:
-    return Handshakes(loop)
+    return Handshakes(loop, Steps())
 
 
 @pytest.mark.parametrize("versions", ["TLSv1.2", "TLSv1.3", "TLSv1.2,TLSv1.3"])
@@ -185,7 +185,7 @@ def test_bytes_pass_both_ways(handshakes, loop, versions):
     peer = Peer(handshakes, loop, ssl_enabled_protocols=versions)
     peer.connect()
     assert peer.client.version() == versions.split(",")[-1]
-    data = bytes(range(256)) * 1024
+    data = bytes(range(256)) * 2500  # more than is decrypted at once
     peer.send(data)
     assert peer.app.received == data
     peer.app.transport.write(data)
@@ -318,6 +318,44 @@ def test_handshake_that_takes_too_long_is_closed(loop, handshakes):
     loop.later.pop()()
     assert (slow.socket.closed, late.socket.closed) == (True, False)
     late.connect()
+
+
+def test_clusters_take_their_steps_in_turn(loop):
+    """As many clusters as there may be, an iteration has one step."""
+    steps = Steps()
+    peers = [Peer(Handshakes(loop, steps), loop) for _ in range(3)]
+    for peer in peers:
+        with pytest.raises(ssl.SSLWantReadError):
+            peer.client.do_handshake()
+        peer.protocol.data_received(peer.outward.read())
+    assert len(loop.calls) == 1
+
+
+def test_late_handshakes_are_closed_and_logged_a_few_at_a_time(loop, handshakes, caplog):
+    peers = [Peer(handshakes, loop) for _ in range(2 * SWEPT + 1)]
+    loop.now_s = LIMIT_S + 1
+    loop.later.pop()()
+    assert sum(peer.socket.closed for peer in peers) == SWEPT
+    loop.calls.popleft()()
+    assert sum(peer.socket.closed for peer in peers) == 2 * SWEPT
+    loop.run()
+    assert all(peer.socket.closed for peer in peers)
+    assert len(caplog.records) == MOST_LINES
+    loop.later.pop()()
+    assert caplog.messages[-1] == f"{len(peers) - MOST_LINES} more TLS handshakes have failed in the last second"
+
+
+def test_handshakes_end_with_their_cluster(loop, handshakes):
+    peer = Peer(handshakes, loop)
+    handshakes.close()
+    assert peer.socket.closed
+
+
+def test_client_is_accepted_without_work_for_tls(loop, handshakes):
+    made: list[Any] = []
+    protocol = TlsProtocol(lambda: made.append(1), handshakes, lambda certificate: None, "SSL")
+    protocol.connection_made(Socket())
+    assert not made
 
 
 def test_most_handshakes_close_the_oldest(loop, handshakes, monkeypatch):
