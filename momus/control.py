@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import weakref
 from copy import copy
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection, RemoteDisconnected
@@ -33,7 +34,9 @@ class Control:
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._unused: list[HTTPConnection] = []  # open, kept for the next request; each serves one thread at a time
         self._pid = os.getpid()
-        self._owner: Control | None = None  # whose connections these are, and who closes them; None: this object
+        self._owner: Control | None = None  # whose connections these are; None: this object's
+        # Not __del__: where objects refer to each other in a circle, that may come after the sockets' own
+        weakref.finalize(self, _close_all, self._unused)
 
     def ask(self, method: str, path: str, body: object = None) -> object:
         """One request and its answer. Errors: ControlError; OSError: nobody answers."""
@@ -60,16 +63,12 @@ class Control:
 
     def close(self) -> None:
         """Close the connections that are kept."""
-        while self._unused:
-            self._unused.pop().close()
-
-    def __del__(self) -> None:
-        if getattr(self, "_owner", self) is None:
-            self.close()
+        _close_all(self._unused)
 
     def _exchange(self, method: str, path: str, data: bytes | None) -> tuple[int, bytes]:
         if self._pid != os.getpid():  # a forked child may not write between its parent's requests
-            self._unused, self._pid = [], os.getpid()
+            self.close()
+            self._pid = os.getpid()
         while True:
             try:
                 connection, is_kept = self._unused.pop(), True
@@ -110,6 +109,11 @@ class Control:
     def start_broker(self, node_id: int) -> None:
         """Start it again, on the same port; it takes back what it led."""
         self.ask("POST", f"{self.prefix}/brokers/{node_id}/start")
+
+
+def _close_all(connections: list[HTTPConnection]) -> None:
+    while connections:
+        connections.pop().close()
 
 
 class Clock:
