@@ -129,7 +129,13 @@ class Broker:
         self.router.refuse_held(held)
 
     def _new_metadata(self) -> ClusterMetadata:
-        metadata = ClusterMetadata(self.config, self.nodes.ids, start_up=start_up, changed=self._metadata_changed)
+        metadata = ClusterMetadata(
+            self.config,
+            self.nodes.ids,
+            start_up=start_up,
+            changed=self._metadata_changed,
+            followers=self.nodes.followers,
+        )
         for value in self.directory.image.values():
             metadata.replay(None, value)
         metadata.version = self.directory.image.offset  # the number of records so far

@@ -97,7 +97,7 @@ class Control:
         return HTTPConnection(host.strip("[]"), int(port), timeout=LIMIT_S)
 
     def brokers(self) -> list[dict[str, object]]:
-        """The virtual brokers: `id`, `up`, and `listeners` by name."""
+        """The virtual brokers: `id`, `up`, `lags`, and `listeners` by name."""
         answer = self.ask("GET", f"{self.prefix}/brokers")
         assert isinstance(answer, list)
         return answer
@@ -109,6 +109,14 @@ class Control:
     def start_broker(self, node_id: int) -> None:
         """Start it again, on the same port; it takes back what it led."""
         self.ask("POST", f"{self.prefix}/brokers/{node_id}/start")
+
+    def lag_follower(self, node_id: int) -> None:
+        """Let a virtual broker fetch nothing of what others lead."""
+        self.ask("POST", f"{self.prefix}/brokers/{node_id}/lag")
+
+    def release_follower(self, node_id: int) -> None:
+        """Let it catch up."""
+        self.ask("POST", f"{self.prefix}/brokers/{node_id}/release")
 
 
 def _close_all(connections: list[HTTPConnection]) -> None:

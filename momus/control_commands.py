@@ -132,7 +132,8 @@ def broker_list(as_json: bool, address: str) -> None:
     for each in found:
         listeners = each["listeners"]
         assert isinstance(listeners, dict)
-        click.echo(f"{each['id']}  {'up' if each['up'] else 'stopped'}  {','.join(listeners.values())}")
+        state = "lags" if each["lags"] else "up" if each["up"] else "stopped"
+        click.echo(f"{each['id']}  {state}  {','.join(listeners.values())}")
 
 
 @broker.command("stop")
@@ -151,3 +152,21 @@ def broker_start(node_id: int, address: str) -> None:
     """Start it again."""
     _do(lambda: _connect(address).start_broker(node_id))
     click.echo(f"started {node_id}")
+
+
+@broker.command("lag")
+@click.argument("node_id", type=int)
+@_endpoint
+def broker_lag(node_id: int, address: str) -> None:
+    """Let a virtual broker fetch nothing of what others lead."""
+    _do(lambda: _connect(address).lag_follower(node_id))
+    click.echo(f"{node_id} lags")
+
+
+@broker.command("release")
+@click.argument("node_id", type=int)
+@_endpoint
+def broker_release(node_id: int, address: str) -> None:
+    """Let it catch up."""
+    _do(lambda: _connect(address).release_follower(node_id))
+    click.echo(f"{node_id} follows")

@@ -140,6 +140,14 @@ class ClusterHandle:
         """Start a virtual broker again, on the same port."""
         self.control.start_broker(node_id)
 
+    def lag_follower(self, node_id: int) -> None:
+        """Let a virtual broker fetch nothing: what it follows is not committed until it leaves the in-sync replicas."""
+        self.control.lag_follower(node_id)
+
+    def release_follower(self, node_id: int) -> None:
+        """Let a broker that lags catch up; it is in sync again."""
+        self.control.release_follower(node_id)
+
     def reset(self) -> None:
         """Drop all data, connections, faults and moves of the clock; addresses and settings stay."""
         self._ask("POST", "/reset")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from broker.cluster.acls import Acls
 from broker.cluster.client_settings import ClientSettings
+from broker.cluster.followers import Followers
 from broker.cluster.topic_names import (
     INTERNAL_TOPICS,
     OFFSETS_TOPIC,
@@ -100,6 +101,7 @@ class ClusterMetadata:
         "colliding",
         "config",
         "feature_levels",
+        "followers",
         "group_configs",
         "listeners",
         "node_ids",
@@ -116,6 +118,7 @@ class ClusterMetadata:
         "_replays": "the same for every state",
         "_start_up": "given",
         "config": "given; replay sets its dynamic values to broker_configs",
+        "followers": "given; a start has none that lag",
         "listeners": "given",
         "node_ids": "given; a start writes what follows from new ones",
         "topics_made": "an image leaves out the topics that were deleted",
@@ -129,11 +132,13 @@ class ClusterMetadata:
         *,
         start_up: Callable[[ClusterMetadata, Rng], list[bytes]] | None = None,
         changed: Callable[[], None] | None = None,
+        followers: Followers | None = None,
     ) -> None:
         self.config = config
         self._start_up = start_up  # makes the records that a start writes: metadata_plans.start_up
         self._changed = changed  # called after each batch of changes
         self.node_ids = list(node_ids)
+        self.followers = followers or Followers()
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
         self.colliding: dict[str, list[str]] = {}  # names with '.' or '_' by their common key
@@ -250,11 +255,7 @@ class ClusterMetadata:
     def _replay_partition(self, record: PartitionRecord) -> None:
         topic = self.topics_by_id[record.topic_id]
         partition = TopicPartition(
-            record.partition_id,
-            record.leader,
-            list(record.replicas),
-            record.leader_epoch,
-            record.partition_epoch,
+            record.partition_id, record.leader, list(record.replicas), record.leader_epoch, record.partition_epoch
         )
         partition.isr = list(record.isr)
         partition.elr = list(record.eligible_leader_replicas or ())

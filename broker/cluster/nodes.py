@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from broker.cluster.followers import Followers
+
 if TYPE_CHECKING:
     from broker.cluster.listeners import Listener, Node
 
@@ -25,6 +27,7 @@ class Nodes:
 
     def __init__(self, nodes: list[Node]) -> None:
         self.up = list(nodes)
+        self.followers = Followers()
         self.is_one = len(nodes) == 1  # not: the last one that is up, for a partition may be without a leader then
 
     def __len__(self) -> int:

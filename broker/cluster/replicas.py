@@ -2,6 +2,7 @@
 
     a broker stops     it leaves the in-sync replicas (isr); another of them leads, or an eligible one, or nobody
     a broker starts    it is in sync at once, if somebody leads; else it leads, if it was in sync or eligible last
+    a follower lags    it stays in sync until it has missed something for replica.lag.time.max.ms; then it leaves
     nobody may lead    with unclean.leader.election.enable any replica that is up leads, and what it has missed is lost
 
 A replica that leaves the isr while that is below min.insync.replicas stays eligible: it has all that was committed
@@ -30,9 +31,20 @@ class Sync(NamedTuple):
 
 
 def follow(
-    now: Sync, replicas: Sequence[int], up: Collection[int], least: int, *, keeps_eligible: bool, unclean: bool
+    now: Sync,
+    replicas: Sequence[int],
+    up: Collection[int],
+    least: int,
+    *,
+    keeps_eligible: bool,
+    unclean: bool,
+    behind: Collection[int] = (),
 ) -> Sync:
-    """The state once exactly these nodes are up. `least`: how many in-sync replicas the high watermark needs."""
+    """The state once exactly these nodes are up.
+
+    least   how many in-sync replicas the high watermark needs
+    behind  nodes that do not follow, and are not in sync unless they lead
+    """
     before = {*now.isr, *now.elr}
     alive = [node for node in replicas if node in up]
     if now.leader != NOBODY and now.leader in alive:
@@ -40,7 +52,7 @@ def follow(
     else:
         clean = [node for node in alive if node in now.isr] or [node for node in alive if node in now.elr]
         leader = (clean or (alive if unclean else []) or [NOBODY])[0]
-    isr = alive  # who has started has caught up
+    isr = [node for node in alive if node not in behind or node == leader]  # who has started has caught up
     if leader == NOBODY:
         isr = [] if keeps_eligible else now.isr[:1]
     if not keeps_eligible or len(isr) >= least:

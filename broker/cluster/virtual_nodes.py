@@ -1,10 +1,14 @@
-"""Stops and starts virtual brokers, and moves their partitions.
+"""Stops and starts virtual brokers, moves their partitions, and makes followers lag.
 
 A stopped node is not in the metadata, and nothing is placed on it. A partition with one replica moves to a node that
 is up, since all nodes serve the same logs, and moves back when its node starts, unless a client has moved it since. One
 with several keeps them and behaves as in Kafka (replicas.py): it shrinks its in-sync replicas, may have no leader, and
-loses what a leader has missed, but its preferred leader leads again at once. Which nodes are stopped is not stored: a
-start of the process starts all nodes.
+loses what a leader has missed, but its preferred leader leads again at once. Which nodes are stopped or lag is not
+stored: a start of the process starts all nodes.
+
+A node that lags is up, leads what it led, and fetches nothing: the high watermark of what it follows stands still. It
+leaves the in-sync replicas of a partition once it has missed something and has lagged for replica.lag.time.max.ms,
+which is looked at then and each half of that time. A node that is stopped does not lag when it starts.
 """
 
 from __future__ import annotations
@@ -30,8 +34,8 @@ class Logs(Protocol):
     def end_of(self, topic: Topic, index: int) -> int:
         """The end of a partition's log. Errors: KafkaError."""
 
-    def cut(self, topic: Topic, index: int, end_offset: int) -> None:
-        """Lose what lies from an offset on. Errors: KafkaError, OSError, StorageError."""
+    def follow_again(self) -> None:
+        """Each partition looks how far its high watermark may get."""
 
 
 class VirtualNodes:
@@ -39,14 +43,14 @@ class VirtualNodes:
 
     def __init__(self, nodes: Nodes, metadata_shard: Shard, turn: Turn, logs: Logs) -> None:
         self._nodes = nodes
+        self._followers = nodes.followers
         self._metadata_shard = metadata_shard
         self._turn = turn
         self._logs = logs
         self.all = list(nodes.up)
-        # partition -> node that left the in-sync replicas -> the end of its log then
-        self._ends: dict[tuple[bytes, int], dict[int, int]] = {}
         # partition -> its replicas before any of them was stopped, and what they were changed into
         self._homes: dict[tuple[bytes, int], tuple[list[int], list[int]]] = {}
+        self._alarms: dict[int, int] = {}  # node that lags -> timer that looks whether it is still in sync
 
     def find(self, node_id: int) -> Node | None:
         """A node by its id, up or not."""
@@ -55,33 +59,80 @@ class VirtualNodes:
     def is_up(self, node: Node) -> bool:
         return node in self._nodes.up
 
+    def lags(self, node: Node) -> bool:
+        """Whether the node was told to fetch nothing."""
+        return node.node_id in self._followers.lagging
+
     def stop(self, node: Node, then: Callable[[bool], None]) -> None:
         """Move everything off a node. `then(True)` once that is durable, `then(False)` if it cannot be written.
 
         Errors:  KafkaError, OSError, StorageError: nothing has changed.
         """
         self._change([each for each in self._nodes.up if each is not node], then)
+        self._no_longer_lags(node)
 
     def start(self, node: Node, then: Callable[[bool], None]) -> None:
         """Start a node and move its partitions back."""
         up = self._nodes.up
         self._change([each for each in self.all if each is node or each in up], then)
 
-    def _change(self, up: list[Node], then: Callable[[bool], None]) -> None:
+    def lag(self, node: Node, then: Callable[[bool], None]) -> None:
+        """Let a node that is up fetch nothing more from leaders. Errors: KafkaError: nothing has changed."""
+        assert self.is_up(node)
+        node_id, turn, shard = node.node_id, self._turn, self._metadata_shard
+        if not self.lags(node):
+            turn.begin()
+            ends = [
+                (topic, partition.index, self._logs.end_of(topic, partition.index))
+                for topic in shard.machine.topics.values()
+                for partition in topic.partitions
+                if node_id in partition.isr and node_id != partition.leader
+            ]
+            for topic, index, end_offset in ends:
+                self._followers.of(topic.topic_id, index)[node_id] = end_offset
+            self._followers.lagging.add(node_id)
+            self._logs.follow_again()
+            turn.learned.drop()
+            limit_ms = shard.machine.config.value("replica.lag.time.max.ms")
+            self._look_later(node, turn.steady_ms + limit_ms, limit_ms, is_deadline=True)
+        shard.flush_state.then(then)
+        turn.touch(shard.flush_state)
+
+    def release(self, node: Node, then: Callable[[bool], None]) -> None:
+        """Let a node that lags follow again: it has caught up and is in sync at once."""
+        self._no_longer_lags(node)
+        self._change(list(self._nodes.up), then)
+        self._logs.follow_again()
+
+    def _no_longer_lags(self, node: Node) -> None:
+        self._followers.lagging.discard(node.node_id)
+        alarm = self._alarms.pop(node.node_id, None)
+        if alarm is not None:
+            self._turn.timers.cancel(alarm)
+
+    def _look_later(self, node: Node, due_ms: int, limit_ms: int, *, is_deadline: bool = False) -> None:
+        """Look at that time whether a node that lags has missed something."""
+
+        def look(due_ms: int, now_ms: int) -> None:
+            self._look_later(node, now_ms + max(limit_ms // 2, 1), limit_ms)
+            self._change(list(self._nodes.up), lambda durable: None, late=node.node_id)
+
+        self._alarms[node.node_id] = self._turn.timers.at(due_ms, look, is_deadline=is_deadline)
+
+    def _change(self, up: list[Node], then: Callable[[bool], None], late: int | None = None) -> None:
+        """Let exactly these nodes be up. `late`: a node that has lagged for too long."""
         assert up, "the last node cannot be stopped"
         turn, shard = self._turn, self._metadata_shard
         turn.begin()
         metadata: ClusterMetadata = shard.machine
+        self._homes = {key: home for key, home in self._homes.items() if key[0] in metadata.topics_by_id}
         node_ids = [node.node_id for node in up]
-        cuts: list[tuple[Topic, int, int]] = []
         records = [
             (None, record)
             for topic in metadata.topics.values()
             for partition in topic.partitions
-            for record in self._follow(topic, partition, node_ids, cuts)
+            for record in self._follow(topic, partition, node_ids, late)
         ]
-        for cut in cuts:
-            self._logs.cut(*cut)
         if records:
             shard.append(records, turn.now_ms)
         self._nodes.up[:] = up
@@ -90,38 +141,44 @@ class VirtualNodes:
         shard.flush_state.then(then)
         turn.touch(shard.flush_state)
 
-    def _follow(
-        self, topic: Topic, partition: TopicPartition, up: list[int], cuts: list[tuple[Topic, int, int]]
-    ) -> list[bytes]:
-        """The records of one partition, and where its log is to be cut."""
+    def _follow(self, topic: Topic, partition: TopicPartition, up: list[int], late: int | None) -> list[bytes]:
+        """The records of one partition. Its log is cut to what a new leader has when these are durable."""
         if len(partition.replicas) == 1:
             return self._move(topic, partition, up)
         metadata: ClusterMetadata = self._metadata_shard.machine
-        now, replicas = sync_of(partition), partition.replicas
-        after = follow(
+        lagging, now, replicas = self._followers.lagging, sync_of(partition), partition.replicas
+        ends = self._followers.of(topic.topic_id, partition.index)
+        for node_id in now.isr if now.leader != NOBODY else ():  # in sync: an end from before a reassignment is stale
+            if node_id not in lagging:
+                ends.pop(node_id, None)
+        for node_id in {*now.isr} - {*up} - ends.keys():
+            ends[node_id] = self._logs.end_of(topic, partition.index)
+        behind = {node_id for node_id in lagging if node_id not in now.isr}
+        if late in ends and ends[late] < self._logs.end_of(topic, partition.index):
+            behind.add(late)
+        after = elected = follow(
             now,
             replicas,
             up,
             least_in_sync(metadata.value(topic, "min.insync.replicas"), replicas),
             keeps_eligible=level_of("eligible.leader.replicas.version", metadata.feature_levels) > 0,
             unclean=bool(metadata.value(topic, "unclean.leader.election.enable")),
+            behind=behind,
         )
         preferred = replicas[0]
         if after.leader not in (NOBODY, preferred) and preferred in after.isr and preferred not in now.isr:
             after = after._replace(leader=preferred)
-        ends = self._ends.setdefault((topic.topic_id, partition.index), {})
-        for node_id in now.isr if now.leader != NOBODY else ():  # in sync: an end from before a reassignment is stale
-            ends.pop(node_id, None)
-        for node_id in {*now.isr} - {*up} - ends.keys():
-            ends[node_id] = self._logs.end_of(topic, partition.index)
-        if now.leader == NOBODY and after.leader != NOBODY:
-            first = next(
-                (each for each in replicas if each in up and (each in now.isr or each in now.elr)), after.leader
-            )
-            if first in ends and ends[first] < self._logs.end_of(topic, partition.index):
-                cuts.append((topic, partition.index, ends[first]))
+        first = elected.leader  # who leads before the preferred one takes over
+        if now.leader == NOBODY:
+            first = next((each for each in replicas if each in up and (each in now.isr or each in now.elr)), first)
+        missed_from = ends.get(first) if after.leader not in (NOBODY, now.leader) else None
         for node_id in after.isr if after.leader != NOBODY else ():
-            ends.pop(node_id, None)
+            if node_id not in lagging or node_id == after.leader:
+                ends.pop(node_id, None)
+        if missed_from is not None:
+            ends[after.leader] = missed_from
+        if not ends:
+            self._followers.forget(topic.topic_id, partition.index)
         return follow_nodes(topic, partition, after)
 
     def _move(self, topic: Topic, partition: TopicPartition, up: list[int]) -> list[bytes]:

@@ -56,6 +56,11 @@ NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             unclean.leader.election.enable
         """,
     },
+    "tests/unit/core/test_lagging_follower.py": {
+        "test_lag_time_of_the_setting_is_waited_for": """
+            replica.lag.time.max.ms
+        """,
+    },
     "tests/unit/core/test_forced_flush.py": {
         "test_flush_interval_of_the_scheduler_is_the_default_of_flush_ms": """
             log.flush.scheduler.interval.ms
@@ -326,7 +331,7 @@ _WITHOUT_EFFECT = """
     remote.log.storage.manager.class.name remote.log.storage.manager.class.path
     remote.log.storage.manager.impl.prefix remote.log.storage.system.enable replica.fetch.backoff.ms
     replica.fetch.max.bytes replica.fetch.min.bytes replica.fetch.response.max.bytes replica.fetch.wait.max.ms
-    replica.high.watermark.checkpoint.interval.ms replica.lag.time.max.ms replica.selector.class
+    replica.high.watermark.checkpoint.interval.ms replica.selector.class
     replica.socket.receive.buffer.bytes replica.socket.timeout.ms replication.quota.window.num
     replication.quota.window.size.seconds request.timeout.ms sasl.client.callback.handler.class
     sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules

@@ -5,9 +5,9 @@ Produce  v5: LogStartOffset. v7: zstd. v8: RecordErrors and ErrorMessage (KIP-46
 
 Behaviour: one batch of magic 2 a partition; partitions/incoming_batch.py and producers.py have the rules for it. The
            reply waits for the flush of every partition it touched. acks: 0 gets no reply, and an error closes the
-           connection; 1 and -1 mean the same, since a log has one replica. A transactional batch whose partition does
-           not have the transaction open goes through transactions/gate.py first. The other batches of the request do
-           not wait for it, or the next request would overtake them.
+           connection; -1 also waits for in-sync followers that lag (acks_wait.py). A transactional batch whose
+           partition does not have the transaction open goes through transactions/gate.py first. The other batches of
+           the request do not wait for it, or the next request would overtake them.
            The order of checks is Kafka's: the first batch of every partition (the whole request is refused), topic and
            partition, one batch, producer (the whole request), gate, acks, internal topic, leader, the batch's content.
            Of a partition that is named twice the last batch is appended, and there is one answer: an error, if one of
@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.coordinator.result import PARKED, _Parked
 from broker.coordinator.transactions.gate import PRODUCE_ADDS_SINCE
+from broker.handlers.acks_wait import AcksWait, Appended
 from broker.handlers.produce_entries import Entry, check_first_batches, find_topic, has_producer, producer_of
 from broker.partitions.record_rules import ZSTD_SINCE, RecordsRefusedError, invalid_record, one_batch
 from broker.wire.errors import lost_code
@@ -120,7 +121,7 @@ class _Appending:
         self._broker = broker
         self._ctx = ctx
         self._request = request
-        self._appended: list[tuple[FlushState, PartitionProduceResponse]] = []
+        self._appended: list[Appended] = []
         self._endpoints: dict[int, ProduceResponseNodeEndpoint] = {}
         self._failed = False
         self._gated: list[Entry] = []
@@ -144,11 +145,19 @@ class _Appending:
                 self._ctx, transactional_id, *producer, names, self._later
             )
             if refused is None:
-                for flush_state, answer in self._appended:
-                    flush_state.then(partial(self._lost, answer))
+                for each in self._appended:
+                    each.flush_state.then(partial(self._lost, each.answer))
                 return PARKED
             self._pass_gate(refused)
-        return self._done()
+        response = self._done()
+        return PARKED if self._waits(response) else response
+
+    def _waits(self, response: ProduceResponse | None) -> bool:
+        """Whether the answer is left to an AcksWait."""
+        if response is None or self._request.acks != -1 or not any(each.waits for each in self._appended):
+            return False
+        AcksWait(self._broker, self._ctx, response, self._appended).begin(self._request.timeout_ms)
+        return True
 
     def _entries(self) -> list[Entry]:
         """The batches to append, one a partition. The others are refused; every partition has one answer."""
@@ -237,7 +246,7 @@ class _Appending:
         flush_state = partition.flush_state
         if not flush_state.queued:
             broker.turn.touch(flush_state)
-        self._appended.append((flush_state, answer))
+        self._appended.append(Appended.of(partition, entry.records, answer))
 
     def _refuse(
         self,
@@ -307,6 +316,8 @@ class _Appending:
             return  # the connection is closed; its records belong to the transaction all the same
         connection, slot = token
         response, durability = self._done(), broker.turn.durability
+        if self._waits(response):
+            return
         if response is not None:
             broker.parked.answer(token, response)
             for flush_state in (*self._ctx.flush_states, broker.metadata_flush):
@@ -324,7 +335,7 @@ class _Appending:
         if self._request.acks == 0:
             self._ctx.close_connection = self._ctx.close_connection or self._failed
             return None
-        self._ctx.flush_states = [flush_state for flush_state, _ in self._appended]
+        self._ctx.flush_states = [each.flush_state for each in self._appended]
         self._response.node_endpoints = list(self._endpoints.values())
         return self._response
 
@@ -336,6 +347,8 @@ def _led(broker: View, ctx: Context, topic: Topic, index: int) -> Partition:
     partition = broker.partitions.get(topic, index)
     if partition.metadata_version != broker.partitions.metadata.version or partition.topic is not topic:
         partition.configure(topic, broker.partitions.metadata)
+    if partition.is_behind:
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     return partition
 
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from broker.cluster.replicas import least_in_sync
 from broker.partitions.incoming_batch import Buffer, stamp
 from broker.partitions.producer_files import ProducerFiles, replay_log
 from broker.partitions.producer_table import ProducerSnapshot
@@ -48,11 +47,13 @@ class Partition:
         "_producers_before",
         "_stable_seen",
         "appended_bytes",
+        "ceiling",
         "closed",
         "flush_state",
         "high_watermark",
         "index",
         "info",
+        "is_behind",
         "is_held",
         "log",
         "metadata_version",
@@ -65,14 +66,13 @@ class Partition:
     flush_state: FlushState  # of the log; set when the partition is opened
 
     def __init__(self, topic: Topic, index: int, log: Log, metadata: ClusterMetadata, files: Files) -> None:
-        self.index = index
-        self.log = log
+        self.index, self.log = index, log
         self._leader = -1
         self.high_watermark = log.end_offset
-        self.waiters: dict[Waiter, None] = {}  # parked fetches, oldest first
-        self.stable_waiters: dict[Waiter, None] = {}  # those that read committed records only
-        self._stable_seen = -1  # the last stable offset at their last poll
-        self.is_held, self._held_offset = False, 0  # too few are in sync: where the high watermark would be
+        self.waiters: dict[Waiter, None] = {}  # parked fetches, oldest first, and acks=all
+        self.stable_waiters: dict[Waiter, None] = {}  # parked fetches of committed records only
+        # the last stable offset at their last poll; where the high watermark would be without the ceiling
+        self._stable_seen, self._held_offset = -1, 0
         self._producers: Producers | None = None
         self.configure(topic, metadata)
         self.appended_bytes = 0  # since this object was made
@@ -98,9 +98,11 @@ class Partition:
             max_inflated_bytes=config.decompression_max_bytes,
             keeps_batches=config.producer_state == "batches",
         )
-        least = least_in_sync(metadata.value(topic, "min.insync.replicas"), self.info.replicas)
-        self.is_held = len(self.info.isr) < least
-        if not self.is_held and self._held_offset > self.high_watermark:
+        least = metadata.value(topic, "min.insync.replicas")
+        self.is_held, self.is_behind, self.ceiling = metadata.followers.limits(
+            topic.topic_id, self.info, least, self.high_watermark, self.log.end_offset
+        )
+        if self._held_offset > self.high_watermark:
             self.advance(self._held_offset)
         if self._leader != self.info.leader:
             self._leader = self.info.leader
@@ -108,8 +110,6 @@ class Partition:
 
     def __str__(self) -> str:
         return f"{self.topic.name}-{self.index}"
-
-    # ---------------------------------------------------------------- offsets that readers may see
 
     @property
     def log_start_offset(self) -> int:
@@ -132,12 +132,11 @@ class Partition:
 
     def aborted_transactions(self, from_offset: int, end_offset: int) -> list[tuple[int, int]]:
         """(producer id, first offset) of the aborted transactions that touch the range."""
-        if self._producers is None or not self._producers.aborted:
-            return []
-        return self._producers.aborted.overlapping(from_offset, end_offset)
+        aborted = None if self._producers is None else self._producers.aborted
+        return aborted.overlapping(from_offset, end_offset) if aborted else []
 
     def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether the producer has already written here in its present transaction."""
+        """Whether the producer has written here in its present transaction."""
         return not self._plain and self.producers.has_open_transaction(producer_id, producer_epoch)
 
     def check_epoch(self, producer_id: int, producer_epoch: int) -> None:
@@ -245,10 +244,10 @@ class Partition:
     # ---------------------------------------------------------------- durability
 
     def advance(self, durable_offset: int) -> None:
-        """Everything below this offset is durable: readers may see it, if enough replicas are in sync."""
-        if self.is_held:
+        """Everything below this offset is durable: readers may see it, as far as enough replicas have it."""
+        if durable_offset > self.ceiling:
             self._held_offset = durable_offset
-            return
+            durable_offset = self.ceiling
         if durable_offset > self.high_watermark:
             self.high_watermark = durable_offset
             producers = self._producers

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Protocol
 
+from broker.cluster.followers import NO_CEILING
 from broker.cluster.topic_names import INTERNAL_TOPICS
 from broker.partitions.partition import Partition
 from broker.turn.durability import FlushState
@@ -114,6 +115,34 @@ class Partitions:
         state.durable_offset = partition.log.end_offset
         partition.reload(lost=True)
 
+    def _missed_from(self, topic: Topic, index: int) -> int:
+        return self.metadata.followers.missed_from(topic.topic_id, topic.partitions[index])
+
+    def _lose(self, topic: Topic, index: int) -> None:
+        """Another replica leads, and that is durable: lose what it does not have.
+
+        Not before: who finds the leader of before after a crash must find its records too.
+        """
+        end_offset = self._missed_from(topic, index)
+        if end_offset == NO_CEILING:  # the lead has moved on in the same turn
+            return
+        try:
+            if end_offset < self.end_of(topic, index):
+                self.cut(topic, index, end_offset)
+        except (KafkaError, OSError, StorageError) as error:
+            logger.error("%s-%d keeps what its leader has missed, for it cannot be cut: %s", topic.name, index, error)
+        self.metadata.followers.lost(topic.topic_id, topic.partitions[index], end_offset)
+        partition = self._open.get((topic.topic_id, index))
+        if partition is not None:
+            partition.configure(topic, self.metadata)
+
+    def follow_again(self) -> None:
+        """Followers have begun or ceased to lag: each partition looks how far its high watermark may get."""
+        for partition in self.opened():
+            topic = self.metadata.topics_by_id.get(partition.topic.topic_id)
+            if topic is not None:
+                partition.configure(topic, self.metadata)
+
     def has(self, topic: Topic, index: int) -> bool:
         """Whether a partition is open or has files, without making them."""
         return (topic.topic_id, index) in self._open or self._directory.exists(topic.name, index)
@@ -146,6 +175,8 @@ class Partitions:
                 partition = self._open.get((topic.topic_id, index))
                 if partition is not None:
                     partition.configure(topic, self.metadata)
+            if event == "moved" and self._missed_from(topic, moved) != NO_CEILING:
+                flush_state.then(lambda durable: self._lose(topic, moved) if durable else None)
             if event == "moved" and topic.internal:
                 flush_state.then(lambda durable: self._internal.shard_moved(topic, moved) if durable else None)
 
@@ -168,6 +199,7 @@ class Partitions:
 
     def _drop_partition(self, topic: Topic, index: int) -> None:
         partition = self._open.pop((topic.topic_id, index), None)
+        self.metadata.followers.forget(topic.topic_id, index)
         if partition is None:
             self._directory.delete(topic.name, index)
             return

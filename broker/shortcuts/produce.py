@@ -9,6 +9,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from broker.cluster.followers import NO_CEILING
 from broker.partitions.record_rules import ZSTD_SINCE, is_transactional
 from broker.shortcuts.head import INT32, REPLY_HEAD, keep
 from protocol.api import ApiKey
@@ -105,7 +106,7 @@ class ProduceShortcut:
             metadata = partitions.metadata
             if partition.metadata_version != metadata.version or partition.topic is not topic:
                 partition.configure(topic, metadata)
-            if partition.is_held:  # acks=all is refused then
+            if partition.ceiling != NO_CEILING:  # acks=all is refused or waits then
                 return None
             offset, append_time = partition.append(records, self._turn.now_ms, zstd_allowed=version >= ZSTD_SINCE)
         except (KafkaError, StorageError):

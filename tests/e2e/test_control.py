@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import socket
@@ -95,6 +96,8 @@ WRONG = {
     "a broker that is no number": (post("/_admin/brokers/%C2%B2/stop", b""), 404),
     "something to say": (post("/_admin/brokers/1/start", b'{"a": 1}'), 400),
     "the last broker": (post("/_admin/brokers/1/stop", b""), 409),
+    "the only broker": (post("/_admin/brokers/1/lag", b""), 409),
+    "no such follower": (post("/_admin/brokers/7/release", b""), 404),
 }
 
 
@@ -317,6 +320,23 @@ def test_stopped_broker_refuses_connections_until_it_starts(trio):
     trio.start_broker(2)
     socket.create_connection((host, int(port))).close()
     assert [broker["up"] for broker in trio.control.brokers()] == [True] * 3
+
+
+def test_follower_lags_and_is_released_by_python_twin_and_command(trio):
+    trio.lag_follower(2)
+    trio.lag_follower(2)  # once more does no harm
+    assert [broker["lags"] for broker in trio.control.brokers()] == [False, True, False]
+    asyncio.run(trio.aio.release_follower(2))
+    assert [broker["lags"] for broker in trio.control.brokers()] == [False] * 3
+    control = ("--control", trio.control.address)
+    assert momus("broker", "lag", "3", *control).stdout == "3 lags\n"
+    assert "3  lags  " in momus("broker", "list", *control).stdout
+    trio.reset()
+    assert momus("broker", "release", "3", *control).stdout == "3 follows\n"
+    trio.stop_broker(2)
+    with pytest.raises(ControlError, match="broker 2 is stopped: it cannot lag"):
+        trio.lag_follower(2)
+    trio.start_broker(2)
 
 
 def test_commands_move_the_clock_and_stop_brokers(trio):

@@ -1,4 +1,4 @@
-"""Routes of a cluster's virtual brokers: list, stop, start."""
+"""Routes of a cluster's virtual brokers: list, stop, start, lag, release."""
 
 from __future__ import annotations
 
@@ -44,9 +44,31 @@ async def start_broker(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         return _describe(cluster, node)
 
 
+async def lag_follower(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Let it fetch nothing of what others lead. Errors: RefusedError."""
+    async with cluster.change():
+        node = _find(cluster, call.words["id"])
+        if not cluster.virtual_nodes.is_up(node):
+            raise RefusedError(409, f"broker {node.node_id} is stopped: it cannot lag")
+        if len(cluster.virtual_nodes.all) == 1:
+            raise RefusedError(409, f"broker {node.node_id} is the only one: it follows nobody")
+        await _change(cluster.virtual_nodes.lag, node)
+        return _describe(cluster, node)
+
+
+async def release_follower(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Let it catch up. Errors: RefusedError."""
+    async with cluster.change():
+        node = _find(cluster, call.words["id"])
+        if cluster.virtual_nodes.lags(node):
+            await _change(cluster.virtual_nodes.release, node)
+        return _describe(cluster, node)
+
+
 def _describe(cluster: ClusterServer, node: Node) -> dict[str, Any]:
     listeners = {name: f"{listener.host}:{listener.port}" for name, listener in node.listeners.items()}
-    return {"id": node.node_id, "up": cluster.virtual_nodes.is_up(node), "listeners": listeners}
+    nodes = cluster.virtual_nodes
+    return {"id": node.node_id, "up": nodes.is_up(node), "lags": nodes.lags(node), "listeners": listeners}
 
 
 async def _change(change: Callable[[Node, Callable[[bool], None]], None], node: Node) -> None:
@@ -66,7 +88,7 @@ def _find(cluster: ClusterServer, word: str) -> Node:
     return node
 
 
-BROKER: Final = {"id": int, "up": bool, "listeners": {"*": str}}
+BROKER: Final = {"id": int, "up": bool, "lags": bool, "listeners": {"*": str}}
 
 ROUTES: Final = (
     Route("GET", "/brokers", list_brokers, "The virtual brokers and their addresses.", answer=[BROKER]),
@@ -82,6 +104,20 @@ ROUTES: Final = (
         "/brokers/{id}/start",
         start_broker,
         "Listen again, on the same ports, and lead its partitions again.",
+        answer=BROKER,
+    ),
+    Route(
+        "POST",
+        "/brokers/{id}/lag",
+        lag_follower,
+        "Let a broker fetch nothing of what others lead: the high watermark stands still while it is in sync.",
+        answer=BROKER,
+    ),
+    Route(
+        "POST",
+        "/brokers/{id}/release",
+        release_follower,
+        "Let a broker that lags catch up; it is in sync again.",
         answer=BROKER,
     ),
 )
