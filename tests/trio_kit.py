@@ -8,7 +8,13 @@ from core_broker import Client, World
 from core_requests import fetch_bytes, fetch_request, produce_request
 
 from broker.cluster.virtual_nodes import VirtualNodes
-from protocol.messages.reassign import AlterPartitionReassignmentsRequest, ReassignablePartition, ReassignableTopic
+from protocol.messages.reassign import (
+    AlterPartitionReassignmentsRequest,
+    ElectLeadersRequest,
+    ElectLeadersRequestTopicPartitions,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from protocol.messages.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -64,6 +70,13 @@ class Trio:
         topic = ReassignableTopic(name="t", partitions=[ReassignablePartition(partition_index=0, replicas=replicas)])
         answer = self.leader.call(AlterPartitionReassignmentsRequest(topics=[topic]), 1)
         assert answer.responses[0].partitions[0].error_code == 0
+
+    def elect(self, kind: int) -> int:
+        """The error of an election: 0 preferred, 1 unclean."""
+        asked = [ElectLeadersRequestTopicPartitions(topic="t", partitions=[0])]
+        request = ElectLeadersRequest(election_type=kind, topic_partitions=asked, timeout_ms=1000)
+        (result,) = self.clients[1].call(request, 2).replica_election_results[0].partition_result
+        return int(result.error_code)
 
     @property
     def info(self) -> Any:

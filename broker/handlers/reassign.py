@@ -5,8 +5,8 @@ AlterPartitionReassignments  KIP-455. v1: the replication factor may be held (KI
 ListPartitionReassignments   KIP-455. The list is always empty.
 AlterReplicaLogDirs          KIP-113. A broker has one log directory, so nothing is ever moved.
 
-Behaviour: the preferred leader is the first replica. Unclean leaders come by the setting alone:
-           ELIGIBLE_LEADERS_NOT_AVAILABLE where they are asked for.
+Behaviour: the preferred leader is the first replica. An unclean leader, where nobody leads, is an eligible one or the
+           first that is up; what it has missed is lost, as is what a preferred leader has missed that lags.
 Differs:   nothing is replicated. All nodes are one process with one log for
            each partition, acks=all means that log, and a reassignment is complete when it is answered.
 Source:    Kafka's ReplicationControlManager, PartitionChangeBuilder and ReplicaManager.alterReplicaLogDirs.
@@ -18,7 +18,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from broker.cluster.metadata import ClusterMetadata, Topic, TopicPartition
-from broker.cluster.metadata_plans import elect_leader, move_partition
+from broker.cluster.metadata_plans import elect_leader, follow_nodes, move_partition, sync_of
+from broker.cluster.replicas import NOBODY, follow, least_in_sync
+from broker.config.features import level_of
 from broker.coordinator.result import Context, Result
 from broker.handlers.admin_view import after_metadata, refuse
 from broker.handlers.topics import check_assignment
@@ -42,7 +44,6 @@ from protocol.messages.reassign import (
 )
 
 PREFERRED, UNCLEAN = 0, 1
-_NO_LEADER = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
 
 if TYPE_CHECKING:
     from broker.cluster.directory import DataDirectory
@@ -61,9 +62,11 @@ class View(Protocol):
 
 
 def elect_leaders(broker: View, ctx: Context, request: ElectLeadersRequest) -> Result:
-    """Elect the preferred leaders. Without named partitions, only those that needed it are answered.
+    """Elect preferred leaders, or any. Without named partitions, only those that needed it are answered.
 
     Errors a partition:  UNKNOWN_TOPIC_OR_PARTITION, ELECTION_NOT_NEEDED.
+                         PREFERRED_LEADER_NOT_AVAILABLE: it is not up, or not in sync.
+                         ELIGIBLE_LEADERS_NOT_AVAILABLE: no replica is up.
     """
     metadata = broker.metadata
     kind = request.election_type if ctx.api_version >= 1 else PREFERRED
@@ -85,15 +88,32 @@ def elect_leaders(broker: View, ctx: Context, request: ElectLeadersRequest) -> R
                 topic, partition = _find(metadata, name, index, f"No such topic as {name:.249}", "No such partition as")
                 if partition.leader == partition.replicas[0] or (kind == UNCLEAN and partition.leader >= 0):
                     raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
-                if partition.replicas[0] not in metadata.node_ids or partition.replicas[0] not in partition.isr:
-                    code = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE if kind == PREFERRED else _NO_LEADER
-                    raise KafkaError(code, "No replica that may lead is up.")
-                records[name, index] = elect_leader(topic, partition, partition.replicas[0])
+                records[name, index] = _elect(metadata, topic, partition, kind)
             except KafkaError as error:
                 refuse(result, error)
             if request.topic_partitions is not None or result.error_code != ErrorCode.ELECTION_NOT_NEEDED:
                 told.partition_result.append(result)
     return after_metadata(broker, ElectLeadersResponse(replica_election_results=results), _all(records))
+
+
+def _elect(metadata: ClusterMetadata, topic: Topic, partition: TopicPartition, kind: int) -> list[bytes]:
+    """The records of one election."""
+    preferred = partition.replicas[0]
+    if kind == PREFERRED:
+        if preferred not in metadata.node_ids or preferred not in partition.isr:
+            raise KafkaError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader is not up and in sync.")
+        return elect_leader(topic, partition, preferred)
+    after = follow(
+        sync_of(partition),
+        partition.replicas,
+        metadata.node_ids,
+        least_in_sync(metadata.value(topic, "min.insync.replicas"), partition.replicas),
+        keeps_eligible=level_of("eligible.leader.replicas.version", metadata.feature_levels) > 0,
+        unclean=True,
+    )
+    if after.leader == NOBODY:
+        raise KafkaError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "No replica is up.")
+    return follow_nodes(topic, partition, after)
 
 
 def alter_partition_reassignments(broker: View, ctx: Context, request: AlterPartitionReassignmentsRequest) -> Result:

@@ -9,7 +9,6 @@ from trio_kit import COMMITTED, Trio
 from txn_kit import Producer
 
 from protocol.errors import ErrorCode
-from protocol.messages.reassign import ElectLeadersRequest, ElectLeadersRequestTopicPartitions
 from protocol.messages.topics import DeleteTopicsRequest
 
 LAG_MS = 30_000  # replica.lag.time.max.ms
@@ -27,13 +26,6 @@ def send(trio: Trio, *values: bytes, timeout_ms: int = 60_000, acks: int = -1) -
 
 def answered(client: Client) -> list[int]:
     return [each.responses[0].partition_responses[0].error_code for each in client.replies()]
-
-
-def elect(trio: Trio, kind: int) -> int:
-    asked = [ElectLeadersRequestTopicPartitions(topic="t", partitions=[0])]
-    request = ElectLeadersRequest(election_type=kind, topic_partitions=asked, timeout_ms=1000)
-    (result,) = trio.clients[1].call(request, 2).replica_election_results[0].partition_result
-    return int(result.error_code)
 
 
 @pytest.mark.parametrize("shortcuts", [True, False])
@@ -149,13 +141,13 @@ def test_old_leader_does_not_have_what_was_written_over_its_records():
 def test_preferred_leader_that_lags_is_elected_and_what_it_missed_is_lost():
     trio = Trio([2, 1])
     trio.change("stop 2", "start 2")
-    assert elect(trio, 0) == ErrorCode.ELECTION_NOT_NEEDED
+    assert trio.elect(0) == ErrorCode.ELECTION_NOT_NEEDED
     trio.reassign([1, 2])
     assert trio.info.leader == 2
     assert trio.produce(b"both") == 0
     trio.change("lag 1")
     waiting = send(trio, b"waits")
-    assert elect(trio, 0) == 0
+    assert trio.elect(0) == 0
     trio.world.run()
     assert answered(waiting) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     assert (trio.info.leader, trio.read()) == (1, (1, [b"both"]))

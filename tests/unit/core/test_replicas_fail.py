@@ -12,10 +12,6 @@ from broker.cluster.replicas import NOBODY, Sync, follow
 from broker.cluster.virtual_nodes import VirtualNodes
 from protocol.errors import ErrorCode
 from protocol.messages.cluster import FindCoordinatorRequest, MetadataRequest
-from protocol.messages.reassign import (
-    ElectLeadersRequest,
-    ElectLeadersRequestTopicPartitions,
-)
 
 
 @pytest.mark.parametrize("shortcuts", [True, False])
@@ -149,10 +145,27 @@ def test_election_of_a_replica_that_is_not_in_sync_is_refused():
     trio = Trio([2, 3])
     trio.change("stop 2")
     for kind, code in ((0, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE), (1, ErrorCode.ELECTION_NOT_NEEDED)):
-        asked = [ElectLeadersRequestTopicPartitions(topic="t", partitions=[0])]
-        request = ElectLeadersRequest(election_type=kind, topic_partitions=asked, timeout_ms=1000)
-        (result,) = trio.clients[1].call(request, 2).replica_election_results[0].partition_result
-        assert result.error_code == code
+        assert trio.elect(kind) == code
+
+
+@pytest.mark.parametrize("flush", FLUSHES)
+def test_unclean_leader_that_is_asked_for_has_lost_what_it_missed(flush):
+    trio = Trio([2, 3], flush)
+    assert trio.produce(b"both") == 0
+    trio.change("stop 3")
+    assert trio.produce(b"lost") == 0
+    trio.change("stop 2")
+    assert trio.elect(1) == ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    trio.change("start 3")
+    assert trio.info.leader == NOBODY
+    assert trio.elect(0) == ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+    assert trio.elect(1) == 0
+    trio.world.run()
+    assert (trio.info.leader, trio.info.isr, trio.info.elr) == (3, [3], [])
+    assert trio.read() == (1, [b"both"])
+    assert trio.produce(b"again") == 0
+    trio.change("start 2")
+    assert trio.read() == (2, [b"both", b"again"])
 
 
 def test_group_whose_coordinators_are_all_stopped_has_none():
