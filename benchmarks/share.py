@@ -23,10 +23,10 @@ import uuid
 from typing import Any
 
 from benchmarks.load import Load
-from benchmarks.peers import Running, running
+from benchmarks.peers import Running, cpu_s, running
 from benchmarks.wire import Wire, connect
-from protocol.errors import MalformedError
-from protocol.messages.cluster import MetadataRequest, MetadataRequestTopic
+from protocol.errors import ErrorCode, MalformedError
+from protocol.messages.cluster import FindCoordinatorRequest, MetadataRequest, MetadataRequestTopic
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.messages.share_fetch import (
@@ -42,9 +42,11 @@ MEMBERS = 4
 RECORDS, RECORD_BYTES = 16, 1000
 BATCH = build_batch([(None, bytes(RECORD_BYTES), ())] * RECORDS, timestamp_ms=1)
 SIZES = {"fetch and acknowledge, 16 kB": 16, "fetch and acknowledge, 1 MB": 1000}  # records a request
+CPU = "processor time a request"
 ACCEPT = 1
 TIMEOUT_S = 60.0
-PRODUCE_V, METADATA_V, FETCH_V, SHARE_V = 8, 12, 11, 1
+PRODUCE_V, METADATA_V, FETCH_V, SHARE_V, FIND_V = 8, 12, 11, 1, 4
+STARTING = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
 
 
 class Member:
@@ -69,6 +71,10 @@ class Member:
                 ),
                 1,
             )
+            if answer.error_code in STARTING:  # Apache Kafka makes the topic of the coordinators when it is looked for
+                await self.wire.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=[self.group]), FIND_V)
+                await asyncio.sleep(0.2)
+                continue
             if answer.error_code:
                 raise SystemExit(f"heartbeat: error {answer.error_code} {answer.error_message}")
             self.epoch = answer.member_epoch
@@ -126,8 +132,9 @@ class Member:
 class ShareLoad:
     """One run against one broker."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, pid: int = 0) -> None:
         self.address = address
+        self.pid = pid  # of the broker, to measure its processor time
         self.topic = f"share-{uuid.uuid4().hex[:8]}"
         self.group = f"group-of-{self.topic}"
         self.members: list[Member] = []
@@ -189,6 +196,7 @@ class ShareLoad:
         await asyncio.gather(*map(fill, self.members))
         limit = each * RECORDS
         requests = 0
+        used = cpu_s(self.pid)
         start = time.perf_counter()
 
         async def drain(member: Member) -> None:
@@ -200,7 +208,11 @@ class ShareLoad:
         await asyncio.gather(*map(drain, self.members))
         took = time.perf_counter() - start
         read = sum(member.records for member in self.members)
-        return {"ops_per_s": requests / took, "mb_per_s": read * RECORD_BYTES / 1e6 / took}
+        return {
+            "ops_per_s": requests / took,
+            "mb_per_s": read * RECORD_BYTES / 1e6 / took,
+            "cpu_us": (cpu_s(self.pid) - used) / requests * 1e6,
+        }
 
     async def latency(self, seconds: float) -> dict[str, float]:
         """From a Produce to the answer of a ShareFetch that waits for it, and of a Fetch that waits for it."""
@@ -281,7 +293,18 @@ async def acquire(member: Member) -> int:
 
 def measure(broker: Running, scenario: str, seconds: float) -> dict[str, float]:
     """One run, in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.share", "--run", scenario, broker.address, "--seconds", str(seconds)]
+    pid = str(broker.process.pid)
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.share",
+        "--run",
+        scenario,
+        broker.address,
+        pid,
+        "--seconds",
+        str(seconds),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         print(done.stderr, file=sys.stderr)
@@ -301,7 +324,9 @@ def compare(peer: str, pairs: int, seconds: float) -> None:
             figures = {}
             with running(name) as broker:
                 for scenario in SIZES:
-                    figures[scenario] = measure(broker, scenario, seconds).get("mb_per_s", float("nan"))
+                    measured = measure(broker, scenario, seconds)
+                    figures[scenario] = measured.get("mb_per_s", float("nan"))
+                    figures[f"{scenario}, {CPU}"] = measured.get("cpu_us", float("nan"))
                 latency = measure(broker, "latency", seconds)
                 figures["produce to share fetch, p50"] = latency.get("p50_us", float("nan"))
                 if name == "momus":
@@ -310,7 +335,7 @@ def compare(peer: str, pairs: int, seconds: float) -> None:
         for scenario in found[0]:
             rows.setdefault(scenario, []).append((found[0][scenario], found[1][scenario]))
     for scenario, values in rows.items():
-        less = scenario.endswith("p50")
+        less = scenario.endswith(("p50", CPU))
         ratio = statistics.median(theirs / ours if less else ours / theirs for ours, theirs in values)
         ours, theirs = (statistics.median(column) for column in zip(*values, strict=True))
         unit = "us" if less else "MB/s"
@@ -325,11 +350,11 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--memory", action="store_true")
-    parser.add_argument("--run", nargs=2, metavar=("SCENARIO", "HOST:PORT"), help=argparse.SUPPRESS)
+    parser.add_argument("--run", nargs=3, metavar=("SCENARIO", "HOST:PORT", "PID"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.run:
-        scenario, address = options.run
-        load = ShareLoad(address)
+        scenario, address, pid = options.run
+        load = ShareLoad(address, int(pid))
         if scenario == "latency":
             print(json.dumps(asyncio.run(load.latency(options.seconds))))
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker.coordinator.result import PARKED, Context, _Parked
-from broker.coordinator.share.acquire import Wish
+from broker.coordinator.share.acquire import BATCH_OPTIMIZED, Wish
 from broker.coordinator.share.reader import Taken, peek, take
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.share_fetch import (
@@ -59,7 +59,7 @@ class Asked(NamedTuple):
         )
 
 
-class _Readable(NamedTuple):
+class Readable(NamedTuple):
     """A partition that may be read, and its share partition."""
 
     place: Place
@@ -83,6 +83,7 @@ class ShareFetchWait:
         "_ctx",
         "_epoch",
         "_errors",
+        "_is_usual",
         "_places",
         "_readable",
         "_ready",
@@ -110,13 +111,14 @@ class ShareFetchWait:
         self._epoch = 0 if session is None else session.epoch  # of the session after this request
         self._acknowledged = acknowledged
         self._committed = broker.share.value(asked.group_id, "share.isolation.level") == "read_committed"
-        self._readable: list[_Readable] = []
+        self._readable: list[Readable] = []
         self._ready: set[Place] = set()  # from which something could be acquired at the last look
         self._errors: dict[Place, KafkaError] = {}
         self._seen: list[FlushState] = []  # the logs of shards that the acknowledgements may have written
         self._refusal: KafkaError | None = None
         self._alarm = 0
         self.parked = False
+        self._is_usual = False  # whether a shortcut may answer it
 
     # ---------------------------------------------------------------- waiting
 
@@ -143,6 +145,13 @@ class ShareFetchWait:
             partition.watch(self, committed=self._committed)
             live.waiters[self] = None
         self.parked = True
+        self._is_usual = (
+            self._broker.share.wake is not None
+            and len(self._readable) == len(self._places) == 1
+            and not self._committed
+            and self._asked.mode == BATCH_OPTIMIZED
+            and all(place == self._places[0] and error is None for place, error in self._acknowledged.items())
+        )
         if self._acknowledged:
             self._seen = turn.durability.unsettled_shards()
         if connection.fetch_waits is None:
@@ -157,9 +166,25 @@ class ShareFetchWait:
         if any(live.gone or partition.closed for _, partition, live in self._readable):
             self._wake(self._reopened())
             return
+        if self._is_usual and self._answer_quickly():
+            return
         found = self._find(enough=self._asked.min_bytes)
         if found is not None:
             self._wake(found)
+
+    def _answer_quickly(self) -> bool:
+        """Answer by the shortcut. False: nothing has changed."""
+        share, session, token = self._broker.share, self._session, self._ctx.token
+        parked = self._broker.parked.find(token)
+        if session is None or session.epoch != self._epoch or parked is None:
+            return False
+        reply = share.wake(parked, self._asked, session, self._readable[0])
+        if reply is None:
+            return False
+        self._unpark()
+        share.settle(self._readable[0].live)
+        self._broker.parked.fill(token, reply, *self._seen)
+        return True
 
     def look_again(self) -> ShareFetchResponse | None:
         """The response of a request that is about to be parked, if it can be made now after all."""
@@ -229,7 +254,7 @@ class ShareFetchWait:
             except (StorageError, OSError):
                 self._errors[place] = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
             else:
-                self._readable.append(_Readable(place, partition, live))
+                self._readable.append(Readable(place, partition, live))
 
     def _denied(self) -> set[bytes]:
         """The topics that the client may not read, or not any more. A session has them from earlier requests."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from broker.partitions.fetch_read import ISOLATION_LEVELS, READ_COMMITTED
 from broker.partitions.fetch_session import FINAL_EPOCH, NO_SESSION, Wanted
-from broker.shortcuts.head import BODY, INT32, HeadReader
+from broker.shortcuts.head import INT32, Cutter
 
 OLDEST: Final = 7  # the first version with sessions; older clients are rare
 NEWEST: Final = 18
@@ -45,7 +45,7 @@ class Shape:
 
     def __init__(self, data: bytes, position: int, stop: int, api_version: int) -> None:
         """Learn a frame, which begins with its size field. Errors: ValueError: the general handler must serve it."""
-        reader = _Cutter(data, position, stop)
+        reader = Cutter(data, position, stop)
         flexible = api_version >= FLEXIBLE_SINCE
         reader.client_id()
         if flexible:
@@ -67,7 +67,7 @@ class Shape:
             if self.by_id:
                 topic_id = reader.piece(16)
             else:
-                topic = reader.topic(flexible=flexible)
+                topic = _topic(reader, flexible=flexible)
             for _ in range(reader.count(MOST_PARTITIONS, flexible=flexible)):
                 self.wanted.append(self._partition(reader, topic, topic_id))
             if flexible:
@@ -76,14 +76,14 @@ class Shape:
         if not len(places) == len(self.wanted) <= MOST_PARTITIONS or reader.count(MOST_PARTITIONS, flexible=flexible):
             raise ValueError("too many partitions, one of them twice, or forgotten topics")
         if api_version >= 11:
-            reader.topic(flexible=flexible)  # the rack
+            _topic(reader, flexible=flexible)  # the rack
         if flexible:
             reader.expect_zero()
         if reader.at != stop:
             raise ValueError("bytes after the request")
         self.statics, self.unpack = reader.done()
 
-    def _partition(self, reader: _Cutter, topic: str, topic_id: bytes) -> Wanted:
+    def _partition(self, reader: Cutter, topic: str, topic_id: bytes) -> Wanted:
         leader_epoch = -1
         if self.api_version >= 9:
             partition, leader_epoch, offset = reader.take(_PLACE)
@@ -100,29 +100,6 @@ class Shape:
         return Wanted(topic, topic_id, partition, offset, most_bytes, max(leader_epoch, -1), last_epoch)
 
 
-class _Cutter(HeadReader):
-    """A reader that remembers where to cut the frame into pieces that stay the same and fields that differ."""
-
-    __slots__ = ("_format", "_start", "_statics")
-
-    def __init__(self, data: bytes, position: int, stop: int) -> None:
-        super().__init__(data, position + BODY, stop)
-        self._start = self.at
-        self._format: list[str] = []
-        self._statics: list[bytes] = []
-
-    def topic(self, *, flexible: bool) -> str:
-        """A topic name."""
-        return self.name() if flexible else self.old_text()
-
-    def cut(self, size: int, *, before: int) -> None:
-        """The field of this size that ends at `before` differs from one request to the next."""
-        self._statics.append(self._data[self._start : before - size])
-        self._format.append(f"{before - size - self._start}s{'i' if size == 4 else 'q'}")
-        self._start = before
-
-    def done(self) -> tuple[tuple[bytes, ...], Struct]:
-        """The pieces that stay the same, and a Struct of the frame: these pieces alternate with the other fields."""
-        self._statics.append(self._data[self._start : self._stop])
-        self._format.append(f"{self._stop - self._start}s")
-        return tuple(self._statics), Struct(">" + "".join(self._format))
+def _topic(reader: Cutter, *, flexible: bool) -> str:
+    """A topic name."""
+    return reader.name() if flexible else reader.old_text()

@@ -16,7 +16,17 @@ PRODUCER: Final = Struct(">qh")  # id and epoch
 MOST_KEPT: Final = 1_000  # entries learnt on a connection, for each API
 INT32: Final = Struct(">i")
 
-__all__ = ["BODY", "INT32", "MOST_KEPT", "PRODUCER", "REPLY_HEAD", "HeadReader", "keep", "transactional_id_end"]
+__all__ = [
+    "BODY",
+    "INT32",
+    "MOST_KEPT",
+    "PRODUCER",
+    "REPLY_HEAD",
+    "Cutter",
+    "HeadReader",
+    "keep",
+    "transactional_id_end",
+]
 
 
 class HeadReader:
@@ -89,6 +99,30 @@ class HeadReader:
         if not 0 <= count <= most:
             raise ValueError("null array, or a large one")
         return count
+
+
+class Cutter(HeadReader):
+    """A reader that remembers where to cut the frame into pieces that stay the same and fields that differ."""
+
+    __slots__ = ("_format", "_start", "_statics")
+
+    def __init__(self, data: bytes, position: int, stop: int) -> None:
+        super().__init__(data, position + BODY, stop)
+        self._start = self.at
+        self._format: list[str] = []
+        self._statics: list[bytes] = []
+
+    def cut(self, size: int, *, before: int) -> None:
+        """The field of this size that ends at `before` differs from one request to the next."""
+        self._statics.append(self._data[self._start : before - size])
+        self._format.append(f"{before - size - self._start}s{'i' if size == 4 else 'q'}")
+        self._start = before
+
+    def done(self) -> tuple[tuple[bytes, ...], Struct]:
+        """The pieces that stay the same, and a Struct of the frame: these pieces alternate with the other fields."""
+        self._statics.append(self._data[self._start : self._stop])
+        self._format.append(f"{self._stop - self._start}s")
+        return tuple(self._statics), Struct(">" + "".join(self._format))
 
 
 def transactional_id_end(data: bytes, position: int) -> int:

@@ -88,11 +88,22 @@ class ParkedRequests:
             response = parked.merge(response)
         if count_errors(turn.metrics, parked.route.api_key, response) and not connection.closed:
             self._refused(connection, parked, response)
-        connection.fill(slot, encode_reply(parked.route, parked.api_version, parked.correlation_id, response))
-        data, position, stop = parked.frame
+        reply = encode_reply(parked.route, parked.api_version, parked.correlation_id, response)
+        self._send(token, parked, reply, seen)
+
+    def fill(self, token: Any, reply: Reply, *seen: FlushState) -> None:
+        """Answer a request that is parked, with a reply that needs no change and has no errors."""
+        parked = self._waiting.pop(token)
+        self._turn.begin()
+        token[0].parked.discard(token[1])
+        self._send(token, parked, reply, seen)
+
+    def _send(self, token: Any, parked: ParkedRequest, reply: Reply, seen: tuple[FlushState, ...]) -> None:
+        connection, slot = token
+        connection.fill(slot, reply)
         for flush_state in seen:
-            turn.durability.hold(flush_state, (connection, slot, data, position, stop))
-        turn.durability.speaks(connection)
+            self._turn.durability.hold(flush_state, (connection, slot, *parked.frame))
+        self._turn.durability.speaks(connection)
 
     def refuse(self, token: Any, code: ErrorCode) -> None:
         """Answer a request with an error."""

@@ -36,6 +36,7 @@ APPENDERS = {
     "broker/coordinator/offsets/commit_run.py": "commits in columns, live",
     "broker/coordinator/offsets/replay_run.py": "commits in columns, recovery",
     "broker/coordinator/offsets/snapshots.py": "images, recovery",
+    "broker/coordinator/share/table.py": "SharePartitions._append, by Shard.append",
     "broker/coordinator/transactions/coordinator.py": "TransactionCoordinator._append",
     "broker/shortcuts/txn_offset_commit.py": "the sender of a transaction's offsets, behind commit_pending_run",
     "broker/partitions/partition.py": "Partition.append and append_marker, behind their log.append",

@@ -105,6 +105,22 @@ def decide(
     return changes
 
 
+def accepted(partition: SharePartition, member: str, ranges: Sequence[tuple[int, int]]) -> list[Change] | None:
+    """What `decide` says where each range, accepted, is a whole batch of the member; None: one is not."""
+    changes: list[Change] = []
+    before = partition.start_offset - 1
+    for first, last in ranges:
+        batch = partition.batches.get(first)
+        if batch is None or batch.last != last or first <= before:
+            return None
+        delivery = batch.whole
+        if delivery is None or delivery.state != ACQUIRED or delivery.member != member:
+            return None
+        changes.append(Change(first, last, delivery, ACKNOWLEDGED))
+        before = last
+    return changes
+
+
 def _batches(partition: SharePartition, each: Acknowledgement) -> list[Batch]:
     """The batches in flight that are acknowledged. Errors: INVALID_RECORD_STATE, INVALID_REQUEST."""
     floor = partition.batches.floor(each.first)

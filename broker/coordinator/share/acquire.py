@@ -74,6 +74,15 @@ def acquire(
     return _Acquisition(partition, limits, wish, batches, most, last).run(fetch_offset)
 
 
+def acquire_new(
+    partition: SharePartition, limits: Limits, wish: Wish, batches: Sequence[ReadBatch]
+) -> tuple[list[Acquired], int]:
+    """`acquire` of batches that lie behind all records in flight, where there is room for all that the member wants."""
+    acquisition = _Acquisition(partition, limits, wish, batches, wish.most_records, batches[-1].last)
+    acquisition.take_new()
+    return acquisition.found, acquisition.count
+
+
 def _capacity(
     partition: SharePartition, limits: Limits, most_records: int, fetch_offset: int, last: int
 ) -> tuple[int, int]:
@@ -127,6 +136,10 @@ class _Acquisition:
         if self.found:
             self._gap_read_to(self.found[-1].last + 1)
         return self.found, self.count
+
+    def take_new(self) -> None:
+        """Acquire what was read, where none of it has been acquired before."""
+        self._take_new(self.batches[0].first, self.last, self.most)
 
     # -- records in flight
 

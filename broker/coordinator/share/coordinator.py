@@ -108,7 +108,11 @@ class ShareCoordinator:
             self.open()
             if not self.shards:
                 raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "no share partition has been made yet")
-        shard = self.shards[self.index_of(key)]
+        return self.shard_at(self.index_of(key))
+
+    def shard_at(self, index: int) -> Shard:
+        """A loaded shard. Errors: COORDINATOR_NOT_AVAILABLE: it is loading."""
+        shard = self.shards[index]
         if shard.state is not READY:
             try:
                 shard.require()

@@ -129,6 +129,10 @@ class Batches:
             insort(self._firsts, batch.first)
         self._by_first[batch.first] = batch
 
+    def get(self, first: int) -> Batch | None:
+        """The batch that begins at an offset."""
+        return self._by_first.get(first)
+
     def first(self) -> Batch:
         return self._by_first[self._firsts[0]]
 

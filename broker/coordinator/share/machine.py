@@ -32,7 +32,8 @@ from broker.coordinator.share.state import (
     decode_update,
     snapshot_record,
     tombstone,
-    update_record,
+    update_key,
+    update_value,
 )
 
 PRUNE_TIMER: Final = ("prune",)
@@ -76,14 +77,18 @@ class ShareStateMachine:
         epoch = 0 if before is None else before.snapshot_epoch + 1
         return snapshot_record(key, ShareState(epoch, state_epoch, 0, start_offset, count, now_ms, now_ms))
 
+    def takes_update(self, key: Key) -> bool:
+        """Whether the next change is written as an update."""
+        return self.updates.get(key, 0) < self.config.share_coordinator_snapshot_update_records_per_snapshot
+
     def written(
         self, key: Key, leader_epoch: int, start_offset: int, count: int, batches: Sequence[StateBatch], now_ms: int
     ) -> Record:
         """The record of a change: an update, or a snapshot when there have been as many updates as the limit says."""
         state = self.states[key]
-        if self.updates.get(key, 0) < self.config.share_coordinator_snapshot_update_records_per_snapshot:
+        if self.takes_update(key):
             combined = combine(batches, start_offset)
-            return update_record(key, state.snapshot_epoch, leader_epoch, start_offset, count, combined)
+            return update_key(key), update_value(state.snapshot_epoch, leader_epoch, start_offset, count, combined)
         changed = state.changed(leader_epoch, start_offset, count, batches)
         return snapshot_record(
             key, changed._replace(snapshot_epoch=state.snapshot_epoch + 1, create_ms=now_ms, write_ms=now_ms)
@@ -150,7 +155,7 @@ class ShareStateMachine:
         name = decode_key(key)
         if kind == UPDATE:
             if value is not None:
-                self._replay_update(name, value)
+                self.replay_update(name, *decode_update(value))
         elif value is None:
             self.states.pop(name, None)
             self.updates.pop(name, None)
@@ -160,8 +165,10 @@ class ShareStateMachine:
             self.updates.pop(name, None)
             self.snapshots[name] = offset
 
-    def _replay_update(self, name: Key, value: bytes) -> None:
-        leader_epoch, start_offset, count, batches = decode_update(value)
+    def replay_update(
+        self, name: Key, leader_epoch: int, start_offset: int, count: int, batches: Sequence[StateBatch]
+    ) -> None:
+        """Apply an update record: its fields."""
         state = self.states.get(name)
         if state is None:  # its snapshot has been pruned, or deleted: what is left says nothing
             return

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
+from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.coordinator.share.aborted import aborted_batches, archive_aborted
-from broker.coordinator.share.acquire import Acquired, ReadBatch, Wish, acquire, enough_read
+from broker.coordinator.share.acquire import Acquired, ReadBatch, Wish, acquire, acquire_new, enough_read
 from protocol.record_batch import (
     ABORT,
     CONTROL,
     HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
     TRANSACTIONAL,
     BatchHeader,
     control_type,
@@ -35,7 +37,17 @@ class Taken(NamedTuple):
     total: int  # records
 
 
+class Behind(NamedTuple):
+    """Record batches behind all records in flight: their offsets, and where each ends in the slice."""
+
+    found: FileSlice
+    data: bytes | None  # the slice's bytes, of a small one
+    batches: list[ReadBatch]
+    ends: list[int]
+
+
 NOTHING: Final = Taken(b"", (), 0)
+_WALK: Final = Struct(">qi11xi")  # of a batch's header: base offset, length, last offset delta
 
 
 def peek(
@@ -73,6 +85,62 @@ def take(
     if data is not None:
         return Taken(data[start:stop], acquired, count)
     return Taken(found.part(start, stop, batches[wanted[-1]].last + 1), acquired, count)
+
+
+def read_new(
+    partition: Partition, state: SharePartition, most_bytes: int, likely_bytes: int, most_records: int, min_bytes: int
+) -> Behind | None:
+    """`peek` where `state.is_plain`: as many of the same batches as it takes to acquire so many records.
+
+    None: there are none, or too few bytes, or the first batch begins below the next fetch offset.
+    Units:   `likely_bytes`: how much is read at first.
+    Errors:  StorageError, OSError.
+    """
+    log, limit = partition.log, partition.high_watermark
+    offset = state.next_fetch_offset()
+    if not log.log_start_offset <= offset < limit:
+        return None
+    size = min(likely_bytes, most_bytes)
+    while True:
+        found = log.read(offset, size, limit_offset=limit)
+        if found is None:
+            return None
+        behind = _behind(found, most_records)
+        first, last = behind.batches[0].first, behind.batches[-1].last
+        if first < offset:
+            return None
+        is_enough = last - first + 1 >= most_records and len(found) >= min_bytes
+        if is_enough or size == most_bytes or found.end_offset >= limit:
+            return behind if len(found) >= min(min_bytes, most_bytes) else None
+        size = most_bytes
+
+
+def _behind(found: FileSlice, most_records: int) -> Behind:
+    size = len(found)
+    data = found.read() if size <= SMALL_BYTES else None
+    batches, ends, at, most = [], [], 0, -1
+    while at < size:
+        header = data[at : at + HEADER_BYTES] if data is not None else found.pread(HEADER_BYTES, at)
+        base_offset, length, delta = _WALK.unpack_from(header)
+        at += length + LOG_OVERHEAD_BYTES
+        batches.append(ReadBatch(base_offset, base_offset + delta))
+        ends.append(at)
+        if most < 0:
+            most = base_offset + most_records - 1
+        if base_offset + delta >= most:
+            break
+    return Behind(found, data, batches, ends)
+
+
+def take_new(state: SharePartition, limits: Limits, wish: Wish, behind: Behind) -> Taken:
+    """`take` of what `read_new` has found, where there is room for all that the member wants."""
+    found, data, batches, ends = behind
+    acquired, count = acquire_new(state, limits, wish, batches)
+    last = acquired[-1].last
+    at = next(at for at, batch in enumerate(batches) if batch.last >= last)
+    if data is not None:
+        return Taken(data if ends[at] == len(data) else data[: ends[at]], acquired, count)
+    return Taken(found.part(0, ends[at], batches[at].last + 1), acquired, count)
 
 
 def _headers(

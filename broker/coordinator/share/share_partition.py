@@ -149,6 +149,13 @@ class SharePartition:
         self.find_next = False
         return self.end_offset + 1
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing in flight is available and no gap is to be read: the next records lie behind the end."""
+        if self.find_next or self.gap is not None:
+            return False
+        return not self.batches or self.start_offset <= self.end_offset == self.batches.last().last
+
     def can_acquire(self, limits: Limits) -> bool:
         """Whether a read could bring something."""
         return self.next_fetch_offset() != self.end_offset + 1 or self.in_flight < limits.most_in_flight

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64encode
 from collections.abc import Sequence
+from functools import lru_cache
 from struct import Struct
 from typing import Final, NamedTuple
 
 from broker.coordinator.result import Record
 from broker.coordinator.share.combine import StateBatch, combine
+from protocol.codec_support import uvarint
 from protocol.codegen import codec
 from protocol.messages.coordinator_records import encode_key, encode_record
 from protocol.messages.share_state_records import (
@@ -22,7 +24,6 @@ from protocol.messages.share_state_records import (
     ShareSnapshotValueStateBatch,
     ShareUpdateKey,
     ShareUpdateValue,
-    ShareUpdateValueStateBatch,
 )
 
 NOT_STARTED: Final = -1  # the start offset before the first read: then the group's share.auto.offset.reset says it
@@ -30,6 +31,9 @@ NOT_COUNTED: Final = -1
 SNAPSHOT: Final = 0  # record types
 UPDATE: Final = 1
 _SHORT: Final = Struct(">h")
+_UPDATE: Final = Struct(">hiiq")  # version, snapshot epoch, leader epoch, start offset
+_BATCH: Final = Struct(">qqbhB")  # a StateBatch; no tags
+_COUNT: Final = Struct(">BBBi")  # one tagged field, 0, of four bytes
 
 
 class Key(NamedTuple):
@@ -86,22 +90,24 @@ def snapshot_record(key: Key, state: ShareState) -> Record:
     return _snapshot_key(key), encode_record(value, 0)
 
 
-def update_record(
-    key: Key, snapshot_epoch: int, leader_epoch: int, start_offset: int, count: int, batches: Sequence[StateBatch]
-) -> Record:
-    """What has changed since the last snapshot or update."""
-    value = ShareUpdateValue(
-        snapshot_epoch=snapshot_epoch,
-        leader_epoch=leader_epoch,
-        start_offset=start_offset,
-        delivery_complete_count=count,
-        state_batches=[
-            ShareUpdateValueStateBatch(first_offset=b[0], last_offset=b[1], delivery_state=b[2], delivery_count=b[3])
-            for b in batches
-        ],
+def update_value(
+    snapshot_epoch: int, leader_epoch: int, start_offset: int, count: int, batches: Sequence[StateBatch]
+) -> bytes:
+    """What has changed since the last snapshot or update: the bytes that the codec makes of a ShareUpdateValue."""
+    return b"".join(
+        (
+            _UPDATE.pack(0, snapshot_epoch, leader_epoch, start_offset),
+            uvarint(len(batches) + 1),
+            *[_BATCH.pack(*batch, 0) for batch in batches],
+            b"\0" if count == NOT_COUNTED else _COUNT.pack(1, 0, 4, count),
+        )
     )
-    name = ShareUpdateKey(group_id=key.group_id, topic_id=key.topic_id, partition=key.partition)
-    return encode_key(name), encode_record(value, 0)
+
+
+@lru_cache(4096)
+def update_key(key: Key) -> bytes:
+    """The key of the records with changes."""
+    return encode_key(ShareUpdateKey(group_id=key.group_id, topic_id=key.topic_id, partition=key.partition))
 
 
 def tombstone(key: Key) -> Record:

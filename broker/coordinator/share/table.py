@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from broker.coordinator.share.acknowledge import Acknowledgement, apply, decide
+from broker.coordinator.share.acknowledge import Acknowledgement, Change, apply, decide
 from broker.coordinator.share.coordinator import ShareCoordinator
 from broker.coordinator.share.sessions import ShareSessions
 from broker.coordinator.share.share_partition import Limits, SharePartition
@@ -38,10 +38,11 @@ logger = logging.getLogger("momus.share")
 class Live:
     """A share partition with its alarm, and the parked fetches that wait for records to be given back."""
 
-    __slots__ = ("alarm", "alarm_ms", "gone", "key", "state", "waiters")
+    __slots__ = ("alarm", "alarm_ms", "gone", "index", "key", "state", "waiters")
 
-    def __init__(self, key: Key, state: SharePartition) -> None:
+    def __init__(self, key: Key, index: int, state: SharePartition) -> None:
         self.key = key
+        self.index = index  # of its shard
         self.state = state
         self.alarm = 0  # the number of its timer, set while alarm_ms is not None
         self.alarm_ms: int | None = None
@@ -67,6 +68,7 @@ class SharePartitions:
         self._metadata_shard = metadata_shard
         self._partitions = partitions
         self._live: dict[Key, Live] = {}
+        self.wake: Any = None  # makes the usual replies of parked ShareFetches; None: only the handler does
         coordinator.reloaded.append(lambda index: self._drop(lambda key: coordinator.index_of(key) == index))
 
     def start(self) -> None:
@@ -117,7 +119,8 @@ class SharePartitions:
         key = Key(group_id, topic.topic_id, index)
         live = self._live.get(key)
         if live is None:
-            live = self._live[key] = Live(key, self._load(key, topic, index))
+            state = self._load(key, topic, index)
+            live = self._live[key] = Live(key, self.coordinator.index_of(key), state)
         return live
 
     def _load(self, key: Key, topic: Topic, index: int) -> SharePartition:
@@ -155,10 +158,16 @@ class SharePartitions:
         Errors:  INVALID_RECORD_STATE, INVALID_REQUEST, COORDINATOR_NOT_AVAILABLE.
         """
         limits = self.limits(live.key.group_id)
-        shard = self.coordinator.shard(live.key)
+        shard = self.coordinator.shard_at(live.index)
         changes = decide(live.state, limits, member, self._turn.steady_ms + limits.lock_ms, acknowledgements)
-        self._store(live, shard, apply(live.state, changes, released))
+        self.carry_out(live, shard, changes, released)
         self.settle(live)
+
+    def carry_out(
+        self, live: Live, shard: Shard, changes: Sequence[Change], released: list[Delivery] | None = None
+    ) -> None:
+        """Make what was decided, and store it. Then `settle`. Errors: COORDINATOR_NOT_AVAILABLE."""
+        self._store(live, shard, apply(live.state, changes, released))
 
     def release(self, group_id: str, member: str, places: Iterable[tuple[bytes, int]]) -> None:
         """A session has ended: give back what the member has acquired."""
@@ -177,7 +186,7 @@ class SharePartitions:
         """Store what was given back. If it cannot be stored, it is given back all the same, as in Kafka."""
         if batches:
             try:
-                self._store(live, self.coordinator.shard(live.key), batches)
+                self._store(live, self.coordinator.shard_at(live.index), batches)
             except KafkaError as error:
                 logger.warning("records given back are not stored: %s: %s", live.key.text, error.message)
                 live.state.move_start()
@@ -200,19 +209,28 @@ class SharePartitions:
         count: int,
         batches: Sequence[StateBatch],
     ) -> None:
-        record = shard.machine.written(key, leader_epoch, start, count, batches, self._turn.now_ms)
+        machine = shard.machine
+        record = machine.written(key, leader_epoch, start, count, batches, self._turn.now_ms)
+        replay = None
+        if machine.takes_update(key):  # what is replayed is known: no need to decode it
+
+            def replay(offset: int) -> None:
+                shard.machine.replay_update(key, leader_epoch, start, count, batches)
+
         try:
-            shard.append([record])
+            shard.append([record], replay=replay)
         except StorageError as error:  # the shard was reloaded, and this state forgotten
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
 
     def settle(self, live: Live) -> None:
-        """After a change: set the alarm of the next lock, and let parked fetches look again."""
+        """After a change: set the alarm of the next lock, and let parked fetches look again.
+
+        An alarm that would ring too early stays: when it rings, it is set anew.
+        """
         due_ms = live.state.next_deadline_ms
-        if live.alarm_ms is not None and (due_ms is None or due_ms < live.alarm_ms):
-            self._turn.timers.cancel(live.alarm)
-            live.alarm_ms = None
-        if due_ms is not None and live.alarm_ms is None and not live.gone:
+        if due_ms is not None and (live.alarm_ms is None or due_ms < live.alarm_ms) and not live.gone:
+            if live.alarm_ms is not None:
+                self._turn.timers.cancel(live.alarm)
             live.alarm_ms = due_ms
             live.alarm = self._turn.timers.at(due_ms, lambda _, now_ms: self._expire(live, now_ms), is_deadline=True)
         self.poll(live)
