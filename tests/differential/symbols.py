@@ -125,9 +125,11 @@ class Symbols:
             return "<host>" if value else value
         if value in self.members:
             return "mid:" + self.members[value]
+        if key in ("MemberId", "Leader") and GENERATED_ID.fullmatch(value):  # of a member that still waits
+            return "mid?"
         if value.startswith(self.lasting) or self.prefix in value:
             return self.unname(value)
-        return "mid?" if key in ("MemberId", "Leader") and GENERATED_ID.fullmatch(value) else value
+        return value
 
     def _id(self, value: bytes) -> str:
         if value == NO_ID:
