@@ -37,6 +37,7 @@ OPTIONS = {
     "address": ("", "HOST:PORT of the control endpoint of a process that runs; without it, one is started."),
     "control_token": ("", "What that endpoint asks for."),
     "flush": ("memory", "Of the fixtures' clusters: memory, os or fsync."),
+    "as_version": ("", "An Apache Kafka release, 2.1 to 4.3: what the fixtures' clusters offer clients is not newer."),
     "seed": ("", "A number from which the fixtures' clusters draw their ids, so that they repeat."),
     "journal_mb": ("4", "How much of its last requests a fixture's cluster keeps, for `journal` and reports; 0: none."),
     "keep_failed": ("", "A folder: of each failed test its whole run is kept there as a file for `momus replay`."),
@@ -44,7 +45,7 @@ OPTIONS = {
 }
 MARKER = (
     "momus(topics, faults, **words): for the cluster of this test. topics: name -> number of partitions; faults: a list"
-    " as docs/faults.md has them; words: config, brokers, flush, seed, at."
+    " as docs/faults.md has them; words: config, brokers, flush, as_version, seed, at, security, users."
 )
 ARRANGED = ("topics", "faults")  # words of the marker that act on a cluster that is there
 SHARED: pytest.StashKey[SharedProcess] = pytest.StashKey()
@@ -153,6 +154,7 @@ def make_kafka_broker(
     seed, (host, port) = _option(request.config, "seed"), kafka_listen_address
     usual: dict[str, Any] = {"flush": _option(request.config, "flush"), "listen": f"{host}:{port}", "log": log}
     usual["journal_mb"] = int(_option(request.config, "journal_mb"))
+    usual["as_version"] = _option(request.config, "as_version") or None
     if seed:
         usual["seed"] = int(seed)
     with ExitStack() as ends:
@@ -257,7 +259,7 @@ def kafka_process_broker(
     from momus import Broker
 
     host, port = kafka_listen_address
-    level = _option(request.config, "log_level")
-    with Broker(config=kafka_broker_config, listen=f"{host}:{port}", log_level=level) as broker:
+    level, release = _option(request.config, "log_level"), _option(request.config, "as_version") or None
+    with Broker(config=kafka_broker_config, listen=f"{host}:{port}", log_level=level, as_version=release) as broker:
         yield broker
         sys.stderr.write(broker.log)

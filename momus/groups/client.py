@@ -66,7 +66,8 @@ class GroupClient(OffsetClient):
         first = self._offsets(topic, leaders, EARLIEST)
         end = self._offsets(topic, leaders, LATEST)
         at_time = self._offsets(topic, leaders, reset.number) if reset.word == "time" else {}
-        without = sorted(leaders.keys() - end.keys())
+        found = [first, end, at_time] if reset.word == "time" else [first, end]
+        without = sorted({each for each in leaders for offsets in found if each not in offsets})
         if without:
             raise ResetError(f"{topic}-{without[0]} has no leader")
         return {

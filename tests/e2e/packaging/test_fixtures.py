@@ -96,6 +96,30 @@ def test_command_line_wins_over_environment_and_environment_over_ini(pytester, t
     assert [(each["flush"], each["seed"]) for each in told()] == [("os", 1), ("os", 2), ("os", 3)]
 
 
+def test_release_of_option_and_marker_is_what_clients_are_offered(pytester):
+    pytester.makepyfile(
+        """
+import pytest, socket, struct
+def newest_fetch(broker):
+    host, _, port = broker.bootstrap_servers.rpartition(":")
+    with socket.create_connection((host, int(port))) as wire, wire.makefile("rb") as replies:
+        wire.sendall(struct.pack(">ihhih", 10, 18, 0, 1, -1))  # ApiVersions v0
+        reply = replies.read(int.from_bytes(replies.read(4), "big"))
+    return {key: newest for key, _, newest in struct.iter_unpack(">hhh", reply[10:])}[1]
+def test_option(kafka_broker, kafka_process_broker, kafka_broker_module):
+    assert [newest_fetch(each) for each in (kafka_broker, kafka_process_broker, kafka_broker_module)] == [10] * 3
+@pytest.mark.momus(as_version="3.9")
+def test_marker(kafka_broker):
+    assert newest_fetch(kafka_broker) == 17
+@pytest.mark.momus(as_version=None)
+def test_none(kafka_broker):
+    assert newest_fetch(kafka_broker) > 17
+"""
+    )
+    pytester.makeini("[pytest]\nmomus_as_version = 2.0\n")
+    pytester.runpytest_inprocess(*ALONE, "--momus-as-version", "2.1").assert_outcomes(passed=3)
+
+
 def test_process_that_runs_is_used_by_its_address_and_left_as_it_was(pytester, told):
     pytester.makepyfile(
         TELL + "def test_it_2(kafka_broker, make_kafka_broker): tell(kafka_broker); make_kafka_broker()"
