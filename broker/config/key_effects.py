@@ -245,17 +245,17 @@ NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             fetch.max.bytes
         """,
     },
-    "tests/unit/share_groups/test_share_fetch.py": {
-        "test_too_many_sessions_are_refused_after_the_wait": """
-            group.share.max.share.sessions
-        """,
-    },
     "tests/unit/share_groups/test_share_heartbeat.py": {
         "test_full_group_takes_nobody_else": """
             group.share.max.size
         """,
         "test_state_that_was_not_confirmed_is_asked_for_again_after_the_interval": """
             group.share.initialize.retry.interval.ms
+        """,
+    },
+    "tests/unit/share_groups/test_share_sessions.py": {
+        "test_too_many_sessions_are_refused_after_the_wait": """
+            group.share.max.share.sessions
         """,
     },
     "tests/unit/share_groups/test_share_state.py": {

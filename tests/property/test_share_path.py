@@ -242,7 +242,10 @@ OFFSETS = st.integers(0, 2**62)
 BATCHES = st.lists(st.builds(StateBatch, OFFSETS, OFFSETS, st.sampled_from([0, 2, 4]), st.integers(0, 9)), max_size=200)
 
 
-@given(st.integers(0, 99), st.integers(-1, 99), st.integers(-1, 2**62), st.integers(-1, 2**31 - 1), BATCHES)
+COUNTS = st.sampled_from([-1, 0]) | st.integers(1, 2**31 - 1)
+
+
+@given(st.integers(0, 99), st.integers(-1, 99), st.integers(-1, 2**62), COUNTS, BATCHES)
 def test_update_value_is_what_the_codec_writes(epoch, leader_epoch, start, count, batches):
     value = ShareUpdateValue(
         snapshot_epoch=epoch,
