@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker.shell.made_security import MECHANISM
 from broker.shell.tls.own_authority import STORE_PASSWORD
@@ -21,6 +21,30 @@ CLIENTS: Final = ("kafka-python", "aiokafka", "confluent", "java", "spark", "fra
 _SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
+class _Words(NamedTuple):
+    """What a client calls its settings."""
+
+    authority: str
+    certificate: str
+    key: str
+    mechanism: str
+    user: str
+    password: str
+
+
+_LIBRDKAFKA: Final = _Words(
+    "ssl.ca.location",
+    "ssl.certificate.location",
+    "ssl.key.location",
+    "sasl.mechanism",
+    "sasl.username",
+    "sasl.password",
+)
+_PYTHON: Final = _Words(
+    "ssl_cafile", "ssl_certfile", "ssl_keyfile", "sasl_mechanism", "sasl_plain_username", "sasl_plain_password"
+)
+
+
 def client_settings(client: str, servers: str, security: MadeSecurity | None, user: str) -> dict[str, str]:
     """The settings of a client, in its own words. Errors: LookupError: no such client or user."""
     if client not in CLIENTS:
@@ -31,8 +55,12 @@ def client_settings(client: str, servers: str, security: MadeSecurity | None, us
         found = {"bootstrap.servers": servers, "security.protocol": protocol, **_of_java(security, user)}
         return {prefix + key: value for key, value in found.items()}
     if client == "confluent":
-        return {"bootstrap.servers": servers, "security.protocol": protocol, **_of_librdkafka(security, user)}
-    return {"bootstrap_servers": servers, "security_protocol": protocol, **_of_python(security, user)}
+        return {
+            "bootstrap.servers": servers,
+            "security.protocol": protocol,
+            **_of_pem_client(_LIBRDKAFKA, security, user),
+        }
+    return {"bootstrap_servers": servers, "security_protocol": protocol, **_of_pem_client(_PYTHON, security, user)}
 
 
 def _of_java(security: MadeSecurity | None, user: str) -> dict[str, str]:
@@ -52,27 +80,16 @@ def _of_java(security: MadeSecurity | None, user: str) -> dict[str, str]:
     return found
 
 
-def _of_librdkafka(security: MadeSecurity | None, user: str) -> dict[str, str]:
+def _of_pem_client(words: _Words, security: MadeSecurity | None, user: str) -> dict[str, str]:
+    """The settings of a client that reads PEM files, in its words."""
     found = {}
     if security is not None and security.has_certificates:
-        found["ssl.ca.location"] = f"{FOLDER_SIGN}/ca.pem"
+        found[words.authority] = f"{FOLDER_SIGN}/ca.pem"
     if security is not None and security.word == "mtls":
-        found["ssl.certificate.location"] = found["ssl.key.location"] = f"{FOLDER_SIGN}/client.pem"
+        found[words.certificate] = found[words.key] = f"{FOLDER_SIGN}/client.pem"
     if security is not None and security.has_passwords:
-        found["sasl.mechanism"] = MECHANISM
-        found["sasl.username"], found["sasl.password"] = user, security.users[user]
-    return found
-
-
-def _of_python(security: MadeSecurity | None, user: str) -> dict[str, str]:
-    found = {}
-    if security is not None and security.has_certificates:
-        found["ssl_cafile"] = f"{FOLDER_SIGN}/ca.pem"
-    if security is not None and security.word == "mtls":
-        found["ssl_certfile"] = found["ssl_keyfile"] = f"{FOLDER_SIGN}/client.pem"
-    if security is not None and security.has_passwords:
-        found["sasl_mechanism"] = MECHANISM
-        found["sasl_plain_username"], found["sasl_plain_password"] = user, security.users[user]
+        found[words.mechanism] = MECHANISM
+        found[words.user], found[words.password] = user, security.users[user]
     return found
 
 
