@@ -198,6 +198,7 @@ def initialize(
 
     try:
         broker.share.coordinator.initialize(starts, group_epoch, made_and_told)
+        broker.share.drop(starts)
     except KafkaError as error:
         made(durable=False)
         return error

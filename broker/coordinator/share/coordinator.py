@@ -132,8 +132,9 @@ class ShareCoordinator:
     ) -> None:
         """Make states; `then(True)` when they are durable. `at_once`: wait for that.
 
-        A state that is there already begins again at the start offset; without one (NOT_STARTED) it stays as it is: the
-        record that says that it is there was lost.
+        A state that is there already begins again, as in Kafka: what it says is forgotten. Without a start offset
+        (NOT_STARTED) one of a later group epoch stays as it is: the end of the group's log was lost. Kafka refuses that
+        with FENCED_STATE_EPOCH until the group has come to that epoch.
         Errors:  COORDINATOR_NOT_AVAILABLE: a shard is being loaded; nothing was written.
         """
         self.ensure_topic()
@@ -144,7 +145,7 @@ class ShareCoordinator:
                 shard: [
                     shard.machine.initialized(key, state_epoch, starts[key], now_ms)
                     for key in keys
-                    if starts[key] != NOT_STARTED or key not in shard.machine.states
+                    if starts[key] != NOT_STARTED or shard.machine.may_initialize(key, state_epoch)
                 ]
                 for shard, keys in found.items()
             },

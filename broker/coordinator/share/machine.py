@@ -77,6 +77,11 @@ class ShareStateMachine:
         epoch = 0 if before is None else before.snapshot_epoch + 1
         return snapshot_record(key, ShareState(epoch, state_epoch, 0, start_offset, count, now_ms, now_ms))
 
+    def may_initialize(self, key: Key, state_epoch: int) -> bool:
+        """Whether a state is made or begins again; not if it was made in a later epoch of its group."""
+        state = self.states.get(key)
+        return state is None or state.state_epoch <= state_epoch
+
     def takes_update(self, key: Key) -> bool:
         """Whether the next change is written as an update."""
         return self.updates.get(key, 0) < self.config.share_coordinator_snapshot_update_records_per_snapshot

@@ -10,7 +10,7 @@ Locks go by the steady clock, so that a moved test clock expires them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from broker.coordinator.share.acknowledge import Acknowledgement, Change, apply, decide
@@ -264,6 +264,10 @@ class SharePartitions:
         self._drop(lambda key: True)
 
     # -- forgetting
+
+    def drop(self, keys: Container[Key]) -> None:
+        """Forget some share partitions: their state begins again."""
+        self._drop(lambda key: key in keys)
 
     def drop_group(self, group_id: str) -> None:
         """Forget the share partitions of a group."""

@@ -8,6 +8,7 @@ from typing import Any
 from core_broker import Client, World, make_topic
 from core_requests import produce_request
 
+from broker.coordinator.share.state import Key
 from protocol.messages.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsRequestAlterableConfig,
@@ -98,15 +99,15 @@ class ShareWorld:
 
     def state(self, partition: int = 0, topic: str = "t") -> Any:
         """What is stored of a share partition."""
-        from broker.coordinator.share.state import Key
+        return self.world.broker.share.coordinator.state(self.key(partition, topic))
 
-        return self.world.broker.share.coordinator.state(Key(GROUP, self.topic_id(topic), partition))
+    def key(self, partition: int = 0, topic: str = "t") -> Key:
+        """The name of a share partition."""
+        return Key(GROUP, self.topic_id(topic), partition)
 
     def log(self) -> Any:
         """The log that stores the share partition t-0."""
-        from broker.coordinator.share.state import Key
-
-        return self.world.broker.share.coordinator.shard(Key(GROUP, self.topic_id(), 0)).log
+        return self.world.broker.share.coordinator.shard(self.key()).log
 
 
 class Member:

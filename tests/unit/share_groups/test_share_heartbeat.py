@@ -6,6 +6,8 @@ import pytest
 from core_broker import Client, World, make_topic
 from unit.share_groups.kit import GROUP, ShareWorld
 
+from broker.coordinator.groups.share.records import state_partitions_record
+from broker.coordinator.share.state import snapshot_record
 from protocol.errors import ErrorCode
 from protocol.messages.classic_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest
@@ -202,20 +204,43 @@ def test_new_partitions_are_assigned_after_their_state_is_made(world):
     assert partitions(m) == [0, 1, 2, 3, 4]
 
 
+def lose_confirmation(world):
+    """The group's log has lost that the state was made."""
+    group = world.world.broker.groups.of(GROUP).machine.groups[GROUP]
+    lost = group.state_partitions._replace(initialized={}, initializing={world.topic_id(): ("t", frozenset([0]))})
+    world.world.broker.groups.of(GROUP).append([state_partitions_record(GROUP, lost)])
+    group.initializing_since[world.topic_id()] = world.world.broker.turn.now_ms
+    return group
+
+
 def test_state_that_was_not_confirmed_is_asked_for_again_after_the_interval():
     with ShareWorld(group_share_initialize_retry_interval_ms="1000") as world:
         m = world.reader()
-        group = world.world.broker.groups.of(GROUP).machine.groups[GROUP]
-        from broker.coordinator.groups.share.records import state_partitions_record
-
-        lost = group.state_partitions._replace(initialized={}, initializing={world.topic_id(): ("t", frozenset([0]))})
-        world.world.broker.groups.of(GROUP).append([state_partitions_record(GROUP, lost)])
-        group.initializing_since[world.topic_id()] = world.world.broker.turn.now_ms
+        group = lose_confirmation(world)
         m.beat()
         assert group.state_partitions.initialized == {}
         world.world.advance(1001)
         m.beat()
         assert group.state_partitions.initialized == {world.topic_id(): ("t", frozenset([0]))}
+
+
+@pytest.mark.parametrize(("epochs_lost", "start"), [(0, -1), (1, 0)])
+def test_state_that_is_made_again_forgets_unless_it_is_of_a_later_epoch(epochs_lost, start):
+    with ShareWorld(group_share_initialize_retry_interval_ms="1000") as world:
+        world.produce(3)
+        m = world.reader()
+        assert m.acquired(max_records=3) == [(0, 2, 1)]
+        assert m.ack_error((0, 1, [1])) == 0
+        state = world.state()
+        group = lose_confirmation(world)
+        later = state._replace(state_epoch=group.group_epoch + epochs_lost)
+        shard = world.world.broker.share.coordinator.shard(world.key())
+        shard.append([snapshot_record(world.key(), later)])
+        world.world.advance(1001)
+        m.beat()
+        assert world.state().start_offset == start
+        fetched = world.reader("n").acquired()
+        assert fetched == ([(2, 2, 1)] if epochs_lost else [(0, 2, 1)])
 
 
 # -- describing, listing, deleting -----------------------------------------------------------------------------------
