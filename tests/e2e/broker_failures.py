@@ -1,7 +1,9 @@
-"""A script of brokers that stop and start, and what a cluster of three then says: played on Apache Kafka and on momus.
+"""Brokers that stop, start and lag, and what a cluster of three then says: a script for Apache Kafka and for momus.
 
-`python tests/e2e/broker_failures.py FIRST:PORT "stop command {id}" "start command {id}"` plays it on a running cluster,
-whose broker 1 is never stopped, and prints the JSON that test_broker_failures.py compares momus with.
+`python tests/e2e/broker_failures.py FIRST:PORT "command {word} {id}"` plays it on a running cluster, whose broker 1 is
+never stopped, and prints the JSON that test_broker_failures.py compares momus with. The words are `stop`, `start`,
+`lag` (SIGSTOP), `release` (SIGCONT) and `wait` (for longer than replica.lag.time.max.ms). Apache's controller must be
+patient with a broker that lags: broker.session.timeout.ms=600000.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from momus.records.client import TOPIC_NAMES, RecordClient
 from protocol.errors import ErrorCode
 from protocol.messages.cluster import DescribeTopicPartitionsRequest, DescribeTopicPartitionsRequestTopicRequest
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.messages.reassign import ElectLeadersRequest, ElectLeadersRequestTopicPartitions
 from protocol.messages.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -35,13 +38,16 @@ TOPICS: dict[str, tuple[list[int], dict[str, str]]] = {
     "unclean": ([3, 2], {"unclean.leader.election.enable": "true"}),
     "last-first": ([3, 2], {}),
 }
-STEPS = ("", "stop 3", "stop 2", "start 3", "start 2", "stop 2", "stop 3", "start 2", "start 3")
-PRODUCED = ("stop 3", "stop 2", "start 2")  # steps behind which each topic is written to
+STEPS = (
+    *("", "stop 3", "stop 2", "start 3", "start 2", "stop 2", "stop 3", "start 2", "start 3"),
+    *("stop 3", "stop 2", "start 3", "elect 1", "start 2", "elect 0"),
+    *("lag 3", "wait 3", "release 3"),
+)
+PRODUCED = ("stop 3", "stop 2", "start 2", "lag 3", "wait 3", "release 3")  # behind these each topic is written to
+LED_BY_TWO = [name for name, (replicas, _) in TOPICS.items() if replicas[0] == 2]  # the others stand still with 3
 
 
-def play(
-    client: RecordClient, stop: Callable[[int], None], start: Callable[[int], None], settle_s: float
-) -> list[dict[str, Any]]:
+def play(client: RecordClient, do: Callable[[str, int], object], settle_s: float) -> list[dict[str, Any]]:
     """What is seen after each step. `settle_s`: for how long it must stay the same before it counts."""
     topics = [
         CreatableTopic(
@@ -57,34 +63,45 @@ def play(
     assert all(each.error_code == 0 for each in made.topics), made
     seen = []
     for step in STEPS:
-        word, _, node = step.partition(" ")
-        if step:
-            (stop if word == "stop" else start)(int(node))
-        shown = _settled(client, settle_s)
+        word, _, number = step.partition(" ")
+        names = LED_BY_TWO if word in ("lag", "wait", "release") else list(TOPICS)
+        elected = _elect(client, int(number)) if word == "elect" else {}
+        if step and word != "elect":
+            do(word, int(number))
+        shown = _settled(client, names, settle_s)
+        for name, code in elected.items():
+            shown[name]["elected"] = code
         if step in PRODUCED:
             for name, row in shown.items():
                 row["acks"] = {acks: _produce(client, name, acks) for acks in (-1, 1)}
-            ends = _settled(client, settle_s)
+            ends = _settled(client, names, settle_s)
             for name, row in shown.items():
                 row["end"] = ends[name]["end"]
         seen.append({"step": step, "topics": shown})
     return seen
 
 
-def _settled(client: RecordClient, settle_s: float) -> dict[str, Any]:
-    shown, since = _describe(client), time.monotonic()
+def _elect(client: RecordClient, kind: int) -> dict[str, str]:
+    """The error of an election of each topic's leader: 0 preferred, 1 unclean."""
+    asked = [ElectLeadersRequestTopicPartitions(topic=name, partitions=[0]) for name in TOPICS]
+    answer = client._call(None, ElectLeadersRequest(election_type=kind, topic_partitions=asked, timeout_ms=10_000))
+    return {each.topic: ErrorCode(each.partition_result[0].error_code).name for each in answer.replica_election_results}
+
+
+def _settled(client: RecordClient, names: list[str], settle_s: float) -> dict[str, Any]:
+    shown, since = _describe(client, names), time.monotonic()
     while time.monotonic() - since < settle_s:
         time.sleep(0.3)
-        found = _describe(client)
+        found = _describe(client, names)
         if found != shown:
             shown, since = found, time.monotonic()
     return shown
 
 
-def _describe(client: RecordClient) -> dict[str, Any]:
+def _describe(client: RecordClient, names: list[str]) -> dict[str, Any]:
     client.cluster()
     request = DescribeTopicPartitionsRequest(
-        topics=[DescribeTopicPartitionsRequestTopicRequest(name=name) for name in TOPICS]
+        topics=[DescribeTopicPartitionsRequestTopicRequest(name=name) for name in names]
     )
     rows = {}
     for topic in client._call(None, request).topics:
@@ -121,13 +138,13 @@ def _produce(client: RecordClient, topic: str, acks: int) -> str:
 
 def main() -> None:
     """Play on a cluster that is there."""
-    address, stop, start = sys.argv[1:]
+    address, command = sys.argv[1:]
 
-    def run(command: str) -> Callable[[int], None]:
-        return lambda node: subprocess.run(command.format(id=node), shell=True, check=True, stdout=sys.stderr) and None
+    def do(word: str, node: int) -> None:
+        subprocess.run(command.format(word=word, id=node), shell=True, check=True, stdout=sys.stderr)
 
     with RecordClient(address, timeout_s=30) as client:
-        sys.stdout.write(json.dumps(play(client, run(stop), run(start), 4.0), indent=1))
+        sys.stdout.write(json.dumps(play(client, do, 4.0), indent=1))
 
 
 if __name__ == "__main__":
