@@ -12,6 +12,8 @@ COPY docker/bin /usr/local/bin
 COPY docker/etc /etc
 RUN useradd --system --uid 10001 --home-dir /var/lib/momus --create-home momus && chown -R momus /etc/confluent
 USER momus
+# start scripts of Testcontainers write here; the data directory takes no files of others
+WORKDIR /tmp
 ENV PATH=/opt/momus/bin:$PATH PYTHONUNBUFFERED=1 \
     KAFKA_LISTENERS=PLAINTEXT_HOST://0.0.0.0:9092,PLAINTEXT://0.0.0.0:19092 \
     KAFKA_LISTENER_SECURITY_PROTOCOL_MAP=PLAINTEXT_HOST:PLAINTEXT,PLAINTEXT:PLAINTEXT

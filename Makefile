@@ -11,7 +11,7 @@ CRASH_ROUNDS ?= 200
 # Bytecode is kept even where the environment forbids it: without, each of pytest's workers rewrites 300 test files anew (4 s).
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden test-clients test-pipeline pipeline-long pipeline-demo bench crash exactly-once test-ecosystem e2e-java compiled test-compiled test-examples mutants soak clean
+.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden test-clients test-images test-pipeline pipeline-long pipeline-demo bench crash exactly-once test-ecosystem e2e-java compiled test-compiled test-examples mutants soak clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
@@ -59,6 +59,10 @@ test-java e2e-java: $(VENV)/.dev
 test-clients: $(VENV)/.core
 	cd clients/go && MOMUS_COMMAND="$(CURDIR)/$(BIN)/momus" go test -count=1 ./...
 	MOMUS_COMMAND="$(CURDIR)/$(BIN)/momus" mvn -B -q -f clients/junit/pom.xml test
+
+# Do Testcontainers' modules, fetched by mvn, pip and go, still say what the image is tested with?
+test-images: $(VENV)/.dev
+	$(BIN)/python tests/e2e/packaging/module_texts.py $(ARGS)
 
 # Random requests to Apache Kafka, fetched by Maven, and to this broker, answers compared: ARGS="--seed 7 --cases 300".
 # tests/differential/__main__.py names all options.

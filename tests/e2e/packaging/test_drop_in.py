@@ -52,7 +52,7 @@ MODULES = {
         "/tmp/testcontainers_start.sh",
         "{script}",
         "#!/bin/bash\n{export}\necho '' > /etc/confluent/docker/ensure \n"
-        + ZOOKEEPER.replace(" zookeeper.properties", " /tmp/zookeeper.properties")
+        + ZOOKEEPER.rpartition("export")[0].replace(" zookeeper.properties", " /tmp/zookeeper.properties")
         + "/etc/confluent/docker/run \n",
         STARTED,
     ),
@@ -140,6 +140,8 @@ def test_start_script_of_the_module_starts_a_broker_that_a_client_reaches(root, 
         "KAFKA_LOG_FLUSH_INTERVAL_MESSAGES": str(2**63 - 1),
         "KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS": "0",
     }
+    if module == "java zookeeper":  # the others export it, or have none
+        environment["KAFKA_ZOOKEEPER_CONNECT"] = "localhost:2181"
     export = f"export KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://localhost:{outside},BROKER://localhost:{inside}"
     script = root / place.lstrip("/")
     if not place.startswith("/tmp"):  # the system's /tmp is mounted over the folder
@@ -149,7 +151,7 @@ def test_start_script_of_the_module_starts_a_broker_that_a_client_reaches(root, 
     script.write_text(text.replace("{export}", export).replace("{id}", CLUSTER_ID).replace("/tmp/zoo", f"{root}/zoo"))
     script.chmod(0o777)
     waiting = f"while [ ! -f {place} ]; do sleep 0.1; done; {start.format(script=place)}"
-    command = f"cd /var/lib/momus; /image/entrypoint sh -c {shlex.quote(waiting)}"
+    command = f"cd /var/lib/zookeeper; /image/entrypoint sh -c {shlex.quote(waiting)}"
     if place == script:
         command = command.replace(str(place), "/image/testcontainers_start.sh")
     process = subprocess.Popen(
