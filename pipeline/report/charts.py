@@ -23,6 +23,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from pipeline.report.figures import Point
 
+Span = tuple[int, int]  # of a time axis, in Unix milliseconds: the same for all charts of a page
 Axes = Any  # Matplotlib's types allow neither datetimes as coordinates nor its functions for time axes
 mdates: Any = dates
 
@@ -64,8 +65,10 @@ _STYLE: Final[dict[Any, Any]] = {
 }
 
 
-def lines(name: str, data: Mapping[str, Sequence[Point]], colours: Mapping[str, str]) -> str:
-    """A line chart: one line a group that has a colour, on a common time axis."""
+def lines(
+    name: str, data: Mapping[str, Sequence[Point]], colours: Mapping[str, str], span: Span, *, whole: bool
+) -> str:
+    """A line chart: one line a group that has a colour. whole: its values are counts."""
 
     def draw(axes: Axes, phone: bool) -> None:
         for group, colour in colours.items():
@@ -74,13 +77,15 @@ def lines(name: str, data: Mapping[str, Sequence[Point]], colours: Mapping[str, 
                 times, values = [_time(at) for at, _ in points], [value for _, value in points]
                 axes.plot(times, values, color=colour, drawstyle="steps-post", solid_capstyle="round")
         axes.set_ylim(bottom=0)
-        _time_axis(axes, phone)
-        _count_axis(axes)
+        _time_axis(axes, phone, span)
+        _count_axis(axes, whole=whole)
 
     return _both(name, draw)
 
 
-def timeline(name: str, changes: Sequence[tuple[int, str, str, int, int | None]], groups: Sequence[str]) -> str:
+def timeline(
+    name: str, changes: Sequence[tuple[int, str, str, int, int | None]], groups: Sequence[str], span: Span
+) -> str:
     """A timeline: one row a group, with a tick at each new generation or epoch."""
 
     def draw(axes: Axes, phone: bool) -> None:
@@ -92,19 +97,19 @@ def timeline(name: str, changes: Sequence[tuple[int, str, str, int, int | None]]
         axes.set_yticks(range(len(groups)), [_short(group, 12 if phone else 22) for group in groups])
         axes.set_ylim(len(groups) - 0.4, -0.6)
         axes.grid(visible=False)
-        _time_axis(axes, phone)
+        _time_axis(axes, phone, span)
 
     return _both(name, draw, rows=len(groups))
 
 
-def columns(name: str, ended: Sequence[tuple[int, str]], slots: int = 48) -> str:
+def columns(name: str, ended: Sequence[tuple[int, str]], span: Span, slots: int = 48) -> str:
     """A column chart: transactions by the time of their end, stacked by outcome."""
 
     def draw(axes: Axes, phone: bool) -> None:
         count = slots // 2 if phone else slots
         times = [mdates.date2num(_time(at)) for at, _ in ended]
-        begin, end = min(times), max(times)
-        width = (end - begin) / count or 1 / 86_400
+        begin, end = (mdates.date2num(_time(at)) for at in span)
+        width = (end - begin) / count
         bottoms = [0] * (count + 1)
         for how, colour in OUTCOME_COLOURS.items():
             heights = [0] * (count + 1)
@@ -114,8 +119,8 @@ def columns(name: str, ended: Sequence[tuple[int, str]], slots: int = 48) -> str
             axes.bar(lefts, heights, width * 0.8, bottoms, align="edge", color=colour, linewidth=0)
             bottoms = [below + height for below, height in zip(bottoms, heights, strict=True)]
         axes.xaxis_date(UTC)
-        _time_axis(axes, phone)
-        _count_axis(axes)
+        _time_axis(axes, phone, span)
+        _count_axis(axes, whole=True)
 
     return _both(name, draw)
 
@@ -183,15 +188,17 @@ def time_locator(phone: bool) -> mdates.AutoDateLocator:
     return mdates.AutoDateLocator(UTC, minticks=2, maxticks=5 if phone else 8)
 
 
-def _time_axis(axes: Axes, phone: bool) -> None:
+def _time_axis(axes: Axes, phone: bool, span: Span) -> None:
     locator = time_locator(phone)
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(mdates.ConciseDateFormatter(locator, UTC, show_offset=False))
-    axes.margins(x=0.01)
+    begin, end = span
+    margin = max(end - begin, 1) // 100
+    axes.set_xlim(_time(begin - margin), _time(end + margin))
 
 
-def _count_axis(axes: Axes) -> None:
-    axes.yaxis.set_major_locator(MaxNLocator(4))
+def _count_axis(axes: Axes, *, whole: bool) -> None:
+    axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10], integer=whole, min_n_ticks=1))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 10 else f"{value:g}"))
 
 

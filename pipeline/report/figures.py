@@ -6,8 +6,10 @@ The page shows no other numbers: its charts and tables are made of these, and it
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Window
@@ -45,7 +47,7 @@ class Figures:
     end: int | None = None
     step_s: float = 0.0
     lag: dict[str, list[Point]] = field(default_factory=dict)  # group -> records behind, all topics
-    commits: dict[str, list[Point]] = field(default_factory=dict)  # group -> commits a second
+    commits: dict[str, list[Point]] = field(default_factory=dict)  # group -> commits a second, from then on
     committed: dict[str, int] = field(default_factory=dict)  # group -> commits
     rebalances: list[tuple[int, str, str, int, int | None]] = field(default_factory=list)
     # time, group, protocol, generation or epoch, members (classic groups)
@@ -58,6 +60,15 @@ class Figures:
     logs: int = 0
     records: int = 0
     bytes: list[tuple[str, int, int]] = field(default_factory=list)  # log, live, dead; the most dead first
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first and the last time of anything that is drawn over time; they differ."""
+        lines = [*self.lag.values(), *self.commits.values()]
+        times = [at for line in lines for at in (line[0][0], line[-1][0])]
+        times += [at for at, *_ in self.rebalances] + [at for at, _ in self.outcomes_over_time]
+        begin = min(times, default=self.made)
+        return begin, max(max(times, default=self.made), begin + 1000)
 
     def as_json(self) -> dict[str, Any]:
         """For the JSON in the page."""
@@ -75,7 +86,7 @@ def figures(spark: SparkSession, path: str) -> Figures:
         made.step_s = slots.step / timedelta(seconds=1)
         records = tables.raw(spark, path, columns=lags.RECORDS)
         made.lag = series(lag_by_group(lags.lag_over_time(changes, records, slots)))
-        made.commits = series(commits_by_group(changes, slots))
+        made.commits = with_gaps(series(commits_by_group(changes, slots)), slots.step // timedelta(milliseconds=1))
         counted = changes.where("not removed").groupBy("group").count().orderBy("group")
         made.committed = {row["group"]: row["count"] for row in counted.collect()}
     made.rebalances = [tuple(row) for row in rebalances(tables.offsets(spark, path, GROUP_RECORDS)).collect()]
@@ -115,6 +126,21 @@ def series(rows: DataFrame) -> dict[str, list[Point]]:
     for row in rows.where("value is not null").orderBy("group", "time_ms").collect():
         found.setdefault(row["group"], []).append((row["time_ms"], round(float(row["value"]), 3)))
     return found
+
+
+def with_gaps(lines: dict[str, list[Point]], step_ms: int) -> dict[str, list[Point]]:
+    """Values of slots, each at the end of its slot, as steps: each from the slot's beginning, and 0 where slots lack.
+
+    The area under the steps is what was counted.
+    """
+    return {group: list(_steps(points, step_ms)) for group, points in lines.items()}
+
+
+def _steps(points: list[Point], step_ms: int) -> Iterator[Point]:
+    for (end, value), (following, _) in pairwise([*points, (-1, 0.0)]):
+        yield end - step_ms, value
+        if abs(following - step_ms - end) > 1:  # slots are rounded to milliseconds
+            yield end, 0.0
 
 
 def rebalances(offsets: DataFrame) -> DataFrame:

@@ -121,7 +121,7 @@ def _lag(figures: Figures) -> str:
         for group in order
     ]
     table = _table("lag", ("group", "most", "at", "last"), rows, colours)
-    chart = charts.lines("lag", figures.lag, colours) if peaks else ""
+    chart = charts.lines("lag", figures.lag, colours, figures.span, whole=True) if peaks else ""
     return _drawn("lag", "Lag", "Records behind the log ends, over all topics of a group.", chart, table, len(order))
 
 
@@ -134,7 +134,7 @@ def _commits(figures: Figures) -> str:
         for group in order
     ]
     table = _table("commits", ("group", "commits", "most a second"), rows, colours)
-    chart = charts.lines("commits", figures.commits, colours) if rows else ""
+    chart = charts.lines("commits", figures.commits, colours, figures.span, whole=False) if rows else ""
     caption = f"Commits a second, counted a partition, every {figures.step_s:g} s."
     return _drawn("commits", "Commits", caption, chart, table, len(order))
 
@@ -150,7 +150,7 @@ def _rebalances(figures: Figures) -> str:
     colours = {group: SERIES[n % MOST_SERIES] for n, group in enumerate(shown)}
     rows = [(group, last[group][2], counts[group], last[group][3]) for group in order]
     table = _table("rebalances", ("group", "protocol", "changes", "last epoch"), rows, colours)
-    chart = charts.timeline("rebalances", figures.rebalances, shown) if order else ""
+    chart = charts.timeline("rebalances", figures.rebalances, shown, figures.span) if order else ""
     caption = "Each tick is a new generation or epoch of a group."
     return _drawn("rebalances", "Rebalances and epochs", caption, chart, table, len(order), MOST_ROWS)
 
@@ -158,7 +158,8 @@ def _rebalances(figures: Figures) -> str:
 def _outcomes(figures: Figures) -> str:
     rows = [(how, figures.outcomes[how]) for how in OUTCOME_COLOURS if how in figures.outcomes]
     table = _table("outcomes", ("outcome", "transactions"), rows, OUTCOME_COLOURS)
-    chart = charts.columns("outcomes", figures.outcomes_over_time) if figures.outcomes_over_time else ""
+    ended = figures.outcomes_over_time
+    chart = charts.columns("outcomes", ended, figures.span) if ended else ""
     return _drawn("outcomes", "Transactions", "When transactions ended, and how.", chart, table, len(rows))
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,8 @@ from pipeline.audit.findings import KINDS
 from pipeline.demo.traffic import Traffic
 from pipeline.jobs import audit, compaction, lag, report
 from pipeline.output_guard import HEAD_BYTES, made_by
-from pipeline.report.charts import size, time_locator
-from pipeline.report.figures import Figures
+from pipeline.report.charts import SERIES, lines, size, time_locator
+from pipeline.report.figures import Figures, with_gaps
 from pipeline.report.page import page
 
 pytestmark = pytest.mark.timeout(900)
@@ -106,6 +108,51 @@ def test_report_figures_are_what_the_jobs_say(spark, data, audited, text, tmp_pa
     assert changes["billing"] > 1
     assert changes["shipping"] > 1
     assert {row[0]: int(row[1].replace(",", "")) for row in tables["commits"][1:]} == figures["committed"]
+    areas = {group: area(points) for group, points in figures["commits"].items()}
+    assert areas == pytest.approx(figures["committed"], rel=0.01)
+
+
+def area(points: list[Any]) -> float:
+    """What is below steps, each of which goes on to the next point."""
+    return sum(value * (until - at) / 1000 for (at, value), (until, _) in pairwise(points))
+
+
+def test_rate_is_zero_where_nothing_was_committed():
+    """16 commits within 3 of 80 seconds were drawn as 5.3 a second for all of them."""
+    found = with_gaps({"g": [(1000, 5.0), (2000, 5.0), (80_000, 6.0)], "one": [(5000, 2.0)]}, 1000)
+    assert found["g"] == [(0, 5.0), (1000, 5.0), (2000, 0.0), (79_000, 6.0), (80_000, 0.0)]
+    assert found["one"] == [(4000, 2.0), (5000, 0.0)]
+    assert area(found["g"]) == 16
+
+
+def test_charts_over_time_have_one_axis():
+    figures = made(
+        lag={"g": [(5000, 1.0), (9000, 2.0)]},
+        commits={"g": [(2000, 1.0), (4000, 0.0)]},
+        rebalances=[(1000, "g", "classic", 1, 1)],
+        outcomes_over_time=[(70_000, "committed")],
+    )
+    assert figures.span == (1000, 70_000)
+    assert made().span[0] < made().span[1]
+
+
+@pytest.mark.parametrize(
+    ("top", "whole", "ticks"),
+    [
+        (1, True, ["0", "1"]),
+        (2, True, ["0", "1", "2"]),
+        (3, True, ["0", "1", "2", "3"]),
+        (7, True, ["0", "2", "4", "6"]),
+        (120, True, ["0", "50", "100"]),
+        (0.5, False, ["0", "0.2", "0.4"]),
+        (5.3, False, ["0", "2", "4"]),
+    ],
+)
+def test_ticks_of_counts_are_whole_and_those_of_rates_have_few_digits(top, whole, ticks):
+    text = lines("t", {"g": [(0, 0.0), (1000, float(top))]}, {"g": SERIES[0]}, (0, 1000), whole=whole)
+    wide = text[: text.index("</svg>")]
+    labels = re.findall(r"<text[^>]*>([^<]*)</text>", wide)
+    assert [each for each in labels if not re.fullmatch(r"\d\d[:.]\d+", each)] == ticks  # without those of the time
 
 
 @in_browser
