@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.coordinator.groups.machine import GroupMachine
-from broker.coordinator.placement import shard_index
+from broker.coordinator.placement import is_short_of_replicas, shard_index
 from broker.coordinator.runtime import READY, Answers, Shard
 from protocol.errors import ErrorCode, KafkaError
 
@@ -55,7 +55,11 @@ class GroupShards:
             machine.offsets.dropped = self._turn.learned.drop
             return machine
 
-        return Shard(self._turn, self._answers, f"{OFFSETS_TOPIC}-{index}", open_log, make_machine)
+        def is_short() -> bool:
+            return not self._nodes.is_one and is_short_of_replicas(self.metadata, OFFSETS_TOPIC, index)
+
+        name = f"{OFFSETS_TOPIC}-{index}"
+        return Shard(self._turn, self._answers, name, open_log, make_machine, is_short=is_short)
 
     @property
     def metadata(self) -> ClusterMetadata:

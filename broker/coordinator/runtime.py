@@ -75,7 +75,9 @@ class Shard:
         make_machine: Callable[[], Machine],
         *,
         load_at_once_bytes: int = LOAD_AT_ONCE_BYTES,
+        is_short: Callable[[], bool] = bool,
     ) -> None:
+        self.is_short = is_short  # whether fewer replicas of its log are in sync than a write needs
         self.load_at_once_bytes = load_at_once_bytes
         self.followers: list[Callable[[int], None]] = []  # called with the durable offset
         self.when_reloaded: list[Callable[[], None]] = []  # called after a reload: users of the old machine
@@ -241,6 +243,17 @@ class Shard:
                 call()
 
     # -- work
+
+    def check_replicas(self) -> None:
+        """A request of a client is about to write. What the broker decides itself, at a timeout say, is written anyway.
+
+        Differs: Kafka's group coordinator writes with acks=1 and gives up after five seconds; the record is in its log
+                 then and takes effect later. Its transaction coordinator refuses at once.
+        Errors:  COORDINATOR_NOT_AVAILABLE: fewer replicas are in sync than min.insync.replicas of the topic asks for.
+        Source:  three brokers of Apache Kafka 4.3.1; CoordinatorOperationExceptionHelper, TransactionStateManager.
+        """
+        if self.is_short():
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"too few replicas of {self.name} are in sync")
 
     def apply(self, result: Result, now_ms: int | None = None) -> None:
         """Carry out a handler's decision, except for its own reply."""

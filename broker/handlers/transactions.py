@@ -103,6 +103,7 @@ def init_producer_id(broker: View, ctx: Context, request: InitProducerIdRequest)
     transactions = broker.transactions
     transactions.ensure_topic(ctx.rng)
     shard = transactions.shard(name, ctx)
+    shard.check_replicas()
     given = None if request.producer_id == -1 else (request.producer_id, request.producer_epoch)
 
     def attempt(new_id: int | None) -> Any:
@@ -268,6 +269,7 @@ def _find(broker: View, ctx: Context, transactional_id: str) -> tuple[Shard, Tra
     if not transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
     shard = broker.transactions.shard(transactional_id, ctx)
+    shard.check_replicas()
     return shard, shard.machine.transactions.get(transactional_id)
 
 

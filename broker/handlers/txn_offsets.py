@@ -177,6 +177,8 @@ def _append(broker: View, shard: Shard, ctx: Context, request: TxnOffsetCommitRe
             run.add(index, offset, epoch)
     if commit.is_empty:
         shard.machine.simple_group_for(group_id, shard.log.end_offset)
+    elif shard.is_short():
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
     else:
         commit.append_to(shard, now_ms, (request.producer_id, request.producer_epoch))
     return ErrorCode.NONE

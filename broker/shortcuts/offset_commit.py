@@ -128,6 +128,8 @@ class OffsetCommitShortcut:
         if partitions != head.partitions and not self._follow(head, partitions):
             return None
         shard = head.shard
+        if shard.is_short():
+            return None
         group = shard.machine.groups.get(head.group_id)
         if group is None:
             if head.generation >= 0:

@@ -269,6 +269,8 @@ class Router:
                 shard = self._shard_of(route, ctx, request)
                 result = route.handler(shard.machine, ctx, request)
                 ctx.shard = None if result.appends else shard
+                if result.records and route.api_key != ApiKey.JOIN_GROUP:  # Kafka's join does not wait for its record
+                    shard.check_replicas()
                 if result.response is PARKED:  # park it first: the same result may wake it
                     self.parked.park(ctx.token, parked)
                     shard.parked.add(ctx.token)
@@ -278,6 +280,8 @@ class Router:
             if result is PARKED:
                 self.parked.park(ctx.token, parked)
             elif isinstance(result, Result):
+                for shard, _ in (*result.appends, *result.commits):
+                    shard.check_replicas()
                 for shard, records in result.appends:
                     shard.append(records, ctx.now_ms)
                 for shard, commit in result.commits:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from broker.cluster.metadata_plans import ensure_internal_topic
 from broker.cluster.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from broker.config.features import finalized, supported
-from broker.coordinator.placement import shard_index
+from broker.coordinator.placement import is_short_of_replicas, shard_index
 from broker.coordinator.result import Context, Token
 from broker.coordinator.runtime import READY, UNLOADED, Answers, Shard
 from broker.coordinator.transactions import gate
@@ -97,7 +97,11 @@ class TransactionCoordinator:
         def make_machine() -> TransactionMachine:
             return TransactionMachine(index, self.config, self)
 
-        return Shard(self.turn, self._answers, f"{TRANSACTIONS_TOPIC}-{index}", open_log, make_machine)
+        def is_short() -> bool:
+            return not self._nodes.is_one and is_short_of_replicas(self.metadata, TRANSACTIONS_TOPIC, index)
+
+        name = f"{TRANSACTIONS_TOPIC}-{index}"
+        return Shard(self.turn, self._answers, name, open_log, make_machine, is_short=is_short)
 
     def load(self) -> Iterator[None]:
         """Load the shards, one a step: transactions must end and time out without a request."""

@@ -147,6 +147,8 @@ def ask(
     transaction = machine.transactions.get(transactional_id)
     if adds:
         made = add_partitions(transaction, producer_id, producer_epoch, partitions, now_ms, 2)
+        if made is not None:
+            shard.check_replicas()
         if made is not None and transactions.turn.fsync:
             transactions.change(shard, made, now_ms)
         elif made is not None:
