@@ -18,7 +18,7 @@ from broker.cluster.metadata import (
     config_record,
     partition_record,
 )
-from broker.cluster.replicas import Sync
+from broker.cluster.replicas import Sync, least_in_sync
 from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from broker.config.features import METADATA_VERSION
 from broker.config.settings import ConfigError
@@ -161,6 +161,14 @@ def elect_leader(topic: Topic, partition: TopicPartition, leader: int) -> list[b
 def sync_of(partition: TopicPartition) -> Sync:
     """Who leads a partition and who is in sync."""
     return Sync(partition.leader, partition.isr, partition.elr, partition.last_known_elr)
+
+
+def is_short_of_replicas(metadata: ClusterMetadata, topic_name: str, index: int) -> bool:
+    """Whether fewer replicas of a partition are in sync than min.insync.replicas asks for."""
+    topic = metadata.topics[topic_name]
+    partition = topic.partitions[index]
+    least = least_in_sync(metadata.value(topic, "min.insync.replicas"), partition.replicas)
+    return len(partition.isr) < least
 
 
 def follow_nodes(topic: Topic, partition: TopicPartition, after: Sync) -> list[bytes]:

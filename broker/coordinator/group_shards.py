@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from broker.cluster.metadata_plans import is_short_of_replicas
 from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.coordinator.groups.machine import GroupMachine
-from broker.coordinator.placement import is_short_of_replicas, shard_index
+from broker.coordinator.placement import shard_index
 from broker.coordinator.runtime import READY, Answers, Shard
 from protocol.errors import ErrorCode, KafkaError
 

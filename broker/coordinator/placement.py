@@ -1,17 +1,8 @@
-"""Maps a group or transactional id to its shard by Kafka's hash, so that Kafka's tools find the same partition.
-
-Also: whether the replicas of that partition are enough to write to.
-"""
+"""Maps a group or transactional id to its shard by Kafka's hash, so that Kafka's tools find the same partition."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
-
-from broker.cluster.replicas import least_in_sync
-
-if TYPE_CHECKING:
-    from broker.cluster.metadata import ClusterMetadata
 
 
 def java_string_hash(text: str) -> int:
@@ -35,11 +26,3 @@ def shard_index(key: str, shards: int) -> int:
     """
     h = java_string_hash(key)
     return (0 if h == -0x80000000 else abs(h)) % shards
-
-
-def is_short_of_replicas(metadata: ClusterMetadata, topic_name: str, index: int) -> bool:
-    """Whether fewer replicas of a partition are in sync than min.insync.replicas asks for."""
-    topic = metadata.topics[topic_name]
-    partition = topic.partitions[index]
-    least = least_in_sync(metadata.value(topic, "min.insync.replicas"), partition.replicas)
-    return len(partition.isr) < least

@@ -16,10 +16,10 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from broker.cluster.metadata_plans import ensure_internal_topic
+from broker.cluster.metadata_plans import ensure_internal_topic, is_short_of_replicas
 from broker.cluster.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from broker.config.features import finalized, supported
-from broker.coordinator.placement import is_short_of_replicas, shard_index
+from broker.coordinator.placement import shard_index
 from broker.coordinator.result import Context, Token
 from broker.coordinator.runtime import READY, UNLOADED, Answers, Shard
 from broker.coordinator.transactions import gate
