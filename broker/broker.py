@@ -144,7 +144,10 @@ class Broker:
     def _metadata_changed(self) -> None:
         """Something in the metadata has changed: shortcuts forget, and quotas begin or end to be obeyed."""
         self.turn.learned.drop()
-        has_quotas = bool(self.metadata.clients.quotas)
+        quotas = self.metadata.clients.quotas
+        if quotas or self.clients.address_quotas is not None:
+            self._obey_address_quotas()
+        has_quotas = any(entity[0][0] != "ip" for entity in quotas)
         if has_quotas == (self.router.quotas is not None):
             return
         if has_quotas:
@@ -156,6 +159,15 @@ class Broker:
             self.router.quotas = None
             if self.config.codec != "construct":
                 self.clients.shortcuts = self._shortcuts.table
+
+    def _obey_address_quotas(self) -> None:
+        from broker.quotas.address_quotas import IP, AddressQuotas  # 4 ms: most brokers have no quotas
+        from broker.quotas.client_quotas import window_of
+
+        if not any(entity[0][0] == IP for entity in self.metadata.clients.quotas):
+            self.clients.address_quotas = None
+        elif self.clients.address_quotas is None:
+            self.clients.address_quotas = AddressQuotas(lambda: self.metadata.clients.quotas, window_of(self.config))
 
     # -- opening and closing
 

@@ -4,7 +4,6 @@ DescribeClientQuotas  A filter: each component names a type of entity and what i
 AlterClientQuotas     Sets and removes; an entity changes whole or not at all, all entities in one batch.
 
 Behaviour: an address is written in digits, or is "localhost": names are not looked up.
-Differs:   the quota of an IP address (connection_creation_rate) is stored and shown, but not obeyed.
 Differs:   if a request of AlterClientQuotas names an entity twice, nothing of it is changed; Kafka answers the same and
            changes the first.
 Source:    Kafka's ClientQuotaControlManager, ClientQuotasImage and QuotaConfig.

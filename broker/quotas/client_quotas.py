@@ -50,7 +50,7 @@ class ClientQuotas:
     def __init__(self, turn: Turn, config: BrokerConfig, metadata: Callable[[], ClusterMetadata]) -> None:
         self._turn = turn
         self._metadata = metadata
-        self._window = (_number(config, "quota.window.num"), 1000 * _number(config, "quota.window.size.seconds"))
+        self._window = window_of(config)
         key = "controller.quota.window"
         self._mutation_window = (
             int(config.unknown.get(f"{key}.num", 11)),
@@ -199,6 +199,11 @@ class ClientQuotas:
 
 def _who(ctx: Context) -> tuple[str, str]:
     return ctx.connection.principal.partition(":")[2], ctx.client_id
+
+
+def window_of(config: BrokerConfig) -> tuple[int, int]:
+    """How many windows a rate is over, and the milliseconds of one."""
+    return _number(config, "quota.window.num"), 1000 * _number(config, "quota.window.size.seconds")
 
 
 def _number(config: BrokerConfig, key: str) -> int:

@@ -54,10 +54,8 @@ class Credits:
     def refill(self, rate: float, now_ms: int) -> None:
         """Bring the credits up to now. `rate`: credits a second."""
         most = rate * self._span_s
-        if self._at_ms < 0 or rate != self._rate:
-            self._credits = most if self._at_ms < 0 else min(self._credits, most)
-        else:
-            self._credits = min(most, self._credits + rate * (now_ms - self._at_ms) / 1000)
+        earned = rate * (now_ms - self._at_ms) / 1000
+        self._credits = most if self._at_ms < 0 else min(most, self._credits + earned)
         self._at_ms, self._rate = now_ms, rate
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.config.config_values import ConfigError
 from broker.turn.rate import Rate
@@ -33,6 +33,13 @@ def _exceptions(text: str) -> dict[str, int]:
     return found
 
 
+class AddressQuotas(Protocol):
+    """How fast addresses may connect."""
+
+    def throttle_ms(self, address: str, now_ms: int) -> int:
+        """How long an address must wait that connects now; 0: it need not."""
+
+
 class Room:
     """How many connections a process has descriptors for, and how many all its clusters have open."""
 
@@ -60,6 +67,7 @@ class Clients:
         self.open: set[Connection] = set()
         self.gone: list[Callable[[Connection], None]] = []  # called for each connection that is closed
         self.closed = False  # the cluster has ended, or was reset
+        self.address_quotas: AddressQuotas | None = None  # None: there are none
         self._most = config.max_connections
         self._config = config
         self._exceptions = _exceptions(config.max_connections_per_ip_overrides)
@@ -100,9 +108,24 @@ class Clients:
             connection.refuse(
                 f"{self.room.limit} connections are open; no file descriptor is left for more (ulimit -n)"
             )
-
-        if self._config.max_connection_creation_rate < NO_RATE and not connection.closed:
+        if connection.closed:
+            return
+        if self._config.max_connection_creation_rate < NO_RATE:
             self._slow_down(connection)
+        if self.address_quotas is not None:
+            self._turn_away(connection, self.address_quotas)
+
+    def _turn_away(self, connection: Connection, quotas: AddressQuotas) -> None:
+        """Close a connection whose address connects too often, after a while, so that it does not ask again at once."""
+        now_ms = self.turn.env.clock.steady_ms()
+        throttle_ms = quotas.throttle_ms(connection.host[1:], now_ms)
+        if throttle_ms > 0:
+            self.metrics.connections_refused += 1
+            connection.mute(True)
+            self.turn.timers.at(
+                now_ms + throttle_ms,
+                lambda due_ms, now_ms: connection.refuse("its address is above its connection_creation_rate"),
+            )
 
     def _slow_down(self, connection: Connection) -> None:
         """Read nothing from a connection that came too soon, until max.connection.creation.rate is kept."""

@@ -12,8 +12,9 @@ import socket
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from differential.authorization_cases import (
     GROUPS,
@@ -33,11 +34,14 @@ from protocol.declare import Message
 from protocol.header import encode_request_header, response_header_version
 from protocol.messages import cluster, sasl
 
+T = TypeVar("T")
+
 
 class Peer:
     """A connection that authenticates by PLAIN."""
 
-    def __init__(self, address: str, user: str) -> None:
+    def __init__(self, address: str, user: str, client_id: str = "cases") -> None:
+        self._client_id = client_id
         host, _, port = address.rpartition(":")
         self._socket = socket.create_connection((host, int(port)), timeout=60)
         try:
@@ -54,7 +58,7 @@ class Peer:
 
     def call(self, request: Message, version: int) -> Any:
         key = ApiKey(request.API_KEY)
-        body = encode_request_header(key, version, 1, "cases") + codec(type(request), version).encode(request)
+        body = encode_request_header(key, version, 1, self._client_id) + codec(type(request), version).encode(request)
         self._socket.sendall(len(body).to_bytes(4, "big") + body)
         data = self._read(int.from_bytes(self._read(4), "big"))[4:]
         return codec(response_class(key), version).decode(data, response_header_version(key, version))[0]
@@ -69,20 +73,24 @@ class Peer:
         return data
 
 
-def ask_kafka(address: str, seed: int) -> list[str]:
-    """What a Kafka answers to each case."""
-    rng = random.Random(seed)
+def prepared(address: str, prepare: Callable[[Any], T]) -> tuple[Peer, T]:
+    """An administrator of a Kafka that has just been started, and what came of its first calls."""
     end = time.monotonic() + 90
     admin: Peer | None = None
     while True:
         try:
             admin = admin or Peer(address, "admin")
-            ids = prepare(admin.call)
-            break
+            return admin, prepare(admin.call)
         except (OSError, AssertionError):
             if time.monotonic() > end:
                 raise
             time.sleep(0.5)
+
+
+def ask_kafka(address: str, seed: int) -> list[str]:
+    """What a Kafka answers to each case."""
+    rng = random.Random(seed)
+    admin, ids = prepared(address, prepare)
     for name in GROUPS:
         admin.call(cluster.FindCoordinatorRequest(key=name, key_type=0), 3)
     for name in IDS:
