@@ -1,7 +1,7 @@
 """The table of rules: for each API what it needs, and the guard that asks before a handler.
 
 An API without a line here needs nothing: ApiVersions, the SASL requests, and the requests for delegation tokens, whose
-handler looks at the principal. Fetch asks in its handler, by `Context.access`.
+handlers look at the principal and ask by `Context.access`. Fetch asks in its handler, by `Context.access`.
 """
 
 from __future__ import annotations

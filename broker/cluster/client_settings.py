@@ -1,6 +1,6 @@
-"""SCRAM credentials of users, and client quotas: a part of the metadata's state.
+"""SCRAM credentials of users, delegation tokens, and client quotas: a part of the metadata's state.
 
-`security/` authenticates by the credentials, `quotas/` throttles by the quotas.
+`security/` authenticates by the credentials and tokens, `quotas/` throttles by the quotas.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from typing import Any, ClassVar, TypeAlias
 
 from protocol.messages.metadata_records import (
     ClientQuotaRecord,
+    DelegationTokenRecord,
     EntityData,
+    RemoveDelegationTokenRecord,
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
     encode_record,
@@ -20,18 +22,21 @@ Entity: TypeAlias = "tuple[tuple[str, str | None], ...]"  # (type, name) in the 
 
 
 class ClientSettings:
-    """Credentials by user and mechanism, quotas by entity and key."""
+    """Credentials by user and mechanism, tokens by id, quotas by entity and key."""
 
-    __slots__ = ("credentials", "quotas", "replays")
+    __slots__ = ("credentials", "quotas", "replays", "tokens")
 
     VOLATILE: ClassVar[Mapping[str, str]] = {"replays": "the same for every state"}
 
     def __init__(self) -> None:
         self.credentials: dict[str, dict[int, UserScramCredentialRecord]] = {}
+        self.tokens: dict[str, DelegationTokenRecord] = {}
         self.quotas: dict[Entity, dict[str, float]] = {}
         self.replays: dict[type, Callable[[Any], None]] = {
             UserScramCredentialRecord: self._replay_credential,
             RemoveUserScramCredentialRecord: self._replay_credential_gone,
+            DelegationTokenRecord: self._replay_token,
+            RemoveDelegationTokenRecord: self._replay_token_gone,
             ClientQuotaRecord: self._replay_quota,
         }
 
@@ -43,6 +48,12 @@ class ClientSettings:
         del credentials[record.mechanism]
         if not credentials:
             del self.credentials[record.name]
+
+    def _replay_token(self, record: DelegationTokenRecord) -> None:
+        self.tokens[record.token_id] = record
+
+    def _replay_token_gone(self, record: RemoveDelegationTokenRecord) -> None:
+        del self.tokens[record.token_id]
 
     def _replay_quota(self, record: ClientQuotaRecord) -> None:
         entity = entity_of([(part.entity_type, part.entity_name) for part in record.entity])
@@ -59,6 +70,8 @@ class ClientSettings:
         for credentials in self.credentials.values():
             for credential in credentials.values():
                 yield encode_record(credential, 0)
+        for token in self.tokens.values():
+            yield encode_record(token, 0)
         for entity, values in self.quotas.items():
             for key, value in values.items():
                 yield quota_record(entity, key, value)

@@ -353,7 +353,8 @@ class ClusterMetadata:
         """About the number of records of an image."""
         topics = sum(1 + len(topic.configs) + len(topic.partitions) for topic in self.topics.values())
         configs = sum(len(table) for table in (*self.broker_configs.values(), *self.group_configs.values()))
-        clients = len(self.clients.credentials) + sum(len(quotas) for quotas in self.clients.quotas.values())
+        clients = len(self.clients.credentials) + len(self.clients.tokens)
+        clients += sum(len(quotas) for quotas in self.clients.quotas.values())
         return topics + configs + clients + len(self.acls) + len(self.feature_levels) + 1
 
     def fingerprint(self) -> dict[str, object]:

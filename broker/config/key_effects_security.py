@@ -11,6 +11,17 @@ SECURITY_NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             authorizer.class.name
         """,
     },
+    "tests/unit/security/test_delegation_tokens.py": {
+        "test_client_authenticates_by_a_token_as_its_owner": """
+            delegation.token.secret.key
+        """,
+        "test_interval_of_the_look_is_set": """
+            delegation.token.expiry.check.interval.ms
+        """,
+        "test_settings_bound_the_life_of_a_token": """
+            delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
+        """,
+    },
     "tests/unit/security/test_listener_settings.py": {
         "test_each_listener_has_its_own_users": """
             sasl.jaas.config

@@ -12,7 +12,6 @@ from typing import Final
 from broker.config.config_values import ConfigError
 from broker.config.settings import BROKER_KEYS
 
-_NO_TOKENS: Final = "there are no delegation tokens here: remove it"
 _JAVA_CLASS: Final = "a Java class cannot be loaded here: remove it"
 _CLASSES: Final = "org.apache.kafka.common.security."
 
@@ -36,11 +35,6 @@ REFUSED: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
     "security.providers": (("",), _JAVA_CLASS),
     "ssl.engine.factory.class": (("",), _JAVA_CLASS),
     "ssl.provider": (("",), _JAVA_CLASS),
-    # What is to come.
-    "delegation.token.expiry.check.interval.ms": (("3600000",), _NO_TOKENS),
-    "delegation.token.expiry.time.ms": (("86400000",), _NO_TOKENS),
-    "delegation.token.max.lifetime.ms": (("604800000",), _NO_TOKENS),
-    "delegation.token.secret.key": (("",), _NO_TOKENS),
 }
 AUTHORIZER_KEYS: Final = ("super.users", "allow.everyone.if.no.acl.found")  # of Kafka's authorizer, not of its broker
 _LISTENER: Final = "listener.name."

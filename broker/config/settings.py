@@ -138,6 +138,10 @@ class BrokerConfig:
     max_connection_creation_rate: int
     connections_max_idle_ms: int
     connection_failed_authentication_delay_ms: int
+    delegation_token_expiry_check_interval_ms: int
+    delegation_token_expiry_time_ms: int
+    delegation_token_max_lifetime_ms: int
+    delegation_token_secret_key: str | None
     socket_request_max_bytes: int
     socket_send_buffer_bytes: int
     socket_receive_buffer_bytes: int

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.config.config_values import ConfigError
 from broker.security.bare_tokens import BareTokens
+from broker.security.delegation_tokens import TokenKeys, is_expired, secret_of
 from broker.security.guarded_service import GuardedService
 from broker.security.jaas import KEY, LoginModule, parse_jaas
 from broker.security.listener_settings import OAUTHBEARER, PLAIN, ListenerSettings, need
@@ -80,6 +81,7 @@ class Security:
         self._secret = turn.env.rng.getrandbits(256).to_bytes(32, "big")
         self._mechanisms: dict[str, dict[str, Mechanism]] = {}  # by listener
         self.key_sets: dict[str, Mapping[str, Any]] = {}
+        self._token_keys = TokenKeys(secret) if (secret := secret_of(config)) else None
         clients.gone.append(self._gone)
 
     # -- connections
@@ -173,7 +175,7 @@ class Security:
             if name == OAUTHBEARER:
                 begin = partial(OAuthBearer, self._tokens(settings, options))
             else:
-                users = Users(_passwords(options), self._credential, self._secret)
+                users = Users(_passwords(options), self._credential, self._secret, self._token)
                 begin = partial(Plain, users) if name == PLAIN else partial(Scram, users, name, self._turn.env.rng)
             found[name] = Mechanism(begin, max_reauth_ms)
         return found
@@ -185,6 +187,15 @@ class Security:
 
     def _key_set(self, url: str) -> Mapping[str, Any]:
         return self.key_sets.get(url, {"keys": []})
+
+    def _token(self, token_id: str, mechanism: int) -> tuple[ScramKeys, str, int] | None:
+        """Credential, owner's name and end of a delegation token that can be used; None: there is none."""
+        metadata: ClusterMetadata = self._metadata_shard.machine
+        token = metadata.clients.tokens.get(token_id)
+        if token is None or self._token_keys is None or is_expired(token, self._turn.env.clock.now_ms()):
+            return None
+        expires_ms = min(token.expiration_timestamp, token.max_timestamp)
+        return self._token_keys.find(token_id, mechanism), token.owner.partition(":")[2], expires_ms
 
     def _credential(self, user: str, mechanism: int) -> ScramKeys | None:
         metadata: ClusterMetadata = self._metadata_shard.machine

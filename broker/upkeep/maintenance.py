@@ -11,6 +11,7 @@ from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, SHARE_STA
 from broker.coordinator.runtime import UNLOADED
 from broker.upkeep.checkpointing import Checkpointing
 from broker.upkeep.deleted_topics import DeletedTopics
+from broker.upkeep.expired_tokens import remove_expired_tokens
 from protocol.errors import KafkaError
 from storage.errors import StorageError
 
@@ -99,6 +100,9 @@ class Maintenance:
         self._every(config.log_retention_check_interval_ms, "retention", self._retain)
         if config.flush != "memory" and config.offsets_image_interval_ms:
             self._every(config.offsets_image_interval_ms, "images", self._images)
+        if config.delegation_token_secret_key:
+            interval_ms = config.delegation_token_expiry_check_interval_ms
+            self._every(interval_ms, "tokens", lambda: remove_expired_tokens(self._turn, self._metadata_shard))
         if config.log_cleaner_enable:
             self._every(config.log_cleaner_backoff_ms, "cleaning", self._clean)
             self._every(min(config.log_cleaner_backoff_ms, SHARD_INTERVAL_MS), "shards", self._clean_coordinators)
