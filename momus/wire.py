@@ -27,11 +27,18 @@ class Connection:
             self._socket = socket.create_connection((host, port), timeout=timeout_s)
         except OSError as error:
             raise OSError(f"cannot reach {host}:{port}: {error.strerror or error}") from None
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket = wrapped(self._socket, host) if SETTINGS else self._socket
         self._correlation_id = 0
         self.address = f"{host}:{port}"
         self._versions: dict[int, tuple[int, int]] = {ApiKey.API_VERSIONS: (0, 0)}
+        try:
+            self._begin(host)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, host: str) -> None:
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket = wrapped(self._socket, host) if SETTINGS else self._socket
         from protocol.messages.cluster import ApiVersionsRequest
 
         answer = self.call(ApiVersionsRequest())

@@ -20,7 +20,7 @@ from protocol.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 DIGESTS = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 
@@ -40,7 +40,7 @@ def wrapped(plain: socket.socket, host: str) -> socket.socket:
     from broker.config.config_values import ConfigError  # 10 ms
 
     try:
-        return _context().wrap_socket(plain, server_hostname=host)
+        return tls_context().wrap_socket(plain, server_hostname=host)
     except ssl.SSLCertVerificationError as error:
         raise OSError(f"the broker's certificate is not accepted: {error.verify_message}") from None
     except ssl.SSLError as error:
@@ -49,7 +49,11 @@ def wrapped(plain: socket.socket, host: str) -> socket.socket:
         raise OSError(str(error)) from None
 
 
-def _context() -> ssl.SSLContext:
+def tls_context() -> ssl.SSLContext:
+    """What the settings trust and show. Only where they name no authority it is the system's that are trusted.
+
+    Errors: ConfigError, OSError.
+    """
     from broker.config.settings import BrokerConfig  # 10 ms
     from broker.security.listener_settings import ListenerSettings
     from broker.shell.tls.key_stores import read_key, read_trusted
@@ -60,11 +64,13 @@ def _context() -> ssl.SSLContext:
     settings = ListenerSettings(
         BrokerConfig.load({k: v for k, v in given.items() if k != "ssl.key.location"}), "client"
     )
-    context = ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if path := SETTINGS.get("ssl.ca.location"):
         context.load_verify_locations(path)
     elif trusted := read_trusted(settings):
         context.load_verify_locations(cadata=trusted.decode())
+    else:
+        context.load_default_certs()
     if SETTINGS.get("ssl.endpoint.identification.algorithm", "https") in ("", "none"):
         context.check_hostname = False
     if path := SETTINGS.get("ssl.certificate.location"):
@@ -96,12 +102,43 @@ def authenticate(call: Callable[[Any], Any]) -> None:
         _scram(call, DIGESTS[mechanism], user, password)
 
 
+def login_of(jaas: str) -> tuple[str, str]:
+    """User and password of a sasl.jaas.config. Errors: OSError."""
+    from broker.config.config_values import ConfigError
+    from broker.security.jaas import parse_jaas  # 5 ms
+
+    try:
+        options = parse_jaas(jaas).options
+    except ConfigError as error:
+        raise OSError(str(error)) from None
+    return options.get("username", ""), options.get("password", "")
+
+
+def stores_as_pem(stores: Mapping[str, str]) -> dict[str, str]:
+    """What Java's key stores hold, in librdkafka's words: ssl.ca.pem, ssl.key.pem and its like. Errors: OSError."""
+    from broker.config.config_values import ConfigError  # 10 ms
+    from broker.config.settings import BrokerConfig
+    from broker.security.listener_settings import ListenerSettings
+    from broker.shell.tls.key_stores import read_key, read_trusted
+
+    found = {}
+    try:
+        settings = ListenerSettings(BrokerConfig.load(stores), "client")
+        if trusted := read_trusted(settings):
+            found["ssl.ca.pem"] = trusted.decode()
+        if any(key.startswith("ssl.keystore.") for key in stores):
+            material = read_key(settings)
+            found["ssl.key.pem"], found["ssl.certificate.pem"] = material.key.decode(), material.chain.decode()
+            if material.password:
+                found["ssl.key.password"] = material.password
+    except ConfigError as error:
+        raise OSError(str(error)) from None
+    return found
+
+
 def _credentials() -> tuple[str, str]:
     if text := SETTINGS.get("sasl.jaas.config"):
-        from broker.security.jaas import parse_jaas  # 5 ms
-
-        options = parse_jaas(text).options
-        return options.get("username", ""), options.get("password", "")
+        return login_of(text)
     return SETTINGS.get("sasl.username", ""), SETTINGS.get("sasl.password", "")
 
 

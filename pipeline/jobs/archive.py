@@ -25,6 +25,7 @@ from pyarrow import fs
 from pyspark.sql import functions as F
 
 from pipeline import tables
+from pipeline.client_settings import add_client_arguments, connect_with
 from pipeline.decode.batches import partition_of
 from pipeline.errors import PipelineError
 from pipeline.files import is_directory, open_directory, write_json
@@ -50,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this job."""
     parser.add_argument("--topics", metavar="GLOB", help="archive the records of these topics too")
     parser.add_argument("--bootstrap-server", metavar="HOST:PORT", help="commit the archive's position there")
+    add_client_arguments(parser)
     parser.add_argument("--group", default="archive", help="as this group, that of `serve --retain-for` [archive]")
     add_stream_arguments(parser)
 
@@ -65,6 +67,7 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
     views = [ArchivedView(spark, args, "offsets", None), ArchivedView(spark, args, "transactions", None)]
     if args.topics:
         views.append(ArchivedView(spark, args, "raw", args.topics))
+    connect_with(args)
     committer = PositionCommitter(GroupOffsets(args.bootstrap_server, args.group)) if args.bootstrap_server else None
     complete = CompleteOffsetsFile(args, views)
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from pipeline.client_settings import add_client_arguments, connect_with
 from pipeline.errors import PipelineError
 from pipeline.group_offsets import GroupOffsets
 from pipeline.streaming.checkpoint import committed_position
@@ -88,6 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--checkpoint", required=True, metavar="PATH", help="of the streaming query")
     parser.add_argument("--group", required=True, help="the group to commit as")
     parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="where to commit")
+    add_client_arguments(parser)
     parser.add_argument(
         "--every", type=float, metavar="SECONDS", help="keep running, and check that often; without it, once"
     )
@@ -98,6 +100,7 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
 
     Errors:  PipelineError: without --every, the checkpoint has no finished micro-batch.
     """
+    connect_with(args)
     offsets = GroupOffsets(args.bootstrap_server, args.group, "spark checkpoint")
     if committed_position(args.checkpoint) is None and args.every is None:
         raise PipelineError(f"{args.checkpoint} has no finished micro-batch: is it a query's checkpointLocation?")

@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from pipeline import tables
+from pipeline.client_settings import add_client_arguments, connect_with
 from pipeline.errors import PipelineError
 from pipeline.jobs import lag_follow
 from pipeline.jobs.time_argument import time_argument
@@ -38,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sum", action="store_true", help="one row a group and topic")
     parser.add_argument("--ends", metavar="PATH", help="where the logs of the topics are [--input]")
     parser.add_argument("--bootstrap-server", metavar="HOST:PORT", help="the lag now: ask this broker for log ends")
+    add_client_arguments(parser)
     add_follow_arguments(parser)
 
 
@@ -53,6 +55,7 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
                 "a broker knows its log ends only as of now: use --bootstrap-server without --since, --until, --step, "
                 "--ends"
             )
+        connect_with(args)
         rows = now(spark, changes, args.bootstrap_server)
     else:
         slots = lags.slots_of(changes, args.since, args.until, args.step)

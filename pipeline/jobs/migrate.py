@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from pipeline import tables
 from pipeline.audit.log_coverage import BATCH_COLUMNS
+from pipeline.client_settings import add_client_arguments, connect_with, for_librdkafka, given_settings
 from pipeline.errors import PipelineError
 from pipeline.files import write_bytes
 from pipeline.migrate import plan
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this job."""
     parser.add_argument("-b", "--bootstrap-server", required=True, metavar="HOST:PORT", help="the target cluster")
     parser.add_argument("-t", "--topic", action="append", metavar="GLOB", help="only these topics; may be repeated")
-    parser.add_argument("-X", action="append", default=[], metavar="KEY=VALUE", dest="client", help="client setting")
+    add_client_arguments(parser)
     parser.add_argument("--replication-factor", type=int, default=-1, metavar="N", help="of new topics")
     parser.add_argument("--no-groups", action="store_true", help="do not copy the groups' offsets")
 
@@ -57,7 +58,8 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
 
     Errors:  PipelineError: see migrate.
     """
-    client = dict(pair.split("=", 1) for pair in args.client) | {"bootstrap.servers": args.bootstrap_server}
+    connect_with(args)
+    client = for_librdkafka(given_settings(args)) | {"bootstrap.servers": args.bootstrap_server}
     proof = migrate(
         spark,
         args.input,

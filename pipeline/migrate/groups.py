@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
+from momus.wire_security import tls_context
 from pipeline.errors import PipelineError
 
 
@@ -37,10 +38,6 @@ _SETTINGS: Final = {
     "sasl.mechanisms": "sasl_mechanism",
     "sasl.username": "sasl_plain_username",
     "sasl.password": "sasl_plain_password",
-    "ssl.ca.location": "ssl_cafile",
-    "ssl.certificate.location": "ssl_certfile",
-    "ssl.key.location": "ssl_keyfile",
-    "ssl.key.password": "ssl_password",
 }
 
 
@@ -49,7 +46,10 @@ class Groups:
 
     def __init__(self, client: Mapping[str, Any]) -> None:
         with _deprecations_ignored():
-            self._admin = KafkaAdminClient(**{_SETTINGS[k]: v for k, v in client.items() if k in _SETTINGS})
+            settings = {_SETTINGS[k]: v for k, v in client.items() if k in _SETTINGS}
+            if str(client.get("security.protocol", "")).upper().endswith("SSL"):
+                settings["ssl_context"] = tls_context()  # of what the job was told: it takes key stores as well
+            self._admin = KafkaAdminClient(**settings)
 
     def set(self, group: str, positions: Positions) -> None:
         """Commit the offsets of a group. Errors: PipelineError: the group has members, or the target refuses."""

@@ -25,10 +25,11 @@ ALLOWED = {
     # The demo plays the users' part as well: a broker in a subprocess, and clients of three makes.
     "pipeline.demo": {"momus", "aiokafka", "confluent_kafka", "kafka"},
     # Writes into a real cluster, and draws: what the extra brings.
-    "pipeline.migrate": {"confluent_kafka", "kafka"},
+    "pipeline.migrate": {"confluent_kafka", "kafka", "momus"},
     "pipeline.report": {"matplotlib"},
-    # Commits as a group, with the client that the command line has.
+    # Commits as a group, with the client that the command line has, connected as it connects.
     "pipeline.group_offsets": {"momus"},
+    "pipeline.client_settings": {"momus"},
 }
 
 # Inside broker/ a room imports from its own line and those above it. Types count, and so do imports in functions.
