@@ -113,7 +113,7 @@ class Broker:
         if config.codec == "construct":  # shortcuts read bytes, not messages: leave them out
             self.router.use_construct()
         else:
-            self.clients.shortcuts = self._shortcuts.table
+            self.clients.offer(self._shortcuts.table)
 
     def _authorize(self) -> None:
         """Ask an authorizer before every handler, and before shortcuts."""
@@ -154,11 +154,9 @@ class Broker:
             from broker.quotas.client_quotas import ClientQuotas  # 4 ms: most brokers have no quotas
 
             self.router.quotas = ClientQuotas(self.turn, self.config, lambda: self.metadata)
-            self.clients.shortcuts = {}  # they measure nothing
         else:
             self.router.quotas = None
-            if self.config.codec != "construct":
-                self.clients.shortcuts = self._shortcuts.table
+        self.clients.pass_by("quotas", has_quotas)  # they measure nothing
 
     def _obey_address_quotas(self) -> None:
         from broker.quotas.address_quotas import IP, AddressQuotas  # 4 ms: most brokers have no quotas

@@ -216,7 +216,7 @@ class World:
             self.env, config, directory, nodes, call_soon=self.ready.append, start_sync=self._start_sync
         )
         if not shortcuts:
-            self.broker.clients.shortcuts = {}
+            self.broker.clients.offer({})
         self.broker.open()
         self.broker.start_maintenance()
         self.run()

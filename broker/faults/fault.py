@@ -45,6 +45,7 @@ FILTERS: Final = (
     "api",
     "version",
     "client_id",
+    "principal",
     "connection",
     "listener",
     "broker",
@@ -129,6 +130,7 @@ class Fault:
         return (
             first <= api_version <= last
             and _fits(filters.get("client_id"), (client_id,))
+            and _fits(filters.get("principal"), (connection.principal,))
             and ("broker" not in filters or filters["broker"] == connection.node_id)
             and ("listener" not in filters or filters["listener"] == connection.listener.name)
             and ("connection" not in filters or filters["connection"] == address_of(connection))

@@ -53,7 +53,6 @@ class FaultTable:
         self._lanes: dict[Connection, Lane] = {}
         self._gates: dict[Connection, Gate] = {}
         self._disk = DiskFaults(turn.env.files, root)
-        self._shortcuts = clients.shortcuts
         self._number = 0
         self._actions: dict[str, Callable[[Fault, Connection, bytes], object]] = {
             "inject_error": self._inject_error,
@@ -103,7 +102,8 @@ class FaultTable:
                 connection.refuse(f"{fault.name} is removed, and requests of this connection have been swallowed")
         self.release(fault)
         if not any(not each.is_of_disk for each in self._faults.values()):
-            self._clients.shortcuts, self._clients.dispatch = self._shortcuts, self._router.dispatch
+            self._clients.dispatch = self._router.dispatch
+            self._clients.pass_by("faults", False)
         return fault
 
     def release(self, fault: Fault, most: int = 1 << 30) -> int:
@@ -123,7 +123,7 @@ class FaultTable:
 
     def _install(self) -> None:
         if self._clients.dispatch != self.dispatch:
-            self._shortcuts, self._clients.shortcuts = self._clients.shortcuts, {}
+            self._clients.pass_by("faults", True)
             self._clients.dispatch = self.dispatch
 
     def dispatch(

@@ -60,7 +60,9 @@ class Clients:
         self.request_limit = config.socket_request_max_bytes
         self.backlog_limit = config.queued_max_bytes_per_connection
         self.room = Room()  # replaced by the server: that of the process
-        self.shortcuts: dict[int, Shortcut] = {}  # by API key
+        self.shortcuts: dict[int, Shortcut] = {}  # by API key; none while somebody has them passed by
+        self._offered: dict[int, Shortcut] = {}
+        self._passed_by: set[str] = set()  # who has
         self.dispatch = router.dispatch
         self.journal: Any = None
         self.watchers: tuple[Any, ...] = ()
@@ -84,6 +86,19 @@ class Clients:
         """Show it nothing more."""
         self.watchers = tuple(each for each in self.watchers if each is not watcher)
         self.gone.remove(watcher.disconnected)
+
+    def offer(self, shortcuts: dict[int, Shortcut]) -> None:
+        """Set what serves usual requests without messages."""
+        self._offered = shortcuts
+        self.pass_by("", False)
+
+    def pass_by(self, who: str, is_on: bool) -> None:
+        """Have every request take the general path, or not any more, for all that one part of the broker cares."""
+        if is_on:
+            self._passed_by.add(who)
+        else:
+            self._passed_by.discard(who)
+        self.shortcuts = {} if self._passed_by else self._offered
 
     def connected(self, connection: Connection) -> None:
         """A client has connected. It is refused when there are too many, and hung up when the cluster has ended."""
