@@ -115,8 +115,8 @@ class Fault:
 
 class Faults:
     """The faults of one cluster. Filters of all: api, version, client_id, principal, connection, listener, broker,
-    topic, partition, group, transactional_id; those of the disk take topic and partition. `trigger` is every_time, once,
-    on_call(n), times(n) or with_probability(p, seed)."""
+    topic, partition, group, transactional_id; those of the disk take topic and partition. `trigger` is every_time,
+    once, on_call(n), times(n) or with_probability(p, seed)."""
 
     def __init__(self, control: Control, prefix: str = "/_admin") -> None:
         self._control = control
