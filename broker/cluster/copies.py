@@ -60,6 +60,7 @@ def copy_directory(source: Files, old: str, target: Files, new: str, *, sync: bo
     Durable: with sync, what is durable there, when this returns. Errors: OSError.
     """
     copied = Copied()
+    folders = []  # synced at the end: a journaling file system writes all of them with the first one
     target.makedirs(new)
     for name in source.listdir(old):
         topic, dash, index = name.rpartition("-")
@@ -79,9 +80,7 @@ def copy_directory(source: Files, old: str, target: Files, new: str, *, sync: bo
             if file.endswith(LOG_SUFFIX):
                 copied.log_bytes += target.file_size(f"{new_folder}/{file}")
                 copied.last_segments[topic, int(index)] = int(file[: -len(LOG_SUFFIX)])
-        if sync:
-            target.sync_dir(new_folder)
-    if sync:
-        target.sync_dir(new)
-        target.sync_dir(new.rpartition("/")[0])
+        folders.append(new_folder)
+    for folder in (*folders, new, new.rpartition("/")[0]) if sync else ():
+        target.sync_dir(folder)
     return copied

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 NOT_INHERITED = ("listeners", "advertised.listeners", "log.dirs", "log.dir")  # by other clusters of the process
 SEEDED_STARTS = "seeded-starts"  # a file in the data directory
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")  # of a cluster or a snapshot
 
 
 class ClusterRefusedError(ValueError):
@@ -35,6 +36,25 @@ class ClusterRefusedError(ValueError):
 
 class UnknownSnapshotError(ClusterRefusedError):
     """There is no snapshot of this name."""
+
+
+class Names:
+    """The names of clusters or of snapshots: `kind`-1, `kind`-2, ... where none is given."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._made = 0
+
+    def checked(self, name: str | None, is_taken: Callable[[str], bool]) -> str:
+        """This name, or one that is not taken. Errors: ClusterRefusedError: it is no name; whether it is taken is for
+        the caller to say."""
+        while name is None:
+            self._made += 1
+            made = f"{self._kind}-{self._made}"
+            name = None if is_taken(made) else made
+        if not NAME.fullmatch(name):
+            raise ClusterRefusedError(f"{name:.100} is no name: letters, digits, dot, dash and underscore, 100 at most")
+        return name
 
 
 class Origin:

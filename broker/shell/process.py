@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from typing import TYPE_CHECKING
 
 from broker.cluster.copies import CLUSTERS
-from broker.shell.cluster_plan import NOT_INHERITED, ClusterPlan, ClusterRefusedError, Origin
+from broker.shell.cluster_plan import NOT_INHERITED, ClusterPlan, ClusterRefusedError, Names, Origin
 from broker.shell.cluster_server import DEFAULT_CLUSTER, ClusterServer
 from broker.shell.sync_threads import SyncThreads
 from broker.wire.clients import Room
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from storage.env import SystemFiles
 
 MOST_LISTENERS = 4000  # of all clusters: each takes a file descriptor
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 
 
 class Process:
@@ -40,7 +38,7 @@ class Process:
         self._syncs = SyncThreads(self.loop)
         self._control: Control | None = None
         self._statsd: asyncio.Task[None] | None = None
-        self._names = 0  # made up so far
+        self._names = Names("cluster")
 
     async def start(self, plan: ClusterPlan, origin: Origin | None = None) -> ClusterServer:
         """Start a cluster. Errors: DirectoryError, StorageError, OSError: there is none."""
@@ -106,38 +104,30 @@ class Process:
 
         Errors: as `create`. Nothing is left then.
         """
-        name = self._check_new(name, source.plan.brokers)
-        folder = self._folder(name)
-        if self._disk.exists(folder):
-            raise ClusterRefusedError(f"{folder} holds the data of an earlier cluster {name}: use another name")
-        try:
-            plan = source.plan.fork(name, folder, listen)
-            async with source.change():
+        async with source.change():  # nothing is checked before: while this waits, another cluster may take the name
+            name = self._check_new(name, source.plan.brokers)
+            folder = self._folder(name)
+            if self._disk.exists(folder):
+                raise ClusterRefusedError(f"{folder} holds the data of an earlier cluster {name}: use another name")
+            try:
+                plan = source.plan.fork(name, folder, listen)
                 origin = Origin.now(source.broker) if snapshot is None else source.snapshots.origin(snapshot)
                 return await self.start(plan, origin)
-        except BaseException:
-            self._syncs.run(lambda: self._disk.remove_tree(folder))
-            raise
+            except BaseException:
+                self._syncs.run(lambda: self._disk.remove_tree(folder))
+                raise
 
     def _folder(self, name: str) -> str:
         return f"{self.clusters[DEFAULT_CLUSTER].plan.data_dir}/{CLUSTERS}/{name}"
 
     def _check_new(self, name: str | None, brokers: int) -> str:
         """The name of a new cluster. Errors: ClusterRefusedError."""
-        name = self._new_name() if name is None else name
-        if not NAME.fullmatch(name):
-            raise ClusterRefusedError(f"{name:.100} is no name: letters, digits, dot, dash and underscore, 100 at most")
+        name = self._names.checked(name, self.clusters.__contains__)
         if name in self.clusters:
             raise ClusterRefusedError(f"there is a cluster {name} already")
         if sum(len(cluster.nodes) for cluster in self.clusters.values()) + brokers > MOST_LISTENERS:
             raise ClusterRefusedError(f"all clusters together have {MOST_LISTENERS} brokers at most: remove some")
         return name
-
-    def _new_name(self) -> str:
-        while True:
-            self._names += 1
-            if (name := f"cluster-{self._names}") not in self.clusters:
-                return name
 
     async def remove(self, name: str) -> None:
         """Remove a cluster and its data, which takes place in the background. Errors: ClusterRefusedError, OSError."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.shell.cluster_plan import ClusterPlan
+from broker.shell.cluster_plan import ClusterPlan, ClusterRefusedError
 from broker.shell.cluster_server import ClusterServer
 from broker.shell.process import Process
 from storage.env import SystemFiles
@@ -106,3 +106,18 @@ async def test_what_has_failed_can_be_done_again_once_the_disk_is_back(tmp_path,
             assert "c" not in made.clusters
             cluster = await made.create("c", {}, flush="os")
         assert await is_served(cluster)
+
+
+async def test_fork_that_waits_leaves_a_cluster_alone_that_has_taken_its_name(tmp_path):
+    async with process(tmp_path) as made:
+        source = made.clusters["default"]
+        async with source.change():
+            waiting = asyncio.ensure_future(made.fork(source, "twin"))
+            await asyncio.sleep(0)
+            other = await made.create("twin", {}, flush="os")
+        with pytest.raises(ClusterRefusedError, match="twin already"):
+            await waiting
+        await asyncio.sleep(0.1)  # what removes files does so in the background
+        assert made.clusters["twin"] is other
+        assert (Path(other.plan.data_dir) / "meta.properties").exists()
+        assert await is_served(other)

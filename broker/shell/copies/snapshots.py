@@ -8,11 +8,10 @@ restores. On disk a later process finds it again.
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.cluster.copies import DISCARDED, SNAPSHOTS, copy_directory
-from broker.shell.cluster_plan import ClusterRefusedError, Origin, UnknownSnapshotError
+from broker.shell.cluster_plan import NAME, ClusterRefusedError, Names, Origin, UnknownSnapshotError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from storage.movable_clock import MovableClock
 
 MOST: Final = 1000
-NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 ABOUT: Final = "about.json"  # written last: without it a snapshot is not whole
 DATA: Final = "data"
 
@@ -34,7 +32,7 @@ class Snapshots:
         self.files = files
         self._data_dir = data_dir
         self._root = f"{data_dir}/{SNAPSHOTS}"
-        self._names = 0  # made up so far
+        self._names = Names("snapshot")
         self._removed = 0
 
     def all(self) -> list[dict[str, Any]]:
@@ -53,9 +51,7 @@ class Snapshots:
         names = files.listdir(self._root)
         if len(names) >= MOST:
             raise ClusterRefusedError(f"a cluster has {MOST} snapshots at most: remove some")
-        name = self._new_name() if name is None else name
-        if not NAME.fullmatch(name):
-            raise ClusterRefusedError(f"{name:.100} is no name: letters, digits, dot, dash and underscore, 100 at most")
+        name = self._names.checked(name, lambda made: files.exists(f"{self._root}/{made}"))
         path = f"{self._root}/{name}"
         if files.exists(f"{path}/{ABOUT}"):
             raise ClusterRefusedError(f"there is a snapshot {name} already")
@@ -75,13 +71,6 @@ class Snapshots:
             files.remove_tree(path)
             raise
         return about
-
-    def _new_name(self) -> str:
-        while True:
-            self._names += 1
-            name = f"snapshot-{self._names}"
-            if not self.files.exists(f"{self._root}/{name}"):
-                return name
 
     def origin(self, name: str) -> Origin:
         """The beginning of a life from a snapshot. Errors: UnknownSnapshotError."""
