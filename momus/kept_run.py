@@ -7,12 +7,19 @@ import re
 import zipfile
 from io import BytesIO
 from pathlib import Path
+from zlib import crc32
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from momus.cluster import Cluster
 
 NAME_LIMIT = 150
+
+
+def file_name(test: str) -> str:
+    """A name for the file of a test; no other test has it. At most 170 bytes of ASCII."""
+    readable = re.sub(r"[^\w.-]+", "_", test, flags=re.ASCII).strip("_")[-NAME_LIMIT:]
+    return f"{readable}-{crc32(test.encode()):08x}.momus"
 
 
 def keep_run(folder: str, test: str, cluster: Cluster, report: str) -> Path:
@@ -31,7 +38,6 @@ def keep_run(folder: str, test: str, cluster: Cluster, report: str) -> Path:
         file.writestr("log.txt", cluster.log)
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    name = re.sub(r"[^\w.-]+", "_", test).strip("_")[-NAME_LIMIT:]
-    path = place / f"{name}.momus"
+    path = place / file_name(test)
     path.write_bytes(data.getvalue())
     return path
