@@ -46,15 +46,17 @@ SECURITY_NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             controller.quota.window.num controller.quota.window.size.seconds
         """,
     },
+    "tests/unit/security/test_reauthentication.py": {
+        "test_reauthentication_in_time_keeps_the_connection": """
+            connections.max.reauth.ms
+        """,
+    },
     "tests/unit/security/test_sasl.py": {
         "test_failed_client_waits_for_its_answer": """
             connection.failed.authentication.delay.ms
         """,
         "test_mechanism_that_is_not_enabled_is_refused_with_those_that_are": """
             sasl.enabled.mechanisms
-        """,
-        "test_reauthentication_in_time_keeps_the_connection": """
-            connections.max.reauth.ms
         """,
         "test_request_above_the_limit_closes_the_connection": """
             sasl.server.max.receive.size
