@@ -167,6 +167,8 @@ def share_acknowledge(broker: Any, ctx: Context, request: ShareAcknowledgeReques
     topics: dict[bytes, ShareAcknowledgeTopicResponse] = {}
     endpoints: dict[int, ShareAcknowledgeResponseNodeEndpoint] = {}
     for (topic_id, index), error in results.items():
+        if error is None and not named[topic_id, index]:  # nothing was acknowledged, and Kafka says nothing of it
+            continue
         answer = ShareAcknowledgeResponsePartitionData(partition_index=index)
         if error is not None:
             answer.error_code, answer.error_message = error.code, error.message

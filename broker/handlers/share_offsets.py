@@ -70,7 +70,8 @@ def describe_share_group_offsets(
 ) -> DescribeShareGroupOffsetsResponse:
     """Describe the start offsets of groups; what is not there is -1, not an error, also for a group of another type.
 
-    Errors:  UNSUPPORTED_VERSION; per group: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
+    Errors:  UNSUPPORTED_VERSION; per group: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE;
+             INVALID_GROUP_ID, INVALID_REQUEST: no name; no partition, or a negative one (Kafka: -1).
     Source:  Kafka's GroupCoordinatorService.describeShareGroupOffsets.
     """
     check_enabled(broker)
@@ -107,6 +108,10 @@ def _described(
                     partitions=[_partition(index, NOT_STARTED) for index in each.partitions],
                 )
             )
+    if wanted and not asked.group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID, "GroupId can't be empty.")
+    if asked.topics is not None and any(not indexes or min(indexes) < 0 for indexes in wanted.values()):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "A topic is named without a partition, or with a negative one.")
     return [
         DescribeShareGroupOffsetsResponseTopic(
             topic_name=topic.name,

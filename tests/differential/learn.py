@@ -73,6 +73,29 @@ def _fetch(step: Values, answer: Values, label: str | None, environment: Environ
             environment["session:" + label] = answer["SessionId"]
 
 
+def _share_fetch(step: Values, answer: Values, label: str | None, environment: Environment, symbols: Symbols) -> None:
+    """What the member holds now, and the next epoch of its session."""
+    _share_session(step, answer, label, environment, symbols)
+    if label and not answer["ErrorCode"]:
+        environment["held:" + label] = [
+            (row["FirstOffset"], row["LastOffset"])
+            for topic in answer["Responses"]
+            for part in topic["Partitions"]
+            for row in part["AcquiredRecords"]
+        ]
+
+
+def _share_session(step: Values, answer: Values, label: str | None, environment: Environment, symbols: Symbols) -> None:
+    if not label or answer["ErrorCode"]:
+        return
+    epoch = step["b"].get("ShareSessionEpoch")
+    if epoch == -1:
+        environment.pop("share:" + label, None)
+    else:
+        environment["share:" + label] = 1 if epoch == 0 else environment.get("share:" + label, 0) + 1
+    environment.pop("held:" + label, None)
+
+
 def _create(step: Values, answer: Values, label: str | None, environment: Environment, symbols: Symbols) -> None:
     for row in answer["Topics"]:
         if not row["ErrorCode"] and row.get("TopicId", NO_ID) != NO_ID:
@@ -96,6 +119,9 @@ LEARNERS = {
     "EndTxn": _producer,
     "ConsumerGroupHeartbeat": _member,
     "StreamsGroupHeartbeat": _member,
+    "ShareGroupHeartbeat": _member,
+    "ShareFetch": _share_fetch,
+    "ShareAcknowledge": _share_session,
     "Fetch": _fetch,
     "CreateTopics": _create,
     "Produce": _produce,

@@ -34,7 +34,8 @@ READS = frozenset(
     words(
         """Metadata ListOffsets OffsetFetch FindCoordinator DescribeGroups ListGroups ApiVersions OffsetForLeaderEpoch
     DescribeConfigs DescribeLogDirs DescribeCluster DescribeProducers DescribeTransactions ListTransactions
-    ConsumerGroupDescribe StreamsGroupDescribe ListConfigResources DescribeTopicPartitions DescribeAcls DescribeQuorum
+    ConsumerGroupDescribe StreamsGroupDescribe ShareGroupDescribe DescribeShareGroupOffsets ListConfigResources
+    DescribeTopicPartitions DescribeAcls DescribeQuorum
     DescribeClientQuotas DescribeUserScramCredentials ListPartitionReassignments"""
     )
 )

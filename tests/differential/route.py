@@ -23,12 +23,14 @@ GROUP_APIS = {
     "TxnOffsetCommit": "GroupId",
     "ConsumerGroupHeartbeat": "GroupId",
     "StreamsGroupHeartbeat": "GroupId",
+    "ShareGroupHeartbeat": "GroupId",
 }
 GROUP_LISTS = {
     "DescribeGroups": "Groups",
     "DeleteGroups": "GroupsNames",
     "ConsumerGroupDescribe": "GroupIds",
     "StreamsGroupDescribe": "GroupIds",
+    "ShareGroupDescribe": "GroupIds",
 }
 TRANSACTION_APIS = {
     "InitProducerId": "TransactionalId",

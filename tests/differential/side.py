@@ -119,6 +119,16 @@ class Side:
                 found.append({"MemberId": member_id, "Assignment": data})
         return found
 
+    def _make_acks(self, value: Values) -> list[Values]:
+        """Acknowledgements of what a share consumer holds, or of the first part of each batch."""
+        types: list[int] = value["types"]
+        found = []
+        for first, last in self.environment.get("held:" + value["m"], []):
+            count = max(1, round((last - first + 1) * value["part"]))
+            each = types if len(types) == 1 else [types[at % len(types)] for at in range(count)]
+            found.append({"FirstOffset": first, "LastOffset": first + count - 1, "AcknowledgeTypes": each})
+        return found
+
     # -- requests
 
     def send(self, number: int, step: Values) -> Sent:

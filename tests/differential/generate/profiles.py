@@ -14,6 +14,7 @@ from differential.generate.consumer import ConsumerGroup, consumer
 from differential.generate.expiry import expiring_members, expiring_offsets, expiring_records, expiring_transactions
 from differential.generate.offsets import offsets
 from differential.generate.records import log
+from differential.generate.share import share
 from differential.generate.stories import stories
 from differential.generate.streams import streams
 from differential.generate.transactions import transactions
@@ -104,6 +105,12 @@ PROFILES: Final[dict[str, Profile]] = {
     ),
     "nodes": Profile(
         {name: FAMILIES[name] for name in ON_NODES}, momus={"offsets.any.broker": "false"}, nodes=3, wrong_node=0.05
+    ),
+    "share": Profile(
+        {"share": (share, 1)},
+        kafka={"group.share.assignment.interval.ms": 0},
+        momus={"group.share.first.assignment": "next-heartbeat"},
+        workers=6,  # they wait most of the time
     ),
     "expiry": Profile(
         {

@@ -125,3 +125,23 @@ def test_delete_answers_for_what_is_not_there(world):
     assert codes == {"t": 0, "none": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert delete(world, "t").responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert delete(world, "t", group="new").error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("group", "indexes", "code"),
+    [("", [0], ErrorCode.INVALID_GROUP_ID), (GROUP, [-1], ErrorCode.INVALID_REQUEST), (GROUP, [], 42)],
+)
+def test_describe_refuses_what_names_no_share_partition(group, indexes, code):
+    with ShareWorld() as world:
+        topics = [DescribeShareGroupOffsetsRequestTopic(topic_name="t", partitions=indexes)]
+        asked = [DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=topics)]
+        answer = world.client.call(DescribeShareGroupOffsetsRequest(groups=asked), 1)
+        assert (answer.groups[0].error_code, answer.groups[0].topics) == (code, [])
+
+
+def test_acknowledge_says_nothing_of_partitions_without_acknowledgements():
+    with ShareWorld() as world:
+        m = world.reader()
+        m.fetch()
+        assert m.acknowledge().responses == []
+        assert m.ack_error(partition=9) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
