@@ -93,3 +93,16 @@ def test_offsets_and_partitions_of_a_transaction_are_refused_too():
     made.change("start 3")
     producer.sequences.clear()
     assert producer.produce(b"a") == 0
+
+
+def test_offsets_of_a_transaction_are_refused_where_only_the_log_of_offsets_is_short():
+    made = Trio([1], settings=SHORT | {"transaction_state_log_min_isr": "1"})
+    producer = Producer(made.clients[1], v2=False)
+    assert producer.init() == 0
+    assert producer.add_offsets("g") == 0
+    made.change("stop 3")
+    assert producer.send_offsets({0: 4}, "g") == {0: NOT_AVAILABLE}
+    made.change("start 3")
+    assert producer.send_offsets({0: 5}, "g") == {0: 0}
+    assert producer.end(commit=True) == 0
+    assert committed(made.world, "g", topic="t") == {0: 5}
