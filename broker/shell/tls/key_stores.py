@@ -7,6 +7,7 @@ which is what Java writes since version 9; it is recognised by its first bytes.
 from __future__ import annotations
 
 import base64
+import struct
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -124,8 +125,10 @@ def _trusted_of_pkcs12(key: str, path: str, data: bytes, password: str) -> bytes
 def _from_jks(key: str, path: str, data: bytes, password: str, key_password: str) -> KeyMaterial:
     store = _open_jks(key, path, data, password)
     for entry in store.private_keys.values():
-        if not entry.is_decrypted():
+        try:
             entry.decrypt(key_password or password)
+        except _jks_errors() as error:
+            raise ConfigError(key, path, f"has a key that this password does not open: {error}") from None
         chain = b"".join(_pem("CERTIFICATE", der) for _, der in entry.cert_chain)
         return KeyMaterial(_pem("PRIVATE KEY", entry.pkey_pkcs8), chain)
     raise ConfigError(key, path, "has no private key")
@@ -148,9 +151,15 @@ def _open_jks(key: str, path: str, data: bytes, password: str):  # type: ignore[
     import jks  # 60 ms, and few listeners need it
 
     try:
-        return jks.KeyStore.loads(data, password)
-    except jks.util.KeystoreException as error:
+        return jks.KeyStore.loads(data, password, try_decrypt_keys=False)
+    except _jks_errors() as error:
         raise ConfigError(key, path, f"is no JKS with this password: {error}") from None
+
+
+def _jks_errors() -> tuple[type[Exception], ...]:
+    import jks  # 60 ms, and few listeners need it
+
+    return jks.util.KeystoreException, ValueError, IndexError, struct.error  # the last ones of a file that is cut
 
 
 def _pem(label: str, der: bytes) -> bytes:
