@@ -22,7 +22,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.journal.ring import Ring
-from broker.journal.secrets import SECRET_APIS, without_secrets
+from broker.journal.secrets import HIDDEN, SECRET_APIS, is_secret_setting, without_secrets
 
 if TYPE_CHECKING:
     from broker.wire.connection import Connection
@@ -69,9 +69,10 @@ class Recording:
             self._flush()
 
     def called(self, method: str, path: str, body: dict[str, Any], at_ms: int) -> None:
-        """Keep a call of the control plane, unless it changes nothing. `path`: within the cluster."""
+        """Keep a call of the control plane, without secrets, unless it changes nothing. `path`: within the cluster."""
         if method != "GET" and not path.endswith(_NOT_KEPT):
-            text = json.dumps({"method": method, "path": path, "body": body})
+            shown = {key: HIDDEN if is_secret_setting(key) else value for key, value in body.items()}
+            text = json.dumps({"method": method, "path": path, "body": shown})
             self.add(CALLED, 0, 0, at_ms, text.encode())
 
     def _flush(self) -> None:

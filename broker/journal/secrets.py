@@ -30,6 +30,11 @@ _SETTING: Final = re.compile(r"password|secret|jaas|credential|private|keystore\
 HIDDEN: Final = "[hidden]"
 
 
+def is_secret_setting(key: str) -> bool:
+    """Whether the value of a setting of this name may be a secret."""
+    return _SETTING.search(key) is not None
+
+
 def without_secrets(frame: bytes, api_key: int, api_version: int, *, is_reply: bool = False) -> bytes:
     """A frame, size field included, in which secrets are empty. Of one that cannot be read the head alone is left."""
     try:
@@ -54,7 +59,7 @@ def _hide(message: Message) -> None:
         value = getattr(message, each.name)
         if each.name in _FIELDS and isinstance(value, bytes):
             setattr(message, each.name, b"")
-        elif each.name == "value" and isinstance(value, str) and isinstance(name, str) and _SETTING.search(name):
+        elif each.name == "value" and isinstance(value, str) and isinstance(name, str) and is_secret_setting(name):
             setattr(message, each.name, HIDDEN)
         elif isinstance(value, Message):
             _hide(value)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from broker.cluster.copies import RECORDINGS, SNAPSHOTS
 from broker.journal.reading import describe, entries
 from broker.journal.recording import Recording
+from broker.journal.secrets import is_secret_setting
 from broker.shell.cluster_plan import ClusterRefusedError
 from broker.shell.copies.snapshots import DATA
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 FORMAT: Final = 1
 # Settings that a replay, which authenticates nobody, does not need; some are secrets.
-SECURED: Final = ("listener", "advertised.", "sasl.", "ssl.", "security.", "authorizer.", "super.users")
+SECURED: Final = ("listener", "advertised.", "sasl.", "ssl.", "security.", "authorizer.", "super.users", "delegation.")
 START: Final = "start-of-recording"
 
 
@@ -59,7 +60,11 @@ def pack(cluster: ClusterServer) -> bytes:
         "flush": plan.flush,
         "seed": plan.seed,
         "at_ms": plan.at_ms,
-        "config": {key: value for key, value in plan.properties.items() if not key.startswith(SECURED)},
+        "config": {
+            key: value
+            for key, value in plan.properties.items()
+            if not key.startswith(SECURED) and not is_secret_setting(key)
+        },
         "node_ids": [node.node_id for node in cluster.nodes],
         "start_ms": snapshot["taken_ms"],
         "now_ms": cluster.clock.now_ms(),
