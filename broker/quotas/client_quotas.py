@@ -58,6 +58,7 @@ class ClientQuotas:
         )
         self._rates: dict[tuple[str, Entity], Rate] = {}
         self._credits: dict[Entity, Credits] = {}
+        self._muted: dict[Any, int] = {}  # connection -> until when, by the steady clock
 
     # -- which quota
 
@@ -137,9 +138,17 @@ class ClientQuotas:
             self._rates[FETCH, found[1]].record(-size, self._turn.steady_ms)
 
     def _mute(self, connection: Any, throttle_ms: int) -> None:
-        if not connection.closed:
-            connection.mute(True)
-            self._turn.timers.at(self._turn.steady_ms + throttle_ms, lambda due_ms, now_ms: connection.mute(False))
+        until_ms = self._turn.steady_ms + throttle_ms
+        if connection.closed or until_ms <= self._muted.get(connection, 0):  # it waits longer for another answer
+            return
+        self._muted[connection] = until_ms
+        connection.mute(True)
+        self._turn.timers.at(until_ms, lambda due_ms, now_ms: self._unmute(connection, until_ms))
+
+    def _unmute(self, connection: Any, until_ms: int) -> None:
+        if self._muted.get(connection) == until_ms:
+            del self._muted[connection]
+            connection.mute(False)
 
     # -- changes of topics
 

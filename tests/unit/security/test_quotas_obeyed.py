@@ -63,6 +63,19 @@ def test_producer_above_its_rate_is_throttled_and_muted(client):
     assert len(client.replies()) == 1
 
 
+def test_shorter_wait_does_not_end_a_longer_one(client):
+    """A Fetch that was under way is answered during the wait of a Produce."""
+    set_quota(client, "producer_byte_rate", 1000, client_id="client")
+    quotas: Any = client.world.broker.router.quotas
+    for throttle_ms in (10_000, 1000, 5000):
+        quotas._mute(client.connection, throttle_ms)
+    client.world.advance(5000)
+    assert not client.transport.reading
+    client.world.advance(5000)
+    assert client.transport.reading
+    assert not quotas._muted
+
+
 def test_frames_that_came_together_wait_as_well(client):
     set_quota(client, "producer_byte_rate", 1, client_id="client")
     client.send(produce_request("t", 0, b"x" * 1000), 9)
