@@ -17,6 +17,7 @@ PYTHON_TYPES = {
     "DOUBLE": float,
     "STRING": str,
     "CLASS": str,
+    "PASSWORD": str,
     "LIST": tuple,
 }
 
