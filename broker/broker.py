@@ -276,13 +276,13 @@ class Broker:
         self._explain_refusals()
         clients.watch(clients.journal)
 
-    def measure(self, clock_s: Callable[[], float]) -> None:
-        """Measure how long requests take from now on, in seconds of this clock."""
-        metrics = self.turn.metrics
+    def measure(self) -> None:
+        """Measure how long requests take from now on."""
+        metrics, monotonic_us = self.turn.metrics, self.turn.env.clock.monotonic_us
         if metrics.turn_begins is None:
             from broker.wire.meter import Meter  # 2 ms: most brokers are not measured
 
-            meter = Meter(metrics.latencies, clock_s)
+            meter = Meter(metrics.latencies, lambda: monotonic_us() / 1_000_000)
             metrics.turn_begins = meter.begin
             self.clients.watch(meter)
 

@@ -51,12 +51,12 @@ class MovableClock:
             self.stands_at_ms += ms
             self._steady_stands_at_ms += ms
 
-    def stand(self, at_ms: int) -> None:
-        """Go to a moment that has not passed, and stand there."""
-        moved_ms = at_ms - self.now_ms()
-        assert moved_ms >= 0, "time does not run backwards"
+    def stand(self, at_ms: int = 0) -> None:
+        """Go to a moment, or stay where it has passed, and stand there. A running clock is read once."""
+        now_ms = self.now_ms()
+        moved_ms = max(0, at_ms - now_ms)
         self._steady_stands_at_ms = self.steady_ms() + moved_ms
-        self.stands_at_ms = at_ms
+        self.stands_at_ms = now_ms + moved_ms
 
     def resume(self) -> None:
         """Run on from here."""

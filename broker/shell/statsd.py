@@ -170,5 +170,5 @@ class Statsd:
 
 async def run_statsd(broker: Broker, address: str) -> None:
     """Send a broker's metrics to HOST:PORT until cancelled."""
-    broker.measure(asyncio.get_running_loop().time)
+    broker.measure()
     await Statsd(address, broker.metrics, lambda: broker_gauges(broker)).run()

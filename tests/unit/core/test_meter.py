@@ -23,7 +23,8 @@ class Measured:
         self.now_s = 0.0
         self.client = Client(self.world)
         make_topic(self.client)
-        self.world.broker.measure(lambda: self.now_s)
+        self.world.clock.monotonic_us = lambda: int(self.now_s * 1_000_000)
+        self.world.broker.measure()
 
     def seconds(self, api: ApiKey, part: int) -> float:
         return self.histogram(api, part).seconds

@@ -60,7 +60,32 @@ def test_clock_that_stood_while_the_other_passed_it_goes_on_from_where_it_stood(
     assert clock.now_ms() == 1000
 
 
-@pytest.mark.parametrize("move", [lambda clock: clock.advance(-1), lambda clock: clock.stand(999)])
-def test_clock_does_not_go_back(move):
+def test_clock_does_not_go_back():
+    clock = MovableClock(ManualClock(1000))
     with pytest.raises(AssertionError, match="backwards"):
-        move(MovableClock(ManualClock(1000)))
+        clock.advance(-1)
+    clock.stand(999)
+    assert (clock.now_ms(), clock.steady_ms()) == (1000, 1000)
+
+
+@pytest.mark.parametrize("at_ms", [0, 1000, 1003])
+def test_clock_that_ticks_at_each_look_can_be_stood_still(at_ms):
+    """Freezing read the time twice, and failed where a millisecond lay between."""
+    real = ManualClock(1000)
+    clock = MovableClock(Ticking(real))
+    clock.stand(at_ms)
+    assert clock.now_ms() == clock.now_ms() == max(at_ms, 1001)
+
+
+class Ticking:
+    """Another clock, a millisecond later at each look."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+
+    def __getattr__(self, name):
+        def look():
+            self._clock.advance(1)
+            return getattr(self._clock, name)()
+
+        return look

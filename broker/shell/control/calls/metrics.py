@@ -19,7 +19,7 @@ SLICE: Final = 200  # values, before clients are served again
 async def show(cluster: ClusterServer, call: Call) -> Text:
     """All metrics of a cluster. The first call begins to measure latencies. Errors: RefusedError: it was reset."""
     broker = cluster.broker
-    broker.measure(asyncio.get_running_loop().time)
+    broker.measure()
     families: dict[str, Family] = {}
     for number, (family, value, labels) in enumerate(sizes(broker), 1):
         families.setdefault(family.name, Family(*family[:3], [])).samples.append((labels, value))

@@ -40,17 +40,17 @@ async def move_clock(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         if word == "resume":
             clock.resume()
         else:
-            clock.stand(clock.now_ms())
+            clock.stand()
     else:
-        until_ms = value if word == "set" else clock.now_ms() + value
-        if not clock.now_ms() <= until_ms <= LAST_MS:
-            raise RefusedError(400, f"the clock is at {clock.now_ms()} and moves only forward, to {LAST_MS} at most")
+        now_ms = clock.now_ms()  # once: it runs
+        until_ms = value if word == "set" else now_ms + value
+        if not now_ms <= until_ms <= LAST_MS:
+            raise RefusedError(400, f"the clock is at {now_ms} and moves only forward, to {LAST_MS} at most")
         await _pass_deadlines(cluster, clock.steady_ms() + until_ms - clock.now_ms(), give_up_s)
-        left_ms = max(0, until_ms - clock.now_ms())
         if word == "set":
-            clock.stand(clock.now_ms() + left_ms)
+            clock.stand(until_ms)
         else:
-            clock.advance(left_ms)
+            clock.advance(max(0, until_ms - clock.now_ms()))
     cluster.clock_moved()
     return {**await show_clock(cluster, call), "settled": await settle(cluster, give_up_s)}
 
