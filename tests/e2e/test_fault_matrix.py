@@ -28,7 +28,7 @@ REFUSALS = {
     "create topic": "POLICY_VIOLATION",
 }
 ASK_AGAIN = ("fetch", "metadata")  # what clients ask again when they are refused
-GIVES_UP = ("create topic",)  # what they do not try again when the connection is closed, or a write has failed
+GIVES_UP = ("create topic", "metadata")  # what they may not try again when the connection is closed, or a write failed
 
 
 @pytest.fixture(scope="module")
@@ -199,6 +199,8 @@ def check(fault: Any, kind: str, when: str, family: str, client: Client, doing: 
         if family in GIVES_UP:
             with suppress(KafkaException):
                 doing.result(LIMIT_S)
+            if family == "metadata":
+                client.metadata()
         else:
             doing.result(LIMIT_S)
     else:
