@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Mapping
 
+    from broker.security.listener_settings import ListenerSettings
+
 DIGESTS = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 
 
@@ -54,15 +56,11 @@ def tls_context() -> ssl.SSLContext:
 
     Errors: ConfigError, OSError.
     """
-    from broker.config.settings import BrokerConfig  # 10 ms
-    from broker.security.listener_settings import ListenerSettings
-    from broker.shell.tls.key_stores import read_key, read_trusted
+    from broker.shell.tls.key_stores import read_key, read_trusted  # 10 ms
 
-    given = {
-        key: text for key, text in SETTINGS.items() if key.startswith(("ssl.keystore", "ssl.truststore", "ssl.key."))
-    }
-    settings = ListenerSettings(
-        BrokerConfig.load({k: v for k, v in given.items() if k != "ssl.key.location"}), "client"
+    stores = ("ssl.keystore", "ssl.truststore", "ssl.key.")
+    settings = _stores(
+        {key: text for key, text in SETTINGS.items() if key.startswith(stores) and key != "ssl.key.location"}
     )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if path := SETTINGS.get("ssl.ca.location"):
@@ -117,13 +115,11 @@ def login_of(jaas: str) -> tuple[str, str]:
 def stores_as_pem(stores: Mapping[str, str]) -> dict[str, str]:
     """What Java's key stores hold, in librdkafka's words: ssl.ca.pem, ssl.key.pem and its like. Errors: OSError."""
     from broker.config.config_values import ConfigError  # 10 ms
-    from broker.config.settings import BrokerConfig
-    from broker.security.listener_settings import ListenerSettings
     from broker.shell.tls.key_stores import read_key, read_trusted
 
     found = {}
     try:
-        settings = ListenerSettings(BrokerConfig.load(stores), "client")
+        settings = _stores(stores)
         if trusted := read_trusted(settings):
             found["ssl.ca.pem"] = trusted.decode()
         if any(key.startswith("ssl.keystore.") for key in stores):
@@ -134,6 +130,14 @@ def stores_as_pem(stores: Mapping[str, str]) -> dict[str, str]:
     except ConfigError as error:
         raise OSError(str(error)) from None
     return found
+
+
+def _stores(given: Mapping[str, str]) -> ListenerSettings:
+    """What names key stores, as the settings of a listener. Errors: ConfigError."""
+    from broker.config.settings import BrokerConfig  # 10 ms
+    from broker.security.listener_settings import ListenerSettings
+
+    return ListenerSettings(BrokerConfig.load(given), "client")
 
 
 def _credentials() -> tuple[str, str]:

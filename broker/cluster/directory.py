@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from broker.cluster.copies import DISCARDED, STAYING, Copied, copy_directory
+from broker.cluster.foreign_directory import DirectoryError, refuse_strangers
 from broker.cluster.metadata_image import MetadataImage, cut_before
 from storage import checkpoints
 from storage.errors import LockedError, StorageError
@@ -26,34 +27,6 @@ logger = logging.getLogger("momus.directory")
 METADATA_TOPIC = "__cluster_metadata"
 _LEFTOVER = re.compile(r".+-\d+\.[0-9a-f]{32}-delete")  # of a deleted partition: storage/log.py, Kafka the same
 WORTH_AN_INDEX_BYTES = 1 << 20  # a start walks over less within a few milliseconds
-
-
-HARMLESS = {  # what may lie in a directory that no broker has used yet
-    *STAYING,
-    checkpoints.LOCK,
-    f"{checkpoints.META_PROPERTIES}.tmp",
-    f"{checkpoints.UNFINISHED}.tmp",
-    "lost+found",  # of a volume of its own
-    ".gitignore",
-    ".gitkeep",
-}
-
-
-class DirectoryError(Exception):
-    """The data directory cannot be used; the message says why and what to do."""
-
-
-def refuse_strangers(files: Files, path: str) -> None:
-    """Refuse a directory with files that no broker has written there. Writes nothing. Errors: DirectoryError."""
-    strangers = [name for name in files.listdir(path) if name not in HARMLESS and not name.startswith(DISCARDED)]
-    if not strangers or any(
-        files.exists(f"{path}/{mark}") for mark in (checkpoints.META_PROPERTIES, checkpoints.UNFINISHED)
-    ):
-        return
-    raise DirectoryError(
-        f"{path} is no data directory, and it is not empty: it has {', '.join(strangers[:3])}"
-        f"{' …' if len(strangers) > 3 else ''} and no {checkpoints.META_PROPERTIES}; use another --data-dir"
-    )
 
 
 class DataDirectory:

@@ -16,6 +16,7 @@ Source:    Kafka's KafkaApis.allowTokenRequests, DelegationTokenControlManager a
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
+from copy import copy
 from typing import TYPE_CHECKING, Any, Protocol
 
 from broker.coordinator.result import Context, Result
@@ -133,8 +134,10 @@ def _not_created(code: int, owner: str, requester: str) -> CreateDelegationToken
 def _usable(broker: View, ctx: Context, code: bytes) -> DelegationTokenRecord:
     """The token with this HMAC, which the client may change.
 
-    Errors: DELEGATION_TOKEN_NOT_FOUND, DELEGATION_TOKEN_OWNER_MISMATCH, DELEGATION_TOKEN_EXPIRED.
+    Errors: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, DELEGATION_TOKEN_AUTH_DISABLED, DELEGATION_TOKEN_NOT_FOUND,
+            DELEGATION_TOKEN_OWNER_MISMATCH, DELEGATION_TOKEN_EXPIRED.
     """
+    _check_allowed(ctx)
     secret = _secret(broker)
     tokens = broker.metadata.clients.tokens.values()
     token = next((each for each in tokens if token_hmac(secret, each.token_id) == code), None)
@@ -149,7 +152,7 @@ def _usable(broker: View, ctx: Context, code: bytes) -> DelegationTokenRecord:
 
 def _moved(token: DelegationTokenRecord, expires_ms: int) -> bytes:
     """The record by which a token expires at another time."""
-    changed = DelegationTokenRecord(**{each.name: getattr(token, each.name) for each in token.FIELDS})
+    changed = copy(token)
     changed.expiration_timestamp = expires_ms
     return encode_record(changed, 0)
 
@@ -159,7 +162,6 @@ def renew_delegation_token(
 ) -> RenewDelegationTokenResponse | Result:
     """Have a token expire later, at most after delegation.token.expiry.time.ms. Errors: as `_usable`."""
     try:
-        _check_allowed(ctx)
         token = _usable(broker, ctx, request.hmac)
     except KafkaError as error:
         return RenewDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=_no_time(error))
@@ -175,7 +177,6 @@ def expire_delegation_token(
 ) -> ExpireDelegationTokenResponse | Result:
     """Have a token expire after a time; a negative one removes it at once. Errors: as `_usable`."""
     try:
-        _check_allowed(ctx)
         token = _usable(broker, ctx, request.hmac)
     except KafkaError as error:
         return ExpireDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=_no_time(error))

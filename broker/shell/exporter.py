@@ -7,11 +7,12 @@ Beyond Kafka: `GET /metrics` of the control endpoint (`--control`), where Kafka 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import repeat
+from itertools import groupby, repeat
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from broker.cluster.topic_names import OFFSETS_TOPIC
-from broker.shell.gauges import own_gauges
+from broker.shell.gauges import commits, loaded_groups, own_gauges
 from broker.turn.metrics import API_KEYS, BOUNDS_S, PARTS, Metrics
 from protocol.api import api_label
 from protocol.errors import KafkaError, error_label
@@ -110,29 +111,22 @@ def _not_loaded(broker: Broker) -> Iterator[int]:
 
 
 def _groups(broker: Broker, ends: dict[tuple[str, int], int]) -> Iterator[Value]:
-    for shard in broker.groups.shards:
-        if shard.machine is None:
-            continue
-        for group_id in list(shard.machine.group_ids()):
-            group = shard.machine.groups.get(group_id)
-            yield MEMBERS, len(group.members) if group else 0, {"consumergroup": group_id}
-            for topic, indexes in list(shard.machine.offsets.partitions(group_id).items()):
-                committed_sum = lag_sum = 0
-                for index in list(indexes):
-                    committed = shard.machine.offsets.get(group_id, topic, index)
-                    if committed is None:
-                        continue
-                    labels: Labels = {"consumergroup": group_id, "topic": topic, "partition": index}
-                    yield COMMITTED, committed.offset, labels
-                    committed_sum += committed.offset
-                    if (end := ends.get((topic, index))) is not None:
-                        # The end was read first, so a group that has just committed may be ahead of it.
-                        lag = max(0, end - committed.offset)
-                        yield LAG, lag, labels
-                        lag_sum += lag
-                labels = {"consumergroup": group_id, "topic": topic}
-                yield COMMITTED_SUM, committed_sum, labels
-                yield LAG_SUM, lag_sum, labels
+    for machine, group_id, members in loaded_groups(broker):
+        yield MEMBERS, members, {"consumergroup": group_id}
+        for topic, offsets in groupby(commits(machine, group_id), itemgetter(0)):
+            of_topic: Labels = {"consumergroup": group_id, "topic": topic}
+            committed_sum = lag_sum = 0
+            for _, index, committed in offsets:
+                labels: Labels = {**of_topic, "partition": index}
+                yield COMMITTED, committed, labels
+                committed_sum += committed
+                if (end := ends.get((topic, index))) is not None:
+                    # The end was read first, so a group that has just committed may be ahead of it.
+                    lag = max(0, end - committed)
+                    yield LAG, lag, labels
+                    lag_sum += lag
+            yield COMMITTED_SUM, committed_sum, of_topic
+            yield LAG_SUM, lag_sum, of_topic
 
 
 def counters(metrics: Metrics) -> Iterator[Family]:

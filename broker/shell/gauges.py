@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from broker.broker import Broker
+    from broker.coordinator.groups.machine import GroupMachine
 
 # name, value, tags as (key, value)
 Gauge: TypeAlias = tuple[str, float, tuple[tuple[str, object], ...]]
@@ -18,25 +19,36 @@ def broker_gauges(broker: Broker) -> Iterator[Gauge]:
     Only open partitions are measured: measuring must not open ten thousand logs.
     """
     open_partitions = {(p.topic.name, p.index): p for p in broker.partitions.opened()}
-    for shard in broker.groups.shards:
-        if shard.machine is None:
-            continue
-        for group_id in list(shard.machine.group_ids()):
-            tagged: tuple[tuple[str, object], ...] = (("consumer_group", group_id),)
-            group = shard.machine.groups.get(group_id)
-            yield "momus_group_members", len(group.members) if group else 0, tagged
-            for topic, indexes in shard.machine.offsets.partitions(group_id).items():
-                for index in indexes:
-                    committed = shard.machine.offsets.get(group_id, topic, index)
-                    if committed is None:
-                        continue
-                    tags = (*tagged, ("topic", topic), ("partition", index))
-                    yield "kafka.consumer_offset", committed.offset, tags
-                    # The committed offset is read first, or a group without lag could show a negative one.
-                    partition = open_partitions.get((topic, index))
-                    if partition is not None:
-                        yield "kafka.consumer_lag", partition.high_watermark - committed.offset, tags
+    for machine, group_id, members in loaded_groups(broker):
+        tagged: tuple[tuple[str, object], ...] = (("consumer_group", group_id),)
+        yield "momus_group_members", members, tagged
+        for topic, index, committed in commits(machine, group_id):
+            tags = (*tagged, ("topic", topic), ("partition", index))
+            yield "kafka.consumer_offset", committed, tags
+            # The committed offset is read first, or a group without lag could show a negative one.
+            partition = open_partitions.get((topic, index))
+            if partition is not None:
+                yield "kafka.consumer_lag", partition.high_watermark - committed, tags
     yield from own_gauges(broker)
+
+
+def loaded_groups(broker: Broker) -> Iterator[tuple[GroupMachine, str, int]]:
+    """(machine, group id, number of members) of each group that is loaded. The reader may pause between two."""
+    for shard in broker.groups.shards:
+        machine = shard.machine
+        if machine is not None:
+            for group_id in list(machine.group_ids()):
+                group = machine.groups.get(group_id)
+                yield machine, group_id, len(group.members) if group else 0
+
+
+def commits(machine: GroupMachine, group_id: str) -> Iterator[tuple[str, int, int]]:
+    """(topic, partition, offset) of what a group has committed, topic by topic. The reader may pause between two."""
+    for topic, indexes in list(machine.offsets.partitions(group_id).items()):
+        for index in list(indexes):
+            committed = machine.offsets.get(group_id, topic, index)
+            if committed is not None:
+                yield topic, index, committed.offset
 
 
 def own_gauges(broker: Broker) -> Iterator[Gauge]:

@@ -8,7 +8,7 @@ import pytest
 from core_broker import DATA, Client, World, make_topic
 from core_requests import committed, fetch_bytes, fetch_request, produce_request
 
-from broker.cluster.directory import DirectoryError
+from broker.cluster.foreign_directory import DirectoryError
 from broker.shell.cluster_plan import ClusterPlan, Origin
 from storage import checkpoints
 from storage.env import SystemFiles

@@ -1,0 +1,43 @@
+"""Refuses a data directory with files that no broker has written there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.cluster.copies import DISCARDED, STAYING
+from storage import checkpoints
+
+if TYPE_CHECKING:
+    from storage.env import Files
+
+
+HARMLESS = {  # what may lie in a directory that no broker has used yet
+    *STAYING,
+    checkpoints.LOCK,
+    f"{checkpoints.META_PROPERTIES}.tmp",
+    f"{checkpoints.UNFINISHED}.tmp",
+    "lost+found",  # of a volume of its own
+    ".gitignore",
+    ".gitkeep",
+}
+
+
+class DirectoryError(Exception):
+    """The data directory cannot be used; the message says why and what to do."""
+
+
+def refuse_strangers(files: Files, path: str) -> None:
+    """Refuse a directory with files that no broker has written there. Writes nothing. Errors: DirectoryError."""
+    if _is_ours(files, path):
+        return
+    strangers = [name for name in files.listdir(path) if name not in HARMLESS and not name.startswith(DISCARDED)]
+    if not strangers or _is_ours(files, path):  # another process may have begun to use it while it was listed
+        return
+    raise DirectoryError(
+        f"{path} is no data directory, and it is not empty: it has {', '.join(strangers[:3])}"
+        f"{' …' if len(strangers) > 3 else ''} and no {checkpoints.META_PROPERTIES}; use another --data-dir"
+    )
+
+
+def _is_ours(files: Files, path: str) -> bool:
+    return any(files.exists(f"{path}/{mark}") for mark in (checkpoints.META_PROPERTIES, checkpoints.UNFINISHED))
