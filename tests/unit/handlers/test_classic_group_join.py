@@ -208,7 +208,7 @@ def test_second_join_of_a_parked_member_answers_the_first(h):
     first, second = h.stable(2)
     lost = h.join(first)
     again = h.join(first)
-    assert lost.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert (lost.error_code, lost.member_id) == (ErrorCode.REBALANCE_IN_PROGRESS, "")
     h.join(second)
     assert again.generation_id == 2
 

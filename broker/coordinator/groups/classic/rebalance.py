@@ -81,8 +81,11 @@ def answer_sync(member: Member, response: SyncGroupResponse, out: Outcome) -> No
 
 
 def park_join(group: ClassicGroup, member: Member, token: Token, out: Outcome) -> None:
-    """Park a JoinGroup; one that the member had parked before is answered with REBALANCE_IN_PROGRESS."""
-    answer_join(group, member, join_refusal(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id), out)
+    """Park a JoinGroup; one that the member had parked before is answered with REBALANCE_IN_PROGRESS.
+
+    That answer has no member id: whoever waited for it may be another client, which must not take the member's id.
+    """
+    answer_join(group, member, join_refusal(ErrorCode.REBALANCE_IN_PROGRESS), out)
     group.park_join(member, token)
 
 
