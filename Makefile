@@ -11,7 +11,7 @@ CRASH_ROUNDS ?= 200
 # Bytecode is kept even where the environment forbids it: without, each of pytest's workers rewrites 300 test files anew (4 s).
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden test-clients test-images test-pipeline pipeline-long pipeline-demo bench crash exactly-once test-ecosystem e2e-java compiled test-compiled test-examples mutants soak clean
+.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden test-clients test-images test-pipeline pipeline-long pipeline-demo bench crash exactly-once test-ecosystem e2e-java compiled test-compiled test-examples test-page page-shots mutants soak clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
@@ -30,7 +30,7 @@ lint: $(VENV)/.dev
 	$(BIN)/python tools/dead_code.py
 
 pytest: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not java and not spark and not slow" $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not java and not spark and not page and not slow" $(ARGS)
 
 # The inner loop: what runs in this process alone, 45 seconds on two free cores.
 test-fast: $(VENV)/.dev
@@ -39,7 +39,7 @@ test-fast: $(VENV)/.dev
 # What make test leaves out for its time, then fuzzing and kill -9 for longer than there.
 LONGER := tests/fuzz tests/crash/test_broker_kill_9.py tests/crash/test_commits_killed.py tests/crash/test_transactions_processes.py
 test-slow: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not java and not spark" $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not java and not spark and not page" $(ARGS)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" --fuzz-seconds 5 --crash-rounds 5 $(LONGER)
 
 # The properties, each with forty times the examples.
@@ -49,7 +49,7 @@ test-deep: $(VENV)/.dev
 
 # The real clients again, with every request read and every response written by construct.
 test-construct: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not java and not spark" --codec construct tests/e2e $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not java and not spark and not page" --codec construct tests/e2e $(ARGS)
 
 # The same broker under Apache Kafka's own clients and console tools, fetched by Maven on the first run.
 test-java e2e-java: $(VENV)/.dev
@@ -104,10 +104,18 @@ test-examples: $(VENV)/.dev
 	$(BIN)/python tools/run_examples.py
 
 test-compiled: compiled
-	cd build/compiled && $(abspath $(BIN))/python -m pytest -n 2 --dist worksteal -m "not java and not spark" \
+	cd build/compiled && $(abspath $(BIN))/python -m pytest -n 2 --dist worksteal -m "not java and not spark and not page" \
 	  --ignore tests/property/test_producers_model.py --ignore tests/property/test_transactions_model.py \
 	  --deselect tests/crash/test_log_failures.py::test_power_cut_at_any_operation_loses_nothing_that_was_synced \
 	  tests/property tests/crash tests/simulation tests/conformance tests/e2e tests/unit/storage $(ARGS)
+
+# The page of the control plane in headless Chromium: its numbers held against the admin API, and axe-core's findings.
+test-page: $(VENV)/.page-dev
+	$(BIN)/python -m pytest tests/e2e/page -m page --require-page $(ARGS)
+
+# The pictures of docs/page.md, made anew.
+page-shots: $(VENV)/.page-dev
+	PYTHONPATH=tests:tests/e2e/page $(BIN)/python tests/e2e/page/shots.py
 
 # Mutation tests: a seeded sample, about an hour. To go on with one that was stopped: ARGS="--resume build/mutants-1.jsonl".
 mutants: $(VENV)/.mutants
@@ -154,6 +162,10 @@ $(VENV)/.spark: pyproject.toml | $(VENV)/pyvenv.cfg
 
 $(VENV)/.spark-dev: pyproject.toml | $(VENV)/.dev $(VENV)/.spark
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c tools/constraints.txt -e '.[pipeline-dev]'
+	@touch $@
+
+$(VENV)/.page-dev: pyproject.toml | $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c tools/constraints.txt -e '.[page-dev]'
 	@touch $@
 
 $(VENV)/.mutants: pyproject.toml | $(VENV)/.dev

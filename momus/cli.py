@@ -125,6 +125,9 @@ def cli() -> None:
     help="What requests to --control must carry (Authorization: Bearer TOKEN). Needed with --control-anyone.",
 )
 @click.option(
+    "--ui", is_flag=True, help="Print a link to the page that shows the broker; without --control on a free port."
+)
+@click.option(
     "--faults",
     "faults_file",
     type=click.File(encoding="utf-8"),
@@ -174,6 +177,7 @@ def serve(
     control: str | None,
     control_anyone: bool,
     control_token: str | None,
+    ui: bool,
     faults_file: IO[str] | None,
     journal_mb: int,
     security: str | None,
@@ -186,7 +190,7 @@ def serve(
 
     Settings come from --config, then KAFKA_... variables as in Kafka's Docker image, then --set; the later
     wins. The first line on standard output is `momus ready HOST:PORT[,...]`, the second, with --control,
-    `momus control HOST:PORT`.
+    `momus control HOST:PORT`; with --ui a line `momus ui URL` follows.
     """
     from momus import launch
 
@@ -195,8 +199,7 @@ def serve(
     if listen is None and "listeners" not in settings:
         listen = DEFAULT_LISTEN
     _check_addresses({"--listen": listen, "--statsd": statsd, "--control": control})
-    if control is not None and not re.fullmatch(LOOPBACK, control.rpartition(":")[0]):
-        _check_open(control, control_anyone, control_token)
+    endpoint = _endpoint(control, control_anyone, control_token, ui)
     users = _read_users(user_texts, security, listen)
     data_dir = data_dir or settings.get("log.dirs", settings.get("log.dir", DEFAULT_DATA_DIR)).split(",")[0]
 
@@ -212,8 +215,7 @@ def serve(
             properties=settings,
             log_level=log_level,
             statsd=statsd,
-            control=control,
-            control_token=control_token or None,
+            **endpoint,
             faults=_read_faults(faults_file) if faults_file else [],
             journal_bytes=journal_mb << 20,
             kafka_lines=kafka_lines,
@@ -261,6 +263,13 @@ def _read_settings(
         raise click.BadParameter(str(error), param_hint="--set") from None
     settings.update({key: value for key, value in named.items() if value is not None})
     return settings
+
+
+def _endpoint(control: str | None, anyone: bool, token: str | None, ui: bool) -> dict[str, Any]:
+    """What the broker is told of its control endpoint; the page needs one."""
+    if control is not None and not re.fullmatch(LOOPBACK, control.rpartition(":")[0]):
+        _check_open(control, anyone, token)
+    return {"control": control or ("127.0.0.1:0" if ui else None), "control_token": token or None, "ui": ui}
 
 
 def _check_open(control: str, anyone: bool, token: str | None) -> None:

@@ -60,6 +60,12 @@ class ClusterHandle:
         """`HOST:PORT[,HOST:PORT...]`, as clients take it."""
         raise NotImplementedError
 
+    @property
+    def ui_url(self) -> str:
+        """The page that shows this cluster, for a browser on this machine."""
+        cluster = self.control.prefix.removeprefix("/_admin").removeprefix("/clusters/") or "default"
+        return f"http://{self.control.address}/ui#/{cluster}/topics"
+
     def get_bootstrap_server(self) -> str:
         """The address under the name that testcontainers gives it."""
         return self.bootstrap_servers

@@ -60,6 +60,7 @@ class Broker(Forkable):
     seed       makes all that is drawn at random repeat: ids of members, topics, sessions and the cluster.
     security   "sasl_ssl", "sasl_plaintext", "ssl" or "mtls": certificates, users and listeners made for tests.
     users      name -> password, of a listener that authenticates; None with security: one user, "client".
+    ui         print a link to the page that shows the broker (`ui_url`) to standard error.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Broker(Forkable):
         seed: int | None = None,
         security: str | None = None,
         users: Mapping[str, str] | None = None,
+        ui: bool = False,
     ) -> None:
         if brokers not in MOST_BROKERS:
             raise ValueError(
@@ -97,6 +99,7 @@ class Broker(Forkable):
         self.statsd = statsd
         self.seed = seed
         self.security = security
+        self.ui = ui
         self._users = dict(users or {})
         self._addresses: list[str] = []
         self._control: Control | None = None
@@ -156,6 +159,8 @@ class Broker(Forkable):
             raise BrokerError(f"the broker {why}\n{self.log}".rstrip())
         self._addresses = line.removeprefix("momus ready ").strip().split(",")
         self._control = self._read_control()
+        if self.ui:
+            sys.stderr.write(f"momus ui {self.ui_url}\n")
         return self
 
     def stop(self) -> int:

@@ -30,6 +30,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     options.addoption("--fuzz-seconds", type=float, default=0.5, help="how long each fuzz test goes on")
     options.addoption("--pipeline-long", action="store_true", help="the pipeline: ten kills, more random histories")
     options.addoption("--require-spark", action="store_true", help="fail, not skip, where pyspark is absent")
+    options.addoption(
+        "--require-page", action="store_true", help="fail, not skip, where playwright or chromium is absent"
+    )
     options.addoption("--require-java", action="store_true", help="fail, not skip, where java or mvn is absent")
 
 
@@ -50,6 +53,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for folder in ("e2e", "crash"):
             if folder in folders:
                 item.add_marker(folder)
+        if folders[:3] == ("tests", "e2e", "page") and "page" in getattr(item, "fixturenames", ()):
+            item.add_marker("page")
         if folders[:2] == ("tests", "pipeline"):
             item.add_marker("spark")
         if {"kafka_libs", "old_kafka_libs"} & set(getattr(item, "fixturenames", ())):

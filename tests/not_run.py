@@ -14,6 +14,7 @@ import pytest
 TARGETS = {
     "java": ("tests with Apache Kafka's own Java clients", "make test-java"),
     "spark": ("tests of the pipeline", "make test-pipeline"),
+    "page": ("tests of the page in Chromium", "make test-page"),
     "long": ("tests of the pipeline's long form", "make pipeline-long"),
     "slow": ("slow tests", "make test-slow, or make test-all for everything"),
 }

@@ -42,6 +42,7 @@ USED_ELSEWHERE = {
     "ProgressBridge": "users, in their own Spark session",
     "commit_if": "users",
     "restart": "users, of a broker",
+    "ui_url": "users, of a broker",
     "aio": "users, of a broker",
     "get_bootstrap_server": "users who come from testcontainers",
     "pytest_*": "pytest",
@@ -62,7 +63,7 @@ USERS_CALL = ("momus/faults.py", "momus/journal.py", "momus/security.py")
 
 def main() -> int:
     """Print what nothing uses, a line each; 1 if there is anything."""
-    handlers = [name for path in ROUTES for name in re.findall(r'"\w+:(\w+)"', path.read_text())]
+    handlers = [name for path in ROUTES for name in re.findall(r'"[\w.]+:(\w+)"', path.read_text())]
     vulture = Vulture(ignore_names=[*USED_ELSEWHERE, *handlers], ignore_decorators=DECORATORS)
     vulture.scavenge([str(REPOSITORY / package) for package in PACKAGES])
     found = [

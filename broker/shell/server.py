@@ -54,6 +54,10 @@ async def _serve(options: dict[str, Any]) -> int:
         host, _, port = options["control"].rpartition(":")
         address = await process.open_control(host.strip("[]"), int(port), options["control_token"])
         lines.append(f"momus control {address}\n")
+        if options["ui"]:
+            from broker.shell.page.link import link  # 0.2 ms: few starts are looked at
+
+            lines.append(f"momus ui {link(address)}\n")
     if cluster.plan.security is not None and cluster.plan.security.word != "given":
         from broker.shell.client_settings import write_client_files  # 2 ms: most starts have no security
 
@@ -110,6 +114,7 @@ def serve(
     statsd: str | None = None,
     control: str | None = None,
     control_token: str | None = None,
+    ui: bool = False,
     faults: Sequence[dict[str, Any]] = (),
     journal_bytes: int = 0,
     seed: int | None = None,
@@ -119,6 +124,7 @@ def serve(
 ) -> int:
     """Run a broker until SIGTERM or SIGINT. Answers the exit code.
 
+    ui             print a link to the page of the control endpoint.
     faults         act from the start.
     journal_bytes  how much the journal keeps; 0: there is none.
     kafka_lines    print what Kafka's images print when they have started.
@@ -145,15 +151,8 @@ def serve(
         return 2
     plan.journal_bytes = journal_bytes
     warn_of_settings(plan.new_config())
-    options = {
-        "control": control,
-        "control_token": control_token,
-        **_limits(),
-        "faults": faults,
-        "kafka_lines": kafka_lines,
-        "plan": plan,
-        "statsd": statsd,
-    }
+    said = {"control": control, "control_token": control_token, "ui": ui, "faults": faults, "statsd": statsd}
+    options = {**said, **_limits(), "kafka_lines": kafka_lines, "plan": plan}
     try:
         return int(_loop()(_serve(options)))
     except (OSError, DirectoryError, StorageError, ConfigError, FaultError) as error:

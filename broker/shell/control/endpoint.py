@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from types import ModuleType
 from typing import Any, Final
 
 from broker.shell.control import of_cluster, of_process
 from broker.shell.control.http import HttpServer
 from broker.shell.control.openapi import describe
-from broker.shell.control.routes import Call, Process, Route, Routes
+from broker.shell.control.routes import Call, Medium, Process, RefusedError, Route, Routes, Stream
+from broker.shell.page import PAGE
 
 API_VERSION: Final = "1"
+MOST_STREAMS: Final = 16  # of events: other requests must find room
 
 
 class Control:
@@ -31,11 +33,20 @@ class Control:
             [
                 Route("GET", "/", self._index, "This list.", answer={"*": {"*": str}}),
                 Route("GET", "/openapi.json", self._openapi, "The OpenAPI description.", answer=dict),
+                Route(
+                    "GET",
+                    "/events",
+                    self._watch,
+                    "What a GET answers, as server-sent events: now, and again whenever it has changed.",
+                    query={"path": "the path of the GET, with its parameters", "every_ms": "how often to look; 1000"},
+                    answer=Medium("text/event-stream"),
+                ),
             ]
         )
         self.routes.add_of_process(_routes_in(of_process))
         self.routes.add_of_cluster(_routes_in(of_cluster))
-        self._http = HttpServer(self._respond, token)
+        self._http = HttpServer(self._respond, token, lambda target: f"{target}/".startswith(f"{PAGE}/"))
+        self._streams = 0
 
     async def open(self, host: str, port: int) -> str:
         """Listen. Answers HOST:PORT."""
@@ -56,6 +67,25 @@ class Control:
 
     async def _openapi(self, process: Process, call: Call) -> dict[str, Any]:
         return describe(self.routes, API_VERSION)
+
+    async def _watch(self, process: Process, call: Call) -> Stream:
+        from broker.shell.control.watching import check_every, watch  # 1 ms: most endpoints have no page open
+
+        path, every_ms = call.query.get("path", "/healthz"), check_every(call.query.get("every_ms", "1000"))
+        if path.startswith("/events"):
+            raise RefusedError(400, "events cannot be watched themselves")
+        if self._streams >= MOST_STREAMS:
+            raise RefusedError(503, f"there are {MOST_STREAMS} streams of events already")
+
+        async def pieces() -> AsyncGenerator[bytes, None]:
+            self._streams += 1
+            try:
+                async for piece in watch(lambda at: self.routes.serve(process, "GET", at, {}), path, every_ms):
+                    yield piece
+            finally:
+                self._streams -= 1
+
+        return Stream("text/event-stream", pieces())
 
 
 def _routes_in(folder: ModuleType) -> Iterator[Route]:

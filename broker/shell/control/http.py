@@ -5,9 +5,14 @@ REQUEST_LIMIT_S and be at most HEAD_BYTES long, its body at most BODY_BYTES. A r
 where the rest of its bytes is unknown. At most MOST_CONNECTIONS are open; the one that has waited longest between two
 requests makes room for a new one.
 
-Who may ask: requests of web pages (Origin) are refused; so is a Host that is neither an address nor localhost, which is
-how a page reaches a local port by a name of its own. With a token, `Authorization: Bearer TOKEN` is required instead,
-and any Host will do. It uses no framework: for a few routes that would take more of a start than all other imports.
+Who may ask: requests of web pages (Origin, Sec-Fetch-Site) are refused, but for those of our own page, which this very
+port has served; so is a Host that is neither an address nor localhost, which is how a page reaches a local port by a
+name of its own. With a token, `Authorization: Bearer TOKEN` is required instead, and any Host will do; the files of our
+page can be had without it. It uses no framework: for a few routes that would take more of a start than all other
+imports.
+
+A Stream has a connection of its own, which ends with it. Its next piece is made when the client has taken the one
+before, so a client that does not read costs one piece of memory, and STUCK_LIMIT_S.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from broker.shell.control.routes import RefusedError, Text
+from broker.shell.control.routes import RefusedError, Stream, Text
 from protocol.errors import KafkaError
 from storage.errors import StorageError
 
@@ -30,6 +35,8 @@ BODY_BYTES: Final = 4 << 20  # of records that a test produces
 MOST_CONNECTIONS: Final = 64
 REQUEST_LIMIT_S: Final = 10.0  # for a request to arrive, once its first byte has
 IDLE_LIMIT_S: Final = 600.0  # between two requests
+STUCK_LIMIT_S: Final = 60.0  # for a client to take a piece of a stream
+STREAM_BYTES: Final = 65_536  # of a stream that may wait for its client, beside the last piece
 LINGER_S: Final = 5.0  # for reading the rest of a refused request
 LOCAL_HOST: Final = re.compile(r"(localhost|[\d.]+|\[[0-9a-fA-F:.]+\])(:\d+)?")
 REASONS: Final = {
@@ -72,11 +79,18 @@ class _Head:
 
 
 class HttpServer:
-    """Listens, and answers each request by `respond(method, target, body)`."""
+    """Listens, and answers each request by `respond(method, target, body)`.
 
-    def __init__(self, respond: Respond, token: str | None = None) -> None:
+    token       what requests must carry; None: nothing.
+    is_public   whether a path may be read without the token, and by a link of another page.
+    """
+
+    def __init__(
+        self, respond: Respond, token: str | None = None, is_public: Callable[[str], bool] = lambda target: False
+    ) -> None:
         self._respond = respond
         self._token = token
+        self._is_public = is_public
         self._server: asyncio.Server | None = None
         self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._idle: dict[asyncio.Task[None], None] = {}  # between two requests, the longest first
@@ -149,6 +163,9 @@ class HttpServer:
         except Exception as error:  # a mistake of ours: the one who asked is told as well
             logger.exception("%s %s failed", head.method, head.target)
             status, answer = 500, {"error": f"{type(error).__name__}: {error}"}
+        if isinstance(answer, Stream):
+            await _send_stream(task, reader, writer, answer)
+            return False
         await self._send(writer, status, answer, keeps_alive)
         if not keeps_alive and status != 200:  # closing with unread bytes would reset the connection: lose the response
             await asyncio.wait_for(_discard(reader), LINGER_S)
@@ -171,27 +188,72 @@ class HttpServer:
 
     def _check(self, head: _Head) -> None:
         """Refuse who may not ask."""
-        if "origin" in head.fields:  # a web page in a local browser, which can reach loopback too
-            raise RefusedError(403, "requests of web pages are refused")
+        is_public = head.method == "GET" and self._is_public(head.target)
+        host = head.fields.get("host", "localhost")
+        if not _is_of_our_page(head, host, is_public):  # a page in a local browser, which can reach loopback too
+            raise RefusedError(
+                403, "requests of web pages are refused, but for those of the page that this port serves"
+            )
         if self._token is not None:
             import hmac  # 2 ms: few endpoints have a token
 
             given = head.fields.get("authorization", "")
-            if not hmac.compare_digest(given.encode(), f"Bearer {self._token}".encode()):
+            if not is_public and not hmac.compare_digest(given.encode(), f"Bearer {self._token}".encode()):
                 raise RefusedError(401, "a token is required: Authorization: Bearer TOKEN (--control-token)")
-        elif not LOCAL_HOST.fullmatch(head.fields.get("host", "localhost")):
-            raise RefusedError(
-                421, f"{head.fields['host']:.100} is not a local address: ask by localhost or an address"
-            )
+        elif not LOCAL_HOST.fullmatch(host):
+            raise RefusedError(421, f"{host:.100} is not a local address: ask by localhost or an address")
 
     async def _send(self, writer: asyncio.StreamWriter, status: int, answer: Any, keeps_alive: bool) -> None:
         if not isinstance(answer, Text):
             answer = Text("application/json", json.dumps(answer).encode() + b"\n")
         body = answer.body
         head = f"HTTP/1.1 {status} {REASONS[status]}\r\nContent-Type: {answer.media}\r\n"
+        head += "".join(f"{name}: {value}\r\n" for name, value in answer.fields.items())
         head += f"Content-Length: {len(body)}\r\nConnection: {'keep-alive' if keeps_alive else 'close'}\r\n\r\n"
         writer.write(head.encode() + body)
         await writer.drain()
+
+
+def _is_of_our_page(head: _Head, host: str, is_public: bool) -> bool:
+    """Whether no browser asks, or our own page does, or a link leads to it.
+
+    A page cannot change these two fields. Origin is in each POST and in what another site reads; Sec-Fetch-Site is in
+    all requests of today's browsers, those for images and scripts included.
+    """
+    origin, site = head.fields.get("origin"), head.fields.get("sec-fetch-site")
+    if origin is not None and origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()):
+        return False
+    if site in (None, "same-origin", "none"):
+        return True
+    return is_public and head.fields.get("sec-fetch-mode") == "navigate"
+
+
+async def _send_stream(
+    task: asyncio.Task[None], reader: asyncio.StreamReader, writer: asyncio.StreamWriter, stream: Stream
+) -> None:
+    """Send a stream until it ends or the client hangs up. Errors: OSError."""
+    writer.transport.set_write_buffer_limits(high=STREAM_BYTES)
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: {stream.media}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
+    writer.write(head.encode())
+
+    def hung_up(done: asyncio.Task[None]) -> None:
+        if not done.cancelled():
+            done.exception()
+            task.cancel()
+
+    listening = asyncio.ensure_future(_discard(reader))
+    listening.add_done_callback(hung_up)
+    try:
+        async for piece in stream.pieces:
+            writer.write(piece)
+            async with asyncio.timeout(STUCK_LIMIT_S):
+                await writer.drain()
+    except TimeoutError:
+        writer.transport.abort()
+        raise
+    finally:
+        listening.cancel()
+        await stream.pieces.aclose()
 
 
 async def _discard(reader: asyncio.StreamReader) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from broker.shell.control.routes import Optional_, Place, Route, Routes, Shape, Text
+from broker.shell.control.routes import Medium, Optional_, Place, Route, Routes, Shape, Text
 
 TYPES: Final = {int: "integer", str: "string", bool: "boolean", float: "number", dict: "object"}
 ERROR: Final = {"error": str}
@@ -69,4 +69,6 @@ def _operation(place: Place, route: Route) -> dict[str, Any]:
 def _content(about: str, shape: Shape) -> dict[str, Any]:
     if shape is Text:
         return {"description": about, "content": {"text/plain": {"schema": {"type": "string"}}}}
+    if isinstance(shape, Medium):
+        return {"description": about, "content": {shape.name: {"schema": {"type": "string"}}}}
     return {"description": about, "content": {"application/json": {"schema": schema(shape)}}}

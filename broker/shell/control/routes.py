@@ -12,7 +12,7 @@ Bodies are checked against their shape before the handler is called.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.shell.cluster_plan import ClusterRefusedError, UnknownSnapshotError
@@ -71,14 +71,34 @@ class Optional_:  # noqa: N801  # reads as the type that it stands for
         self.shape = shape
 
 
+class Medium:
+    """The shape of an answer that is neither JSON nor plain text, by its Content-Type."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
 class Text:
     """An answer that is not JSON, such as that of /metrics."""
 
-    __slots__ = ("body", "media")
+    __slots__ = ("body", "fields", "media")
 
-    def __init__(self, media: str, body: bytes) -> None:
+    def __init__(self, media: str, body: bytes, fields: Mapping[str, str] | None = None) -> None:
         self.media = media  # its Content-Type
         self.body = body
+        self.fields = fields or {}  # further ones of the head
+
+
+class Stream:
+    """An answer that goes on until the client hangs up. The next piece is made when the one before has been taken."""
+
+    __slots__ = ("media", "pieces")
+
+    def __init__(self, media: str, pieces: AsyncGenerator[bytes, None]) -> None:
+        self.media = media
+        self.pieces = pieces
 
 
 class Call:
@@ -96,11 +116,12 @@ class Route:
     """One method of one path.
 
     path     "/brokers/{id}/stop"; of a cluster: without the prefix.
-    handler  a function, or "module:function" of the folder calls, which is imported with the first call.
+    handler  a function, or "module:function" of the folder calls, which is imported with the first call; a module of
+             another folder with its whole name.
     about    one sentence, for the index and the OpenAPI description.
     body     the shape of the JSON object that is sent; None: none is.
     query    the parameters behind the path: name -> what it is for.
-    answer   the shape of the JSON that is answered with status 200; Text: another medium.
+    answer   the shape of the JSON that is answered with status 200; Text, or a Medium: something else.
     example  a body that works, for the description.
     """
 
@@ -131,7 +152,8 @@ class Route:
         """The handler, imported if it is not yet."""
         if isinstance(self._handler, str):
             module, _, name = self._handler.partition(":")
-            self._handler = getattr(importlib.import_module(f"{__package__}.calls.{module}"), name)
+            place = module if "." in module else f"{__package__}.calls.{module}"
+            self._handler = getattr(importlib.import_module(place), name)
         handler: Any = self._handler
         return handler  # type: ignore[no-any-return]  # what the table names is a handler
 
@@ -189,6 +211,10 @@ class Routes:
         """Call the handler of a request. Errors: RefusedError, and what the handler raises."""
         path, _, query = target.partition("?")
         words = path.strip("/").split("/")
+        if "%" in path:
+            from urllib.parse import unquote  # 2 ms: few names need it
+
+            words = [unquote(word) for word in words]
         for place in self.places.values():
             found = place.match(words)
             if found is not None:

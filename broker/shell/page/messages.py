@@ -1,0 +1,163 @@
+"""Messages of a partition, from an offset or a time on, decoded, each with the outcome of its transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.shell.control.routes import Call, RefusedError
+from broker.shell.local_client import LocalClient
+from broker.shell.page.texts import FORMS, internal, marker, shown
+from broker.shell.page.windows import number
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from protocol.record_batch import TRANSACTIONAL, iter_batches, iter_records
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from broker.partitions.partition import Partition
+    from broker.shell.cluster_server import ClusterServer
+
+FETCH_VERSION, LIST_VERSION = 12, 7  # by topic name
+PIECE_BYTES: Final = 1 << 20
+MOST: Final = 200
+USUAL: Final = 50
+MOST_HEADERS: Final = 50
+SLICE: Final = 100  # records that are left out, before clients are served again
+
+
+async def show_messages(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Messages from an offset or a time on; without either the newest. Errors: RefusedError."""
+    broker, name = cluster.broker, call.words["topic"]
+    topic, index = broker.metadata.topics.get(name), number(call, "partition", 0)
+    if topic is None or index >= len(topic.partitions):
+        raise RefusedError(404, f"no such partition: {name:.100}-{index}")
+    form = call.query.get("form", "auto")
+    if form not in FORMS:
+        raise RefusedError(400, f'"form" takes one of {", ".join(FORMS)}')
+    with_aborted, limit = call.query.get("aborted", "") == "yes", number(call, "limit", USUAL, MOST, 1)
+    try:
+        partition = broker.partitions.get(topic, index)
+    except KafkaError as error:
+        raise RefusedError(409, f"{name}-{index}: {error}") from None
+    leader = topic.partitions[index].leader
+    client = LocalClient(broker, cluster.config)
+    try:
+        start = await _start(call, client, partition, leader, limit)
+        rows, position = [], start
+        async for row in _read(client, partition, leader, start):
+            position = row["offset"] + 1
+            if row.pop("is_dropped") and not with_aborted:
+                continue
+            rows.append(_texts(name, row, form))
+            if len(rows) == limit:
+                break
+    finally:
+        client.close()
+    return {
+        "topic": name,
+        "partition": index,
+        "from": start,
+        "next_offset": position,
+        "start": partition.log_start_offset,
+        "end": partition.high_watermark,
+        "messages": rows,
+    }
+
+
+async def _start(call: Call, client: LocalClient, partition: Partition, leader: int, limit: int) -> int:
+    """The offset to begin with. Errors: RefusedError."""
+    first, end = partition.log_start_offset, partition.high_watermark
+    if "time_ms" in call.query:
+        asked = ListOffsetsPartition(partition_index=partition.index, timestamp=number(call, "time_ms", 0))
+        topic = ListOffsetsTopic(name=partition.topic.name, partitions=[asked])
+        request = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=[topic], timeout_ms=0)
+        (row,) = (await client.call(request, LIST_VERSION, leader)).topics[0].partitions
+        _check(row.error_code, str(partition))
+        return int(row.offset) if row.offset >= 0 else end
+    return min(max(first, number(call, "offset", max(first, end - limit))), max(first, end))
+
+
+async def _read(client: LocalClient, partition: Partition, leader: int, position: int) -> AsyncIterator[dict[str, Any]]:
+    """The records from an offset to the high watermark, markers included. Errors: RefusedError."""
+    begins = sorted((first, producer) for producer, first in partition.aborted_transactions(position, 1 << 62))
+    aborting: set[int] = set()
+    skipped = 0
+    while position < partition.high_watermark:
+        data = await _fetch(client, partition, leader, position)
+        if not data:
+            return
+        for place, header in iter_batches(data):
+            last = header.base_offset + header.last_offset_delta
+            while begins and begins[0][0] <= last:
+                aborting.add(begins.pop(0)[1])
+            outcome = _outcome(partition, header, aborting)
+            for record in iter_records(memoryview(data)[place:]):
+                if record.offset < position:
+                    skipped += 1
+                    if skipped % SLICE == 0:
+                        await asyncio.sleep(0)
+                    continue
+                if header.is_control and marker(record.key) == "abort marker":
+                    aborting.discard(header.producer_id)
+                yield {
+                    "offset": record.offset,
+                    "timestamp_ms": record.timestamp,
+                    "key": record.key,
+                    "value": record.value,
+                    "headers": record.headers,
+                    "outcome": marker(record.key) if header.is_control else outcome,
+                    "producer_id": header.producer_id,
+                    "producer_epoch": header.producer_epoch,
+                    "is_control": header.is_control,
+                    "is_dropped": header.is_control or outcome == "aborted",
+                }
+            position = max(position, last + 1)  # the cleaner may have removed the last records of a batch
+
+
+def _outcome(partition: Partition, header: Any, aborting: set[int]) -> str:
+    """ "" outside transactions, or open, committed, aborted."""
+    if not header.attributes & TRANSACTIONAL or header.is_control:
+        return ""
+    if header.producer_id in aborting:
+        return "aborted"
+    first = partition.producers.open.get(header.producer_id)
+    return "open" if first is not None and header.base_offset >= first else "committed"
+
+
+async def _fetch(client: LocalClient, partition: Partition, leader: int, position: int) -> bytes:
+    asked = FetchPartition(partition=partition.index, fetch_offset=position, partition_max_bytes=PIECE_BYTES)
+    request = FetchRequest(
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=PIECE_BYTES,
+        isolation_level=0,
+        session_epoch=-1,
+        topics=[FetchTopic(topic=partition.topic.name, partitions=[asked])],
+    )
+    row = (await client.call(request, FETCH_VERSION, leader)).responses[0].partitions[0]
+    _check(row.error_code, str(partition))
+    return bytes(row.records or b"")
+
+
+def _texts(topic: str, row: dict[str, Any], form: str) -> dict[str, Any]:
+    """A row with its bytes as texts."""
+    key, value, headers = row["key"], row["value"], row["headers"]
+    decoded = internal(topic, key, value) if form == "auto" and not row["is_control"] else None
+    row["key"], row["value"] = decoded or (shown(key, form), shown(value, form))
+    row["headers"] = [[shown(name.encode(), "text"), shown(each, form)] for name, each in headers[:MOST_HEADERS]]
+    row["more_headers"] = max(0, len(headers) - MOST_HEADERS)
+    return row
+
+
+def _check(code: int, what: str) -> None:
+    if code:
+        raise RefusedError(409, f"{what}: {ErrorCode(code).name}")

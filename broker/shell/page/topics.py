@@ -1,0 +1,119 @@
+"""The topics view: topics with their sizes, and one topic with its partitions and its configs with their sources."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.shell.control.routes import Call, RefusedError
+from broker.shell.local_client import LocalClient
+from broker.shell.page.windows import number, slices, window
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.cluster.metadata import Topic
+    from broker.shell.cluster_server import ClusterServer
+
+CONFIGS_VERSION: Final = 4
+TOPIC_RESOURCE: Final = 2
+MOST_PARTITIONS: Final = 1000  # in one answer
+SOURCES: Final = {
+    1: "topic",
+    2: "broker, set at run time",
+    3: "cluster, set at run time",
+    4: "broker, set at its start",
+}
+
+
+async def list_topics(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """A window on the topics. Records and bytes are those of all partitions."""
+    broker = cluster.broker
+    names, offset, total = await window(cluster, call, list(broker.metadata.topics))
+    rows = []
+    for name in names:
+        topic = broker.metadata.topics.get(name)
+        if topic is None:  # deleted meanwhile
+            continue
+        row: dict[str, Any] = {
+            "topic": name,
+            "internal": topic.internal,
+            "partitions": len(topic.partitions),
+            "replicas": len(topic.partitions[0].replicas) if topic.partitions else 0,
+            "under_replicated": sum(len(each.isr) < len(each.replicas) for each in topic.partitions),
+            "records": 0,
+            "bytes": 0,
+        }
+        async for index in slices(cluster, range(len(topic.partitions))):
+            start, _, end, size = ends(broker, topic, index, with_stable=False)
+            row["records"] += end - start
+            row["bytes"] += size
+        rows.append(row)
+    return {"offset": offset, "total": total, "topics": rows}
+
+
+def ends(broker: Broker, topic: Topic, index: int, *, with_stable: bool = True) -> tuple[int, int, int, int]:
+    """First offset, last stable offset, high watermark and bytes of a partition; zeros where it has no files yet.
+
+    To find the last stable offset may take reading the log: a list goes without. A log that cannot be read (damaged, or
+    its topic is being deleted) has zeros too; a client is told why.
+    """
+    if not broker.partitions.has(topic, index):
+        return 0, 0, 0, 0
+    try:
+        found = broker.partitions.get(topic, index)
+        size = broker.partitions.size(topic.name, index)
+        stable = found.last_stable_offset if with_stable else 0
+        return found.log.log_start_offset, stable, found.high_watermark, size
+    except (KafkaError, StorageError, OSError):
+        return 0, 0, 0, 0
+
+
+async def show_topic(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """One topic: its partitions, a window on them, and its configs. Errors: RefusedError."""
+    broker, name = cluster.broker, call.words["topic"]
+    topic = broker.metadata.topics.get(name)
+    if topic is None:
+        raise RefusedError(404, f"no such topic: {name:.100}")
+    first = number(call, "offset", 0)
+    partitions = []
+    async for info in slices(cluster, topic.partitions[first : first + MOST_PARTITIONS]):
+        start, stable, end, size = ends(broker, topic, info.index)
+        partitions.append(
+            {
+                "partition": info.index,
+                "leader": info.leader,
+                "leader_epoch": info.leader_epoch,
+                "replicas": info.replicas,
+                "isr": info.isr,
+                "start": start,
+                "stable": stable,
+                "end": end,
+                "bytes": size,
+            }
+        )
+    return {
+        "topic": name,
+        "internal": topic.internal,
+        "total": len(topic.partitions),
+        "offset": first,
+        "partitions": partitions,
+        "configs": await _configs(cluster, name),
+    }
+
+
+async def _configs(cluster: ClusterServer, name: str) -> list[dict[str, Any]]:
+    client = LocalClient(cluster.broker, cluster.config)
+    resource = DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None)
+    try:
+        answer = await client.call(DescribeConfigsRequest(resources=[resource]), CONFIGS_VERSION)
+    finally:
+        client.close()
+    (result,) = answer.results
+    if result.error_code:
+        raise RefusedError(409, result.error_message or ErrorCode(result.error_code).name)
+    return [
+        {"name": each.name, "value": each.value or "", "source": SOURCES.get(each.config_source, "default")}
+        for each in sorted(result.configs, key=lambda each: (each.config_source != 1, each.name))
+    ]
