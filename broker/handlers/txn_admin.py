@@ -217,8 +217,8 @@ def _mark(
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if marker.producer_id == NO_PRODUCER_ID or marker.producer_epoch == NO_EPOCH:
         return ErrorCode.UNKNOWN_SERVER_ERROR  # as in Kafka, where no batch can be made of such a marker
-    if marker.transaction_version < 0:
-        return ErrorCode.UNKNOWN_SERVER_ERROR  # as in Kafka, which takes any version above 2 for 2
+    if marker.transaction_version == -1:
+        return ErrorCode.UNKNOWN_SERVER_ERROR  # as in Kafka, which takes any version above 2 for 2, below 0 for 0
     try:
         flush_state = broker.transactions.write_marker(
             name,

@@ -395,3 +395,12 @@ def test_marker_of_no_producer_and_of_no_version_is_not_written(client, producer
     (answer,) = client.call(WriteTxnMarkersRequest(markers=[marker]), 2).markers
     assert answer.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert client.call(fetch_request("t", 0, 0), 12).responses[0].partitions[0].high_watermark == 0
+
+
+@pytest.mark.parametrize("transactions", [-128, -2, 0, 3, 127])
+def test_marker_of_any_other_version_is_written(client, transactions):
+    topic = WritableTxnMarkerTopic(name="t", partition_indexes=[0])
+    marker = WritableTxnMarker(producer_id=7, producer_epoch=0, transaction_version=transactions, topics=[topic])
+    (answer,) = client.call(WriteTxnMarkersRequest(markers=[marker]), 2).markers
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
+    assert client.call(fetch_request("t", 0, 0), 12).responses[0].partitions[0].high_watermark == 1
