@@ -116,13 +116,14 @@ def list_groups(broker: View, ctx: Context, request: ListGroupsRequest) -> Resul
             group_type=group_type,
         )
         for shard in broker.groups.own(ctx)
-        for group_id, protocol_type, state, group_type in _listed(shard.machine, shard.log.end_offset)
+        for group_id, protocol_type, state, group_type in listed(shard.machine, shard.log.end_offset)
         if (not states or state.lower() in states) and (not types or group_type in types)
     ]
     return Result(ListGroupsResponse(groups=groups))
 
 
-def _listed(machine: GroupMachine, log_end: int) -> Iterator[tuple[str, str, str, str]]:
+def listed(machine: GroupMachine, log_end: int) -> Iterator[tuple[str, str, str, str]]:
+    """(group id, protocol type, state, type) of each group."""
     for group_id in machine.group_ids():
         group = machine.groups.get(group_id)
         if group is None:

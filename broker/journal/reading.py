@@ -18,7 +18,7 @@ from protocol.errors import MalformedError, error_label
 from protocol.header import decode_request_header, decode_response_header
 
 if TYPE_CHECKING:
-    from broker.journal.ring import Kept, Peer, Ring
+    from broker.journal.ring import Kept, Peer, Piece, Ring
     from protocol.declare import Message
 
 _HEAD: Final = Struct(">ihhi")
@@ -98,27 +98,38 @@ def _is_whole(frame: bytes) -> bool:
     return len(frame) == 4 + int.from_bytes(frame[:4], "big")
 
 
-def entries(ring: Ring) -> list[Entry]:
-    """All requests in the ring, in the order in which they came."""
-    found: list[Entry] = []
-    waiting: dict[int, deque[Entry]] = {}
-    for piece in ring.pieces:
-        queue = waiting.setdefault(piece.peer.number, deque())
+class Pairs:
+    """Pairs requests with their replies, a piece of the ring after the other, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.found: list[Entry] = []
+        self._waiting: dict[int, deque[Entry]] = {}
+
+    def add(self, piece: Piece) -> None:
+        """Take a piece. A reply whose request was dropped, or was in no piece so far, is left out."""
+        queue = self._waiting.setdefault(piece.peer.number, deque())
         for index, kept in enumerate(piece.each()):
             if not piece.is_reply:
                 entry = Entry(piece.number_of(index), piece.peer, piece.at_ms, piece.at_us, kept)
-                found.append(entry)
+                self.found.append(entry)
                 queue.append(entry)
                 continue
             correlation_id = int.from_bytes(kept[0][4:8], "big", signed=True)
             if not any(entry.correlation_id == correlation_id for entry in queue):
-                continue  # its request has been dropped
+                continue
             while (entry := queue.popleft()).correlation_id != correlation_id:
                 pass  # a request without a reply, as acks=0
             entry.answered = piece.number_of(index)
             entry.reply, entry.reply_size = kept
             entry.latency_us = piece.at_us - entry.at_us
-    return found
+
+
+def entries(ring: Ring) -> list[Entry]:
+    """All requests in the ring, in the order in which they came."""
+    pairs = Pairs()
+    for piece in ring.pieces:
+        pairs.add(piece)
+    return pairs.found
 
 
 def select(ring: Ring, filters: dict[str, str], topic_name: Callable[[bytes], str]) -> Iterator[Entry | None]:
@@ -127,13 +138,14 @@ def select(ring: Ring, filters: dict[str, str], topic_name: Callable[[bytes], st
     for entry in reversed(entries(ring)):
         if api and entry.api.lower() != api:
             yield None
-        elif _fits(entry, filters, topic_name):
+        elif fits(entry, filters, topic_name):
             yield entry
         else:
             yield None
 
 
-def _fits(entry: Entry, filters: dict[str, str], topic_name: Callable[[bytes], str]) -> bool:
+def fits(entry: Entry, filters: dict[str, str], topic_name: Callable[[bytes], str]) -> bool:
+    """Whether an entry passes all filters but that for the API."""
     if not fnmatchcase(entry.peer.principal, filters.get("principal", "*")):
         return False
     if not fnmatchcase(entry.client_id, filters.get("client_id", "*")):

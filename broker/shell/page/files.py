@@ -28,6 +28,7 @@ NAMES: Final = (
     "icon.svg",
     "frame.js",
     "topics.js",
+    "groups.js",
 )
 
 

@@ -53,8 +53,9 @@ async def show_messages(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     try:
         start = await _start(call, client, partition, leader, limit)
         rows, position = [], start
-        async for row in _read(client, partition, leader, start):
+        async for row in read(client, partition, leader, start):
             position = row["offset"] + 1
+            del row["batch"]
             if row.pop("is_dropped") and not with_aborted:
                 continue
             rows.append(_texts(name, row, form))
@@ -77,20 +78,27 @@ async def _start(call: Call, client: LocalClient, partition: Partition, leader: 
     """The offset to begin with. Errors: RefusedError."""
     first, end = partition.log_start_offset, partition.high_watermark
     if "time_ms" in call.query:
-        asked = ListOffsetsPartition(partition_index=partition.index, timestamp=number(call, "time_ms", 0))
-        topic = ListOffsetsTopic(name=partition.topic.name, partitions=[asked])
-        request = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=[topic], timeout_ms=0)
-        (row,) = (await client.call(request, LIST_VERSION, leader)).topics[0].partitions
-        _check(row.error_code, str(partition))
-        return int(row.offset) if row.offset >= 0 else end
+        at_ms = number(call, "time_ms", 0)
+        found = await offset_at(client, partition.topic.name, partition.index, leader, at_ms)
+        return found if found >= 0 else end
     return min(max(first, number(call, "offset", max(first, end - limit))), max(first, end))
 
 
-async def _read(client: LocalClient, partition: Partition, leader: int, position: int) -> AsyncIterator[dict[str, Any]]:
+async def offset_at(client: LocalClient, topic: str, partition: int, leader: int, time_ms: int) -> int:
+    """The offset of the first record that is not older; -1: there is none. Errors: RefusedError."""
+    asked = ListOffsetsPartition(partition_index=partition, timestamp=time_ms)
+    wanted = ListOffsetsTopic(name=topic, partitions=[asked])
+    request = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=[wanted], timeout_ms=0)
+    (row,) = (await client.call(request, LIST_VERSION, leader)).topics[0].partitions
+    _check(row.error_code, f"{topic}-{partition}")
+    return int(row.offset)
+
+
+async def read(client: LocalClient, partition: Partition, leader: int, position: int) -> AsyncIterator[dict[str, Any]]:
     """The records from an offset to the high watermark, markers included. Errors: RefusedError."""
     begins = sorted((first, producer) for producer, first in partition.aborted_transactions(position, 1 << 62))
     aborting: set[int] = set()
-    skipped = 0
+    taken = 0
     while position < partition.high_watermark:
         data = await _fetch(client, partition, leader, position)
         if not data:
@@ -102,14 +110,18 @@ async def _read(client: LocalClient, partition: Partition, leader: int, position
             outcome = _outcome(partition, header, aborting)
             for record in iter_records(memoryview(data)[place:]):
                 if record.offset < position:
-                    skipped += 1
-                    if skipped % SLICE == 0:
+                    taken += 1
+                    if taken % SLICE == 0:
                         await asyncio.sleep(0)
                     continue
                 if header.is_control and marker(record.key) == "abort marker":
                     aborting.discard(header.producer_id)
+                taken += 1
+                if taken % SLICE == 0:
+                    await asyncio.sleep(0)
                 yield {
                     "offset": record.offset,
+                    "batch": header.base_offset,
                     "timestamp_ms": record.timestamp,
                     "key": record.key,
                     "value": record.value,

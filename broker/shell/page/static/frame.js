@@ -2,6 +2,7 @@
 
 const VIEWS = {
   topics: "Topics",
+  groups: "Groups",
 };
 const ROW = 32; // pixels of a row in a long list; style.css says the same
 

@@ -1,0 +1,99 @@
+"""Routes of groups as the page shows them: a window on all, one with members and offsets, history, and seek."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker.shell.control.routes import Optional_, Route
+from broker.shell.page.windows import QUERY
+
+MEMBER: Final = {
+    "member": str,
+    "instance": str,
+    "client": str,
+    "host": str,
+    "epoch": int,
+    "has": int,
+    "target": int,
+}
+ASSIGNMENT: Final = {"partition": str, "member": str, "client": str, "since_epoch": int, "state": str}
+OFFSET: Final = {
+    "topic": str,
+    "partition": int,
+    "committed": int,
+    "end": int,
+    "lag": int,
+    "metadata": str,
+    "committed_ms": int,
+    "member": str,
+}
+COMMIT: Final = {
+    "time_ms": int,
+    "topic": str,
+    "partition": int,
+    "offset": int,
+    "member": str,
+    "instance": str,
+    "epoch": int,
+    "client": str,
+    "verdict": str,
+    "why": str,
+}
+MOVE: Final = {"topic": str, "partition": int, "before": int, "after": int, "remark": str}
+
+ROUTES: Final = (
+    Route(
+        "GET",
+        "/groups",
+        "broker.shell.page.groups:list_groups",
+        "Groups of all types by name, with their lag: a window on those that pass the filter.",
+        query=QUERY,
+        answer={
+            "offset": int,
+            "total": int,
+            "loading": int,
+            "groups": [{"group": str, "type": str, "state": str, "members": int, "partitions": int, "lag": int}],
+        },
+    ),
+    Route(
+        "GET",
+        "/groups/{group}/details",
+        "broker.shell.page.groups:show_group",
+        "A group: epochs, members, who has which partition since which epoch and who shall have it, offsets and lag.",
+        answer={
+            "group": str,
+            "type": str,
+            "state": str,
+            "group_epoch": int,
+            "assignment_epoch": int,
+            "protocol": str,
+            "members": [MEMBER],
+            "assignments": [ASSIGNMENT],
+            "offsets": [OFFSET],
+        },
+    ),
+    Route(
+        "GET",
+        "/groups/{group}/history",
+        "broker.shell.page.history:show_history",
+        "Commits of a group, newest first: those accepted from the log, those refused, and why, from the journal.",
+        query={"limit": "so many at most; 100"},
+        answer={"group": str, "records_seen": int, "has_journal": bool, "history": [COMMIT]},
+    ),
+    Route(
+        "POST",
+        "/groups/{group}/seek",
+        "broker.shell.page.seek:seek",
+        'Move the offsets of a group without members "to" earliest, latest, offset, shift or time (the last three with'
+        ' "number"), of all that it has committed or of one "topic"; "dry_run" only tells where they would go.',
+        body={
+            "to": str,
+            "number": Optional_(int),
+            "topic": Optional_(str),
+            "partitions": Optional_([int]),
+            "dry_run": Optional_(bool),
+        },
+        answer={"group": str, "dry_run": bool, "plan": [MOVE]},
+        example={"to": "earliest", "dry_run": True},
+    ),
+)

@@ -1,0 +1,98 @@
+"""The groups view: groups of all types with members and lag, and one group with its offsets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from broker.cluster.topic_names import OFFSETS_TOPIC
+from broker.handlers.group_admin import listed
+from broker.shell.control.routes import Call
+from broker.shell.gauges import commits
+from broker.shell.local_client import LocalClient
+from broker.shell.page.members import describe, share_offsets
+from broker.shell.page.topics import ends
+from broker.shell.page.windows import slices, window
+from protocol.errors import KafkaError
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.coordinator.groups.machine import GroupMachine
+    from broker.shell.cluster_server import ClusterServer
+
+
+async def list_groups(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """A window on the groups; lag is that of all partitions that a group has committed."""
+    broker = cluster.broker
+    found: dict[str, tuple[GroupMachine, str, str]] = {}
+    loading = 0
+    for index, shard in enumerate(broker.groups.shards):
+        if shard.machine is None and not broker.directory.exists(OFFSETS_TOPIC, index):
+            continue  # nobody has written to it
+        try:
+            shard.require()
+        except KafkaError:
+            loading += 1
+            continue
+        async for name, _, state, kind in slices(cluster, list(listed(shard.machine, shard.log.end_offset))):
+            found[name] = shard.machine, state, kind
+    names, offset, total = await window(cluster, call, found)
+    rows = []
+    for name in names:
+        machine, state, kind = found[name]
+        group = machine.groups.get(name)
+        row: dict[str, Any] = {
+            "group": name,
+            "type": kind,
+            "state": state,
+            "members": 0 if group is None else len(group.members),
+            "partitions": 0,
+            "lag": 0,
+        }
+        async for topic, index, committed in slices(cluster, commits(machine, name)):
+            row["partitions"] += 1
+            row["lag"] += max(0, end_of(broker, topic, index) - committed)
+        rows.append(row)
+    return {"offset": offset, "total": total, "loading": loading, "groups": rows}
+
+
+def end_of(broker: Broker, topic: str, index: int) -> int:
+    """The high watermark of a partition; 0 where there is none."""
+    found = broker.metadata.topics.get(topic)
+    if found is None or index >= len(found.partitions):
+        return 0
+    return ends(broker, found, index, with_stable=False)[2]
+
+
+async def show_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """State, epochs, members with what they have and shall have, and offsets with lag; an unknown group is Dead."""
+    name, broker = call.words["group"], cluster.broker
+    client = LocalClient(broker, cluster.config)
+    try:
+        described = await describe(cluster, client, name)
+        if described["type"] == "share":
+            described["offsets"] = await share_offsets(cluster, client, name)
+            return described
+    finally:
+        client.close()
+    owners = {each["partition"]: each["member"] for each in described["assignments"]}
+    machine = broker.groups.of(name).machine
+    offsets = described["offsets"]
+    async for topic, index, committed in slices(cluster, () if machine is None else commits(machine, name)):
+        found = machine.offsets.get(name, topic, index)
+        if found is None:
+            continue
+        end = end_of(broker, topic, index)
+        offsets.append(
+            {
+                "topic": topic,
+                "partition": index,
+                "committed": committed,
+                "end": end,
+                "lag": max(0, end - committed),
+                "metadata": found.metadata[:200],
+                "committed_ms": found.commit_timestamp_ms,
+                "member": owners.get(f"{topic}-{index}", ""),
+            }
+        )
+    offsets.sort(key=lambda each: (each["topic"], each["partition"]))
+    return described

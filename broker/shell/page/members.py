@@ -1,0 +1,169 @@
+"""Members of a group of any type: epochs, what each has, since which epoch, and what it shall have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.shell.control.routes import RefusedError
+from protocol.codegen import codec
+from protocol.errors import ErrorCode, MalformedError
+from protocol.messages.consumer_group import ConsumerGroupDescribeRequest
+from protocol.messages.consumer_protocol import ConsumerProtocolAssignment
+from protocol.messages.group_admin import DescribeGroupsRequest, ListGroupsRequest
+from protocol.messages.share_group import ShareGroupDescribeRequest
+from protocol.messages.share_offsets import DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsRequestGroup
+from protocol.messages.streams_group import StreamsGroupDescribeRequest
+
+if TYPE_CHECKING:
+    from broker.shell.cluster_server import ClusterServer
+    from broker.shell.local_client import LocalClient
+
+LIST_VERSION: Final = 5
+DESCRIBE: Final[dict[str, tuple[Any, int]]] = {
+    "consumer": (ConsumerGroupDescribeRequest, 1),
+    "share": (ShareGroupDescribeRequest, 1),
+    "streams": (StreamsGroupDescribeRequest, 0),
+}
+CLASSIC_VERSION: Final = 5
+SHARE_OFFSETS_VERSION: Final = 1
+TASKS: Final = {"active_tasks": "", "standby_tasks": " (standby)", "warmup_tasks": " (warm-up)"}
+
+
+async def describe(cluster: ClusterServer, client: LocalClient, group: str) -> dict[str, Any]:
+    """group, type, state, epochs, protocol, members, assignments, offsets ([]). Errors: RefusedError."""
+    node_id = cluster.broker.groups.coordinator_of(group)
+    answer: dict[str, Any] = {
+        "group": group,
+        "type": "",
+        "state": "Dead",
+        "group_epoch": -1,
+        "assignment_epoch": -1,
+        "protocol": "",
+        "members": [],
+        "assignments": [],
+        "offsets": [],
+    }
+    listed = (await client.call(ListGroupsRequest(), LIST_VERSION, node_id)).groups
+    row = next((each for each in listed if each.group_id == group), None)
+    if row is None:
+        return answer
+    answer |= {"type": row.group_type, "state": row.group_state}
+    if row.group_type not in DESCRIBE:
+        (found,) = (await client.call(DescribeGroupsRequest(groups=[group]), CLASSIC_VERSION, node_id)).groups
+        _check(group, found)
+        answer["protocol"] = found.protocol_data
+        for member in found.members:
+            _add(answer, member, -1, _classic(member.member_assignment), None)
+        return answer
+    request, version = DESCRIBE[row.group_type]
+    (found,) = (await client.call(request(group_ids=[group]), version, node_id)).groups
+    _check(group, found)
+    answer |= {
+        "group_epoch": found.group_epoch,
+        "assignment_epoch": found.assignment_epoch,
+        "protocol": getattr(found, "assignor_name", ""),
+    }
+    places = _tasks if row.group_type == "streams" else _partitions
+    for member in found.members:
+        target = getattr(member, "target_assignment", None)
+        _add(answer, member, member.member_epoch, places(member.assignment), target and places(target))
+    if row.group_type == "consumer":
+        _add_epochs(cluster, answer)
+    return answer
+
+
+def _add(answer: dict[str, Any], member: Any, epoch: int, has: list[str], target: list[str] | None) -> None:
+    answer["members"].append(
+        {
+            "member": member.member_id,
+            "instance": getattr(member, "instance_id", None) or getattr(member, "group_instance_id", None) or "",
+            "client": member.client_id,
+            "host": member.client_host,
+            "epoch": epoch,
+            "has": len(has),
+            "target": len(has if target is None else target),
+        }
+    )
+    coming = [] if target is None else [place for place in target if place not in has]
+    for place in [*has, *coming]:
+        state = "to come" if place in coming else "has" if target is None or place in target else "to give up"
+        answer["assignments"].append(
+            {
+                "partition": place,
+                "member": member.member_id,
+                "client": member.client_id,
+                "since_epoch": -1,
+                "state": state,
+            }
+        )
+
+
+def _add_epochs(cluster: ClusterServer, answer: dict[str, Any]) -> None:
+    """The epoch at which each partition was assigned, which no request tells."""
+    machine = cluster.broker.groups.of(answer["group"]).machine
+    group = None if machine is None else machine.groups.get(answer["group"])
+    topics = cluster.broker.metadata.topics_by_id
+    since = {
+        (f"{topics[topic_id].name}-{index}", member_id): epoch
+        for member_id, member in ({} if group is None else group.members).items()
+        for topic_id, epochs in member.current.assigned.items()
+        if topic_id in topics
+        for index, epoch in epochs.items()
+    }
+    for row in answer["assignments"]:
+        row["since_epoch"] = since.get((row["partition"], row["member"]), -1)
+
+
+def _partitions(assignment: Any) -> list[str]:
+    return [f"{topic.topic_name}-{index}" for topic in assignment.topic_partitions for index in topic.partitions]
+
+
+def _tasks(assignment: Any) -> list[str]:
+    """Task ids as Kafka Streams writes them: 0_1."""
+    return [
+        f"{task.subtopology_id}_{index}{mark}"
+        for name, mark in TASKS.items()
+        for task in getattr(assignment, name)
+        for index in task.partitions
+    ]
+
+
+def _classic(data: bytes) -> list[str]:
+    """What a classic consumer's assignment says; nothing where it is none of a consumer."""
+    if len(data) < 2:
+        return []
+    try:
+        version = min(int.from_bytes(data[:2], "big"), 3)
+        found = codec(ConsumerProtocolAssignment, version).decode(data, 2)[0]
+    except (MalformedError, ValueError, IndexError, LookupError):
+        return []
+    return [f"{topic.topic}-{index}" for topic in found.assigned_partitions for index in topic.partitions]
+
+
+async def share_offsets(cluster: ClusterServer, client: LocalClient, group: str) -> list[dict[str, Any]]:
+    """The start offsets of a share group, with their lag. Errors: RefusedError."""
+    asked = DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
+    node_id = cluster.broker.groups.coordinator_of(group)
+    request = DescribeShareGroupOffsetsRequest(groups=[asked])
+    (found,) = (await client.call(request, SHARE_OFFSETS_VERSION, node_id)).groups
+    _check(group, found)
+    rows: Iterable[tuple[Any, Any]] = ((topic, each) for topic in found.topics for each in topic.partitions)
+    return [
+        {
+            "topic": topic.topic_name,
+            "partition": each.partition_index,
+            "committed": each.start_offset,
+            "end": each.start_offset + max(0, each.lag),
+            "lag": max(0, each.lag),
+            "metadata": "",
+            "committed_ms": -1,
+            "member": "",
+        }
+        for topic, each in sorted(rows, key=lambda row: (row[0].topic_name, row[1].partition_index))
+    ]
+
+
+def _check(group: str, found: Any) -> None:
+    if found.error_code:
+        raise RefusedError(409, f"group {group:.100}: {ErrorCode(found.error_code).name}")

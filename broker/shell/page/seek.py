@@ -1,0 +1,113 @@
+"""Moves the offsets of a group without members: says where they would go, or commits that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.shell.control.routes import Call, RefusedError
+from broker.shell.local_client import LocalClient
+from broker.shell.page.members import describe
+from broker.shell.page.messages import offset_at
+from broker.shell.page.topics import ends
+from protocol.errors import ErrorCode
+from protocol.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.coordinator.groups.machine import GroupMachine
+    from broker.shell.cluster_server import ClusterServer
+
+COMMIT_VERSION: Final = 9  # by topic name
+WORDS: Final = ("earliest", "latest", "offset", "shift", "time")
+WITH_NUMBER: Final = ("offset", "shift", "time")
+
+
+async def seek(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Where each partition goes; unless it is a dry run that is committed, all in one request. Errors: RefusedError."""
+    group, body, broker = call.words["group"], call.body, cluster.broker
+    word, dry_run = body["to"], body.get("dry_run", False)
+    if word not in WORDS or (word in WITH_NUMBER) != ("number" in body):
+        raise RefusedError(400, f'"to" takes {", ".join(WORDS)}; "number" goes with {", ".join(WITH_NUMBER)} alone')
+    client = LocalClient(broker, cluster.config)
+    try:
+        described = await describe(cluster, client, group)
+        if described["type"] == "share":
+            raise RefusedError(409, f"group {group:.100} is a share group: kafka-share-groups moves its offsets")
+        if described["members"]:
+            raise RefusedError(409, f"group {group:.100} is {described['state']}: stop its members first")
+        machine = broker.groups.of(group).machine
+        plan = []
+        for topic, index in _places(broker, machine, group, body):
+            found = None if machine is None else machine.offsets.get(group, topic, index)
+            before = -1 if found is None else found.offset
+            after, remark = await _target(broker, client, topic, index, before, word, body.get("number", 0))
+            plan.append({"topic": topic, "partition": index, "before": before, "after": after, "remark": remark})
+        if not dry_run and plan:
+            await _commit(broker, client, group, plan)
+    finally:
+        client.close()
+    return {"group": group, "dry_run": dry_run, "plan": plan}
+
+
+def _places(broker: Broker, machine: GroupMachine | None, group: str, body: dict[str, Any]) -> list[tuple[str, int]]:
+    """The partitions that are moved: those named, or all of the topic, or all that are committed."""
+    if "topic" not in body:
+        if "partitions" in body:
+            raise RefusedError(400, '"partitions" goes with "topic"')
+        known = {} if machine is None else machine.offsets.partitions(group)
+        return sorted((topic, index) for topic, indexes in known.items() for index in indexes)
+    topic = broker.metadata.topics.get(body["topic"])
+    if topic is None:
+        raise RefusedError(404, f"no such topic: {body['topic']:.100}")
+    indexes = body.get("partitions", range(len(topic.partitions)))
+    for index in indexes:
+        if not 0 <= index < len(topic.partitions):
+            raise RefusedError(404, f"{topic.name} has no partition {index}, but 0 to {len(topic.partitions) - 1}")
+    return [(topic.name, index) for index in sorted(set(indexes))]
+
+
+async def _target(
+    broker: Broker, client: LocalClient, topic_name: str, index: int, before: int, word: str, number: int
+) -> tuple[int, str]:
+    """Where a partition goes, and what there is to say about it. Errors: RefusedError."""
+    topic = broker.metadata.topics.get(topic_name)
+    if topic is None or index >= len(topic.partitions):
+        raise RefusedError(409, f"{topic_name}-{index} is committed, but not there any more")
+    first, _, end, _ = ends(broker, topic, index, with_stable=False)
+    if word in ("earliest", "latest"):
+        return (first if word == "earliest" else end), ""
+    if word == "time":
+        found = await offset_at(client, topic_name, index, topic.partitions[index].leader, number)
+        return (end, "nothing is as new: the end") if found < 0 else (found, "")
+    if word == "shift" and before < 0:
+        raise RefusedError(409, f"{topic_name}-{index} has no committed offset that could be shifted")
+    wanted = before + number if word == "shift" else number
+    after = min(max(wanted, first), end)
+    return after, "" if after == wanted else f"{wanted} is not in the log, which has {first} to {end}"
+
+
+async def _commit(broker: Broker, client: LocalClient, group: str, plan: list[dict[str, Any]]) -> None:
+    topics: dict[str, OffsetCommitRequestTopic] = {}
+    for row in plan:
+        topic = topics.setdefault(row["topic"], OffsetCommitRequestTopic(name=row["topic"], partitions=[]))
+        topic.partitions.append(
+            OffsetCommitRequestPartition(
+                partition_index=row["partition"],
+                committed_offset=row["after"],
+                committed_leader_epoch=-1,
+                committed_metadata="",
+            )
+        )
+    request = OffsetCommitRequest(
+        group_id=group, generation_id_or_member_epoch=-1, member_id="", topics=list(topics.values())
+    )
+    answer = await client.call(request, COMMIT_VERSION, broker.groups.coordinator_of(group))
+    for topic in answer.topics:
+        for each in topic.partitions:
+            if each.error_code:
+                code = ErrorCode(each.error_code).name
+                raise RefusedError(409, f"group {group:.100}: {topic.name}-{each.partition_index}: {code}")
