@@ -37,7 +37,7 @@ def apache_kafka(libs: str, directory: Path, more: str = "", *, protocol: str = 
     text = PROPERTIES.format(port=port, controller=free_port(), logs=directory / "logs")
     properties.write_text(text.replace("listeners=PLAINTEXT:", f"listeners={protocol}:") + more)
     java = ["java", "-Xmx256m", "-cp", libs]
-    tool = ["kafka.tools.StorageTool", "format", "-t", "momusmomusmomusmomusAA", "-c", str(properties)]
+    tool = ["kafka.tools.StorageTool", "format", "-g", "-t", "momusmomusmomusmomusAA", "-c", str(properties)]
     subprocess.run([*java, *tool], check=True, capture_output=True, timeout=300)
     with open(directory / "broker.log", "wb") as log:
         process = subprocess.Popen([*java, "kafka.Kafka", str(properties)], stdout=log, stderr=log)

@@ -23,6 +23,7 @@ from pipeline.audit.log_coverage import (
     recreated_logs,
     with_lost_before,
 )
+from pipeline.audit.shares import ShareInput, share_findings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,6 +81,7 @@ class AuditInput(NamedTuple):
     states    rows of `__transaction_state`; all three with lost_before
     known     rows of log_coverage.log_summaries
     twice     rows of log_coverage.recreated_logs
+    shares    of share groups; None: they are not audited
     """
 
     batches: DataFrame
@@ -87,6 +89,7 @@ class AuditInput(NamedTuple):
     states: DataFrame
     known: DataFrame
     twice: DataFrame
+    shares: ShareInput | None = None
 
 
 class CheckResults(NamedTuple):
@@ -107,7 +110,13 @@ class ArchiveFacts(NamedTuple):
     complete: Mapping[str, int]
 
 
-def audit(raw: DataFrame, offsets: DataFrame, states: DataFrame, archived: ArchiveFacts | None = None) -> Audit:
+def audit(
+    raw: DataFrame,
+    offsets: DataFrame,
+    states: DataFrame,
+    archived: ArchiveFacts | None = None,
+    shares: ShareInput | None = None,
+) -> Audit:
     """Audit rows of the three views with COLUMNS. archived: None for a data directory.
 
     raw must hold all logs, `__consumer_offsets` and `__transaction_state` included. Each input is read once; of raw,
@@ -116,7 +125,8 @@ def audit(raw: DataFrame, offsets: DataFrame, states: DataFrame, archived: Archi
     found, offsets, states = (
         materialized(rows) for rows in (batches(raw), with_lost_before(offsets), with_lost_before(states))
     )
-    seen = AuditInput(found, offsets, states, materialized(log_summaries(found)), materialized(recreated_logs(found)))
+    known, twice = materialized(log_summaries(found)), materialized(recreated_logs(found))
+    seen = AuditInput(found, offsets, states, known, twice, shares)
     made = run_checks(seen) if archived is None else _run_checks_below(seen, archived.complete)
     began = None if archived is None else archived.starts
     missing = materialized(log_gaps(found, found, began).unionByName(absent_logs(found, made.expected)))
@@ -131,7 +141,7 @@ def audit(raw: DataFrame, offsets: DataFrame, states: DataFrame, archived: Archi
 
 def run_checks(seen: AuditInput, limits: DataFrame | None = None) -> CheckResults:
     """Run all checks. limits: see `newest`."""
-    all_batches, offsets, states, known, twice = seen
+    all_batches, offsets, states, known, twice, shares = seen
     data = materialized(txns.with_transaction_end(all_batches))
     all_commits = group_commits.commits(offsets)
     decided = materialized(txns.transactions(states))
@@ -155,6 +165,7 @@ def run_checks(seen: AuditInput, limits: DataFrame | None = None) -> CheckResult
             group_commits.incomplete(offsets),
             members.stale_generations(by_group),
             members.stale_epochs(by_group, topic_ids.where("topic_id is not null").distinct()),
+            share_findings(shares, all_batches, data, offsets),
         ],
     )
     return CheckResults(

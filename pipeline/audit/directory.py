@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pipeline import tables
 from pipeline.audit.audit import COLUMNS, ArchiveFacts, Audit, audit
+from pipeline.audit.share_input import share_input
 from pipeline.errors import PipelineError
 from pipeline.schema import VIEWS
 from pipeline.source.complete_offsets import read_complete_offsets
@@ -16,15 +17,15 @@ if TYPE_CHECKING:
 _COUNTED: Final = ("partition",)  # one small column is enough to count rows
 
 
-def audit_of(spark: SparkSession, path: str) -> Audit:
-    """The audit of all logs under a path.
+def audit_of(spark: SparkSession, path: str, most_deliveries: int | None = None) -> Audit:
+    """The audit of all logs under a path. most_deliveries: see share_input.
 
     Errors:  PipelineError: the logs changed during the audit, so that it missed records.
     """
     raw = tables.raw(spark, path, columns=COLUMNS["raw"])
     offsets = tables.offsets(spark, path, COLUMNS["offsets"])
     states = tables.transactions(spark, path, COLUMNS["transactions"])
-    made = audit(raw, offsets, states, archive_facts(path))
+    made = audit(raw, offsets, states, archive_facts(path), share_input(spark, path, most_deliveries))
     audited = made.coverage.groupBy().sum("records").collect()[0][0] or 0
     read = tables.raw(spark, path, columns=_COUNTED).count()
     if audited != read:

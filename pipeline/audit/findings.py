@@ -25,6 +25,9 @@ TRANSACTION_WITHOUT_MARKER: Final = "transaction-without-marker"
 MARKER_WITHOUT_TRANSACTION: Final = "marker-without-transaction"
 MARKER_AGAINST_DECISION: Final = "marker-against-decision"
 INCOMPLETE_COMMIT: Final = "incomplete-commit"
+SHARE_DELIVERY_LIMIT: Final = "share-delivery-limit"
+SHARE_DELIVERED_AGAIN: Final = "share-delivered-again"
+SHARE_UNREAD: Final = "share-unread"
 
 # kind -> what it means
 KINDS: Final = {
@@ -40,6 +43,9 @@ KINDS: Final = {
     MARKER_WITHOUT_TRANSACTION: "a marker ends a transaction that no coordinator has",
     MARKER_AGAINST_DECISION: "the marker says the opposite of the coordinator's decision",
     INCOMPLETE_COMMIT: "only a part of a commit is there",
+    SHARE_DELIVERY_LIMIT: "a share group got a record more often than its limit allows",
+    SHARE_DELIVERED_AGAIN: "a share group got a record again that was acknowledged or archived",
+    SHARE_UNREAD: "a share group has archived or passed a record that no consumer got",
 }
 
 _COLUMNS: Final = {

@@ -1,7 +1,7 @@
 """The job `audit`: did exactly-once hold? Exit code 1 and the log positions that prove it when it did not.
 
 momus pipeline audit --input ./data --output ./audit             # or an archive
-momus pipeline audit --input ./data --output ./audit --follow    # only what is new: OUTPUT/findings grows
+momus pipeline audit --input ./data --output ./audit --follow    # only what is new; not share groups
 """
 
 from __future__ import annotations
@@ -40,6 +40,12 @@ REASONS: Final = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this job."""
     parser.add_argument("--json", action="store_true", help=f"print the first {MOST_SHOWN} findings as JSON")
+    parser.add_argument(
+        "--share-delivery-limit",
+        type=int,
+        metavar="N",
+        help="the highest share.delivery.count.limit that any group had [by __cluster_metadata, where it says it]",
+    )
     add_follow_arguments(parser)
 
 
@@ -50,7 +56,7 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
     """
     if args.follow:
         return audit_follow.run(spark, args, lambda row: print(finding_line(row, as_json=args.json)))
-    made = audit_of(spark, args.input)
+    made = audit_of(spark, args.input, args.share_delivery_limit)
     found = made.findings.count()
     if args.output:
         with replaced(args) as folder:
