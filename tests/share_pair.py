@@ -49,8 +49,8 @@ class Reader:
 class Sides:
     """Two brokers, the second without shortcuts; the same requests to both."""
 
-    def __init__(self, flush: str, brokers: int = 1) -> None:
-        extra = {"share_coordinator_state_topic_num_partitions": "2"}
+    def __init__(self, flush: str, brokers: int = 1, **settings: str) -> None:
+        extra = {"share_coordinator_state_topic_num_partitions": "2", **settings}
         self.worlds = [
             World(flush, brokers=brokers, **extra),
             World(flush, brokers=brokers, shortcuts=False, **extra),
@@ -69,7 +69,7 @@ class Sides:
             VirtualNodes(w.broker.nodes, w.broker.metadata_shard, w.broker.turn, w.broker.partitions)
             for w in self.worlds
         ]
-        self.clients = [{name: Client(world) for name in (*MEMBERS, "admin")} for world in self.worlds]
+        self.clients = [{name: client_of(world, name) for name in (*MEMBERS, "admin")} for world in self.worlds]
         self.read = Counter[tuple[int, str]]()
         for world in self.worlds:
             world.env.rng = Rng(11)
@@ -77,17 +77,17 @@ class Sides:
                 world.broker.share,
                 world.broker.transactions,
             )  # made by the first request; then there are more shortcuts
-        fast, general = (world.broker.clients for world in self.worlds)
-        general.shortcuts = {}
+        self.worlds[1].broker.clients.offer({})
+        offered = self.worlds[0].broker.clients._offered  # also while others have it passed by
         self.worlds[1].broker.share.wake = None
-        shortcut = fast.shortcuts[ApiKey.SHARE_FETCH]
+        shortcut = offered[ApiKey.SHARE_FETCH]
 
         def counted(*args: Any) -> bytes | None:
             reply = shortcut(*args)
             self.taken += reply is not None
             return reply
 
-        fast.shortcuts[ApiKey.SHARE_FETCH] = counted
+        offered[ApiKey.SHARE_FETCH] = counted
         for reader in self.readers.values():
             reader.session, reader.acquired = 0, {}
 
@@ -240,7 +240,7 @@ class Sides:
             if not clients[reader.name].closed:
                 clients[reader.name].leave()
             world.run()
-            clients[reader.name] = Client(world)
+            clients[reader.name] = client_of(world, reader.name)
             self.read[side, reader.name] = 0
 
     def key(self, index: int) -> Key:
@@ -278,6 +278,13 @@ class Sides:
         assert {name: found.get(name) for name in ours if name.startswith("__")} == {
             name: state for name, state in ours.items() if name.startswith("__")
         }
+
+
+def client_of(world: World, name: str) -> Client:
+    """A connection of the principal of this name."""
+    client = Client(world)
+    client.connection.principal = f"User:{name}"
+    return client
 
 
 def decode(request: Any, version: int, body: bytes) -> Any:
