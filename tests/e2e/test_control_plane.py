@@ -23,6 +23,8 @@ NAMES = {
     "snapshot": "s",
     "user": "alice",
     "file": "index.html",
+    "number": "1",
+    "transactional_id": "tx",
 }
 
 

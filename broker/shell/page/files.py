@@ -29,6 +29,10 @@ NAMES: Final = (
     "frame.js",
     "topics.js",
     "groups.js",
+    "journal.js",
+    "faults.js",
+    "transactions.js",
+    "cluster.js",
 )
 
 

@@ -31,9 +31,9 @@ async def show_history(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     group, limit = call.words["group"], number(call, "limit", 100, MOST_ROWS, 1)
     accepted, scanned = await _accepted(cluster, group)
     rows = [*accepted, *await _refused(cluster, group)]
-    rows.sort(key=lambda row: row["time_ms"], reverse=True)
+    rows.sort(key=lambda row: row["time_ms"])  # commits of one millisecond stay in order
     has_journal = cluster.broker.clients.journal is not None
-    return {"group": group, "records_seen": scanned, "has_journal": has_journal, "history": rows[:limit]}
+    return {"group": group, "records_seen": scanned, "has_journal": has_journal, "history": rows[::-1][:limit]}
 
 
 async def _accepted(cluster: ClusterServer, group: str) -> tuple[list[dict[str, Any]], int]:

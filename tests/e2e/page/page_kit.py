@@ -63,6 +63,11 @@ class Look:
         self.page.wait_for_selector("h1")
         return self.page
 
+    def leave(self) -> None:
+        """Go nowhere, before the broker ends: its end is no error of the page."""
+        self.page.goto("about:blank")
+        self.asked = [url for url in self.asked if url != "about:blank"]
+
     def rows(self, of: str) -> list[dict[str, str]]:
         """A table by the titles of its columns; waits until it is there with a row."""
         found: list[list[dict[str, str]]] = []

@@ -202,3 +202,4 @@ def test_ten_thousand_topics_are_filtered_by_the_server_and_few_rows_are_kept(pa
         tab.get_by_text("10 found").wait_for()
         assert [row["Topic"] for row in page.rows("topics")] == [f"topic-0012{n}" for n in range(10)]
         assert page.serious_findings() == []
+        page.leave()

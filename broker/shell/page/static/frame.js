@@ -3,6 +3,10 @@
 const VIEWS = {
   topics: "Topics",
   groups: "Groups",
+  journal: "Journal",
+  faults: "Faults",
+  transactions: "Transactions",
+  cluster: "Cluster",
 };
 const ROW = 32; // pixels of a row in a long list; style.css says the same
 
@@ -129,10 +133,9 @@ function askForToken() {
   if (document.querySelector("dialog")) return;
   const field = el("input", { type: "password", id: "token", autocomplete: "off" });
   const box = el("dialog", { "aria-labelledby": "why" },
-    el("p", { id: "why" }, "This control endpoint has a token (--control-token)."),
-    el("label", { for: "token" }, "Token "), field, " ",
-    el("button", { onclick: () => { keepToken(field.value); box.remove(); draw(); } }, "Use it"));
-  field.addEventListener("keydown", (event) => { if (event.key === "Enter") box.querySelector("button").click(); });
+    el("form", { onsubmit: (event) => { event.preventDefault(); keepToken(field.value); box.remove(); draw(); } },
+      el("p", { id: "why" }, "This control endpoint has a token (--control-token)."),
+      el("label", { for: "token" }, "Token "), field, " ", el("button", {}, "Use it")));
   document.body.append(box);
   box.showModal();
 }

@@ -1,0 +1,55 @@
+"""The cluster view: brokers and what they lead, features, clock, snapshots."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from broker.config.features import finalized, supported
+from broker.shell.control.of_cluster.clock import show_clock
+from broker.shell.control.of_cluster.lifetime import describe
+from broker.shell.control.routes import Call
+from broker.shell.page.windows import slices
+
+if TYPE_CHECKING:
+    from broker.shell.cluster_server import ClusterServer
+
+
+async def show_overview(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """All that the cluster view shows. Partitions are counted in slices."""
+    broker = cluster.broker
+    leads: Counter[int] = Counter()
+    in_sync: Counter[int] = Counter()
+    partitions = under = 0
+    topics = list(broker.metadata.topics.values())
+    async for info in slices(cluster, (each for topic in topics for each in topic.partitions)):
+        partitions += 1
+        leads[info.leader] += 1
+        in_sync.update(info.isr)
+        under += len(info.isr) < len(info.replicas)
+    nodes, ranges = cluster.virtual_nodes, supported(broker.api_versions, broker.config.release)
+    levels = finalized(broker.metadata.feature_levels, ranges)
+    return {
+        **describe(cluster),
+        "requests": sum(broker.metrics.counts),
+        "topics": len(topics),
+        "partitions": partitions,
+        "under_replicated": under,
+        "clock": await show_clock(cluster, call),
+        "nodes": [
+            {
+                "id": node.node_id,
+                "up": nodes.is_up(node),
+                "lags": nodes.lags(node),
+                "listeners": ", ".join(f"{name} {at.host}:{at.port}" for name, at in node.listeners.items()),
+                "leads": leads[node.node_id],
+                "in_sync": in_sync[node.node_id],
+            }
+            for node in nodes.all
+        ],
+        "features": [
+            {"name": name, "level": levels.get(name, 0), "lowest": low, "highest": high}
+            for name, (low, high) in sorted(ranges.items())
+        ],
+        "snapshots": cluster.snapshots.all(),
+    }

@@ -1,0 +1,149 @@
+"""The page's journal and faults: a live tail, a request with its reply and its refusal, and a fault made from it."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from clientwork import until
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from page_kit import Load, producing
+
+from momus import Broker
+
+HOSTILE = "<script>alert(1)</script>\u202e"
+
+
+@pytest.fixture(scope="module")
+def broker():
+    with Broker(journal_mb=8) as broker:
+        yield broker
+
+
+@pytest.fixture(autouse=True)
+def _no_faults(broker):
+    yield
+    broker.faults.clear()
+
+
+def commit(broker: Broker, client: str, group: str, offset: int = 3) -> None:
+    consumer = Consumer({**broker.client_config("confluent"), "group.id": group, "client.id": client})
+    try:
+        consumer.commit(offsets=[TopicPartition("j", 0, offset)], asynchronous=False)
+    finally:
+        consumer.close()
+
+
+def test_tail_shows_under_load_what_the_journal_has(broker, page):
+    broker.create_topic("j")
+    page.open(broker, "journal")
+    with Load(producing(broker, "j", 1)):
+        page.rows("entries")
+        page.page.get_by_label("Group").fill("tail")
+        page.page.keyboard.press("Tab")
+        commit(broker, HOSTILE, "tail")
+        until(lambda: any(row["Client"] == HOSTILE for row in page.rows("entries")), "the commit is in the tail")
+
+    def known():
+        entries = broker.journal.entries(group="tail", api="OffsetCommit")
+        return [
+            (f"OffsetCommit v{e['version']}", e["client_id"], f"{e['latency_ms']:.2f}", str(e["bytes_in"]), "ok")
+            for e in entries
+        ]
+
+    page.agrees(
+        "entries",
+        known,
+        lambda rows: [
+            (row["API"], row["Client"], row["Took ms"], row["Bytes in"], row["Answer"])
+            for row in rows
+            if row["API"].startswith("OffsetCommit")
+        ],
+    )
+    assert page.page.locator("main script").count() == 0
+    assert page.serious_findings() == []
+
+
+def test_refused_request_says_why_and_becomes_a_fault(broker, page):
+    broker.create_topic("refused")
+    with pytest.raises(KafkaException):
+        commit_unknown(broker)
+    tab = page.open(broker, "journal")
+    tab.get_by_label("Error").fill("UNKNOWN_MEMBER_ID")
+    tab.keyboard.press("Tab")
+    (row,) = page.rows("entries")
+    (entry,) = broker.journal.entries(error="UNKNOWN_MEMBER_ID")
+    assert (row["Answer"], row["Why"]) == ("UNKNOWN_MEMBER_ID", entry["why"])
+    tab.get_by_role("button", name="OffsetCommit").click()
+    assert tab.locator("[data-is=why]").text_content() == entry["why"]
+    tree = tab.locator("ul.tree").first.text_content()
+    assert 'group_id: "owned"' in tree
+    assert "committed_offset: 7" in tree
+    tab.get_by_role("link", name="make this a fault").click()
+    tab.get_by_role("button", name="Set").click()
+    (shown,) = page.rows("faults")
+    (fault,) = broker.faults.list()
+    assert fault["api"] == ["OffsetCommit"]
+    assert (fault["group"], fault["client_id"], fault["error"]) == ("owned", "stranger", "COORDINATOR_LOAD_IN_PROGRESS")
+    assert (shown["Name"], shown["Met"], shown["Hits"]) == (fault["name"], "0", "0")
+    line = tab.locator("[data-is=python]").text_content()
+    made = eval(line, {"broker": broker})
+    assert {**made.state(), "name": ""} == {**fault, "name": ""}
+
+
+def commit_unknown(broker: Broker) -> None:
+    owner = Consumer({**broker.client_config("confluent"), "group.id": "owned", "client.id": "owner"})
+    owner.subscribe(["refused"])
+    until(lambda: owner.poll(0.1) is not None or owner.assignment(), "an assignment")
+    stranger = Consumer({**broker.client_config("confluent"), "group.id": "owned", "client.id": "stranger"})
+    try:
+        stranger.commit(offsets=[TopicPartition("refused", 0, 7)], asynchronous=False)
+    finally:
+        owner.close()
+        stranger.close()
+
+
+def test_faults_agree_with_the_control_plane_under_load_and_let_go_by_a_button(broker, page):
+    broker.create_topic("j2")
+    broker.faults.delay_on("Produce", 1, topic="j2")
+    hold = broker.faults.hold("OffsetCommit", group="kept")
+    tab = page.open(broker, "faults")
+    ended = threading.Event()
+
+    def work():
+        commit(broker, "c", "kept")
+        ended.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    hold.wait_until_held()
+    with Load(producing(broker, "j2", 1)):
+        page.follows("faults", lambda: broker.faults.list()[0]["hits"], lambda rows: int(rows[0]["Hits"]))
+    page.agrees(
+        "faults",
+        lambda: [(f["name"], f["fault"], f["calls"], f["hits"], f["held"]) for f in broker.faults.list()],
+        lambda rows: [(r["Name"], r["Fault"], int(r["Met"]), int(r["Hits"]), int(r["Holds"])) for r in rows],
+    )
+    assert broker.faults.list()[1]["held"] == 1
+    assert not ended.is_set()
+    assert page.serious_findings() == []
+    tab.get_by_role("button", name="Release").click()
+    thread.join(60)
+    assert ended.is_set()
+    tab.get_by_role("button", name="Remove").first.click()
+    page.agrees("faults", lambda: len(broker.faults.list()), len)
+    assert len(broker.faults.list()) == 1
+
+
+def test_journal_is_turned_on_by_a_button(page):
+    with Broker() as broker:
+        tab = page.open(broker, "journal")
+        tab.get_by_text("No journal is kept.").wait_for()
+        tab.get_by_role("button", name="Keep the last 16 MB").click()
+        broker.create_topic("seen")
+        producer = Producer(broker.client_config("confluent"))
+        producer.produce("seen", "x")
+        producer.flush(30)
+        until(lambda: any(row["API"].startswith("Produce") for row in page.rows("entries")), "the tail has it")
+        assert broker.control.ask("GET", "/_admin/journal")["bytes"] == 16 << 20
+        page.leave()
