@@ -207,6 +207,14 @@ def test_copartition_group_of_topics_that_are_not_there_is_invalid():
     assert error.value.code == ErrorCode.STREAMS_INVALID_TOPOLOGY
 
 
+def test_config_that_a_topic_names_twice_is_invalid():
+    changelog = topic_info("log", retention="1")
+    changelog.topic_configs *= 2
+    with pytest.raises(KafkaError, match="config of topic log is given twice") as error:
+        configured({"a": 2}, subtopology("0", "a", changelogs=(changelog,)))
+    assert error.value.code == ErrorCode.STREAMS_INVALID_TOPOLOGY
+
+
 # -- topologies as values ---------------------------------------------------------------------------------------------
 
 

@@ -264,10 +264,17 @@ def _internal(
             t.name,
             t.partitions or decided[t.name],
             t.replication_factor or -1,
-            {config.key: config.value for config in t.topic_configs or ()},
+            _configs_of(t),
         )
         for t in sorted(topics, key=lambda t: t.name)
     )
+
+
+def _configs_of(topic: StreamsGroupTopologyValueTopicInfo) -> dict[str, str]:
+    configs = {config.key: config.value for config in topic.topic_configs or ()}
+    if len(configs) != len(topic.topic_configs or ()):
+        raise invalid(f"a config of topic {topic.name} is given twice")
+    return configs
 
 
 def required_topics(topology: StreamsGroupTopologyValue) -> frozenset[str]:
