@@ -248,7 +248,7 @@ class SharePartitions:
         session = self.sessions.remove(node_id, group_id, member)
         if session is None:
             return False
-        self.release(group_id, member, session.partitions)
+        self.release(group_id, member, list(session.partitions))  # a parked fetch that gets them changes their order
         return True
 
     def disconnected(self, connection: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from core_broker import Client
 from unit.share_groups.kit import ShareWorld, acquired
 
 from protocol.errors import ErrorCode
@@ -53,6 +54,24 @@ def test_end_of_the_session_gives_records_back(world):
     reply = a.fetch(acks={0: [(0, 0, [ACCEPT])]}, epoch=-1)
     assert (reply.error_code, acquired(reply)) == (0, [])
     assert b.acquired() == [(1, 1, 2)]
+
+
+def test_end_of_the_session_gives_records_of_many_partitions_to_its_own_fetch_that_waits():
+    """Which changes the order of the session's partitions meanwhile."""
+    with ShareWorld({"t": 3}) as world:
+        a = world.reader("a")
+        for _ in range(2):
+            for partition in range(3):
+                world.produce(1, partition=partition)
+            for partition in range(3):
+                a.acquired(partition)
+        waits = Client(world.world)
+        waits.send(a.fetch_request(epoch=a.session, max_wait_ms=500), 2)
+        world.world.run()
+        assert waits.replies() == []
+        assert a.fetch(epoch=-1).error_code == 0
+        (reply,) = waits.replies()
+        assert acquired(reply) == [(0, 0, 2), (1, 1, 2)]
 
 
 def test_end_of_the_connection_gives_records_back(world):
