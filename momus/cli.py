@@ -114,6 +114,7 @@ def cli() -> None:
     show_default=True,
 )
 @click.option("--statsd", metavar="HOST:PORT", help="Send DogStatsD metrics there over UDP.")
+@click.option("--otel", metavar="URL", help="Send traces there, by OTLP over HTTP: http://127.0.0.1:4318.")
 @click.option(
     "--control", metavar="HOST:PORT", help="Where `momus clock` and `momus broker` reach this one; port 0 is allowed."
 )
@@ -174,6 +175,7 @@ def serve(
     assignments: tuple[str, ...],
     log_level: str,
     statsd: str | None,
+    otel: str | None,
     control: str | None,
     control_anyone: bool,
     control_token: str | None,
@@ -200,7 +202,6 @@ def serve(
         listen = DEFAULT_LISTEN
     _check_addresses({"--listen": listen, "--statsd": statsd, "--control": control})
     endpoint = _endpoint(control, control_anyone, control_token, ui)
-    users = _read_users(user_texts, security, listen)
     data_dir = data_dir or settings.get("log.dirs", settings.get("log.dir", DEFAULT_DATA_DIR)).split(",")[0]
 
     launch.use_packages()
@@ -215,12 +216,13 @@ def serve(
             properties=settings,
             log_level=log_level,
             statsd=statsd,
+            otel=otel,
             **endpoint,
             faults=_read_faults(faults_file) if faults_file else [],
             journal_bytes=journal_mb << 20,
             kafka_lines=kafka_lines,
             security=security,
-            users=users,
+            users=_read_users(user_texts, security, listen),
         )
     )
 

@@ -60,6 +60,7 @@ class Broker(Forkable):
     seed       makes all that is drawn at random repeat: ids of members, topics, sessions and the cluster.
     security   "sasl_ssl", "sasl_plaintext", "ssl" or "mtls": certificates, users and listeners made for tests.
     users      name -> password, of a listener that authenticates; None with security: one user, "client".
+    otel       an OTLP address over HTTP, as http://127.0.0.1:4318: traces are sent there (docs/traces.md).
     ui         print a link to the page that shows the broker (`ui_url`) to standard error.
     """
 
@@ -76,6 +77,7 @@ class Broker(Forkable):
         journal_mb: int = 0,
         log_level: str = "warning",
         statsd: str | None = None,
+        otel: str | None = None,
         seed: int | None = None,
         security: str | None = None,
         users: Mapping[str, str] | None = None,
@@ -97,6 +99,7 @@ class Broker(Forkable):
         self.journal_mb = journal_mb
         self.log_level = log_level
         self.statsd = statsd
+        self.otel = otel
         self.seed = seed
         self.security = security
         self.ui = ui
@@ -133,6 +136,7 @@ class Broker(Forkable):
                 "journal_bytes": self.journal_mb << 20,
                 "log_level": self.log_level,
                 "statsd": self.statsd,
+                "otel": self.otel,
                 "seed": self.seed,
                 "security": self.security,
                 "users": self._users,

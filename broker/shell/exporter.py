@@ -150,6 +150,9 @@ def counters(metrics: Metrics) -> Iterator[Family]:
         ("connections_refused", "Connections refused"),
     ):
         yield Family(f"momus_{name}", "counter", about, [({}, getattr(metrics, name))])
+    if metrics.spans:
+        samples: list[tuple[Labels, float]] = [({"outcome": outcome}, n) for outcome, n in metrics.spans.items()]
+        yield Family("momus_spans", "counter", "Spans of --otel, by what became of them", samples)
 
 
 def latencies(metrics: Metrics) -> Iterator[tuple[list[str], list[tuple[str, float]], float]]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from broker.shell.control.endpoint import Control
+    from broker.shell.traces.export import Export
     from storage.env import SystemFiles
 
 MOST_LISTENERS = 4000  # of all clusters: each takes a file descriptor
@@ -38,6 +39,7 @@ class Process:
         self._syncs = SyncThreads(self.loop)
         self._control: Control | None = None
         self._statsd: asyncio.Task[None] | None = None
+        self._export: Export | None = None
         self._names = Names("cluster")
 
     async def start(self, plan: ClusterPlan, origin: Origin | None = None) -> ClusterServer:
@@ -158,6 +160,23 @@ class Process:
         begin()
         cluster.when_reset.append(begin)
 
+    def send_traces(self, url: str) -> None:
+        """Send a span for each request to the cluster "default". Errors: ConfigError: a bad address, or no extra."""
+        # 300 ms: most starts send no traces
+        from broker.shell.traces.address import endpoint_of
+        from broker.shell.traces.export import Export
+        from broker.shell.traces.tracer import trace
+
+        cluster, spans = self.clusters[DEFAULT_CLUSTER], dict[str, int]()
+        export = self._export = Export(endpoint_of(url), spans)
+
+        def begin() -> None:
+            cluster.broker.turn.metrics.spans = spans
+            trace(cluster.broker, export.tracer())
+
+        begin()
+        cluster.when_reset.append(begin)
+
     async def stop(self) -> None:
         """Stop listening, flush and close the logs."""
         if self._control is not None:
@@ -167,6 +186,8 @@ class Process:
         if self._statsd is not None:
             self._statsd.cancel()
             await asyncio.gather(self._statsd, return_exceptions=True)
+        if self._export is not None:
+            await asyncio.to_thread(self._export.stop)
         self._syncs.close()
         for cluster in self.clusters.values():
             cluster.close()

@@ -44,6 +44,8 @@ async def _serve(options: dict[str, Any]) -> int:
         cluster.broker.faults.add(fault)
     if options["statsd"]:
         process.send_metrics(options["statsd"])
+    if options["otel"]:
+        process.send_traces(options["otel"])
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
@@ -103,6 +105,13 @@ def _loop() -> Any:
     return uvloop.run
 
 
+def _check_traces(url: str | None) -> None:
+    if url is not None:
+        from broker.shell.traces.address import endpoint_of  # 1 ms: most starts send no traces
+
+        endpoint_of(url)
+
+
 def serve(
     *,
     listen: str | None = "127.0.0.1:9092",
@@ -112,6 +121,7 @@ def serve(
     properties: dict[str, str] | None = None,
     log_level: str = "WARNING",
     statsd: str | None = None,
+    otel: str | None = None,
     control: str | None = None,
     control_token: str | None = None,
     ui: bool = False,
@@ -124,6 +134,7 @@ def serve(
 ) -> int:
     """Run a broker until SIGTERM or SIGINT. Answers the exit code.
 
+    otel           an OTLP address over HTTP: a span for each request is sent there.
     ui             print a link to the page of the control endpoint.
     faults         act from the start.
     journal_bytes  how much the journal keeps; 0: there is none.
@@ -146,13 +157,14 @@ def serve(
             security=security,
             users=users,
         )
+        _check_traces(otel)
     except ConfigError as error:
         sys.stderr.write(f"momus: {error}\n")
         return 2
     plan.journal_bytes = journal_bytes
     warn_of_settings(plan.new_config())
-    said = {"control": control, "control_token": control_token, "ui": ui, "faults": faults, "statsd": statsd}
-    options = {**said, **_limits(), "kafka_lines": kafka_lines, "plan": plan}
+    told = {"control": control, "control_token": control_token, "ui": ui, "statsd": statsd, "otel": otel}
+    options = {**told, **_limits(), "faults": faults, "kafka_lines": kafka_lines, "plan": plan}
     try:
         return int(_loop()(_serve(options)))
     except (OSError, DirectoryError, StorageError, ConfigError, FaultError) as error:

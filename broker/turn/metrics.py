@@ -75,6 +75,7 @@ class Metrics:
         "counts",
         "errors",
         "latencies",
+        "spans",
         "turn_begins",
     )
 
@@ -86,6 +87,7 @@ class Metrics:
         self.connections_accepted = 0
         self.connections_refused = 0
         self.latencies = Latencies()
+        self.spans: dict[str, int] = {}  # of --otel, by what became of them; empty: there are no traces
         self.turn_begins: Callable[[], None] | None = None  # set by what measures latencies
 
     def error(self, api_key: int, error_code: int) -> None:

