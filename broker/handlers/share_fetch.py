@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.coordinator.result import PARKED, Context, _Parked
 from broker.coordinator.share.acknowledge import RENEW, Acknowledgement, check_acknowledgements, make_available
+from broker.coordinator.share.acquire import BATCH_OPTIMIZED, RECORD_LIMIT
 from broker.coordinator.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, Place, ShareSession
 from broker.handlers.share_fetch_wait import Asked, ShareFetchWait, name_leader
 from broker.handlers.share_group import check_enabled, check_member_id
@@ -106,6 +107,9 @@ def share_fetch(broker: Any, ctx: Context, request: ShareFetchRequest) -> ShareF
     if has_acknowledgements:
         renews = request.is_renew_ack
         acknowledged = _acknowledge(broker, ctx, group_id, member_id, named, is_renewal=renews, released=released)
+    if places and not request.is_renew_ack and request.share_acquire_mode not in (BATCH_OPTIMIZED, RECORD_LIMIT):
+        _make_available(broker, released)
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "there is no such acquire mode")
     wait = ShareFetchWait(broker, ctx, Asked.of(request, group_id, member_id), places, session, acknowledged)
     if epoch == FINAL_EPOCH:
         broker.share.end_session(ctx.node_id, group_id, member_id)
@@ -118,6 +122,12 @@ def share_fetch(broker: Any, ctx: Context, request: ShareFetchRequest) -> ShareF
         for live in released:
             broker.share.poll(live)
     return PARKED if response is None else response
+
+
+def _make_available(broker: View, released: dict[Live, list[Delivery]]) -> None:
+    for live, deliveries in released.items():
+        make_available(live.state, deliveries)
+        broker.share.poll(live)
 
 
 def _names(request: ShareFetchRequest | ShareAcknowledgeRequest) -> tuple[str, str]:

@@ -154,8 +154,9 @@ class Play:
         park_s = self._park_s(step, is_silent)
         frames = self._wait([each.link for each in sent], park_s)
         for at, (side, each) in enumerate(zip(self.sides, sent, strict=True)):
-            if frames[at] is None and park_s is not None:
-                side.peer.pass_time(int(park_s * 1000))
+            wait_s = self._wait_s(step) if park_s is None else park_s
+            if frames[at] is None and wait_s:
+                side.peer.pass_time(int(wait_s * 1000))
                 frames[at] = each.link.take()
         answers, raw = [], []
         for side, each, data in zip(self.sides, sent, frames, strict=True):
@@ -181,6 +182,11 @@ class Play:
         if step["api"] == "Fetch" and (step["b"].get("MaxWaitMs") or 0) > 0:
             return PARK_S + float(step["b"]["MaxWaitMs"]) / 1000
         return None
+
+    @staticmethod
+    def _wait_s(step: Values) -> float:
+        """How long an answer comes late when there is nothing to say, on a clock that is moved."""
+        return float(step["b"].get("MaxWaitMs") or 0) / 1000 if step["api"] == "ShareFetch" else 0.0
 
     def _wait(self, links: list[Link], park_s: float | None) -> list[bytes | None]:
         """The answers of both sides, None where there is none in time."""

@@ -1,4 +1,4 @@
-"""Apache Kafka's answers to five thousand requests, kept in a file, so that momus can be compared without a Kafka.
+"""Apache Kafka's answers to thousands of requests, in a file a profile: momus is compared with them without a Kafka.
 
 A line for each case: its family, its steps, the prefix of its names (their hashes choose coordinators), and what Kafka
 answered: number of the step, answer, and for a late answer the number of the step after which it came.
@@ -20,12 +20,26 @@ from differential.plain import Plain, Values, words
 from differential.play import Play
 from differential.side import Sent, Side
 
-PATH: Final = Path(__file__).parent / "recorded.jsonl.xz"
+APART: Final = Path("build/differential/apart.jsonl")
 SHORT_MS: Final = 400  # a rebalance that ends within a case
 LOG_APIS: Final = words(
     "Produce Fetch ListOffsets DescribeLogDirs DescribeProducers OffsetForLeaderEpoch DeleteRecords"
 )
 HERE_NOW: Final = b"\0"  # stands for the bytes of a recorded answer
+
+
+class Kept(NamedTuple):
+    """Where the answers of a profile are kept, about how many pairs are chosen, and from how many that are played."""
+
+    path: Path
+    pairs: int
+    candidates: int
+
+
+KEPT: Final = {
+    "default": Kept(Path(__file__).parent / "recorded.jsonl.xz", 5000, 14_000),
+    "share": Kept(Path(__file__).parent / "recorded_share.jsonl.xz", 2000, 5000),
+}
 
 
 class Recorded(NamedTuple):
@@ -120,18 +134,30 @@ def choose(played: list[tuple[str, int, set[str]]], pairs: int) -> list[str]:
     return chosen
 
 
-def write(lines: list[str]) -> None:
+def write(lines: list[str], path: Path) -> None:
     """Replace the file."""
-    PATH.write_bytes(lzma.compress("\n".join(lines).encode(), preset=9 | lzma.PRESET_EXTREME))
+    path.write_bytes(lzma.compress("\n".join(lines).encode(), preset=9 | lzma.PRESET_EXTREME))
 
 
-def read() -> Iterator[Recorded]:
-    """The cases in the file."""
-    for line in lzma.decompress(PATH.read_bytes()).decode().splitlines():
-        row = json.loads(line)
-        answers = {each[0]: each[1] for each in row["answers"] if len(each) == 2 and "parked" not in each[1]}
-        late = {each[0]: (each[2], each[1]) for each in row["answers"] if len(each) == 3}
-        yield Recorded(row["family"], row["prefix"], row["steps"], answers, late)
+def read(profile: str = "default") -> Iterator[Recorded]:
+    """The cases in the file of a profile."""
+    for line in lzma.decompress(KEPT[profile].path.read_bytes()).decode().splitlines():
+        yield parsed(line)
+
+
+def parsed(line: str) -> Recorded:
+    """A case of its line."""
+    row = json.loads(line)
+    answers = {each[0]: each[1] for each in row["answers"] if len(each) == 2 and "parked" not in each[1]}
+    late = {each[0]: (each[2], each[1]) for each in row["answers"] if len(each) == 3}
+    return Recorded(row["family"], row["prefix"], row["steps"], answers, late)
+
+
+def set_apart(lines: list[str]) -> Path:
+    """Keep the lines of cases that differ, to be looked at."""
+    APART.parent.mkdir(parents=True, exist_ok=True)
+    APART.write_text("\n".join(lines))
+    return APART
 
 
 class _NoBroker:

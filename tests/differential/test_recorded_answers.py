@@ -1,4 +1,4 @@
-"""momus against what Apache Kafka 4.3.1 answered to five thousand requests: tests/differential/recorded.jsonl.xz."""
+"""momus against what Apache Kafka 4.3.1 answered to thousands of requests: tests/differential/recorded*.jsonl.xz."""
 
 from __future__ import annotations
 
@@ -7,18 +7,22 @@ import pytest
 from differential import recording
 from differential.brokers import WorldPeer
 from differential.campaign import allow_list
+from differential.generate.profiles import PROFILES
 from differential.pair import Pair
 from differential.play import Play
 from differential.script import Script, describe
 
 PARTS = 8  # so that the workers of pytest share them
 LEAST_PAIRS = 5500
+SHARE_PARTS = 2
+LEAST_SHARE_PAIRS = 1900
 
 
-def play(part: int) -> list[tuple[int, Play]]:
-    """Every PARTS-th case, on a broker of its own."""
-    pair = Pair([WorldPeer()], allow_list())
-    cases = [(number, case) for number, case in enumerate(recording.read()) if number % PARTS == part]
+def play(profile: str, part: int, parts: int) -> list[tuple[int, Play]]:
+    """Every so many-th case, on a broker of its own."""
+    chosen = PROFILES[profile]
+    pair = Pair([WorldPeer(settings={**chosen.settings, **chosen.momus})], allow_list(profile))
+    cases = [(number, case) for number, case in enumerate(recording.read(profile)) if number % parts == part]
     return [(number, recording.replay(pair, case)) for number, case in cases]
 
 
@@ -28,14 +32,27 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("ERROR", "momus.connection")
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_answers_are_those_kafka_gave(part: int) -> None:
+def check(profile: str, part: int, parts: int) -> None:
     wrong = []
-    for number, played in play(part):
+    for number, played in play(profile, part, parts):
         if played.outcome.findings:
             kind = played.outcome.findings[0].kind
             wrong.append(describe(Script(kind, "recorded", number, played.steps), played.outcome))
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_answers_are_those_kafka_gave(part: int) -> None:
+    check("default", part, PARTS)
+
+
+@pytest.mark.parametrize("part", range(SHARE_PARTS))
+def test_answers_to_share_consumers_are_those_kafka_gave(part: int) -> None:
+    check("share", part, SHARE_PARTS)
+
+
+def test_recording_of_share_consumers_holds_enough_pairs() -> None:
+    assert sum(len(case.steps) for case in recording.read("share")) >= LEAST_SHARE_PAIRS
 
 
 def test_recording_holds_enough_pairs_of_every_family() -> None:

@@ -118,3 +118,14 @@ def test_versions_1_has_no_renewal(world):
     reply = m.acknowledge((0, 0, [RENEW]), version=1)
     assert partition_error(reply) == ErrorCode.INVALID_REQUEST
     assert partition_error(m.acknowledge((0, 0, [ACCEPT]), version=1)) == 0
+
+
+def test_unknown_acquire_mode_fails_after_the_acknowledgements_were_taken():
+    """As in Kafka, where the session goes on too."""
+    with ShareWorld() as world:
+        world.produce(2)
+        m = world.reader()
+        assert m.acquired(max_records=1, share_acquire_mode=1) == [(0, 0, 1)]
+        reply = m.fetch(acks={0: [(0, 0, [2])]}, share_acquire_mode=2)
+        assert reply.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert m.acquired() == [(0, 0, 2), (1, 1, 1)]
