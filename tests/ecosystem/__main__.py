@@ -10,7 +10,17 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TABLE = HERE.parents[1] / "docs" / "ecosystem.md"
-SCRIPTS = ("connect", "mirror_maker", "spring_kafka", "karapace", "apicurio", "kafka_go", "faust_streaming", "flink")
+SCRIPTS = (
+    "connect",
+    "mirror_maker",
+    "spring_kafka",
+    "karapace",
+    "apicurio",
+    "kafka_go",
+    "sarama",
+    "faust_streaming",
+    "flink",
+)
 LIMIT_S = 1800  # a script
 OUTCOME = "OUTCOME "
 ABOUT = """\
