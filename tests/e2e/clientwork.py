@@ -40,6 +40,15 @@ def until(holds: Callable[[], object], why: str, limit_s: float = LIMIT_S) -> No
         time.sleep(0.02)
 
 
+def seen_by(consumer: Any, topic: str) -> None:
+    """See to it that a kafka-python subscriber knows its topic before it joins.
+
+    A leader that learns of the topic's partitions after its first assignment joins anew, and when a poll's time is
+    up in the middle of that, kafka-python 3.0.12 forgets the join: it is silent until its session is over.
+    """
+    until(lambda: topic in consumer.topics(), "the topic is seen")
+
+
 class Member(threading.Thread):
     """One consumer of a group in a thread of its own; a subclass polls, and says what it got."""
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from clientwork import seen_by
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
@@ -34,6 +35,7 @@ def test_kafka_python_produces_and_consumes_as_a_group(construct_broker):
         producer.send("t", b"value %d" % n)
     producer.close()
     consumer = KafkaConsumer("t", bootstrap_servers=servers, group_id="g", auto_offset_reset="earliest")
+    seen_by(consumer, "t")
     values: list[bytes] = []
     while len(values) < 10:
         for records in consumer.poll(1000).values():

@@ -13,7 +13,7 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from clientwork import until
+from clientwork import seen_by, until
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 from kafka import KafkaConsumer, KafkaProducer
 
@@ -187,6 +187,7 @@ def test_member_that_is_silent_times_out_under_the_moved_clock(shared_broker, na
         session_timeout_ms=45_000,
         auto_offset_reset="earliest",
     )
+    seen_by(consumer, name)
     next(consumer)
     consumer.close()  # a static member: it does not leave
     (member,) = ask_momus(shared_broker, "group", "describe", name)[0]["members"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from clientwork import seen_by
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer
@@ -84,6 +85,7 @@ def test_exported_plan_is_read_back_from_a_file(trio, name, seek, tmp_path):
 def test_consumer_goes_on_where_its_group_was_sent(trio, name, seek):
     seek("--all-topics", "--to-offset", "9")
     consumer = KafkaConsumer(name, group_id=name, **trio.client_config("kafka-python"))
+    seen_by(consumer, name)
     assert [next(consumer).offset for _ in range(2)] == [9, 9]
     consumer.close()
 

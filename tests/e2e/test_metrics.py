@@ -6,7 +6,7 @@ import socket
 import time
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 
 @pytest.fixture
@@ -39,7 +39,8 @@ def test_requests_and_sizes_arrive_at_the_agent_last_of_all_when_the_broker_stop
     for _ in range(3):
         producer.send("t", b"x").get(60)
     producer.close()
-    consumer = KafkaConsumer("t", **config, group_id="g", auto_offset_reset="earliest", enable_auto_commit=False)
+    consumer = KafkaConsumer(**config, group_id="g", auto_offset_reset="earliest", enable_auto_commit=False)
+    consumer.assign([TopicPartition("t", 0)])
     while not consumer.poll(timeout_ms=100):
         pass
     consumer.commit()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from clientwork import Member, until
+from clientwork import Member, seen_by, until
 from kafka import ConsumerRebalanceListener, KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
@@ -58,15 +58,6 @@ def read(consumer: KafkaConsumer, count: int) -> list[Any]:
     until(enough, f"{count} records")
     assert len(records) == count
     return records
-
-
-def seen_by(consumer: KafkaConsumer, topic: str) -> None:
-    """See to it that a subscriber knows its topic before it joins.
-
-    A leader that learns of the topic's partitions after its first assignment joins anew, and when a poll's time is
-    up in the middle of that, kafka-python 3.0.12 forgets the join: it is silent until its session is over.
-    """
-    until(lambda: topic in consumer.topics(), "the topic is seen")
 
 
 class KafkaPythonMember(Member, ConsumerRebalanceListener):

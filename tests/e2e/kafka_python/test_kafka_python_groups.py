@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from clientwork import play_group, share_evenly, until
+from clientwork import play_group, seen_by, share_evenly, until
 from kafka import TopicPartition
 from kafka.admin import MemberToRemove
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
@@ -22,7 +22,6 @@ from kafka_python_kit import (
     create,
     producer_of,
     read,
-    seen_by,
 )
 
 

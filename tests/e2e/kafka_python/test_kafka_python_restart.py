@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 
-from clientwork import LEDGER_PARTITIONS, commit_through_kills, until
+from clientwork import LEDGER_PARTITIONS, commit_through_kills, seen_by, until
 from kafka import TopicPartition
 from kafka.structs import OffsetAndMetadata
-from kafka_python_kit import committed_offsets, committer_of, consumer_of, create, producer_of, read, seen_by
+from kafka_python_kit import committed_offsets, committer_of, consumer_of, create, producer_of, read
 
 
 def test_commits_survive_kill_9_whole_and_none_is_invented(broker_factory, crash_rounds):

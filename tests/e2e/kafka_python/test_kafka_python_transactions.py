@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from clientwork import until
+from clientwork import seen_by, until
 from kafka import TopicPartition
 from kafka.errors import CommitFailedError, ProducerFencedError
 from kafka.structs import OffsetAndMetadata
@@ -58,6 +58,7 @@ def test_consume_transform_produce_copies_each_record_once(shared_broker, name):
     ):
         producer.init_transactions()
         consumer.subscribe([source])
+        seen_by(consumer, source)
         while copied < total:
             batches = consumer.poll(500)
             if not batches:
@@ -109,6 +110,7 @@ def test_consumer_that_was_replaced_cannot_send_offsets(shared_broker, name):
     ):
         producer.init_transactions()
         consumer.subscribe([name])
+        seen_by(consumer, name)
         until(lambda: consumer.poll(50) or consumer.assignment(), "the group has a member")
         stale = consumer.group_metadata()
         consumer.unsubscribe()
