@@ -115,7 +115,7 @@ test-page: $(VENV)/.page-dev
 
 # The pictures of docs/page.md, made anew.
 page-shots: $(VENV)/.page-dev
-	PYTHONPATH=tests:tests/e2e/page $(BIN)/python tests/e2e/page/shots.py
+	PYTHONPATH=tests:tests/e2e:tests/e2e/page $(BIN)/python tests/e2e/page/shots.py
 
 # Mutation tests: a seeded sample, about an hour. To go on with one that was stopped: ARGS="--resume build/mutants-1.jsonl".
 mutants: $(VENV)/.mutants

@@ -127,3 +127,14 @@ def test_wheel_installed_into_a_target_folder_serves(full_wheelhouse, project, b
     target = tmp_path / "vendored"
     install(bare_python, full_wheelhouse, "--target", str(target))
     check(bare_python, project, {"PYTHONPATH": str(target)})
+
+
+def test_wheel_holds_the_page_and_grows_little_by_it(wheelhouse):
+    (wheel,) = wheelhouse.glob("momus-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        page = {each.filename: each for each in archive.infolist() if "/broker/shell/page/" in each.filename}
+    static = REPOSITORY / "broker" / "shell" / "page" / "static"
+    names = {name.rpartition("/static/")[2] for name in page if "/static/" in name}
+    assert names == {path.name for path in static.iterdir()}
+    assert sum(each.compress_size for each in page.values()) < 150_000
+    assert not any(word in name for name in page for word in ("axe", "playwright", ".png"))

@@ -1,0 +1,186 @@
+"""What the page costs: its first paint, and what one left open takes of the broker and of the browser under load.
+
+    python -m benchmarks.page [--topics 10000] [--minutes 5] [--rate 1000] [--views topics,journal]
+
+Needs the extra page-dev and chromium. A broker with many topics is given RATE requests a second, 9 of 10 a Produce and
+one an OffsetCommit, on 8 connections. Printed: the first contentful paint of each view (median of five fresh tabs), and
+for each view the CPU of the broker without and with the page, which take turns, the heap of the page's script (after a
+collection) and the resident memory of the broker, at the start and at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import socket
+import statistics
+import threading
+import time
+from typing import Any
+
+from playwright.sync_api import sync_playwright
+
+from momus import Broker
+from protocol.codegen import codec
+from protocol.header import encode_request_header
+from protocol.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.record_batch import build_batch
+
+VIEWS = ("topics", "groups", "journal", "faults", "transactions", "cluster")
+CONNECTIONS = 8
+TURNS = 2  # of a measurement without the page and one with it
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+
+
+def frames() -> tuple[bytes, bytes]:
+    """A Produce and an OffsetCommit."""
+    batch = build_batch([(b"table", b"coffee" * 10, [], None)], timestamp_ms=1)
+    data = [TopicProduceData(name="topic-00000", partition_data=[PartitionProduceData(index=0, records=batch)])]
+    produce: Any = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=data)
+    places = [OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")]
+    topics = [OffsetCommitRequestTopic(name="topic-00000", partitions=places)]
+    commit = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, member_id="", topics=topics)
+    made = []
+    for request, version in ((produce, 9), (commit, 8)):
+        body = encode_request_header(request.API_KEY, version, 1, "load") + codec(type(request), version).encode(
+            request
+        )
+        made.append(len(body).to_bytes(4, "big") + body)
+    return made[0], made[1]
+
+
+class Load:
+    """So many requests a second, evenly, each connection with one in flight."""
+
+    def __init__(self, address: str, rate: int) -> None:
+        self.sent = 0
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, args=(address, rate / CONNECTIONS)) for _ in range(CONNECTIONS)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self, address: str, rate: float) -> None:
+        host, _, port = address.rpartition(":")
+        produce, commit = frames()
+        with socket.create_connection((host, int(port))) as wire, wire.makefile("rb") as replies:
+            begin_s, n = time.monotonic(), 0
+            while not self._stop.is_set():
+                n += 1
+                time.sleep(max(0.0, begin_s + n / rate - time.monotonic()))
+                wire.sendall(commit if n % 10 == 0 else produce)
+                replies.read(int.from_bytes(replies.read(4), "big"))
+                self.sent += 1
+
+    def stop(self) -> None:
+        """End, and wait for the last replies."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+
+def cpu_s(pid: int) -> float:
+    """Seconds of CPU that a process has used."""
+    with open(f"/proc/{pid}/stat") as stat:
+        fields = stat.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * TICK_S
+
+
+def resident_mb(pid: int) -> float:
+    """Resident memory of a process."""
+    with open(f"/proc/{pid}/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def percent(broker: Broker, load: Load, seconds: float) -> tuple[float, float]:
+    """The broker's CPU in per cent of one core, and the requests a second, over some time."""
+    begin_s, used_s, sent = time.monotonic(), cpu_s(broker.pid), load.sent
+    time.sleep(seconds)
+    took_s = time.monotonic() - begin_s
+    return 100 * (cpu_s(broker.pid) - used_s) / took_s, (load.sent - sent) / took_s
+
+
+def heap_mb(tab: Any) -> float:
+    """What the page's script holds, once what it does not hold is collected."""
+    session = tab.context.new_cdp_session(tab)
+    session.send("HeapProfiler.collectGarbage")
+    found = session.send("Runtime.getHeapUsage")["usedSize"] / 1e6
+    session.detach()
+    return float(found)
+
+
+def first_paint_ms(browser: Any, broker: Broker, view: str) -> float:
+    """From the start of the navigation, in a tab with nothing cached; the median of five."""
+    paints = []
+    for _ in range(5):
+        context = browser.new_context()
+        tab = context.new_page()
+        tab.goto(f"{broker.ui_url.partition('#')[0]}#/default/{view}")
+        tab.wait_for_selector("h1")
+        paints.append(tab.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+        context.close()
+    return statistics.median(paints)
+
+
+def left_open(browser: Any, broker: Broker, load: Load, view: str, seconds: float) -> None:
+    """Measure without and with the page in turns, and print a line."""
+    without, used, rates = [], [], []
+    tab = browser.new_page()
+    url = f"{broker.ui_url.partition('#')[0]}#/default/{view}"
+    heaps, memories = [], []
+    for _ in range(TURNS):
+        tab.goto("about:blank")
+        without.append(percent(broker, load, seconds / TURNS)[0])
+        tab.goto(url)
+        tab.wait_for_selector("h1")
+        heaps.append(heap_mb(tab))
+        memories.append(resident_mb(broker.pid))
+        cpu, rate = percent(broker, load, seconds / TURNS)
+        used.append(cpu)
+        rates.append(rate)
+        heaps.append(heap_mb(tab))
+        memories.append(resident_mb(broker.pid))
+    tab.close()
+    off, on = statistics.mean(without), statistics.mean(used)
+    print(
+        f"{view:>13} {statistics.mean(rates):>8.0f}/s {off:>8.1f} % {on:>8.1f} % {on - off:>6.1f} %"
+        f" {heaps[0]:>6.1f} to {max(heaps):.1f} MB {memories[0]:>8.1f} to {memories[-1]:.1f} MB",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--topics", type=int, default=10_000)
+    parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--rate", type=int, default=1000)
+    parser.add_argument("--views", default="topics,journal")
+    options = parser.parse_args()
+    with Broker(journal_mb=16) as broker, sync_playwright() as playwright:
+        for number in range(options.topics):
+            broker.create_topic(f"topic-{number:05}")
+        path = shutil.which("chromium") or shutil.which("chromium-browser")
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        print(f"{'first paint':>13}", *(f"{view} {first_paint_ms(browser, broker, view):.0f} ms," for view in VIEWS))
+        load = Load(broker.bootstrap_servers, options.rate)
+        print(
+            f"{'left open':>13} {'requests':>10} {'CPU off':>10} {'CPU on':>10} {'more':>8} {'heap':>17} {'broker':>20}"
+        )
+        try:
+            for view in options.views.split(","):
+                left_open(browser, broker, load, view, options.minutes * 60)
+        finally:
+            load.stop()
+            browser.close()
+
+
+if __name__ == "__main__":
+    main()
