@@ -4,8 +4,8 @@
 
 Needs the extra page-dev and chromium. A broker with many topics is given RATE requests a second, 9 of 10 a Produce and
 one an OffsetCommit, on 8 connections. Printed: the first contentful paint of each view (median of five fresh tabs), and
-for each view the CPU of the broker without and with the page, which take turns, the heap of the page's script (after a
-collection) and the resident memory of the broker, at the start and at the end.
+for each of VIEWS, open for MINUTES: the CPU of the broker without the page (a minute before and one after) and with it,
+the heap of the page's script (after a collection) and the broker's resident memory, at the start and at the end.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from protocol.record_batch import build_batch
 
 VIEWS = ("topics", "groups", "journal", "faults", "transactions", "cluster")
 CONNECTIONS = 8
-TURNS = 2  # of a measurement without the page and one with it
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
@@ -130,28 +129,22 @@ def first_paint_ms(browser: Any, broker: Broker, view: str) -> float:
 
 
 def left_open(browser: Any, broker: Broker, load: Load, view: str, seconds: float) -> None:
-    """Measure without and with the page in turns, and print a line."""
-    without, used, rates = [], [], []
+    """Measure for a minute without the page, then with one that stays open, then a minute without; print a line."""
+    away_s = min(60.0, seconds)
+    without = [percent(broker, load, away_s)[0]]
     tab = browser.new_page()
-    url = f"{broker.ui_url.partition('#')[0]}#/default/{view}"
-    heaps, memories = [], []
-    for _ in range(TURNS):
-        tab.goto("about:blank")
-        without.append(percent(broker, load, seconds / TURNS)[0])
-        tab.goto(url)
-        tab.wait_for_selector("h1")
-        heaps.append(heap_mb(tab))
-        memories.append(resident_mb(broker.pid))
-        cpu, rate = percent(broker, load, seconds / TURNS)
-        used.append(cpu)
-        rates.append(rate)
-        heaps.append(heap_mb(tab))
-        memories.append(resident_mb(broker.pid))
+    tab.goto(f"{broker.ui_url.partition('#')[0]}#/default/{view}")
+    tab.wait_for_selector("h1")
+    heaps, memories = [heap_mb(tab)], [resident_mb(broker.pid)]
+    used, rate = percent(broker, load, seconds)
+    heaps.append(heap_mb(tab))
+    memories.append(resident_mb(broker.pid))
     tab.close()
-    off, on = statistics.mean(without), statistics.mean(used)
+    without.append(percent(broker, load, away_s)[0])
+    off = statistics.mean(without)
     print(
-        f"{view:>13} {statistics.mean(rates):>8.0f}/s {off:>8.1f} % {on:>8.1f} % {on - off:>6.1f} %"
-        f" {heaps[0]:>6.1f} to {max(heaps):.1f} MB {memories[0]:>8.1f} to {memories[-1]:.1f} MB",
+        f"{view:>13} {rate:>8.0f}/s {off:>8.1f} % {used:>8.1f} % {used - off:>6.1f} %"
+        f" {heaps[0]:>6.1f} to {heaps[1]:.1f} MB {memories[0]:>8.1f} to {memories[1]:.1f} MB",
         flush=True,
     )
 

@@ -159,6 +159,11 @@ def cli() -> None:
     metavar="RELEASE",
     help="Answer as this Apache Kafka does, 2.1 to 4.3: no newer API versions and features.  [default: all there is]",
 )
+@click.option(
+    "--schema-registry",
+    metavar="URL",
+    help="Decode Avro and Protobuf messages on the page by this registry: http://127.0.0.1:8081.",
+)
 @click.option("--kafka-lines", is_flag=True, help="Also print the lines by which Testcontainers sees a start.")
 @click.option(
     "--retain-for",
@@ -185,6 +190,7 @@ def serve(
     security: str | None,
     user_texts: tuple[str, ...],
     as_version: str | None,
+    schema_registry: str | None,
     kafka_lines: bool,
     retain_for: str | None,
 ) -> None:
@@ -197,6 +203,7 @@ def serve(
     from momus import launch
 
     named = {"codec": codec, "archive.retain.group": retain_for, "as.version": as_version}
+    named["schema.registry.url"] = schema_registry
     settings = _read_settings(config_file, assignments, named)
     if listen is None and "listeners" not in settings:
         listen = DEFAULT_LISTEN

@@ -71,6 +71,8 @@ class BrokerConfig:
     offsets_image_interval_ms: int
     archive_retain_group: str
     archive_retain_max_bytes: int
+    schema_registry_url: str
+    schema_registry_basic_auth_user_info: str | None
 
     group_min_session_timeout_ms: int
     group_max_session_timeout_ms: int
@@ -231,6 +233,10 @@ class BrokerConfig:
             least, most = self._static[low], self._static[high]
             if isinstance(least, int) and isinstance(most, int) and least > most:
                 raise ConfigError(low, least, f"must not be more than {high} ({most})")
+        url = str(self._static["schema.registry.url"])
+        if url and (not url.startswith(("http://", "https://")) or "@" in url):
+            reason = "must begin with http:// or https://; a user goes into schema.registry.basic.auth.user.info"
+            raise ConfigError("schema.registry.url", url.rpartition("@")[2], reason)
         if self._static["offsets.topic.compression.codec"] not in (0, 1, 2, 3, 4):
             raise ConfigError(
                 "offsets.topic.compression.codec",

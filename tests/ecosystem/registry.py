@@ -8,6 +8,7 @@ import urllib.request
 from collections.abc import Callable
 from typing import Any
 
+from kafka import KafkaProducer
 from kit import Program, until
 
 from momus import Broker
@@ -55,6 +56,29 @@ class Registry:
         return found
 
 
+def look_at_messages(broker: Broker, registry: Registry, avro: int) -> None:
+    """The page's messages: by an Avro schema, and by a Protobuf one that refers to another."""
+    money = 'syntax = "proto3"; package shop; message Money { int64 cents = 1; }'
+    order = 'syntax = "proto3"; package shop; import "money.proto"; message Order { Money price = 1; }'
+    reference = {"name": "money.proto", "subject": "money", "version": 1}
+    ids = []
+    for subject, text, references in (("money", money, []), ("order", order, [reference])):
+        body = {"schemaType": "PROTOBUF", "schema": text, "references": references}
+        status, told = registry.ask(f"/subjects/{subject}/versions", body)
+        assert status == 200, told
+        ids.append(told["id"])
+    broker.create_topic("orders")
+    values = ((avro, b"\x06tea"), (ids[1], b"\x00\x0a\x03\x08\xfa\x01"))
+    producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
+    for number, data in values:
+        producer.send("orders", b"\x00" + number.to_bytes(4, "big") + data).get(60)
+    producer.close()
+    answer: Any = broker.control.ask("GET", "/_admin/topics/orders/messages?offset=0")
+    found = [row["value"] for row in answer["messages"]]
+    assert [each.get("form") for each in found] == ["avro", "protobuf"], found
+    assert [json.loads(each["text"]) for each in found] == [{"first": "tea"}, {"price": {"cents": "250"}}]
+
+
 def prove(broker: Broker, registry: Registry, start: Callable[[], Program]) -> str:
     """Register, read back, kill -9 registry and broker, start both, read again. Returns what was shown."""
     with start() as program:
@@ -76,7 +100,9 @@ def prove(broker: Broker, registry: Registry, start: Callable[[], Program]) -> s
         assert registry.contents() == before
         changed = json.dumps({"type": "record", "name": "Record0", "fields": [{"name": "first", "type": "long"}]})
         assert registry.ask("/subjects/subject0/versions", {"schema": changed})[0] == 409
+        look_at_messages(broker, registry, before[0, 1][0])
     return (
         f"{SUBJECTS * VERSIONS} Avro schemas of {SUBJECTS} subjects registered and read back by version and id; "
-        "after kill -9 of registry and broker the same ids and schemas; an incompatible schema is refused"
+        "after kill -9 of registry and broker the same ids and schemas; an incompatible schema is refused; "
+        "the page decodes an Avro and a Protobuf message by it"
     )

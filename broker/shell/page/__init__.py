@@ -3,7 +3,7 @@
 Start at files.py; topics.py is the first view. Design:
 
 The page is files (static/): HTML, a style sheet and scripts of our own, no framework, no build step, nothing from
-another host. frame.js is what all views share; views/NAME.js is one view, loaded when it is first opened. The address
+another host. frame.js is what all views share; NAME.js is one view, loaded when it is first opened. The address
 says what is shown: #/CLUSTER/VIEW/NAME?filter.
 
 It asks the control plane and nothing else. Reading: GET /events watches one GET and sends its answer when it has

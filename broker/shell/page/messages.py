@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from broker.partitions.partition import Partition
     from broker.shell.cluster_server import ClusterServer
+    from broker.shell.page.registry import Registry
 
 FETCH_VERSION, LIST_VERSION = 12, 7  # by topic name
 PIECE_BYTES: Final = 1 << 20
@@ -50,6 +51,7 @@ async def show_messages(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         raise RefusedError(409, f"{name}-{index}: {error}") from None
     leader = topic.partitions[index].leader
     client = LocalClient(broker, cluster.config)
+    schemas = _registry(cluster) if form == "auto" else None
     try:
         start = await _start(call, client, partition, leader, limit)
         rows, position = [], start
@@ -58,7 +60,7 @@ async def show_messages(cluster: ClusterServer, call: Call) -> dict[str, Any]:
             del row["batch"]
             if row.pop("is_dropped") and not with_aborted:
                 continue
-            rows.append(_texts(name, row, form))
+            rows.append(await _texts(name, row, form, schemas))
             if len(rows) == limit:
                 break
     finally:
@@ -160,14 +162,33 @@ async def _fetch(client: LocalClient, partition: Partition, leader: int, positio
     return bytes(row.records or b"")
 
 
-def _texts(topic: str, row: dict[str, Any], form: str) -> dict[str, Any]:
+def _registry(cluster: ClusterServer) -> Registry | None:
+    if not cluster.config.schema_registry_url:
+        return None
+    from broker.shell.page.registry import Registry  # 30 ms, for its HTTP client: few clusters have a registry
+
+    return Registry(cluster.config.schema_registry_url, cluster.config.schema_registry_basic_auth_user_info or "")
+
+
+async def _texts(topic: str, row: dict[str, Any], form: str, schemas: Registry | None) -> dict[str, Any]:
     """A row with its bytes as texts."""
     key, value, headers = row["key"], row["value"], row["headers"]
     decoded = internal(topic, key, value) if form == "auto" and not row["is_control"] else None
-    row["key"], row["value"] = decoded or (shown(key, form), shown(value, form))
+    if decoded is not None:
+        row["key"], row["value"] = decoded
+    elif schemas is None or row["is_control"]:
+        row["key"], row["value"] = shown(key, form), shown(value, form)
+    else:
+        row["key"], row["value"] = await _by_schema(key, schemas), await _by_schema(value, schemas)
     row["headers"] = [[shown(name.encode(), "text"), shown(each, form)] for name, each in headers[:MOST_HEADERS]]
     row["more_headers"] = max(0, len(headers) - MOST_HEADERS)
     return row
+
+
+async def _by_schema(data: bytes | None, schemas: Registry) -> dict[str, Any] | None:
+    """Bytes decoded by their schema, or as they are with a note why not."""
+    found = await schemas.shown(data)
+    return found if found is not None and "text" in found else {**(shown(data) or {}), **(found or {})} or None
 
 
 def _check(code: int, what: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from broker.cluster.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from broker.journal.message_json import as_json
 from protocol.codegen import codec
 from protocol.errors import KafkaError
@@ -14,8 +15,6 @@ from protocol.record_batch import control_type
 MOST_CHARACTERS: Final = 2000
 JSON_BYTES: Final = 65_536  # of a text that is tried as JSON
 FORMS: Final = ("auto", "text", "hex")
-TRANSACTION_TOPIC: Final = "__transaction_state"
-OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 
 def cut(text: str, most: int = MOST_CHARACTERS) -> str:
@@ -64,21 +63,29 @@ def _form(data: bytes) -> str:
 
 def internal(topic: str, key: bytes | None, value: bytes | None) -> tuple[Any, Any] | None:
     """Key and value of a record that a coordinator wrote; None: not of a topic that is known here, or unknown."""
-    if key is None or topic not in (TRANSACTION_TOPIC, OFFSETS_TOPIC):
+    if key is None or topic not in (TRANSACTIONS_TOPIC, OFFSETS_TOPIC, SHARE_STATE_TOPIC):
         return None
     try:
-        kind = int.from_bytes(key[:2], "big")
-        key_class, value_class = (
-            (TransactionLogKey, TransactionLogValue) if topic == TRANSACTION_TOPIC else record_types(kind)
-        )
-        if topic == TRANSACTION_TOPIC and kind != 0:
-            return None
+        key_class, value_class = _types(topic, int.from_bytes(key[:2], "big"))
         found = as_json(codec(key_class, 0).decode(key, 2)[0], 0)
         version = 0 if value is None else int.from_bytes(value[:2], "big")
         decoded = None if value is None else as_json(codec(value_class, version).decode(value, 2)[0], version)
     except (KafkaError, LookupError, ValueError):
         return None
     return _as_shown({"record": key_class.__name__.removesuffix("Key"), **found}, key), _as_shown(decoded, value)
+
+
+def _types(topic: str, kind: int) -> tuple[Any, Any]:
+    """Classes of key and value. Errors: LookupError, KafkaError."""
+    if topic == OFFSETS_TOPIC:
+        return record_types(kind)
+    if topic == TRANSACTIONS_TOPIC:
+        return {0: (TransactionLogKey, TransactionLogValue)}[kind]
+    from protocol.messages import share_state_records as share  # 0.5 ms: when such a topic is first looked at
+
+    return {0: (share.ShareSnapshotKey, share.ShareSnapshotValue), 1: (share.ShareUpdateKey, share.ShareUpdateValue)}[
+        kind
+    ]
 
 
 def _as_shown(decoded: Any, data: bytes | None) -> dict[str, Any] | None:

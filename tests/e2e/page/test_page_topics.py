@@ -7,6 +7,7 @@ from clientwork import until
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
 from page_kit import Load, producing
+from test_page_schemas import FakeRegistry, framed, write
 
 from momus import Broker
 
@@ -132,6 +133,20 @@ def test_messages_show_hostile_texts_as_text_and_say_how_long_they_were(broker, 
     assert page.page.locator("main script, main img").count() == 0
     assert page.page.title() == "hostile · Topics · momus"
     assert page.serious_findings() == []
+
+
+def test_messages_of_a_schema_registry_are_decoded_or_say_why_not(page):
+    registry = FakeRegistry()
+    registry.add(7, '"string"')
+    with Broker(config={"schema.registry.url": registry.url}) as broker:
+        write(broker, framed(7, b"\x02<"), framed(8, b""))
+        page.open(broker, "topics/t")
+        found, absent = (row["Value"] for row in page.rows("messages"))
+        assert found == '"<"avro, schema 7'
+        assert absent == "0000000008schema 8: the registry answers 404 to GET /schemas/ids/8"
+        assert page.serious_findings() == []
+        page.leave()
+    registry.close()
 
 
 def test_messages_of_transactions_are_coloured_by_their_outcome(broker, page):

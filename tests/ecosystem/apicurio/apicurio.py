@@ -30,8 +30,9 @@ def program() -> Path:
 def prove() -> str:
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        broker = stack.enter_context(Broker())
         port = kit.free_port()
+        address = registry.Registry(f"http://127.0.0.1:{port}/apis/ccompat/v7")
+        broker = stack.enter_context(Broker(config={"schema.registry.url": address.url}))
         settings = {
             "apicurio.storage.kind": "kafkasql",
             "apicurio.kafkasql.bootstrap.servers": broker.bootstrap_servers,
@@ -39,7 +40,6 @@ def prove() -> str:
             "quarkus.http.port": port,
         }
         command = (*kit.JVM, *(f"-D{key}={value}" for key, value in settings.items()), "-jar", program())
-        address = registry.Registry(f"http://127.0.0.1:{port}/apis/ccompat/v7")
         return registry.prove(broker, address, lambda: kit.Program(command, folder / "apicurio.log"))
 
 

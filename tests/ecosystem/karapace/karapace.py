@@ -23,8 +23,9 @@ def prove() -> str:
     program = kit.virtual_environment(HERE, hashed=False).with_name("karapace")
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        broker = stack.enter_context(Broker())
         port = kit.free_port()
+        address = registry.Registry(f"http://127.0.0.1:{port}")
+        broker = stack.enter_context(Broker(config={"schema.registry.url": address.url}))
         settings = {
             "bootstrap_uri": broker.bootstrap_servers,
             "host": "127.0.0.1",
@@ -34,7 +35,6 @@ def prove() -> str:
         }
         config = folder / "karapace.config.json"
         config.write_text(json.dumps(settings))
-        address = registry.Registry(f"http://127.0.0.1:{port}")
         return registry.prove(broker, address, lambda: kit.Program((program, config), folder / "karapace.log"))
 
 

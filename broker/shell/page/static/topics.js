@@ -59,9 +59,11 @@ function showTopic(place, topic) {
 // A text that the server has cut says how long it was.
 export function text(value) {
   if (value === null) return el("span", { class: "soft" }, "null");
-  const shown = value.form === "json" && !value.is_cut ? pretty(value.text) : value.text;
+  const shown = ["json", "avro", "protobuf"].includes(value.form) && !value.is_cut ? pretty(value.text) : value.text;
   return [el("pre", { tabindex: value.bytes > 600 ? 0 : null, "data-form": value.form, role: value.bytes > 600 ? "region" : null, "aria-label": value.bytes > 600 ? "text" : null }, shown),
-    value.is_cut ? el("span", { class: "soft" }, `cut; ${count(value.bytes)} bytes in all`) : null];
+    value.is_cut ? el("span", { class: "soft" }, `cut; ${count(value.bytes)} bytes in all`) : null,
+    value.schema ? el("span", { class: "soft" }, `${value.form}, schema ${value.schema}`) : null,
+    value.note ? el("span", { class: "soft" }, value.note) : null];
 }
 
 function pretty(json) {
