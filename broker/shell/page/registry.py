@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import http.client
+import io
 import json
 import os
 import subprocess
@@ -147,9 +148,7 @@ def _plain(value: object) -> object:
 
 
 def _avro(schema: str, references: dict[str, str]) -> Callable[[bytes], Any]:
-    from io import BytesIO
-
-    import fastavro  # 60 ms: few brokers have a registry
+    import fastavro  # 80 ms: Protobuf does without
 
     named: dict[str, Any] = {}
     for each in references.values():
@@ -157,7 +156,7 @@ def _avro(schema: str, references: dict[str, str]) -> Callable[[bytes], Any]:
     parsed = fastavro.parse_schema(json.loads(schema), named)
 
     def decode(data: bytes) -> Any:
-        source = BytesIO(data)
+        source = io.BytesIO(data)
         value = fastavro.schemaless_reader(source, parsed, None)
         if source.tell() < len(data):
             raise SchemaError(f"{len(data) - source.tell()} bytes are left over when it has been read")
@@ -167,6 +166,7 @@ def _avro(schema: str, references: dict[str, str]) -> Callable[[bytes], Any]:
 
 
 def _protobuf(schema: str, references: dict[str, str]) -> Callable[[bytes], Any]:
+    # 30 ms: Avro does without
     from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
 
     files = descriptor_pb2.FileDescriptorSet.FromString(_compiled(schema, references))
@@ -196,7 +196,7 @@ MAIN: Final = "schema-of-the-message.proto"
 
 def _compiled(schema: str, references: dict[str, str]) -> bytes:
     """A FileDescriptorSet of a .proto and what it refers to, by protoc in a process of its own."""
-    import grpc_tools  # the folder holds Google's own .proto files
+    import grpc_tools  # 1 ms: its folder holds Google's own .proto files
 
     with tempfile.TemporaryDirectory(prefix="momus-schema-") as folder:
         for name, text in {**references, MAIN: schema}.items():
