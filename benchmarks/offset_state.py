@@ -33,6 +33,7 @@ from storage.env import system_env
 SETTINGS = {"log.cleaner.enable": "false", "flush": "os"}
 SHARDS = 50  # Kafka's default
 TOPIC = "load"
+OFFSET, TIME_MS = 1_000_000, 1_760_000_000_000  # as large as real ones
 PAUSE_LIMIT_MS = 5.0
 
 
@@ -107,11 +108,12 @@ def _table_bytes(entries: int, partitions: int, differ: bool) -> int:
         group_id = f"load-{n}"
         if not differ:
             every = range(partitions)
-            table.replay_run(group_id, TOPIC, topic_id, every, [n] * partitions, [5] * partitions, n, dense=True)
+            offsets, epochs = [OFFSET + n] * partitions, [5] * partitions
+            table.replay_run(group_id, TOPIC, topic_id, every, offsets, epochs, TIME_MS + n, dense=True)
             continue
         for partition in range(partitions):
-            row = (partition,), (n + partition,), (partition % 7,)
-            table.replay_run(group_id, TOPIC, topic_id, *row, n + partition, dense=True)
+            row = (partition,), (OFFSET + n + partition,), ((n + partition) % 10,)
+            table.replay_run(group_id, TOPIC, topic_id, *row, TIME_MS + n + partition, dense=True)
     gc.collect()
     return _resident_bytes() - before
 

@@ -1,23 +1,19 @@
-"""The offsets that one group has committed on one topic, in columns: a partition is a few array cells and no object.
+"""The offsets that one group has committed on one topic: rows.py packs them; here is what else belongs to them.
 
-A column whose cells are all equal (mostly commit times and leader epochs) is stored as one value, and a group with one
-partition needs no array at all. Memory, all included, at 100, 10 and 1 partitions a group: 11, 39 and 223 bytes a
-partition where epochs and times are equal, 25, 71 and 256 where they differ (`python -m benchmarks.offsets mixed`).
+Memory, all included, at 100, 10 and 1 partitions a group: 10, 34 and 191 bytes a partition where epochs and
+times are equal, 27, 50 and 191 where they differ (`python -m benchmarks.offsets mixed`).
 """
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
+
+from broker.coordinator.offsets import rows
+from broker.coordinator.offsets.rows import Cells, Rows, put
 
 T = TypeVar("T")
-
-RANGES_KEPT: Final = 4096
-LARGEST_SHARED: Final = 256
-
-_ranges: dict[tuple[int, int], range] = {}
 
 
 class Committed(NamedTuple):
@@ -79,95 +75,123 @@ class Rare:
         return not (self.metadata or self.expire or self.other_ids or self.pending)
 
 
+class More:
+    """What most columns have none of, beside their label."""
+
+    __slots__ = ("label", "rare", "seen")
+
+    def __init__(self, label: Label) -> None:
+        self.label = label
+        self.rare: Rare | None = None
+        self.seen: object | None = None
+
+
 class TopicOffsets:
     """Rows in the order of their partitions.
 
     `label` names the topic. `seen` is the mark that a kept reply compares: every change of the columns removes it.
+    There are as many objects as groups: two slots, 48 bytes.
     """
 
-    __slots__ = ("_epochs", "_offsets", "_partitions", "_times", "label", "rare", "seen")
+    __slots__ = ("_more", "_rows")
 
     def __init__(self, label: Label) -> None:
-        self.label = label
-        self._partitions: range | array[int] = range(0)
-        self._offsets: int | array[int] = 0
-        self._epochs: int | array[int] = -1
-        self._times: int | array[int] = -1
-        self.rare: Rare | None = None
-        self.seen: object | None = None
+        self._rows: Rows | None = None
+        self._more: Label | More = label
 
     # -- reading
 
     @property
+    def label(self) -> Label:
+        """The topic."""
+        more = self._more
+        return more if isinstance(more, Label) else more.label
+
+    @property
+    def rare(self) -> Rare | None:
+        """What few commits have; None: none of these has it."""
+        more = self._more
+        return None if isinstance(more, Label) else more.rare
+
+    @property
+    def seen(self) -> object | None:
+        """The mark, if nothing has changed since it was given."""
+        more = self._more
+        return None if isinstance(more, Label) else more.seen
+
+    @property
     def live(self) -> int:
         """How many partitions have a commit."""
-        return len(self._partitions)
+        return rows.count(self._rows)
 
     @property
     def pending(self) -> dict[int, dict[int, Pending]] | None:
         """Partition -> producer id -> the offset pending there."""
-        return self.rare.pending if self.rare is not None and self.rare.pending else None
+        rare = self.rare
+        return rare.pending if rare is not None and rare.pending else None
 
     @property
     def expire(self) -> dict[int, int] | None:
         """Partition -> expiry of its own, Unix milliseconds."""
-        return self.rare.expire if self.rare is not None and self.rare.expire else None
+        rare = self.rare
+        return rare.expire if rare is not None and rare.expire else None
 
     @property
     def oldest_ms(self) -> int:
-        """The time of the oldest commit."""
-        return self._times if isinstance(self._times, int) else min(self._times)
+        """The time of the oldest commit; -1: there is none."""
+        return -1 if self._rows is None else rows.oldest_ms(self._rows)
 
     def mark(self) -> object:
         """The mark that `seen` holds until the next change."""
-        if self.seen is None:
-            self.seen = object()
-        return self.seen
+        more = self._with_more()
+        if more.seen is None:
+            more.seen = object()
+        return more.seen
 
     def partitions(self) -> list[int]:
         """The partitions that have a commit, in order."""
-        return list(self._partitions)
+        return list(rows.cells(self._rows)[0])
 
-    def columns(self) -> tuple[range | array[int], int | array[int], int | array[int], int | array[int]]:
-        """Partitions, offsets, leader epochs and commit times. Callers must not change them."""
-        return self._partitions, self._offsets, self._epochs, self._times
+    def columns(self) -> Cells:
+        """Partitions, offsets, leader epochs and commit times; see rows.cells."""
+        return rows.cells(self._rows)
 
     def get(self, partition: int) -> Committed | None:
         """The commit on one partition, if there is one."""
-        at = self._find(partition)
-        if at < 0:
+        found = rows.get(self._rows, partition)
+        if found is None:
             return None
-        offsets, epochs, times, rare = self._offsets, self._epochs, self._times, self.rare
+        offset, epoch, time_ms = found
+        more = self._more
+        if isinstance(more, Label):
+            return Committed(offset, epoch, "", time_ms, -1, more.topic_id)
+        rare, label = more.rare, more.label
+        if rare is None:
+            return Committed(offset, epoch, "", time_ms, -1, label.topic_id)
         return Committed(
-            offsets if isinstance(offsets, int) else offsets[at],
-            epochs if isinstance(epochs, int) else epochs[at],
-            rare.metadata.get(partition, "") if rare is not None else "",
-            times if isinstance(times, int) else times[at],
-            rare.expire.get(partition, -1) if rare is not None else -1,
-            rare.other_ids.get(partition, self.label.topic_id) if rare is not None else self.label.topic_id,
+            offset,
+            epoch,
+            rare.metadata.get(partition, ""),
+            time_ms,
+            rare.expire.get(partition, -1),
+            rare.other_ids.get(partition, label.topic_id),
         )
 
-    def _find(self, partition: int) -> int:
-        rows = self._partitions
-        if isinstance(rows, range):
-            return partition - rows.start if partition in rows else -1
-        at = bisect_left(rows, partition)
-        return at if at < len(rows) and rows[at] == partition else -1
+    def _with_more(self) -> More:
+        more = self._more
+        if isinstance(more, Label):
+            more = self._more = More(more)
+        return more
 
     # -- changing
 
     def replay_only_row(self, partition: int, offset: int, epoch: int, time_ms: int) -> None:
         """Set the only row of empty columns."""
-        self._partitions = _range(partition, partition + 1)
-        self._offsets, self._epochs, self._times = offset, epoch, time_ms
+        self._rows = put(None, partition, offset, epoch, time_ms)
 
     def replay_rows(self, partitions: array[int], offsets: array[int], epochs: array[int], times: array[int]) -> None:
         """Set all rows of empty columns."""
-        n = len(partitions)
-        self._partitions = _as_range(partitions)
-        self._offsets = offsets if n > 1 else offsets[0]
-        self._epochs = epochs[0] if epochs.count(epochs[0]) == n else epochs
-        self._times = times[0] if times.count(times[0]) == n else times
+        self._rows = rows.of_cells(partitions, offsets, epochs, times)
 
     def replay(self, partition: int, committed: Committed, record_offset: int | None = None) -> None:
         """Set one committed offset. `record_offset`: of a commit in a transaction; a later commit may follow it.
@@ -180,9 +204,9 @@ class TopicOffsets:
             for pending in rare.pending[partition].values():
                 if record_offset is None or pending.record_offset < record_offset:
                     pending.committed = None
-        self._set(partition, committed.offset, committed.leader_epoch, committed.commit_timestamp_ms)
-        self._set_rare(partition, committed)
-        self.seen = None
+        self._rows = put(self._rows, partition, committed.offset, committed.leader_epoch, committed.commit_timestamp_ms)
+        self._replay_rare(partition, committed)
+        self._replay_change()
 
     def replay_run(
         self,
@@ -195,30 +219,25 @@ class TopicOffsets:
         dense: bool,
     ) -> None:
         """Set the offsets of a commit without metadata; `dense`: each partition is the one before it plus one."""
-        n = len(partitions)
-        rows = self._partitions
-        if self.rare is not None or (self.label.topic_id != topic_id and rows):
+        more = self._more
+        if not isinstance(more, Label):
+            self._replay_change()
+            more = self._more
+        if not isinstance(more, Label) or (more.topic_id != topic_id and self._rows is not None):
             for partition, offset, epoch in zip(partitions, offsets, leader_epochs, strict=True):
                 self.replay(partition, Committed(offset, epoch, "", commit_ts, -1, topic_id))
             return
-        self.seen = None
-        if not rows and self.label.topic_id != topic_id:
-            self.label = self.label.with_id(topic_id)
-        if n == 1:
-            if len(rows) == 1 and rows[0] == partitions[0]:
-                self._offsets, self._epochs, self._times = offsets[0], leader_epochs[0], commit_ts
-            else:
-                self._set(partitions[0], offsets[0], leader_epochs[0], commit_ts)
-        elif dense and (not rows or (len(rows) == n and rows[0] == partitions[0] and type(rows) is range)):
-            if not rows:
-                self._partitions = _range(partitions[0], partitions[0] + n)
-            self._offsets = array("q", offsets)
-            epoch = leader_epochs[0]
-            self._epochs = epoch if leader_epochs.count(epoch) == n else array("i", leader_epochs)
-            self._times = commit_ts
-        else:
+        if more.topic_id != topic_id:
+            self._more = more.with_id(topic_id)
+        if len(partitions) == 1:
+            self._rows = put(self._rows, partitions[0], offsets[0], leader_epochs[0], commit_ts)
+            return
+        whole = rows.put_dense(self._rows, partitions, offsets, leader_epochs, commit_ts) if dense else None
+        if whole is None:
+            whole = self._rows
             for partition, offset, epoch in zip(partitions, offsets, leader_epochs, strict=True):
-                self._set(partition, offset, epoch, commit_ts)
+                whole = put(whole, partition, offset, epoch, commit_ts)
+        self._rows = whole
 
     def replay_removal(self, partition: int) -> None:
         """Remove a committed offset, and what is pending there. Nothing happens where there is none."""
@@ -226,109 +245,57 @@ class TopicOffsets:
         if rare is not None:
             for by_partition in (rare.metadata, rare.expire, rare.other_ids, rare.pending):
                 by_partition.pop(partition, None)
-            self.tidy()
-        self.seen = None
-        at = self._find(partition)
-        if at < 0:
-            return
-        rows = self._partitions
-        if isinstance(rows, range) and partition in (rows[0], rows[-1]):
-            self._partitions = _range(rows.start + (at == 0), rows.stop - (at > 0)) if len(rows) > 1 else range(0)
-        else:
-            sparse = array("i", rows)
-            del sparse[at]
-            self._partitions = _as_range(sparse)
-        for column in (self._offsets, self._epochs, self._times):
-            if not isinstance(column, int):
-                del column[at]
-        if len(self._partitions) == 1:  # one row needs no arrays
-            only = self.get(self._partitions[0])
-            assert only is not None
-            self._offsets, self._epochs, self._times = only[0], only.leader_epoch, only.commit_timestamp_ms
+        self._rows = rows.remove(self._rows, partition)
+        self._replay_change()
 
     def replay_pending(self, partition: int, producer_id: int, pending: Pending) -> None:
         """Set a pending offset."""
-        if self.rare is None:
-            self.rare = Rare()
-        self.rare.pending.setdefault(partition, {})[producer_id] = pending
-        self.seen = None
+        more = self._with_more()
+        if more.rare is None:
+            more.rare = Rare()
+        more.rare.pending.setdefault(partition, {})[producer_id] = pending
+        more.seen = None
 
     def replay_ended(self, partition: int, producer_id: int) -> Pending | None:
         """Remove and answer the pending offset of a transaction that has ended."""
-        producers = self.rare.pending.get(partition) if self.rare is not None else None
+        rare = self.rare
+        producers = rare.pending.get(partition) if rare is not None else None
         pending = producers.pop(producer_id, None) if producers else None
         if pending is not None:
-            assert self.rare is not None
+            assert rare is not None
             if not producers:
-                del self.rare.pending[partition]
-            self.tidy()
-            self.seen = None
+                del rare.pending[partition]
+            self._replay_change()
         return pending
 
-    def tidy(self) -> None:
-        """Free `rare` when it is empty."""
-        if self.rare is not None and self.rare.is_empty:
-            self.rare = None
-
-    def _set(self, partition: int, offset: int, epoch: int, time_ms: int) -> None:
-        at = self._find(partition)
-        if at < 0:
-            at = self._insert(partition)
-        n = len(self._partitions)
-        if n == 1:
-            self._offsets, self._epochs, self._times = offset, epoch, time_ms
+    def _replay_change(self) -> None:
+        """Remove the mark, and free `rare` when it is empty."""
+        more = self._more
+        if isinstance(more, Label):
             return
-        assert not isinstance(self._offsets, int)
-        self._offsets[at] = offset
-        if isinstance(self._epochs, int):
-            if epoch != self._epochs:
-                self._epochs = array("i", (self._epochs,)) * n
-                self._epochs[at] = epoch
-        else:
-            self._epochs[at] = epoch
-        if isinstance(self._times, int):
-            if time_ms != self._times:
-                self._times = array("q", (self._times,)) * n
-                self._times[at] = time_ms
-        else:
-            self._times[at] = time_ms
+        more.seen = None
+        if more.rare is None or more.rare.is_empty:
+            self._more = more.label
 
-    def _insert(self, partition: int) -> int:
-        """Make a row. The caller sets its cells."""
-        rows = self._partitions
-        if not rows:
-            self._partitions = _range(partition, partition + 1)
-            return 0
-        at = bisect_left(rows, partition)
-        if isinstance(rows, range) and partition in (rows.start - 1, rows.stop):
-            self._partitions = _range(min(rows.start, partition), max(rows.stop, partition + 1))
-        else:
-            sparse = array("i", rows)
-            sparse.insert(at, partition)
-            self._partitions = _as_range(sparse)
-        if isinstance(self._offsets, int):
-            self._offsets = array("q", (self._offsets,))
-        for column in (self._offsets, self._epochs, self._times):
-            if not isinstance(column, int):
-                column.insert(at, 0)
-        return at
-
-    def _set_rare(self, partition: int, committed: Committed) -> None:
-        other_id = committed.topic_id != self.label.topic_id
-        if other_id and len(self._partitions) <= 1:  # the only commit here: the label takes its id
-            self.label = self.label.with_id(committed.topic_id)
+    def _replay_rare(self, partition: int, committed: Committed) -> None:
+        label = self.label
+        other_id = committed.topic_id != label.topic_id
+        if other_id and rows.count(self._rows) <= 1:  # the only commit here: the label takes its id
+            label = label.with_id(committed.topic_id)
             other_id = False
-            if self.rare is not None:
-                self.rare.other_ids.clear()
+            if isinstance(self._more, Label):
+                self._more = label
+            else:
+                self._more.label = label
         if self.rare is None:
             if not (committed.metadata or committed.expire_timestamp_ms >= 0 or other_id):
                 return
-            self.rare = Rare()
+            self._with_more().rare = Rare()
         rare = self.rare
+        assert rare is not None
         _keep(rare.metadata, partition, committed.metadata, bool(committed.metadata))
         _keep(rare.expire, partition, committed.expire_timestamp_ms, committed.expire_timestamp_ms >= 0)
         _keep(rare.other_ids, partition, committed.topic_id, other_id)
-        self.tidy()
 
 
 def _keep(by_partition: dict[int, T], partition: int, value: T, is_there: bool) -> None:
@@ -336,21 +303,3 @@ def _keep(by_partition: dict[int, T], partition: int, value: T, is_there: bool) 
         by_partition[partition] = value
     else:
         by_partition.pop(partition, None)
-
-
-def _range(start: int, stop: int) -> range:
-    """The one range object of these bounds: groups that commit on the same partitions share it."""
-    if stop - start > LARGEST_SHARED:
-        return range(start, stop)
-    found = _ranges.get((start, stop))
-    if found is None:
-        if len(_ranges) >= RANGES_KEPT:
-            _ranges.clear()
-        found = _ranges[start, stop] = range(start, stop)
-    return found
-
-
-def _as_range(rows: array[int]) -> range | array[int]:
-    if not rows:
-        return range(0)
-    return _range(rows[0], rows[-1] + 1) if rows[-1] - rows[0] + 1 == len(rows) else rows

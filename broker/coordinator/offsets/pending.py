@@ -81,7 +81,6 @@ class PendingOffsets:
                 pending = columns.replay_ended(partition, producer_id)
                 if pending is not None and commit and pending.committed is not None:
                     columns.replay(partition, pending.committed, pending.record_offset)
-            columns.tidy()
             self._table.drop_empty(group_id, topic, columns)
 
     def items(self) -> Iterator[tuple[int, str, str, int, Pending]]:

@@ -1,0 +1,95 @@
+"""Packed rows of offsets hold what a dict would, in each of their forms, and never more than their size."""
+
+from __future__ import annotations
+
+from array import array
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.coordinator.offsets import rows
+
+PARTITIONS = st.integers(0, 5) | st.sampled_from([-1, 2**31 - 1])
+OFFSETS = st.integers(0, 2) | st.sampled_from([-1, -(2**63), 2**63 - 1])
+EPOCHS = st.integers(-1, 1) | st.sampled_from([-2, -(2**31), 2**31 - 1])
+TIMES = st.integers(-1, 1) | st.sampled_from([-2, rows.MOST_TIME - 1, rows.MOST_TIME, -(2**63), 2**63 - 1])
+PUT = st.tuples(st.just("put"), PARTITIONS, OFFSETS, EPOCHS, TIMES)
+REMOVE = st.tuples(st.just("remove"), PARTITIONS)
+
+
+@st.composite
+def dense(draw):
+    start, n = draw(st.integers(0, 3)), draw(st.integers(2, 3))
+    columns = [draw(st.lists(each, min_size=n, max_size=n)) for each in (OFFSETS, EPOCHS | st.just(0))]
+    return "dense", range(start, start + n), *columns, draw(TIMES)
+
+
+@given(st.lists(PUT | REMOVE | dense(), max_size=12))
+def test_rows_hold_what_a_dict_would(steps):
+    held: rows.Rows | None = None
+    model: dict[int, tuple[int, int, int]] = {}
+    for kind, *values in steps:
+        if kind == "put":
+            held = rows.put(held, *values)
+            model[values[0]] = tuple(values[1:])
+        elif kind == "remove":
+            held = rows.remove(held, *values)
+            model.pop(values[0], None)
+        else:
+            partitions, offsets, epochs, time_ms = values
+            whole = rows.put_dense(held, partitions, offsets, epochs, time_ms)
+            assert (whole is not None) == (sorted(model) in ([], list(partitions)))
+            if whole is not None:
+                held = whole
+                model = {p: (o, e, time_ms) for p, o, e in zip(partitions, offsets, epochs, strict=True)}
+        assert rows.count(held) == len(model)
+        assert {p: rows.get(held, p) for p in (-1, *range(8), 2**31 - 1)} == {
+            p: model.get(p) for p in (-1, *range(8), 2**31 - 1)
+        }
+        assert list(rows.cells(held)[0]) == sorted(model)
+        if not model:
+            assert held is None
+            continue
+        assert held is not None
+        assert rows.oldest_ms(held) == min(time_ms for _, _, time_ms in model.values())
+        columns = [[each] * len(model) if isinstance(each, int) else list(each) for each in rows.cells(held)]
+        assert list(zip(*columns[1:], strict=True)) == [model[p] for p in sorted(model)]
+        again = rows.of_cells(*(array("q", each) for each in columns))
+        assert [rows.get(again, p) for p in model] == list(model.values())
+        if len(model) > 1:
+            assert not isinstance(held, int)
+            least = rows.HEAD + len(model)
+            assert least <= len(held) <= rows.HEAD + 4 * len(model)
+            assert held.__sizeof__() == array("q", held.tolist()).__sizeof__()  # no room to spare
+
+
+def test_commit_of_all_at_one_time_is_stored_once():
+    held = rows.put_dense(None, range(100), range(100), (5,) * 100, 7)
+    assert isinstance(held, array)
+    assert len(held) == rows.HEAD + 100
+    assert rows.put_dense(held, range(100), range(1, 101), (5,) * 100, 8) is held
+    assert (rows.get(held, 99), rows.cells(held)[2:]) == ((100, 5, 8), (5, 8))
+    assert rows.put_dense(held, range(100), range(100), range(100), 9) is not held
+
+
+def test_commit_over_a_gap_is_no_commit_of_all():
+    held = rows.put(rows.put(None, 0, 1, 2, 3), 2, 1, 2, 3)
+    assert rows.put_dense(held, range(2), (5, 5), (2, 2), 3) is None
+    assert rows.put_dense(held, range(1, 3), (5, 5), (2, 2), 3) is None
+    assert list(rows.cells(held)[0]) == [0, 2]
+
+
+def test_usual_row_is_one_integer():
+    held = rows.put(None, 3, 1_000_000, 9, 1_760_000_000_000)
+    assert isinstance(held, int)
+    assert held.__sizeof__() <= 48
+
+
+def test_many_rows_grow_where_they_are():
+    held: rows.Rows | None = None
+    copies = 0
+    for partition in range(1000):
+        before = held
+        held = rows.put(held, partition, partition, partition % 10, partition)
+        copies += held is not before
+    assert copies < 2 * rows.MANY
