@@ -78,8 +78,23 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from momus import launch
+
+        click.echo(f"momus {__version__} ({launch.build()})")
+        ctx.exit()
+
+
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, "--version", message="momus %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version, and whether it is compiled.",
+)
 def cli() -> None:
     """A Kafka-protocol broker for tests, CI and laptops."""
 

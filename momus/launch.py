@@ -34,6 +34,20 @@ def use_packages() -> None:
         sys.path.insert(0, folder)
 
 
+def build() -> str:
+    """What runs when this interpreter serves: "pure Python", or "compiled by mypyc 2.4.1" and the like.
+
+    A compiled wheel holds the sources too, and an interpreter for which it holds no extensions runs these.
+    """
+    from importlib.machinery import EXTENSION_SUFFIXES  # 0.3 ms
+
+    folder = packages_folder()
+    if not any(os.path.exists(os.path.join(folder, "broker", "broker" + suffix)) for suffix in EXTENSION_SUFFIXES):
+        return "pure Python"
+    with open(os.path.join(folder, "COMPILED"), encoding="utf-8") as note:
+        return f"compiled by {note.read().strip()}"
+
+
 def dependency_paths() -> list[str]:
     """The folders besides the interpreter's own that may hold momus' dependencies.
 

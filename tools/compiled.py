@@ -1,6 +1,7 @@
 """Makes the compiled build: a copy of the project in which the modules on the serving path are C extensions.
 
     python tools/compiled.py [FOLDER]       build/compiled unless told otherwise
+    python tools/compiled.py --for-wheel FOLDER     the packages alone, for tools/compile_hook.py
 
 Needs a C compiler, mypy (whose wheel brings mypyc) and setuptools. The sources are the same; whatever is run in the
 folder runs the compiled modules: `cd build/compiled && python -m momus serve`, `python -m pytest tests/unit`.
@@ -11,10 +12,14 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-COPIED = ("protocol", "storage", "broker", "momus", "pipeline", "benchmarks", "examples", "tests")
+COMPILED = ("protocol", "storage", "broker")
+COPIED = (*COMPILED, "momus", "pipeline", "benchmarks", "examples", "tests")
+# Beside the packages: what compiled them. `momus --version` reads it (momus/launch.py).
+NOTE = "COMPILED"
 # What a request passes through. Not storage.env: a subclass of random.Random cannot be compiled.
 MODULES = (
     "broker/broker.py",
@@ -79,12 +84,12 @@ MODULES = (
 )
 
 
-def copy(folder: Path) -> None:
+def copy(folder: Path, packages: tuple[str, ...]) -> None:
     """The project as it is, without anything built."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     ignored = shutil.ignore_patterns("__pycache__", "target", "*.so")
-    for name in COPIED:
+    for name in packages:
         shutil.copytree(REPOSITORY / name, folder / name, ignore=ignored)
     for path in REPOSITORY.iterdir():
         if path.is_file():
@@ -98,18 +103,22 @@ def build(folder: Path) -> None:
 
     os.chdir(folder)
     sys.path.insert(0, str(folder))
-    extensions = mypycify(list(MODULES), opt_level="1", debug_level="0")
+    # A wheel is built without the extras (jwt); modules that are not compiled import them, and `make lint` checks that.
+    checked = ["--ignore-missing-imports", *MODULES]
+    extensions = mypycify(checked, opt_level="1", debug_level="0", group_name="momus")
     command = Distribution({"name": "momus", "ext_modules": extensions}).get_command_obj("build_ext")
     command.inplace = True
     command.ensure_finalized()
     command.run()
     shutil.rmtree(folder / "build", ignore_errors=True)
+    Path(NOTE).write_text(f"mypyc {version('mypy')}\n")
 
 
 def main() -> None:
     """Build into the folder named on the command line."""
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else REPOSITORY / "build" / "compiled").resolve()
-    copy(folder)
+    arguments = [each for each in sys.argv[1:] if each != "--for-wheel"]
+    folder = Path(arguments[0] if arguments else REPOSITORY / "build" / "compiled").resolve()
+    copy(folder, COMPILED if "--for-wheel" in sys.argv else COPIED)
     build(folder)
 
 

@@ -71,7 +71,8 @@ class Branch:
 
     def _start(self, now_ms: int) -> World:
         clock = ManualClock(now_ms)
-        self.files.clock = clock
+        if hasattr(self.files, "clock"):  # files on disk have the system's
+            self.files.clock = clock
         env = Env(clock, Rng(self.starts), self.files)
         core_broker.DATA = self.path
         try:

@@ -99,7 +99,9 @@ def check(python: str, project: Path, env: dict[str, str] | None = None) -> None
 
 def test_wheel_holds_the_packages_off_the_path_and_no_tests(wheelhouse):
     (wheel,) = wheelhouse.glob("momus-*.whl")
+    assert wheel.name.endswith("-py3-none-any.whl")  # compiled ones are asked for: tools/wheels.py
     names = zipfile.ZipFile(wheel).namelist()
+    assert not [name for name in names if name.endswith((".so", ".pyd")) or "COMPILED" in name]
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"momus"}
     for package in ("broker", "protocol", "storage"):
         assert f"momus/_packages/{package}/__init__.py" in names
