@@ -11,7 +11,7 @@ CRASH_ROUNDS ?= 200
 # Bytecode is kept even where the environment forbids it: without, each of pytest's workers rewrites 300 test files anew (4 s).
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden test-clients test-images test-pipeline pipeline-long pipeline-demo bench crash exactly-once test-ecosystem e2e-java compiled test-compiled wheels test-examples test-page page-shots mutants soak clean
+.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden test-clients test-images test-pipeline pipeline-long pipeline-demo bench crash exactly-once test-ecosystem e2e-java compiled test-compiled wheels work-counts test-examples test-page page-shots mutants soak clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
@@ -113,6 +113,10 @@ test-compiled: compiled
 	  --ignore tests/property/test_cleaned_transactions_model.py \
 	  --deselect tests/crash/test_log_failures.py::test_power_cut_at_any_operation_loses_nothing_that_was_synced \
 	  tests/property tests/crash tests/simulation tests/conformance tests/e2e tests/unit/storage $(ARGS)
+
+# Keeps what usual requests take, in calls, instructions and blocks of memory: tests/work compares with it.
+work-counts: $(VENV)/.dev
+	PYTHONPATH=.:tests PYTHONHASHSEED=0 $(BIN)/python -m work --renew
 
 # The page of the control plane in headless Chromium: its numbers held against the admin API, and axe-core's findings.
 test-page: $(VENV)/.page-dev
