@@ -1,122 +1,176 @@
-"""Compares momus with its peers: `python -m benchmarks [--peer NAME ...] [--only NAME ...] [--pairs 3]`.
+"""Makes README's table of figures: `python -m benchmarks [--peer NAME ...] [--only NAME ...] [--rounds 3]`.
 
-Each scenario is run against momus and the peer in turn, three pairs; what counts is the ratio within a pair, and the
-median of those: the machine's speed drifts, and the load generator shares its cores with the broker.
+In each round every scenario runs against momus and all peers in turn, each started anew, because the speed of a machine
+drifts, and the load generator has its cores too. The table shows medians of the rounds, and behind each peer's the
+ratio of the two medians that are shown: above 1, momus is faster, or smaller. Rows in which a peer is ahead are bold.
+
+Apache Kafka runs each scenario once before it counts, for its compiler. A dash: the peer cannot do it, or its answers
+were wrong.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
+import math
+import os
 import statistics
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from typing import NamedTuple
 
 from benchmarks.peers import Running, running
+from momus import __version__, launch
+
+PEERS = {
+    "kfake": "kfake, memory",
+    "kfake-disk": "kfake, disk",
+    "kfake-sync": "kfake, synced",
+    "rdmock": "librdkafka mock",
+    "kafka": "Apache Kafka",
+}
+USUAL = ("kfake", "kfake-disk", "rdmock", "kafka")
+COMPILES_WHILE_IT_RUNS = ("kafka",)
+SETTLE_S = 1.0
 
 
 class Scenario(NamedTuple):
-    """One line of the table: what to run, which figure counts, and whether more of it is better."""
+    """One row: which program to run, which of its figures counts, and in which unit it is shown."""
 
     name: str
+    program: str
     arguments: tuple[str, ...]
-    figure: str
-    more_is_better: bool = True
+    figure: str = "ops_per_s"
     before: tuple[str, ...] = ()
 
+    @property
+    def unit(self) -> str:
+        """Times have one of microseconds; less of them is better."""
+        return {"ops_per_s": "/s", "mb_per_s": " MB/s", "p50_us": " us"}[self.figure]
 
+
+def many(connections: int, in_flight: int, partitions: int) -> tuple[str, ...]:
+    """Options of benchmarks.load."""
+    return ("--conns", str(connections), "--inflight", str(in_flight), "--partitions", str(partitions))
+
+
+PRODUCE = ("produce", *many(4, 16, 4))
 SCENARIOS = (
-    Scenario("commit, 16 x 64 x 1", ("commit", "--conns", "16", "--inflight", "64"), "ops_per_s"),
-    Scenario(
-        "commit, 16 x 16 x 100",
-        ("commit", "--conns", "16", "--inflight", "16", "--partitions", "100"),
-        "ops_per_s",
-    ),
-    Scenario("commit, 1 x 1 x 1, p50", ("commit",), "p50_us", more_is_better=False),
-    Scenario("offset fetch, 16 x 16 x 1", ("fetchoff", "--conns", "16", "--inflight", "16"), "ops_per_s"),
-    Scenario(
-        "offset fetch, 16 x 16 x 100",
-        ("fetchoff", "--conns", "16", "--inflight", "16", "--partitions", "100"),
-        "ops_per_s",
-    ),
-    Scenario(
-        "produce, 200 B",
-        ("produce", "--conns", "4", "--inflight", "16", "--partitions", "4", "--batch-bytes", "200"),
-        "ops_per_s",
-    ),
-    Scenario("produce, 16 kB", ("produce", "--conns", "4", "--inflight", "16", "--partitions", "4"), "mb_per_s"),
-    Scenario(
-        "consume, 16 kB",
-        ("consume", "--conns", "4", "--partitions", "4"),
-        "mb_per_s",
-        before=("produce", "--conns", "4", "--inflight", "16", "--partitions", "4"),
-    ),
-    Scenario("produce to fetch, one record, p50", ("e2e",), "p50_us", more_is_better=False),
+    Scenario("commit, 16 connections x 64 in flight x 1 partition", "load", ("commit", *many(16, 64, 1))),
+    Scenario("commit, 16 x 16 x 100", "load", ("commit", *many(16, 16, 100))),
+    Scenario("commit alone, p50", "lone", ("commit",), "p50_us"),
+    Scenario("offset fetch, 16 x 16 x 1", "load", ("fetchoff", *many(16, 16, 1))),
+    Scenario("offset fetch, 16 x 16 x 100", "load", ("fetchoff", *many(16, 16, 100))),
+    Scenario("commit, then fetch what moved, 16 x 16 x 1, pairs", "load", ("fetchmoved", *many(16, 16, 1))),
+    Scenario("commit, then fetch what moved, 16 x 16 x 100, pairs", "load", ("fetchmoved", *many(16, 16, 100))),
+    Scenario("produce, batches of 200 B", "load", (*PRODUCE, "--batch-bytes", "200")),
+    Scenario("produce, batches of 16 kB", "load", PRODUCE, "mb_per_s"),
+    Scenario("consume, batches of 16 kB", "load", ("consume", *many(4, 1, 4)), "mb_per_s", before=PRODUCE),
+    Scenario("from produce to fetch, one record, p50", "lone", ("e2e",), "p50_us"),
 )
+START, MEMORY = "start to the first answered ApiVersions", "resident memory, idle"
+LESS_IS_BETTER = (" us", " ms", " MB")
 
 
-def measure(broker: Running, scenario: Scenario, seconds: float) -> float:
-    """One run; a broker whose answers are wrong has no figure."""
-    for arguments in filter(None, (scenario.before, scenario.arguments)):
-        command = [sys.executable, "-m", "benchmarks.load", arguments[0], broker.address, *arguments[1:]]
-        done = subprocess.run([*command, "--seconds", str(seconds)], capture_output=True, text=True, check=False)
-        if done.returncode:
-            return float("nan")
-    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+def measure(broker: Running, scenario: Scenario, seconds: float, topic: str) -> float:
+    """One run; a broker that refuses, or whose answers are wrong, has no figure."""
+    figures: dict[str, float] = {}
+    for program, arguments in (("load", scenario.before), (scenario.program, scenario.arguments)):
+        if arguments:
+            command = [sys.executable, "-m", f"benchmarks.{program}", arguments[0], broker.address, *arguments[1:]]
+            command += ["--seconds", str(seconds), "--topic", topic, "--group", topic]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                return math.nan
+            figures = json.loads(done.stdout.splitlines()[-1])
     return figures[scenario.figure]
 
 
-def compare(scenario: Scenario, peer: str, pairs: int, seconds: float, flush: str) -> tuple[float, float, float]:
-    """Medians of momus and of the peer, and the median ratio (above 1: momus is better)."""
-    ours, theirs, ratios = [], [], []
-    for _ in range(pairs):
-        with running("momus", flush) as broker:
-            ours.append(measure(broker, scenario, seconds))
-        with running(peer, flush) as broker:
-            theirs.append(measure(broker, scenario, seconds))
-        ratio = ours[-1] / theirs[-1]
-        ratios.append(ratio if scenario.more_is_better else 1 / ratio)
-    return statistics.median(ours), statistics.median(theirs), statistics.median(ratios)
+def run(name: str, scenario: Scenario, seconds: float, flush: str) -> float:
+    """One broker, from its start to its end."""
+    with running(name, flush) as broker:
+        if name in COMPILES_WHILE_IT_RUNS:
+            measure(broker, scenario, seconds, "warm")
+        figure = measure(broker, scenario, seconds, "load")
+        if name == "momus" and math.isnan(figure):
+            sys.exit(f"{scenario.name}: momus failed, or its answers were wrong")
+        return figure
 
 
-def startup(peer: str, pairs: int) -> tuple[float, float]:
-    """Milliseconds from the process's start until it accepts connections, and resident memory: medians."""
-    times, memory = [], []
-    for _ in range(pairs):
-        begin = time.perf_counter()
-        with running(peer) as broker:
-            times.append((time.perf_counter() - begin) * 1000)
-            time.sleep(1)
-            memory.append(broker.rss_mb())
-    return statistics.median(times), statistics.median(memory)
+def start(name: str, flush: str) -> tuple[float, float]:
+    """Milliseconds from the start of the process to its first answer, and resident megabytes a second later."""
+    begin_s = time.perf_counter()
+    with running(name, flush) as broker:
+        took_ms = (time.perf_counter() - begin_s) * 1000
+        time.sleep(SETTLE_S)
+        return took_ms, broker.rss_mb()
+
+
+def cells(figures: dict[str, list[float]], unit: str) -> tuple[list[str], bool]:
+    """Medians as text, momus first, each peer's with its ratio; whether a peer is ahead.
+
+    figures  of momus and the peers, a figure a round.
+    """
+    ours = statistics.median(figures["momus"])
+    found, behind = [f"{ours:,.0f}{unit}"], False
+    for name, each in figures.items():
+        if name == "momus":
+            continue
+        if any(map(math.isnan, each)):
+            found.append("-")
+            continue
+        theirs = statistics.median(each)
+        ratio = theirs / ours if unit in LESS_IS_BETTER else ours / theirs
+        shown = f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"
+        is_behind = float(shown) < 1
+        behind |= is_behind
+        found.append(f"{theirs:,.0f}{unit} ({f'**{shown}**' if is_behind else shown})")
+    return found, behind
+
+
+def row(name: str, figures: dict[str, list[float]], unit: str) -> str:
+    """A line of the table."""
+    found, behind = cells(figures, unit)
+    return f"| {f'**{name}**' if behind else name} | {' | '.join(found)} |"
 
 
 def main() -> None:
-    """Print a table in Markdown."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--peer", action="append", help="kfake, kfake-disk, kfake-sync, kafka, rdmock, or a checkout")
-    parser.add_argument("--only", action="append", help="scenarios whose name begins so")
-    parser.add_argument("--pairs", type=int, default=3)
+    """Print a table in Markdown, row by row."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--peer", action="append", help=f"{', '.join(PEERS)}, or a checkout")
+    parser.add_argument("--only", action="append", help="rows whose name begins so")
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--flush", default="os", choices=("memory", "os", "fsync"))
     options = parser.parse_args()
-    found = importlib.util.find_spec("broker.wire.connection")
-    build = "pure Python" if found is None or (found.origin or "").endswith(".py") else "compiled"
-    for peer in options.peer or ["kfake"]:
-        print(f"\n| scenario | momus --flush {options.flush}, {build} | {peer} | ratio |\n|---|---|---|---|")
-        for scenario in SCENARIOS:
-            if options.only and not scenario.name.startswith(tuple(options.only)):
-                continue
-            ours, theirs, ratio = compare(scenario, peer, options.pairs, options.seconds, options.flush)
-            unit = {"ops_per_s": "/s", "mb_per_s": " MB/s", "p50_us": " us"}[scenario.figure]
-            print(f"| {scenario.name} | {ours:,.0f}{unit} | {theirs:,.0f}{unit} | {ratio:.2f} |", flush=True)
-        if not options.only:
-            (our_ms, our_mb), (their_ms, their_mb) = startup("momus", options.pairs), startup(peer, options.pairs)
-            print(f"| start to first connection | {our_ms:.0f} ms | {their_ms:.0f} ms | {their_ms / our_ms:.2f} |")
-            print(f"| resident memory, idle | {our_mb:.0f} MB | {their_mb:.0f} MB | {their_mb / our_mb:.2f} |")
+    names = ["momus", *(options.peer or USUAL)]
+    print(
+        f"momus {__version__} ({launch.build()}), --flush {options.flush}; medians of {options.rounds} rounds of",
+        end="",
+    )
+    print(f" {options.seconds:g} s; load of the machine before: {os.getloadavg()[0]:.1f}\n")
+    print(f"| | {' | '.join(PEERS.get(name, name) for name in names)} |\n|---{'|---' * len(names)}|", flush=True)
+    only = tuple(options.only or [""])
+    for scenario in SCENARIOS:
+        if scenario.name.startswith(only):
+            figures = defaultdict[str, list[float]](list)
+            for _ in range(options.rounds):
+                for name in names:
+                    figures[name].append(run(name, scenario, options.seconds, options.flush))
+            print(row(scenario.name, figures, scenario.unit), flush=True)
+    if START.startswith(only) or MEMORY.startswith(only):
+        times, memory = defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
+        for _ in range(options.rounds):
+            for name in names:
+                took_ms, rss_mb = start(name, options.flush)
+                times[name].append(took_ms)
+                memory[name].append(rss_mb)
+        print(row(START, times, " ms"))
+        print(row(MEMORY, memory, " MB"))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """The load generator: `python -m benchmarks.load SCENARIO HOST:PORT` prints one JSON line.
 
-Scenarios: commit, fetchoff, produce, consume, e2e, conns. A closed loop: `--inflight` requests on each of `--conns`
-connections, for `--seconds` after one second of warm-up. What was acknowledged is read back and compared.
+Scenarios: commit, fetchoff, fetchmoved, produce, consume, conns. A closed loop: `--inflight` requests on each of
+`--conns` connections, for `--seconds` after one second of warm-up. What was acknowledged is read back and compared.
+One request at a time: benchmarks.lone.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 import time
 from typing import Any
 
+from benchmarks.load_requests import COMMIT_V, FETCH_V, MARK, METADATA_V, PRODUCE_V, Requests
 from benchmarks.wire import Wire, connect, frame, parse, quantile
 from protocol.messages.cluster import (
     ApiVersionsRequest,
@@ -21,25 +23,13 @@ from protocol.messages.cluster import (
     MetadataRequest,
     MetadataRequestTopic,
 )
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.messages.offsets import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-)
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 from protocol.record_batch import build_batch, iter_batches
 
-COMMIT_V, FETCHOFF_V, PRODUCE_V, FETCH_V, METADATA_V = 8, 8, 8, 11, 8
 INT64 = struct.Struct(">q")
 INT32 = struct.Struct(">i")
 ERROR = struct.Struct(">h")
 WARM_UP_S = 1.0
-MARK = 0x0102030405060708  # an offset that stands for the one to come
 
 
 class Clock:
@@ -60,6 +50,7 @@ class Load:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.o = options
+        self.requests = Requests(options.topic, options.group, options.partitions)
         self.wires: list[Wire] = []
         self.errors = 0
         self.bytes = 0
@@ -75,8 +66,9 @@ class Load:
             topics=[CreatableTopic(name=self.o.topic, num_partitions=self.o.partitions, replication_factor=1)],
             timeout_ms=10000,
         )
-        versions = {k.api_key: k for k in (await wire.ask(ApiVersionsRequest(), 0)).api_keys}
-        if create.API_KEY in versions:
+        versions = await wire.ask(ApiVersionsRequest(), 0)
+        self.requests.learn(versions)
+        if create.API_KEY in {each.api_key for each in versions.api_keys}:
             await wire.ask(create, 4)
         asked = MetadataRequest(topics=[MetadataRequestTopic(name=self.o.topic)], allow_auto_topic_creation=True)
         for _ in range(200):
@@ -119,7 +111,7 @@ class Load:
 
         def make(i: int) -> Any:
             # what lies between the offsets never changes: a frame is one join
-            pieces = frame(self._commit(f"{self.o.group}-{i}"), COMMIT_V).split(INT64.pack(MARK))
+            pieces = frame(self.requests.commit(f"{self.o.group}-{i}"), COMMIT_V).split(INT64.pack(MARK))
             head, pieces[0] = pieces[0][:8], pieces[0][12:]
             sent = 0
 
@@ -152,8 +144,8 @@ class Load:
 
         figures = await self.drive(clock, make, done)
         for i, wire in enumerate(self.wires):
-            response = await wire.ask(self._fetch_offsets(f"{self.o.group}-{i}"), FETCHOFF_V)
-            found = [p.committed_offset for t in response.groups[0].topics for p in t.partitions]
+            question = self.requests.fetch_offsets(f"{self.o.group}-{i}")
+            found = self.requests.fetched_offsets(await wire.ask(question, self.requests.offset_fetch_version))
             self.errors += sum(offset != acked[i] for offset in found) + (len(found) != n)
         return figures
 
@@ -161,11 +153,11 @@ class Load:
         """OffsetFetch of every partition, over and over."""
         await self._coordinators()
         for i, wire in enumerate(self.wires):
-            await wire.ask(self._commit(f"{self.o.group}-{i}", 7), COMMIT_V)
+            await wire.ask(self.requests.commit(f"{self.o.group}-{i}", 7), COMMIT_V)
         clock = Clock(self.o.seconds)
 
         def make(i: int) -> Any:
-            one = frame(self._fetch_offsets(f"{self.o.group}-{i}"), FETCHOFF_V)
+            one = frame(self.requests.fetch_offsets(f"{self.o.group}-{i}"), self.requests.offset_fetch_version)
             return lambda count: b"" if clock.over() else one * count
 
         def done(i: int) -> Any:
@@ -174,14 +166,59 @@ class Load:
             def look(reply: memoryview) -> None:
                 nonlocal good
                 if good is None or reply[4:] != good:
-                    response = parse(9, FETCHOFF_V, reply[4:])
-                    offsets = [p.committed_offset for t in response.groups[0].topics for p in t.partitions]
-                    self.errors += offsets != [7] * self.o.partitions
+                    self.errors += self.requests.fetched_offsets(reply[4:]) != [7] * self.o.partitions
                     good = bytes(reply[4:])
 
             return look
 
         return await self.drive(clock, make, done)
+
+    async def fetchmoved(self) -> dict[str, float]:
+        """A commit of every partition, then OffsetFetch of them: each must show what the commit before it wrote.
+
+        ops_per_s counts pairs, both requests in flight as those of all others are.
+        """
+        await self._coordinators()
+        clock, partitions = Clock(self.o.seconds), self.o.partitions
+
+        def make(i: int) -> Any:
+            group = f"{self.o.group}-{i}"
+            pieces = frame(self.requests.commit(group), COMMIT_V).split(INT64.pack(MARK))
+            question, sent = frame(self.requests.fetch_offsets(group), self.requests.offset_fetch_version), 0
+
+            def more(count: int) -> bytes:
+                nonlocal sent
+                if clock.over():
+                    return b""
+                frames: list[bytes] = []
+                for _ in range(count):
+                    frames.append(question if sent % 2 else INT64.pack(sent // 2 + 1).join(pieces))
+                    sent += 1
+                return b"".join(frames)
+
+            return more
+
+        def done(i: int) -> Any:
+            seen, good, at = 0, b"", 0
+
+            def look(reply: memoryview) -> None:
+                nonlocal seen, good, at
+                seen += 1
+                if seen % 2:
+                    if reply[4:] != good:
+                        topics = parse(8, COMMIT_V, reply[4:]).topics
+                        self.errors += any(p.error_code for t in topics for p in t.partitions)
+                        good = bytes(reply[4:])
+                    return
+                if not at:
+                    self.errors += self.requests.fetched_offsets(reply[4:]) != [1] * partitions
+                    at = bytes(reply).index(INT64.pack(1))  # of the first partition
+                self.errors += INT64.unpack_from(reply, at)[0] != seen // 2
+
+            return look
+
+        figures = await self.drive(clock, make, done)
+        return {**figures, "ops_per_s": figures["ops_per_s"] / 2}
 
     async def produce(self) -> dict[str, float]:
         """Produce with acks=all, one batch a request; base offsets must follow on each other."""
@@ -191,7 +228,7 @@ class Load:
         batch = build_batch([(None, value)] * records, timestamp_ms=int(time.time() * 1000))
 
         def make(i: int) -> Any:
-            one = frame(self._produce(i % self.o.partitions, batch), PRODUCE_V)
+            one = frame(self.requests.produce(i % self.o.partitions, batch), PRODUCE_V)
 
             def more(count: int) -> bytes:
                 return b"" if clock.over() else one * count
@@ -219,7 +256,7 @@ class Load:
             def more(count: int) -> bytes:
                 if clock.over():
                     return b""
-                return frame(self._fetch(i % self.o.partitions, positions[i]), FETCH_V) * count
+                return frame(self.requests.fetch(i % self.o.partitions, positions[i]), FETCH_V) * count
 
             return more
 
@@ -240,27 +277,6 @@ class Load:
         self.o.inflight = 1
         return await self.drive(clock, make, done)
 
-    async def e2e(self) -> dict[str, float]:
-        """One record at a time from a producing to a fetching connection."""
-        producer, consumer = self.wires[0], await connect(self.o.address)
-        batch = build_batch([(None, b"x" * 200)], timestamp_ms=int(time.time() * 1000))
-        request = self._produce(0, batch)
-        latencies: list[tuple[float, int]] = []
-        clock, offset = Clock(self.o.seconds), 0
-        while not clock.over():
-            coming = asyncio.ensure_future(consumer.ask(self._fetch(0, offset), FETCH_V))
-            await asyncio.sleep(0)
-            begin = time.perf_counter()
-            acked = asyncio.ensure_future(producer.ask(request, PRODUCE_V))
-            answer = (await coming).responses[0].partitions[0]
-            if begin > clock.start:
-                latencies.append((time.perf_counter() - begin, 1))
-            self.errors += not answer.records
-            self.errors += (await acked).responses[0].partition_responses[0].base_offset != offset
-            offset += 1
-        rate = len(latencies) / self.o.seconds
-        return {"ops_per_s": rate, "p50_us": quantile(latencies, 0.5), "p99_us": quantile(latencies, 0.99)}
-
     async def conns(self) -> dict[str, float]:
         """ApiVersions on every connection, twice: all must be alive at the same time."""
         begin = time.perf_counter()
@@ -278,36 +294,13 @@ class Load:
             for _ in range(200):
                 asked = FindCoordinatorRequest(key=f"{self.o.group}-{i}", key_type=0)
                 if not (await wire.ask(asked, 2)).error_code:
-                    response = await wire.ask(self._commit(f"{self.o.group}-{i}", 0), COMMIT_V)
+                    response = await wire.ask(self.requests.commit(f"{self.o.group}-{i}", 0), COMMIT_V)
                     if not response.topics[0].partitions[0].error_code:
                         break
                 await asyncio.sleep(0.02)
 
-    def _commit(self, group: str, offset: int = MARK) -> OffsetCommitRequest:
-        partitions = [
-            OffsetCommitRequestPartition(partition_index=p, committed_offset=offset, committed_metadata="")
-            for p in range(self.o.partitions)
-        ]
-        topic = OffsetCommitRequestTopic(name=self.o.topic, partitions=partitions)
-        return OffsetCommitRequest(group_id=group, generation_id_or_member_epoch=-1, topics=[topic])
 
-    def _fetch_offsets(self, group: str) -> OffsetFetchRequest:
-        topic = OffsetFetchRequestTopics(name=self.o.topic, partition_indexes=list(range(self.o.partitions)))
-        return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=[topic])])
-
-    def _produce(self, partition: int, batch: bytes) -> ProduceRequest:
-        data = TopicProduceData(
-            name=self.o.topic, partition_data=[PartitionProduceData(index=partition, records=batch)]
-        )
-        return ProduceRequest(acks=-1, timeout_ms=15000, topic_data=[data])
-
-    def _fetch(self, partition: int, offset: int) -> FetchRequest:
-        wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 20)
-        topic = FetchTopic(topic=self.o.topic, partitions=[wanted])
-        return FetchRequest(max_wait_ms=5000, min_bytes=1, max_bytes=1 << 20, session_epoch=-1, topics=[topic])
-
-
-SCENARIOS = ("commit", "fetchoff", "produce", "consume", "e2e", "conns")
+SCENARIOS = ("commit", "fetchoff", "fetchmoved", "produce", "consume", "conns")
 
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:

@@ -16,7 +16,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.load import COMMIT_V, Load, arguments
+from benchmarks.load import Load, arguments
+from benchmarks.load_requests import COMMIT_V
 from benchmarks.peers import running
 from benchmarks.wire import frame, parse
 from protocol.messages.offsets import OffsetCommitRequest
@@ -46,7 +47,10 @@ async def _commit_all(load: Load, groups: int, offset: int, records_per_s: float
     a_step = max(1, int(records_per_s * STEP_S / PARTITIONS))
     due_s = time.perf_counter()
     for first in range(0, groups, a_step):
-        frames = [frame(load._commit(f"load-{n}", offset), COMMIT_V) for n in range(first, min(groups, first + a_step))]
+        frames = [
+            frame(load.requests.commit(f"load-{n}", offset), COMMIT_V)
+            for n in range(first, min(groups, first + a_step))
+        ]
         left = iter([b"".join(frames)])
 
         def done(reply: memoryview) -> None:

@@ -24,7 +24,8 @@ import time
 from itertools import islice
 from pathlib import Path
 
-from benchmarks.load import COMMIT_V, FETCHOFF_V, Load, arguments
+from benchmarks.load import Load, arguments
+from benchmarks.load_requests import COMMIT_V, FETCHOFF_V
 from benchmarks.offset_state import mixed, pause, replay
 from benchmarks.offset_upkeep import disk, waits
 from benchmarks.peers import running, start
@@ -71,7 +72,7 @@ async def fill(address: str, entries: int, partitions: int) -> tuple[str, int]:
     def more(count: int) -> bytes:
         numbers = list(islice(left, count))
         numbers += numbers[-1:] * (count - len(numbers))  # as many as are asked for, or none
-        return b"".join(frame(load._commit(f"load-{n}", n), COMMIT_V) for n in numbers)
+        return b"".join(frame(load.requests.commit(f"load-{n}", n), COMMIT_V) for n in numbers)
 
     def look(reply: memoryview) -> None:
         if not accepted:
@@ -94,7 +95,7 @@ async def wait_for(address: str, group: str, offset: int, partitions: int) -> No
     while True:
         try:
             wire = await connect(address)
-            answer = (await wire.ask(load._fetch_offsets(group), FETCHOFF_V)).groups[0]
+            answer = (await wire.ask(load.requests.fetch_offsets(group), FETCHOFF_V)).groups[0]
             wire.transport.close()
             if not answer.error_code and answer.topics[0].partitions[-1].committed_offset == offset:
                 return

@@ -23,6 +23,8 @@ HERE = Path(__file__).parent
 CACHE = Path(os.environ.get("MOMUS_BENCH_CACHE", Path.home() / ".cache" / "momus-benchmarks"))
 JAVA = ["-Xms1G", "-Xmx1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Djava.awt.headless=true"]
 START_S = 60.0
+ASK_AGAIN_S = 0.005
+API_VERSIONS = bytes.fromhex("0000000e 0012 0000 00000001 0004") + b"load"  # size, API, version, correlation id, client
 
 SERVER_PROPERTIES = """\
 process.roles=broker,controller
@@ -100,7 +102,7 @@ def running(name: str, flush: str = "os", settings: Sequence[str] = ()) -> Itera
 
 
 def start(name: str, directory: Path, flush: str = "os", settings: Sequence[str] = ()) -> Running:
-    """Start a broker and wait until it accepts connections."""
+    """Start a broker and wait until it answers ApiVersions."""
     port = free_port()
     folder = HERE.parent
     if name == "momus" or Path(name).is_dir():
@@ -115,18 +117,32 @@ def start(name: str, directory: Path, flush: str = "os", settings: Sequence[str]
     elif name == "rdmock":
         process = subprocess.Popen([sys.executable, "-c", MOCK], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         assert process.stdout is not None
-        return Running(process.stdout.readline().decode().strip(), process, directory)
+        address = process.stdout.readline().decode().strip()
+        while not answers(address):
+            time.sleep(ASK_AGAIN_S)
+        return Running(address, process, directory)
     else:
         raise ValueError(f"there is no peer named {name}")
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder)
     deadline = time.monotonic() + START_S
     while True:
-        with socket.socket() as probe:
-            if not probe.connect_ex(("127.0.0.1", port)):
-                return Running(f"127.0.0.1:{port}", process, directory)
+        if answers(f"127.0.0.1:{port}"):
+            return Running(f"127.0.0.1:{port}", process, directory)
         if process.poll() is not None or time.monotonic() > deadline:
             raise RuntimeError(f"{name} did not start: {' '.join(command)}")
-        time.sleep(0.02)
+        time.sleep(ASK_AGAIN_S)
+
+
+def answers(address: str) -> bool:
+    """Whether a broker answers ApiVersions without an error."""
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=5) as probe:
+            probe.sendall(API_VERSIONS)
+            reply = probe.recv(10)
+    except OSError:
+        return False
+    return reply[4:10] == b"\0\0\0\1\0\0"  # correlation id, error code
 
 
 def momus_command(port: int, data: Path, flush: str, settings: Sequence[str] = ()) -> list[str]:
