@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 
 from momus import Broker
-from momus.connect_options import SETTINGS
+from momus.connect_settings import SETTINGS
 from momus.launch import use_packages
 
 use_packages()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
+from momus.connect_settings import SETTINGS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import IO, Any
 
 SET_TOPICS = ("topic_create", "topic_alter")
-SETTINGS: dict[str, str] = {}  # of the command that runs, in this process
 
 
 def _begin(context: click.Context) -> None:

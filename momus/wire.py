@@ -9,7 +9,7 @@ import socket
 import struct
 from typing import Any
 
-from momus.connect_options import SETTINGS
+from momus.connect_settings import SETTINGS
 from momus.wire_security import authenticate, wrapped
 from protocol.api import ApiKey, response_class
 from protocol.codegen import codec

@@ -15,7 +15,7 @@ import tempfile
 from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Any
 
-from momus.connect_options import SETTINGS
+from momus.connect_settings import SETTINGS
 from protocol.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from momus.connect_options import SETTINGS
+from momus.connect_settings import SETTINGS
 from momus.properties import parse_assignments, parse_properties
 from momus.wire_security import login_of, stores_as_pem
 from pipeline.errors import PipelineError

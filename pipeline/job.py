@@ -33,6 +33,7 @@ HELPERS: Final = {
     "demo": "start a broker and misbehaving clients, then run every job on what they wrote",
 }
 EXTRA_ABSENT: Final = "the pipeline needs its extra: in a checkout of momus, pip install '.[spark]'"
+PACKAGES: Final = ("broker", "momus", "pipeline", "protocol", "storage")  # of the bundle
 _EXTRA: Final = ("pyspark", "pyarrow", "numpy")
 
 
@@ -59,6 +60,8 @@ def main(argv: Sequence[str]) -> int:
 def run_helper(name: str, words: Sequence[str]) -> int:
     """Run one of HELPERS; returns the exit code. Errors: PipelineError."""
     if name == "demo":
+        if not Path(__file__).with_name("demo").is_dir():
+            raise PipelineError("demo starts brokers, which the bundle for spark-submit cannot: run it where momus is")
         return play.main(words)
     parser = argparse.ArgumentParser(prog=f"momus pipeline {name}", description=HELPERS[name])
     if name == "bundle":
@@ -71,12 +74,12 @@ def run_helper(name: str, words: Sequence[str]) -> int:
 
 
 def bundle(folder: Path) -> None:
-    """Write job.py and momus.zip, the packages that the driver and Spark's workers import, into a folder."""
+    """Write job.py and momus.zip into a folder: all packages, because jobs that ask a broker use momus' client."""
     root = Path(__file__).resolve().parent.parent
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(__file__, folder / "job.py")
     with zipfile.ZipFile(folder / "momus.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        for package in ("pipeline", "protocol"):
+        for package in PACKAGES:
             for path in sorted((root / package).rglob("*.py")):
                 archive.write(path, path.relative_to(root))
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple
 
-from pipeline.decode import share_records
 from protocol.codegen import codec
 from protocol.declare import Message, WireType
 from protocol.errors import KafkaError, MalformedError
@@ -86,7 +85,7 @@ def classes_of(view: str, record_type: int) -> tuple[type[Message], type[Message
     try:
         return record_types(record_type)
     except MalformedError:
-        return share_records.FAMILIES.get(record_type)
+        return None
 
 
 @cache

@@ -58,7 +58,7 @@ def main(words: Sequence[str]) -> int:
 
 def play(folder: Path, seconds: float, spark: SparkSession | None = None) -> int:
     """Run the clients, then the jobs, all in one Spark session: the given one, or a new one. Returns 0."""
-    from momus import Broker  # 9 ms; the bundle for spark-submit, whose job.py imports this module, has no momus
+    from momus import Broker  # 9 ms
     from pipeline.demo.traffic import Traffic  # 140 ms for the clients, which only the extra `demo` installs
 
     began = time.monotonic()

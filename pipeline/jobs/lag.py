@@ -71,7 +71,7 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
 
 def now(spark: SparkSession, changes: DataFrame, bootstrap: str) -> DataFrame:
     """The lag now, with the log ends that a broker reports."""
-    from pipeline.group_offsets import end_offsets  # 9 ms; the bundle for spark-submit has no momus, its client
+    from pipeline.group_offsets import end_offsets  # 9 ms
 
     moment = datetime.now(UTC)
     topics = [row["topic"] for row in commits.latest(changes).select("topic").distinct().collect()]

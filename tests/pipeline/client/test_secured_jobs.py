@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from momus import Broker
-from momus.connect_options import SETTINGS
+from momus.connect_settings import SETTINGS
 from momus.offset_client import OffsetClient
 from pipeline.client_settings import add_client_arguments, for_librdkafka, given_settings
 from pipeline.errors import PipelineError

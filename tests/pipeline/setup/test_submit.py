@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
+import pyspark
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from pipeline import session as sessions
+from pipeline.spark_setup.java import java_home
 
 MOMUS = [sys.executable, "-m", "momus", "pipeline"]
 
 
 def run(*command: str, folder: Path) -> list[str]:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    home = {"SPARK_HOME": str(Path(pyspark.__file__).parent), "JAVA_HOME": str(java_home())}
+    done = subprocess.run(
+        command, cwd=folder, env=os.environ | home, capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.splitlines()
 
@@ -35,24 +41,69 @@ def committed(momus_broker) -> Path:
     return Path(momus_broker.data_dir)
 
 
-def test_job_says_the_same_however_it_was_started(committed, momus_broker, tmp_path):
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("bundle")
+    run(*MOMUS, "bundle", str(folder), folder=sessions.ROOT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bare_python(tmp_path_factory) -> Path:
+    """An interpreter with what is installed here, but without this checkout: its .pth file is not read."""
+    program = tmp_path_factory.mktemp("bare") / "python"
+    packages = Path(pyspark.__file__).parents[1]
+    program.write_text(f'#!/bin/sh\nPYTHONPATH="{packages}:$PYTHONPATH" exec {sys.executable} -S "$@"\n')
+    program.chmod(0o755)
+    return program
+
+
+@pytest.fixture(scope="module")
+def submit(bundle, bare_python):
+    """Runs a job of the bundle by spark-submit, where momus is not installed. Answers its lines."""
+    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[1]"]
+    for key in ("spark.pyspark.python", "spark.pyspark.driver.python"):
+        command += ["--conf", f"{key}={bare_python}"]
+    command += ["--conf", "spark.log.level=ERROR", "--py-files", "momus.zip", "job.py"]
+    return lambda *words: run(*command, *words, folder=bundle)
+
+
+def test_job_says_the_same_however_it_was_started(committed, momus_broker, submit):
     words = ["offsets", "--input", str(committed)]
     here = run(*MOMUS, *words, "--master", "local[1]", folder=sessions.ROOT)
-    run(*MOMUS, "bundle", str(tmp_path), folder=sessions.ROOT)
-    submit = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[1]"]
-    submit += ["--conf", "spark.log.level=ERROR", "--py-files", "momus.zip", "job.py"]
-    there = run(*submit, *words, folder=tmp_path)
+    there = submit(*words)
     found = {(row["group"], row["topic"], row["partition"]): row["commit_offset"] for row in map(json.loads, here)}
     assert found == {("bar", "orders", partition): 10 * partition + 1 for partition in range(3)}
     assert there == here
 
 
-def test_bundle_holds_the_modules_that_workers_import_and_no_others(tmp_path):
-    run(*MOMUS, "bundle", str(tmp_path), folder=sessions.ROOT)
-    names = set(zipfile.ZipFile(tmp_path / "momus.zip").namelist())
-    assert {"pipeline/source/data_source.py", "pipeline/jobs/offsets.py", "protocol/record_batch.py"} <= names
-    assert {name.split("/")[0] for name in names} == {"pipeline", "protocol"}
-    assert (tmp_path / "job.py").read_text() == (sessions.ROOT / "pipeline" / "job.py").read_text()
+def test_archive_and_bridge_of_the_bundle_commit_to_the_broker(committed, momus_broker, submit, tmp_path):
+    server = ("--bootstrap-server", momus_broker.bootstrap_servers)
+    submit("archive", "--input", str(committed), "--output", str(tmp_path / "archive"), *server)
+    admin = AdminClient(momus_broker.client_config("confluent"))
+    asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("archive")])
+    found = asked["archive"].result(30).topic_partitions
+    assert sum(place.offset for place in found if place.topic == "__consumer_offsets") >= 3
+
+
+def test_bundle_is_enough_for_every_module_of_the_pipeline(bundle, bare_python):
+    assert run(
+        str(bare_python), "-c", "import importlib.util; print(importlib.util.find_spec('momus'))", folder=bundle
+    ) == ["None"]
+    archive = bundle / "momus.zip"
+    names = zipfile.ZipFile(archive).namelist()
+    assert (bundle / "job.py").read_text() == (sessions.ROOT / "pipeline" / "job.py").read_text()
+    modules = [name[:-3].replace("/", ".") for name in names if name.startswith("pipeline/") and "__" not in name]
+    assert len(modules) > 70
+    clients = ["momus.offset_client", "momus.wire", "momus.wire_security", "broker.shell.tls.key_stores"]
+    script = (
+        f"import sys; sys.path.insert(0, {str(archive)!r})\n"
+        f"for name in {modules + clients}: __import__(name)\n"
+        "print({sys.modules[name].__file__.startswith(sys.path[0]) for name in ('momus', 'pipeline', 'protocol')})"
+    )
+    assert run(str(bare_python), "-c", script, folder=bundle) == ["{True}"]
+    done = subprocess.run([bare_python, "job.py", "demo"], cwd=bundle, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done
 
 
 def test_connector_jars_are_named_for_spark_submit(tmp_path):
