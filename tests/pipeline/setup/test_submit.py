@@ -77,7 +77,7 @@ def test_job_says_the_same_however_it_was_started(committed, momus_broker, submi
     assert there == here
 
 
-def test_archive_and_bridge_of_the_bundle_commit_to_the_broker(committed, momus_broker, submit, tmp_path):
+def test_archive_of_the_bundle_commits_to_the_broker(committed, momus_broker, submit, tmp_path):
     server = ("--bootstrap-server", momus_broker.bootstrap_servers)
     submit("archive", "--input", str(committed), "--output", str(tmp_path / "archive"), *server)
     admin = AdminClient(momus_broker.client_config("confluent"))
