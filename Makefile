@@ -106,11 +106,12 @@ test-examples: $(VENV)/.dev
 	$(BIN)/python tools/run_examples.py
 
 # What runs against whole brokers, on that build. Left out is what hands a class something that only looks like a broker or a
-# connection, or is derived from one: compiled ones refuse it.
+# connection, or is derived from one: compiled ones refuse it; and what makes wheels of the checkout.
 test-compiled: compiled
 	cd build/compiled && $(abspath $(BIN))/python -m pytest -n 2 --dist worksteal -m "not java and not spark and not page" \
 	  --ignore tests/property/test_producers_model.py --ignore tests/property/test_transactions_model.py \
-	  --ignore tests/property/test_cleaned_transactions_model.py \
+	  --ignore tests/property/test_cleaned_transactions_model.py --ignore tests/e2e/packaging/test_wheel.py \
+	  --ignore tests/e2e/packaging/test_compiled_wheel.py \
 	  --deselect tests/crash/test_log_failures.py::test_power_cut_at_any_operation_loses_nothing_that_was_synced \
 	  tests/property tests/crash tests/simulation tests/conformance tests/e2e tests/unit/storage $(ARGS)
 

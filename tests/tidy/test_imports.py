@@ -255,10 +255,26 @@ def test_serving_imports_only_what_it_needs():
     assert not needless
 
 
-def test_modules_of_the_compiled_build_exist():
+def modules_of_the_compiled_build() -> list[str]:
     constants = [
         node.value for node in ast.walk(tree_of(REPOSITORY / "tools/compiled.py")) if type(node) is ast.Constant
     ]
-    named = [name for name in constants if isinstance(name, str) and re.fullmatch(r"\w+/[\w/]+\.py", name)]
+    return [name for name in constants if isinstance(name, str) and re.fullmatch(r"\w+/[\w/]+\.py", name)]
+
+
+def test_modules_of_the_compiled_build_exist():
+    named = modules_of_the_compiled_build()
     assert named
     assert [name for name in named if not (REPOSITORY / name).exists() or named.count(name) > 1] == []
+
+
+def test_modules_of_the_compiled_build_do_not_ask_for_slots():
+    """A class that mypyc has compiled has no __slots__."""
+    asks = [
+        f"{name}:{node.lineno}"
+        for name in modules_of_the_compiled_build()
+        if (REPOSITORY / name).exists()
+        for node in ast.walk(tree_of(REPOSITORY / name))
+        if isinstance(node, ast.Attribute) and node.attr == "__slots__"
+    ]
+    assert not asks

@@ -146,3 +146,15 @@ def test_metrics_snapshot_stands_still():
     metrics.error(OFFSET_COMMIT, UNKNOWN_MEMBER_ID)
     assert (before.counts[OFFSET_COMMIT], before.errors[OFFSET_COMMIT, UNKNOWN_MEMBER_ID]) == (3, 1)
     assert before.latencies[OFFSET_COMMIT, TOTAL].count == 2
+
+
+def test_snapshot_of_metrics_has_every_field_and_stands_still():
+    metrics = Metrics()
+    metrics.bytes_in, metrics.bytes_out, metrics.connections_accepted, metrics.connections_refused = 1, 2, 3, 4
+    metrics.counts[5], metrics.errors[0, 1], metrics.spans["sent"], metrics.turn_begins = 6, 7, 8, print
+    metrics.latencies.add(0, 0, 0.1)
+    found = metrics.snapshot()
+    for name in Metrics.__slots__:
+        kept, now = getattr(metrics, name), getattr(found, name)
+        assert now is not kept or not isinstance(kept, list | dict), name
+        assert list(now) == list(kept) if name == "latencies" else now == kept, name
