@@ -77,10 +77,10 @@ differ-long: $(VENV)/.dev
 golden: $(VENV)/.dev
 	$(BIN)/python tests/conformance/make_golden.py
 
-# The pipeline: its types, then its tests in one Spark, one after the other. Java comes by pip where there is none.
+# The pipeline: its types, then its tests in two Sparks (3 GB each), a file in one of them. Java comes by pip where there is none.
 test-pipeline: $(VENV)/.spark-dev
 	$(BIN)/mypy -p pipeline
-	$(BIN)/python -m pytest tests/pipeline -m spark --require-spark --timeout 600 $(ARGS)
+	$(BIN)/python -m pytest tests/pipeline -n 2 --dist loadfile --no-loadscope-reorder -m spark --require-spark --timeout 600 $(ARGS)
 
 # Their long form: ten kills of a streaming job, more random histories.
 pipeline-long: $(VENV)/.spark-dev

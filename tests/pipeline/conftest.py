@@ -1,4 +1,4 @@
-"""What the pipeline's tests share: one Spark for all of them, with the Kafka connector, and brokers to read from."""
+"""What the pipeline's tests share: a Spark for each worker, with the Kafka connector, and brokers to read from."""
 
 from __future__ import annotations
 
