@@ -13,7 +13,7 @@ Beyond Kafka: any broker answers OffsetCommit and OffsetFetch with `--brokers N`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import compress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -22,7 +22,7 @@ from broker.coordinator.groups.classic.commit_checks import on_offset_commit_acc
 from broker.coordinator.offsets.columns import Committed, TopicOffsets
 from broker.coordinator.offsets.commit_run import Commit, Run
 from broker.coordinator.offsets.provenance import provenance
-from broker.coordinator.offsets.topic_ids import committed_on, partitions_on
+from broker.coordinator.offsets.topic_ids import all_committed_on, committed_on, partitions_on
 from broker.coordinator.result import Context, Headers, Result
 from broker.handlers.expected_offsets import refuse_conflicts
 from protocol.errors import ErrorCode, KafkaError
@@ -52,6 +52,7 @@ ZERO_ID = bytes(16)
 _INDEX, _OFFSET = attrgetter("partition_index"), attrgetter("committed_offset")
 _EPOCH, _METADATA = attrgetter("committed_leader_epoch"), attrgetter("committed_metadata")
 MOST_MS: Final = 2**63 - 1  # what a record has room for
+NOTHING: Final = (-1, -1, "")  # offset, leader epoch and metadata where nothing is committed
 _TAGS = attrgetter("unknown_tags")
 
 
@@ -322,12 +323,7 @@ def _fetch_group(broker: View, ctx: Context, asked: Any, request: OffsetFetchReq
         if columns is not None:
             sources.append(columns)
             unstable = columns.pending if request.require_stable and columns.pending else ()
-            row.partitions = [
-                _nothing(index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
-                if index in unstable
-                else _committed(columns, index, topic_id if by_id else _id_of(broker, name))
-                for index in partitions
-            ]
+            row.partitions = _told(columns, partitions, topic_id if by_id else _id_of(broker, name), unstable)
         else:
             row.partitions = [_nothing(index) for index in partitions]
     if len(request.groups) == 1:
@@ -359,21 +355,27 @@ def _topics_of(
                 yield (topic.name if topic else None), asked.topic_id, asked.partition_indexes
 
 
-def _committed(columns: TopicOffsets, index: int, topic_id: bytes) -> OffsetFetchResponsePartitions:
-    found = committed_on(columns, index, topic_id)
-    if found is None:
-        return _nothing(index)
-    return OffsetFetchResponsePartitions(
-        partition_index=index,
-        committed_offset=found.offset,
-        committed_leader_epoch=found.leader_epoch,
-        metadata=found.metadata,
-    )
+def _told(
+    columns: TopicOffsets, partitions: Sequence[int], topic_id: bytes, unstable: Container[int]
+) -> list[OffsetFetchResponsePartitions]:
+    """What is committed on these partitions; `unstable`: those where a transaction has not ended."""
+    answers = OffsetFetchResponsePartitions.many("partition_index", partitions)
+    for answer, found in zip(answers, all_committed_on(columns, partitions, topic_id), strict=True):
+        if answer.partition_index in unstable:
+            answer.error_code = ErrorCode.UNSTABLE_OFFSET_COMMIT
+            found = None
+        answer.committed_offset, answer.committed_leader_epoch, answer.metadata = found or NOTHING
+    return answers
 
 
 def _nothing(index: int, code: ErrorCode = ErrorCode.NONE) -> OffsetFetchResponsePartitions:
+    offset, epoch, metadata = NOTHING
     return OffsetFetchResponsePartitions(
-        partition_index=index, committed_offset=-1, committed_leader_epoch=-1, metadata="", error_code=code
+        partition_index=index,
+        committed_offset=offset,
+        committed_leader_epoch=epoch,
+        metadata=metadata,
+        error_code=code,
     )
 
 

@@ -46,6 +46,8 @@ def test_rows_hold_what_a_dict_would(steps):
         assert {p: rows.get(held, p) for p in (-1, *range(8), 2**31 - 1)} == {
             p: model.get(p) for p in (-1, *range(8), 2**31 - 1)
         }
+        asked = [5, 0, 1, -1, 7, 2, 3, 4]
+        assert rows.get_all(held, asked) == [model[p][:2] if p in model else None for p in asked]
         assert list(rows.cells(held)[0]) == sorted(model)
         if not model:
             assert held is None

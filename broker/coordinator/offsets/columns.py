@@ -177,6 +177,10 @@ class TopicOffsets:
             rare.other_ids.get(partition, label.topic_id),
         )
 
+    def offsets_and_epochs(self, partitions: Sequence[int]) -> list[tuple[int, int] | None]:
+        """Offset and leader epoch of each of these partitions that has a commit."""
+        return rows.get_all(self._rows, partitions)
+
     def _with_more(self) -> More:
         more = self._more
         if isinstance(more, Label):

@@ -74,6 +74,19 @@ def get(rows: Rows | None, partition: int) -> tuple[int, int, int] | None:
     return rows[at], epoch, rows[at + TIME_AT[shape & ALL]] if shape & TIMES else rows[TIME]
 
 
+def get_all(rows: Rows | None, partitions: Sequence[int]) -> list[tuple[int, int] | None]:
+    """Offset and epoch of each of these partitions, if it has a row."""
+    if rows is None or isinstance(rows, int) or rows[SHAPE] & GAPS:
+        one_by_one = (get(rows, each) for each in partitions)
+        return [found and found[:2] for found in one_by_one]
+    start, epoch, _, shape = rows[:HEAD]
+    n, width = shape >> FLAG_BITS, WIDTH[shape & ALL]
+    places = [HEAD + (each - start) * width if 0 <= each - start < n else 0 for each in partitions]
+    if shape & EPOCHS:
+        return [(rows[place], rows[place + 1]) if place else None for place in places]
+    return [(rows[place], epoch) if place else None for place in places]
+
+
 def oldest_ms(rows: Rows) -> int:
     """The time of the oldest commit."""
     times = cells(rows)[3]

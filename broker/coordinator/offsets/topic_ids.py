@@ -5,7 +5,7 @@ A record without an id (commits with a retention time, logs of older brokers) be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from broker.coordinator.offsets.columns import Committed, TopicOffsets
@@ -22,6 +22,18 @@ def committed_on(columns: TopicOffsets, partition: int, topic_id: bytes) -> Comm
     """The offset committed on the topic with this id; None: there is none, or it is of an earlier topic of the name."""
     found = columns.get(partition)
     return None if found is None or ZERO_ID != topic_id != found.topic_id != ZERO_ID else found
+
+
+def all_committed_on(
+    columns: TopicOffsets, partitions: Sequence[int], topic_id: bytes
+) -> list[tuple[int, int, str] | None]:
+    """Offset, leader epoch and metadata, as `committed_on` tells them, of each of these partitions."""
+    if columns.rare is not None:
+        found = [committed_on(columns, each, topic_id) for each in partitions]
+        return [each and (each.offset, each.leader_epoch, each.metadata) for each in found]
+    if ZERO_ID != topic_id != columns.label.topic_id != ZERO_ID:
+        return [None] * len(partitions)
+    return [each and (*each, "") for each in columns.offsets_and_epochs(partitions)]
 
 
 def partitions_on(columns: TopicOffsets, topic_id: bytes) -> list[int]:
