@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from archived import rows_of
 from job_kit import run
+from made_logs import Logs
 from pyspark.sql import functions as F
 from random_logs import RandomLogs
 
@@ -54,6 +56,26 @@ def test_findings_of_all_runs_are_those_of_the_whole(spark, tmp_path, audit_seed
     assert table(spark, output, "doubts") == rows_of(whole.doubts)
     assert run(audit, spark, data, output, "--follow") == 0
     assert table(spark, output, "findings") == found
+
+
+def test_topic_that_was_created_again_is_audited_as_a_new_one(spark, tmp_path):
+    logs, output = Logs(tmp_path / "data"), tmp_path / "audit"
+
+    def made(topic_id: str) -> None:
+        logs.ends.pop("r-0", None)
+        shutil.rmtree(logs.directory / "r-0", ignore_errors=True)
+        for _ in range(2):  # the second one repeats the first
+            logs.data("r-0", 3, pid=7, epoch=0, sequence=0)
+        (logs.directory / "r-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
+
+    for topic_id in ("old" * 7 + "_", "new" * 7 + "_"):
+        made(topic_id)
+        assert run(audit, spark, logs.directory, output, "--follow") == 1
+    whole = audit_of(spark, str(logs.directory))
+    found = table(spark, output, "findings")
+    assert [(row["kind"], row["offset"]) for row in found] == [("duplicate-sequence", 3)] * 2  # of the old, of the new
+    assert table(spark, output, "coverage") == rows_of(whole.coverage)
+    assert table(spark, output, "doubts") == []
 
 
 @pytest.mark.long  # jobs/test_follow_killed.py has an audit at work too
