@@ -25,7 +25,6 @@ BACKLOG_SLOTS = 4096  # unsent replies above which a connection's requests wait
 SLICE_MS = 5  # of work for one connection before others are served
 SMALL_BYTES = 4096  # a connection that holds less is not counted
 
-
 # (connection, data, position, stop, correlation id) -> the whole reply; TAKEN: the shortcut took the slot itself; None:
 # the shortcut does not serve this frame and has changed nothing, so the general handler serves it
 Shortcut: TypeAlias = "Callable[[Connection, bytes, int, int, int], bytes | None]"
@@ -207,6 +206,7 @@ class Connection:
 
     def _process(self, data: bytes) -> None:
         service, turn, out = self.service, self.turn, self.out
+        turn.expects_more = True
         shortcuts, learned = service.shortcuts, turn.learned
         counts, limit = service.metrics.counts, service.request_limit
         most = PRESSED_BYTES if service.backlog.is_pressed else service.backlog_limit
