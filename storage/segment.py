@@ -59,6 +59,13 @@ class FileSlice:
             data += more
         return data
 
+    def send(self, descriptor: int, n: int, at: int) -> int:
+        """Have a socket take up to n bytes from byte `at` of the slice, without a copy of them here. How many it took.
+
+        Errors:  OSError: the socket is full or closed, or the file cannot be sent so.
+        """
+        return self._file.send(descriptor, min(n, self._size - at), self.position + at)
+
     def read(self) -> bytes:
         """All of it. Errors: StorageError, OSError."""
         return self.pread(self._size, 0)

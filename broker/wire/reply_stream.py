@@ -1,9 +1,9 @@
-"""Sends replies with slices of segment files: these are read in chunks, as the client takes them."""
+"""Sends replies with slices of segment files as the client takes them: from the page cache, or read in chunks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from broker.turn.metrics import Metrics
@@ -16,15 +16,39 @@ PARKED_BYTES: Final = 8192  # counted for a parked request
 TURN_BYTES: Final = 2 << 20  # sent to one client from segment files before others are served
 
 
+# The kernel sends a slice of this size or more from the page cache. Below, its calls cost what the copy did.
+STRAIGHT_BYTES: Final = 1 << 17
+# Read for the transport where the socket is full: more than it may hold back, so that it says when the socket has room.
+FULL_BYTES: Final = 1 << 16
+
+
+class Straight(Protocol):
+    """The way to a socket past its transport; broker/shell/sockets/straight.py."""
+
+    def is_free(self) -> bool:
+        """Whether the transport holds nothing back."""
+
+    def send(self, data: bytes, more: bool) -> int:
+        """Bytes that the socket took; `more`: they may wait for what follows them."""
+
+    def send_file(self, part: FileSlice, most_bytes: int, at: int) -> int:
+        """Bytes from byte `at` of a slice that the socket took; 0: the slice must be read."""
+
+    def close(self) -> None:
+        """The connection is closed."""
+
+
 class ReplyStream:
     """The parts to send to one client, oldest first."""
 
-    __slots__ = ("_metrics", "_parts", "_read")
+    __slots__ = ("_metrics", "_parts", "_read", "_straight", "find_straight")
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self._parts: list[bytes | FileSlice] = []
         self._read = 0  # bytes already sent of the first slice
+        self.find_straight: Callable[[Any], Straight | None] | None = None  # where the transport sends what it is given
+        self._straight: Straight | None = None
 
     def __bool__(self) -> bool:
         return bool(self._parts)
@@ -40,31 +64,51 @@ class ReplyStream:
     def clear(self) -> None:
         """The connection is closed: send nothing more."""
         self._parts.clear()
+        self.find_straight = None
+        if self._straight is not None:
+            self._straight.close()
+            self._straight = None
 
     def write(self, transport: Any, chunk_bytes: int, is_stopped: Callable[[], bool]) -> bool:
         """Write until the transport is full. False: TURN_BYTES are sent, and more is left.
 
-        Units:   `chunk_bytes`: read from a slice at once.
+        Units:   `chunk_bytes`: sent of a slice at once.
         Errors:  OSError, StorageError: a slice cannot be read; a part of its reply may be sent already.
         """
         parts = self._parts
+        if self.find_straight is not None and self._straight is None:
+            self._straight = self.find_straight(transport)
+        straight = self._straight
         done = sent = 0
         try:
             while done < len(parts) and not is_stopped():
                 if sent >= TURN_BYTES:
                     return False
                 part = parts[done]
+                is_free = straight is not None and straight.is_free()
+                took = 0
                 if isinstance(part, bytes):
-                    chunk = part
                     done += 1
-                else:
-                    chunk = part.pread(chunk_bytes, self._read)
-                    self._read += len(chunk)
-                    if self._read == len(part):
-                        self._read = 0
-                        done += 1
-                sent += len(chunk)
-                transport.write(chunk)
+                    if straight is not None and is_free and part:
+                        took = straight.send(part, done < len(parts))
+                    if took < len(part):
+                        transport.write(part[took:])
+                    sent += len(part)
+                    continue
+                size = chunk_bytes
+                if straight is not None and len(part) >= STRAIGHT_BYTES:
+                    if is_free:
+                        took = straight.send_file(part, size, self._read)
+                    size = min(size, FULL_BYTES)
+                if not took:
+                    chunk = part.pread(size, self._read)
+                    took = len(chunk)
+                    transport.write(chunk)
+                sent += took
+                self._read += took
+                if self._read == len(part):
+                    self._read = 0
+                    done += 1
         finally:
             self._metrics.bytes_out += sent
             del parts[:done]
