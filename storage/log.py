@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record_batch import BatchHeader
@@ -13,8 +13,9 @@ from storage.config import LogConfig
 from storage.env import Env
 from storage.errors import StorageError
 from storage.log_writer import LogWriter
-from storage.recovery import RecoveryReport, recover
+from storage.recovery import RecoveryReport, recover, recovering
 from storage.segment import FileSlice, base_offset_of
+from storage.slices import all_at_once
 
 __all__ = ["FileSlice", "Log", "LogConfig", "RecoveryReport", "StorageError"]
 
@@ -38,9 +39,35 @@ class Log(LogWriter):
 
         Durable: below the recovery point given (all of it when clean and synced); call sync() to make the rest so.
         """
+        return all_at_once(
+            Log.opening(
+                env,
+                directory,
+                config,
+                recovery_point=recovery_point,
+                log_start_offset=log_start_offset,
+                clean=clean,
+                synced=synced,
+                topic_id=topic_id,
+            )
+        )
+
+    @staticmethod
+    def opening(
+        env: Env,
+        directory: str,
+        config: LogConfig | None = None,
+        *,
+        recovery_point: int,
+        log_start_offset: int,
+        clean: bool,
+        synced: bool,
+        topic_id: bytes | None,
+    ) -> Generator[None, None, Log]:
+        """The same in slices."""
         log = Log(env, directory, config or LogConfig(), topic_id)
         log.epochs.load(env.files, directory)
-        recovered = recover(env, directory, log.config, log.epochs, recovery_point, clean)
+        recovered = yield from recovering(env, directory, log.config, log.epochs, recovery_point, clean)
         log.segments, log.report = recovered.segments, recovered.report
         first = log.segments[0].base_offset if log.segments else log_start_offset
         end = max(recovered.end_offset, first)
