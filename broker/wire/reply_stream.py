@@ -28,8 +28,11 @@ class Straight(Protocol):
     def is_free(self) -> bool:
         """Whether the transport holds nothing back."""
 
-    def send(self, data: bytes, more: bool) -> int:
-        """Bytes that the socket took; `more`: they may wait for what follows them."""
+    def hold(self, is_on: bool) -> None:
+        """Let bytes wait for those that follow them, or not any more."""
+
+    def send(self, data: bytes) -> int:
+        """Bytes that the socket took."""
 
     def send_file(self, part: FileSlice, most_bytes: int, at: int) -> int:
         """Bytes from byte `at` of a slice that the socket took; 0: the slice must be read."""
@@ -80,6 +83,7 @@ class ReplyStream:
             self._straight = self.find_straight(transport)
         straight = self._straight
         done = sent = 0
+        is_held = False
         try:
             while done < len(parts) and not is_stopped():
                 if sent >= TURN_BYTES:
@@ -90,7 +94,9 @@ class ReplyStream:
                 if isinstance(part, bytes):
                     done += 1
                     if straight is not None and is_free and part:
-                        took = straight.send(part, done < len(parts))
+                        if done < len(parts) and not is_held:
+                            straight.hold(is_held := True)
+                        took = straight.send(part)
                     if took < len(part):
                         transport.write(part[took:])
                     sent += len(part)
@@ -110,6 +116,8 @@ class ReplyStream:
                     self._read = 0
                     done += 1
         finally:
+            if straight is not None and is_held:
+                straight.hold(False)
             self._metrics.bytes_out += sent
             del parts[:done]
         return True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,22 +20,29 @@ IS_KNOWN = sys.platform == "linux"  # elsewhere sendfile answers otherwise, or i
 class Straight:
     """The socket of one connection."""
 
-    __slots__ = ("_descriptor", "_socket", "_waiting")
+    __slots__ = ("_descriptor", "_is_tcp", "_socket", "_waiting")
 
     def __init__(self, transport: Any) -> None:
         found = transport.get_extra_info("socket")
         self._descriptor: int = found.fileno()
         self._socket = _Borrowed(found.family, found.type, found.proto, self._descriptor)
+        self._is_tcp = found.family != socket.AF_UNIX
         self._waiting = transport.get_write_buffer_size
 
     def is_free(self) -> bool:
         """Whether the transport holds nothing back."""
         return not self._waiting()
 
-    def send(self, data: bytes, more: bool) -> int:
-        """Bytes that the socket took. `more`: they need not leave before what follows them."""
+    def hold(self, is_on: bool) -> None:
+        """Let bytes that do not fill a packet wait for what follows them: each packet wakes the client."""
+        if self._is_tcp:
+            with suppress(OSError):  # closed by the client
+                self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, is_on)
+
+    def send(self, data: bytes) -> int:
+        """Bytes that the socket took."""
         try:
-            return self._socket.send(data, socket.MSG_MORE if more else 0)
+            return self._socket.send(data)
         except OSError:  # full, or closed by the client: the transport finds out which
             return 0
 

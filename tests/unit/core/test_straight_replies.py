@@ -211,11 +211,11 @@ def test_socket_is_not_closed_by_who_borrowed_it():
                 return 0
 
         forgotten = Straight(Transport())
-        assert forgotten.send(b"one", False) == 3
+        assert forgotten.send(b"one") == 3
         del forgotten
         closed = Straight(Transport())
         closed.close()
-        assert closed.send(b"two", False) == 0
+        assert closed.send(b"two") == 0
         assert os.fstat(ours.fileno())
         assert theirs.recv(10) == b"one"
 
@@ -228,11 +228,15 @@ def test_bytes_that_the_socket_takes_in_part_keep_their_order(world):
     class Socket:
         def __init__(self, transport):
             self.got = b""
+            self.holds = []
 
         def is_free(self):
             return not left
 
-        def send(self, data, more):
+        def hold(self, is_on):
+            self.holds.append(is_on)
+
+        def send(self, data):
             self.got += data[:2]
             return 2
 
@@ -255,10 +259,12 @@ def test_bytes_that_the_socket_takes_in_part_keep_their_order(world):
     assert ways[0].got == part.read() + b"ta"
     assert b"".join(left) == b"il" + part.read() + b"end"
     assert not stream
+    assert ways[0].holds == [True, False]
     left.clear()
     stream.add([[b"more"]])
     assert stream.write(Transport(), CHUNK_BYTES, lambda: False)
     assert ways[0].got.endswith(b"tamo")
+    assert ways[0].holds == [True, False], "nothing follows"
     assert len(ways) == 1
 
 
