@@ -12,9 +12,10 @@ from storage.compaction_plan import LastBatchOf, ProducersInLog
 from storage.config import LogConfig
 from storage.env import Env
 from storage.errors import StorageError
+from storage.file_slice import FileSlice
 from storage.log_writer import LogWriter
 from storage.recovery import RecoveryReport, recover, recovering
-from storage.segment import FileSlice, base_offset_of
+from storage.segment import base_offset_of
 from storage.slices import all_at_once
 
 __all__ = ["FileSlice", "Log", "LogConfig", "RecoveryReport", "StorageError"]
@@ -107,6 +108,8 @@ class Log(LogWriter):
         None: nothing to read there yet (or the first batch is larger than max_bytes and min_one is False).
         Errors:  OFFSET_OUT_OF_RANGE: before the log's start or behind its end.
         """
+        if self.shared_slices is not None:
+            return self._read_shared(offset, max_bytes, limit_offset, min_one)
         if self._broken:
             raise StorageError(self._broken)
         written = self.flushed_offset
@@ -130,6 +133,19 @@ class Log(LogWriter):
             if found is not None or segment.position_of(offset) < segment.file.size:
                 return found
         return None
+
+    def _read_shared(self, offset: int, max_bytes: int, limit_offset: int, min_one: bool) -> FileSlice | None:
+        shared, self.shared_slices = self.shared_slices, None
+        assert shared is not None
+        key = (offset, max_bytes, limit_offset, min_one)
+        try:
+            if key not in shared:
+                found = shared[key] = self.read(offset, max_bytes, limit_offset=limit_offset, min_one=min_one)
+                if found is not None:
+                    found.keeps = True
+            return shared[key]
+        finally:
+            self.shared_slices = shared
 
     def batches(self, from_offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
         """(header, bytes) of every written batch from the one that holds from_offset on, in big reads."""

@@ -20,7 +20,7 @@ from broker.wire.reply_stream import FULL_BYTES, STRAIGHT_BYTES, TURN_BYTES, Rep
 from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
 from storage.disk import SystemFiles
 from storage.env import Env, Rng
-from storage.segment import FileSlice
+from storage.file_slice import FileSlice
 from storage.sim_env import ManualClock
 
 pytestmark = pytest.mark.skipif(not IS_KNOWN, reason="bytes go past the transport on Linux alone")
