@@ -18,6 +18,8 @@ TURN_BYTES: Final = 2 << 20  # sent to one client from segment files before othe
 
 # The kernel sends a slice of this size or more from the page cache. Below, its calls cost what the copy did.
 STRAIGHT_BYTES: Final = 1 << 17
+# Slices up to this size are read and written together with what is around them.
+JOINED_BYTES: Final = 1 << 15
 # Read for the transport where the socket is full: more than it may hold back, so that it says when the socket has room.
 FULL_BYTES: Final = 1 << 16
 
@@ -91,15 +93,16 @@ class ReplyStream:
                 part = parts[done]
                 is_free = straight is not None and straight.is_free()
                 took = 0
-                if isinstance(part, bytes):
-                    done += 1
-                    if straight is not None and is_free and part:
+                if isinstance(part, bytes) or len(part) <= JOINED_BYTES:
+                    data, count = self._joined(done)
+                    done += count
+                    if straight is not None and is_free and data:
                         if done < len(parts) and not is_held:
                             straight.hold(is_held := True)
-                        took = straight.send(part)
-                    if took < len(part):
-                        transport.write(part[took:])
-                    sent += len(part)
+                        took = straight.send(data)
+                    if took < len(data):
+                        transport.write(data[took:])
+                    sent += len(data)
                     continue
                 size = chunk_bytes
                 if straight is not None and len(part) >= STRAIGHT_BYTES:
@@ -121,6 +124,21 @@ class ReplyStream:
             self._metrics.bytes_out += sent
             del parts[:done]
         return True
+
+    def _joined(self, first: int) -> tuple[bytes, int]:
+        """Small parts from this one on as one piece, and how many they are: a call for each took longer than a copy."""
+        pieces: list[bytes] = []
+        size = 0
+        for part in self._parts[first:]:
+            if not isinstance(part, bytes):
+                if len(part) > JOINED_BYTES:
+                    break
+                part = part.pread(len(part), 0)
+            pieces.append(part)
+            size += len(part)
+            if size > JOINED_BYTES:
+                break
+        return b"".join(pieces), len(pieces)
 
 
 def size_of(reply: Reply) -> int:
