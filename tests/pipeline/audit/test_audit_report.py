@@ -14,6 +14,8 @@ from made_logs import OFFSETS, STATES, Logs
 
 from broker.coordinator.offsets.commit_batch import offset_key_prefix
 from broker.coordinator.offsets.provenance import provenance
+from broker.coordinator.share.combine import StateBatch
+from broker.coordinator.share.state import Key, ShareState, snapshot_record, update_key, update_value
 from broker.coordinator.transactions.transaction import State
 from pipeline.jobs import archive
 from pipeline.report.figures import Figures, figures
@@ -187,5 +189,16 @@ def test_share_groups_of_apache_kafka_have_their_lag(spark, tmp_path):
 
 
 def test_share_record_is_shown_by_its_fields_and_no_other_is():
+    key = Key("g", bytes(16), 2)
+    update = share_record(update_key(key), update_value(1, 0, 40, -1, [StateBatch(40, 44, 2, 1)]))
+    snapshot = share_record(*snapshot_record(key, ShareState(3, 1, 0, 7, 0, 1, 1)))
+    assert update is not None
+    assert snapshot is not None
+    assert (update["record"], snapshot["record"]) == ("ShareUpdate", "ShareSnapshot")
+    assert json.loads(update["key"])["groupId"] == json.loads(snapshot["key"])["groupId"] == "g"
+    assert json.loads(update["value"])["stateBatches"][0]["lastOffset"] == 44
+    assert json.loads(snapshot["value"])["startOffset"] == 7
+    assert (share_record(update_key(key), None) or {})["value"] == "none (deleted)"
     assert share_record(b"\0\7abc", b"") is None
+    assert share_record(update_key(key), b"\0\0") is None
     assert share_record(None, b"x") is None
