@@ -30,17 +30,18 @@ h1 { margin: 0; font-size: 1.75rem; font-weight: 600; letter-spacing: -.015em; }
 h2 { margin: 0; font-size: 1.125rem; font-weight: 600; }
 section { margin-top: 1.25rem; padding: 1.25rem 1.5rem 1.5rem; background: var(--card); border-radius: .75rem; }
 section > p { margin: .125rem 0 0; font-size: .9375rem; }
-section > p.verdict { display: flex; align-items: baseline; gap: .625rem; margin: .75rem 0 1.25rem;
+p.verdict { display: flex; align-items: baseline; gap: .625rem; margin: .75rem 0 1.25rem;
   color: var(--ink); font-size: 1.375rem; line-height: 1.3; }
 .verdict::before { content: ""; flex: none; width: .75rem; height: .75rem; border-radius: 50%;
   background: var(--waiting); }
 .verdict.good::before { background: var(--good); }
 .verdict.bad::before { background: var(--bad); }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(6.5rem, 1fr)); gap: 1rem; margin: 0 0 .5rem;
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: 1rem; margin: 0 0 .5rem;
   }
 dt { color: var(--faint); font-size: .875rem; }
 dd { margin: 0; font-size: 1.375rem; font-variant-numeric: tabular-nums; }
 figure { display: grid; grid-template-columns: minmax(0, 1fr) 21rem; gap: 1.75rem; margin: 1rem 0 0; }
+#groups figure { grid-template-columns: minmax(0, 1fr); gap: 1rem; }
 figure > div { min-width: 0; }
 .cursor { visibility: hidden; stroke: var(--ink); stroke-width: 1; }
 .cursor.on { visibility: visible; }

@@ -159,6 +159,15 @@ def test_script_ends_where_it_should():
     assert "</" not in SCRIPT
 
 
+@in_browser
+def test_verdict_has_its_colour_and_no_name_of_a_group_is_broken():
+    ask = """[getComputedStyle(document.querySelector(".verdict")).display,
+      ...[...document.querySelectorAll("table[data-of=groups] th.dot")].map(e => e.clientHeight < 40)]"""
+    laid_out, *whole = look(page(crowded(3, 24)), ask=ask).probe["asked"]
+    assert laid_out == "flex"  # else its dot has no size
+    assert whole == [True] * 3
+
+
 # -- findings and their records
 
 
