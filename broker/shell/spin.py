@@ -14,8 +14,8 @@ LONGEST_MS: Final = 1  # if all looks take longer, other processes need the proc
 class Spin:
     """Keeps the loop awake for some 60 µs after a turn, while the next request mostly comes within that time.
 
-    For clients that wait for each reply: a lone commit, the steps of a transaction. Where requests do not come in time,
-    because clients take longer or need the processor, it polls after one turn of sixteen only.
+    For the steps of a transaction, each of which waits for the reply to the one before. Where requests do not come in
+    time, because clients take longer or need the processor, it polls after one turn of sixteen only.
     """
 
     __slots__ = ("_began_ms", "_call_soon", "_left", "_looking", "_monotonic_ms", "_trust", "_turns")

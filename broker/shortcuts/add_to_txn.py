@@ -90,6 +90,7 @@ class AddToTxnShortcut:
             self._transactions.change(shard, made, now_ms)
         slot = connection.add(REPLY_HEAD.pack(4 + len(place.reply), correlation_id) + place.reply)
         self._turn.durability.hold(shard.flush_state, (connection, slot, data, position, stop))
+        self._turn.expects_more = True
         return TAKEN
 
     def _learn(self, head: bytes, api_key: int) -> Place | None:

@@ -64,6 +64,7 @@ class EndTxnShortcut:
         assert made is not None
         if not self._end(connection, data, position, stop, version, correlation_id, shard, made):
             return None
+        self._turn.expects_more = True
         return TAKEN
 
     def _find(self, connection: Connection, head: bytes) -> tuple[Shard, Transaction] | None:

@@ -116,6 +116,7 @@ class TransactionalProduceShortcut:
             REPLY_HEAD.pack(4 + len(place.reply) + len(answer), correlation_id) + place.reply + answer
         )
         turn.durability.hold(flush_state, (connection, slot, data, position, stop))
+        turn.expects_more = True
         return TAKEN
 
     def _learn(self, head: bytes) -> Place | None:

@@ -151,6 +151,7 @@ class TxnOffsetCommitShortcut:
         if not flush_state.queued:
             self._turn.touch(flush_state)
         self._turn.durability.hold(flush_state, (connection, slot, data, position, stop))
+        self._turn.expects_more = True
         return TAKEN
 
     def _may_commit(self, place: Place, producer: tuple[int, int], *, adds: bool) -> bool:

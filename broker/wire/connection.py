@@ -206,7 +206,6 @@ class Connection:
 
     def _process(self, data: bytes) -> None:
         service, turn, out = self.service, self.turn, self.out
-        turn.expects_more = True
         shortcuts, learned = service.shortcuts, turn.learned
         counts, limit = service.metrics.counts, service.request_limit
         most = PRESSED_BYTES if service.backlog.is_pressed else service.backlog_limit

@@ -129,7 +129,8 @@ class ReplyStream:
         """Small parts from this one on as one piece, and how many they are: a call for each took longer than a copy."""
         pieces: list[bytes] = []
         size = 0
-        for part in self._parts[first:]:
+        for at in range(first, len(self._parts)):
+            part = self._parts[at]
             if not isinstance(part, bytes):
                 if len(part) > JOINED_BYTES:
                     break

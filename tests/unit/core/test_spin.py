@@ -1,10 +1,6 @@
 """The loop stays awake for a moment after a turn, but only where that is worth it."""
 
-from core_broker import Client, World
-from core_requests import commit_request
-
 from broker.shell.spin import LOOKS, MOST_TRUST, TURNS_A_TRIAL, Spin
-from protocol.messages.cluster import ApiVersionsRequest
 
 
 class Loop:
@@ -89,15 +85,3 @@ def test_spin_while_others_need_the_processor_stops_at_once():
     loop.run_dry()
     loop.spin.turn_ended()
     assert loop.run_dry() == 0
-
-
-def test_turn_of_a_client_expects_more_and_one_of_a_timer_does_not():
-    world = World("os")
-    client, turn = Client(world), world.broker.turn
-    for request, version in ((ApiVersionsRequest(), 3), (commit_request("g", {0: 1}), 8)):
-        turn.expects_more = False
-        client.call(request, version)
-        assert turn.expects_more
-    turn.expects_more = False
-    world.advance(600_000)
-    assert not turn.expects_more
