@@ -10,7 +10,7 @@ import re
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
-from broker.cluster.copies import DISCARDED, STAYING, Copied, copy_directory
+from broker.cluster.copies import DISCARDED, STAYING, Copied, copy_directory, partitions_in
 from broker.cluster.foreign_directory import DirectoryError, refuse_strangers
 from broker.cluster.metadata_image import MetadataImage, cut_before
 from storage import checkpoints
@@ -350,7 +350,9 @@ class DataDirectory:
         Durable: everything, if the mark of a clean shutdown is written. Logs that are left at the deadline (of the
                  monotonic clock) are only written, and scanned at the next start.
         """
-        clock, whole = self.env.clock, True
+        clock = self.env.clock
+        # after a crash, a log that nobody has opened is not checked yet
+        whole = self.was_clean or self.is_copy or partitions_in(self.env.files, self.path) <= self.logs.keys()
         for key, log in self.logs.items():
             in_time = clock.monotonic_ms() < deadline_ms
             try:
