@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
+from pipeline.audit import commits as group_commits
 from pipeline.audit.audit import AuditInput, materialized, run_checks
 from pipeline.audit.findings import doubts, no_findings, proven
 from pipeline.audit.log_coverage import (
@@ -64,6 +65,7 @@ def step(rows: Tables, state: Tables, ends: Mapping[str, int] | None) -> Step:
     new = materialized(proven(found) if reported is None else _without(proven(found), reported))
     added = {"findings": new, "gaps": gaps}
     replaced = {"coverage": coverage(seen.known, new_state["holes"], seen.twice)}
+    replaced["unnamed"] = group_commits.without_members(seen.offsets)
     if ends is not None:
         replaced["doubts"] = doubts(found)
     now = new.select(*_IDENTITY)
@@ -101,7 +103,11 @@ def _merge_new_rows(rows: Tables, state: Tables) -> tuple[AuditInput, Tables, Da
         "states": states,
         "holes": gaps,
     }
-    made = {name: materialized(part if not state else _union(state[name], part)) for name, part in new.items()}
+    # State that an older version stored may lack a column.
+    made = {
+        name: materialized(part if not state else part.unionByName(state[name], allowMissingColumns=True))
+        for name, part in new.items()
+    }
     made |= {"covered": materialized(covered), "known": materialized(known), "twice": materialized(twice)}
     made["topics"] = materialized(_topics(rows["raw"], state.get("topics")))
     seen = AuditInput(made["found"], made["offsets"], made["states"], made["known"], made["twice"])

@@ -1,7 +1,7 @@
 """The job `audit --follow`: audits new records, and adds what it finds to OUTPUT/findings and OUTPUT/gaps.
 
     OUTPUT/findings, OUTPUT/gaps        each row once
-    OUTPUT/doubts, OUTPUT/coverage      the current state
+    OUTPUT/doubts, OUTPUT/coverage, OUTPUT/unnamed      the current state
 
 The three views of the logs are read side by side, and one may be ahead of another. So a finding is reported only when
 all three have been read as far as the logs went at some time after its record was written.

@@ -133,7 +133,6 @@ def figures(spark: SparkSession, path: str) -> Figures:
     made.kinds = {row["kind"]: row["count"] for row in found.groupBy("kind").count().orderBy("kind").collect()}
     made.groups = [row.asDict() for row in groups.top(found, MOST_GROUPS, "changes", "commits").collect()]
     _rebalances(made, groups.epochs(records_of_groups))
-    made.unnamed = [_plain(row) for row in groups.unnamed(tables.offsets(spark, path, groups.NAMING)).collect()]
     _audit(made, spark, path)
     segments = compaction.segments_of(lambda view: tables.view(spark, path, view, columns=compaction.COLUMNS[view]))
     made.bytes = [tuple(row) for row in bytes_by_log(segments).limit(MOST_LOGS).collect()]
@@ -182,6 +181,7 @@ def _audit(made: Figures, spark: SparkSession, path: str) -> None:
     made.findings = [_plain(row) for row in result.findings.limit(MOST_FINDINGS).collect()]
     made.records_named = records_at(spark, path, places_of(made.findings))
     made.undecided = [_plain(row) for row in result.doubts.collect()]
+    made.unnamed = [_plain(row) for row in result.unnamed.collect()]
     coverage = result.coverage.collect()
     made.logs = len(coverage)
     made.records = sum(row["records"] for row in coverage)

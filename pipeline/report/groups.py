@@ -24,8 +24,6 @@ KINDS: Final = {
 }
 MEMBERS: Final = ("ConsumerGroupMemberMetadata", "StreamsGroupMemberMetadata", "ShareGroupMemberMetadata")
 SIMPLE: Final = "simple"  # Kafka's word for a group that has commits and never had members
-NAMES: Final = ("member_id", "generation", "client_id")  # of a commit's headers, which Apache Kafka does not write
-NAMING: Final = ("log", "offset", "kind", "tombstone", "group", *NAMES)
 RECORDS: Final = ("log", "offset", "timestamp", "kind", "tombstone", "group", "key_json", "value_json")
 
 
@@ -78,16 +76,6 @@ def groups(offsets: DataFrame, changes: DataFrame | None) -> DataFrame:
         F.when(F.col("last.kind").isNotNull(), has_members).alias("members"),
         F.coalesce("commits", F.lit(0)).alias("commits"),
     )
-
-
-def unnamed(offsets: DataFrame) -> DataFrame:
-    """The groups with commits that do not say who made them: log, group, commits. offsets: the view with NAMING.
-
-    A commit that names its client and no generation was made by an operator, outside of the group: that is known.
-    """
-    is_silent = F.coalesce(*(F.col(name).cast("string") for name in NAMES)).isNull()
-    rows = offsets.where((F.col("kind") == "OffsetCommit") & ~F.col("tombstone") & is_silent)
-    return rows.groupBy("log", "group").agg(F.count(F.lit(1)).alias("commits")).orderBy("log", "group")
 
 
 def lag_by_group(lag: DataFrame, slots: lags.Slots) -> DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -167,3 +168,15 @@ def test_followed_compaction_counts_a_topic_that_was_created_again_as_a_new_one(
     followed, whole = spark.read.parquet(f"{output}/segments"), spark.read.parquet(str(tmp_path / "whole"))
     assert same(followed, whole.select(*followed.columns))
     assert not followed.isEmpty()
+
+
+def test_topic_of_apache_kafka_made_again_is_archived_whole(spark, tmp_path):
+    """The directories are those of one Apache Kafka 4.3.1; tests/e2e/make_kafka_audit_logs.py has made them."""
+    golden = Path(__file__).parents[1] / "audit" / "kafka"
+    data, output = tmp_path / "data", tmp_path / "archive"
+    for name in ("recreated_1", "recreated_2"):
+        shutil.rmtree(data, ignore_errors=True)
+        shutil.copytree(golden / name, data)
+        assert run(archive, spark, data, output, "--topics", "orders") == 0
+    assert sorted(stored(spark, output).values()) == [10, 25]
+    assert values(tables.raw(spark, str(output), "orders")) == [f"25: {n}" for n in range(25)]
