@@ -57,6 +57,7 @@ def many(connections: int, in_flight: int, partitions: int) -> tuple[str, ...]:
 
 
 PRODUCE = ("produce", *many(4, 16, 4))
+LARGE = ("produce", *many(4, 2, 4), "--batch-bytes", "1000000")
 SCENARIOS = (
     Scenario("commit, 16 connections x 64 in flight x 1 partition", "load", ("commit", *many(16, 64, 1))),
     Scenario("commit, 16 x 16 x 100", "load", ("commit", *many(16, 16, 100))),
@@ -68,6 +69,8 @@ SCENARIOS = (
     Scenario("produce, batches of 200 B", "load", (*PRODUCE, "--batch-bytes", "200")),
     Scenario("produce, batches of 16 kB", "load", PRODUCE, "mb_per_s"),
     Scenario("consume, batches of 16 kB", "load", ("consume", *many(4, 1, 4)), "mb_per_s", before=PRODUCE),
+    Scenario("produce, batches of 1 MB", "load", LARGE, "mb_per_s"),
+    Scenario("consume, batches of 1 MB", "load", ("consume", *many(4, 1, 4)), "mb_per_s", before=LARGE),
     Scenario("from produce to fetch, one record, p50", "lone", ("e2e",), "p50_us"),
 )
 START, MEMORY = "start to the first answered ApiVersions", "resident memory, idle"

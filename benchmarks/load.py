@@ -221,11 +221,12 @@ class Load:
         return {**figures, "ops_per_s": figures["ops_per_s"] / 2}
 
     async def produce(self) -> dict[str, float]:
-        """Produce with acks=all, one batch a request; base offsets must follow on each other."""
-        clock = Clock(self.o.seconds)
+        """Produce with acks=all, one batch a request; none may be refused."""
         records = max(1, self.o.batch_bytes // 220)
         value = b"x" * max(1, min(200, self.o.batch_bytes - 80))
         batch = build_batch([(None, value)] * records, timestamp_ms=int(time.time() * 1000))
+        await self._leaders(batch)
+        clock = Clock(self.o.seconds)
 
         def make(i: int) -> Any:
             one = frame(self.requests.produce(i % self.o.partitions, batch), PRODUCE_V)
@@ -288,6 +289,15 @@ class Load:
         return {"ops_per_s": 2 * len(self.wires) / seconds}
 
     # -- requests
+
+    async def _leaders(self, batch: bytes) -> None:
+        """Write to each partition until it takes it: Apache Kafka names a leader before it leads."""
+        for partition in range(self.o.partitions):
+            for _ in range(1500):
+                answer = await self.wires[0].ask(self.requests.produce(partition, batch), PRODUCE_V)
+                if not answer.responses[0].partition_responses[0].error_code:
+                    break
+                await asyncio.sleep(0.02)
 
     async def _coordinators(self) -> None:
         for i, wire in enumerate(self.wires):

@@ -97,7 +97,7 @@ class Broker:
         )
         self.groups = GroupShards(self.turn, self.parked, config, directory, self.nodes, self.metadata_shard)
         self.partitions = Partitions(self.turn, directory, self.metadata_shard, self)
-        self.archive = ArchiveWait(self.turn, config, directory, self.groups)
+        self.archive = ArchiveWait(self.turn, config, directory, self.groups, self.partitions)
         self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots)
         self._transactions: TransactionCoordinator | None = None
         self._faults: FaultTable | None = None

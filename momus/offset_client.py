@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64decode
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -30,17 +31,23 @@ class OffsetClient(Client):
         ]
 
     def commit_offsets(self, group_id: str, rows: Sequence[Row]) -> list[Row]:
-        """Commit offsets of a group without members, all in one request; the rows that were refused."""
+        """Commit offsets of a group without members, all in one request; the rows that were refused.
+
+        Where every row has a `topic_id` (Kafka's text form), a topic that has another id by now is refused; brokers
+        before Kafka 4.1 go by the names alone.
+        """
         from protocol.messages.offsets import (
             OffsetCommitRequest,
             OffsetCommitRequestPartition,
             OffsetCommitRequestTopic,
         )
 
-        topics: dict[str, OffsetCommitRequestTopic] = {}
+        topics: dict[tuple[str, bytes], OffsetCommitRequestTopic] = {}
+        by_id = all(row.get("topic_id") for row in rows)
         for row in rows:
-            topic = topics.setdefault(row["topic"], OffsetCommitRequestTopic(name=row["topic"], partitions=[]))
-            topic.partitions.append(
+            where = (row["topic"], urlsafe_b64decode(row["topic_id"] + "==") if by_id else b"")
+            topic = OffsetCommitRequestTopic(name=where[0], topic_id=where[1] or bytes(16), partitions=[])
+            topics.setdefault(where, topic).partitions.append(
                 OffsetCommitRequestPartition(
                     partition_index=row["partition"],
                     committed_offset=row["offset"],
@@ -51,12 +58,17 @@ class OffsetClient(Client):
         request = OffsetCommitRequest(
             group_id=group_id, generation_id_or_member_epoch=-1, member_id="", topics=list(topics.values())
         )
-        answer = self._call(self._coordinator(group_id), request, version_limit=9)
-        return [
-            {"topic": t.name, "partition": p.partition_index, "error": code_name(p.error_code)}
+        answer = self._call(self._coordinator(group_id), request, version_limit=None if by_id else 9)
+        refused = {
+            (t.name or t.topic_id, p.partition_index): code_name(p.error_code)
             for t in answer.topics
             for p in t.partitions
             if p.error_code
+        }
+        names = {topic.topic_id: name for (name, _), topic in topics.items()} if by_id else {}
+        return [
+            {"topic": names.get(where, where), "partition": partition, "error": error}
+            for (where, partition), error in refused.items()
         ]
 
     def leaders(self, topic: str) -> dict[int, int]:

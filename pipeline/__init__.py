@@ -6,6 +6,6 @@ writes through output.py. Of the other packages the pipeline imports only protoc
 client_settings.py, migrate/ and demo/ also import momus, for its client and its broker, so that the bundle for
 spark-submit holds it. Inside, the rooms import in this order, each only those before it:
 
-    errors, spark_setup, files, schema, output_guard, replacing, decode, source, transforms, tables, input_check,
-    session, output, streaming, client_settings, group_offsets, audit, migrate, report, jobs, demo, job
+    errors, spark_setup, files, schema, output_guard, output_lock, replacing, decode, source, transforms, tables,
+    input_check, session, output, streaming, client_settings, group_offsets, audit, migrate, report, jobs, demo, job
 """

@@ -11,7 +11,8 @@ from typing import TypeAlias
 
 from momus.offset_client import OffsetClient
 
-Positions: TypeAlias = Mapping[tuple[str, int], int]  # (topic, partition) -> the next offset
+Partition: TypeAlias = tuple[str, int, str | None]  # topic, partition, topic id: None where it is not known
+Positions: TypeAlias = Mapping[Partition, int]  # the next offset
 
 
 class GroupOffsets:
@@ -21,17 +22,27 @@ class GroupOffsets:
         self.bootstrap = bootstrap
         self.group = group
         self._metadata = metadata
-        self._committed: dict[tuple[str, int], int] = {}
+        self._committed: dict[Partition, int] = {}
         self._failure = ""
 
     def commit(self, positions: Positions) -> int:
-        """Commit the positions that changed since the last commit; returns the number of partitions committed."""
+        """Commit the positions that changed since the last commit; returns the number of partitions committed.
+
+        A position with a topic id is refused where the topic has another id by now (by brokers since Kafka 4.1).
+        """
         moved = {where: offset for where, offset in positions.items() if self._committed.get(where) != offset}
         if not moved:
             return 0
         rows = [
-            {"topic": topic, "partition": partition, "offset": offset, "leader_epoch": -1, "metadata": self._metadata}
-            for (topic, partition), offset in sorted(moved.items())
+            {
+                "topic": topic,
+                "topic_id": topic_id,
+                "partition": partition,
+                "offset": offset,
+                "leader_epoch": -1,
+                "metadata": self._metadata,
+            }
+            for (topic, partition, topic_id), offset in sorted(moved.items(), key=lambda each: each[0][:2])
         ]
         try:
             with OffsetClient(self.bootstrap) as client:
@@ -39,8 +50,8 @@ class GroupOffsets:
         except OSError as error:
             self._say(f"group {self.group} cannot commit: {error}")
             return 0
-        for row in refused:
-            moved.pop((row["topic"], row["partition"]))
+        places = {(row["topic"], row["partition"]) for row in refused}
+        moved = {place: offset for place, offset in moved.items() if place[:2] not in places}
         self._say(*(f"group {self.group}: {r['topic']}-{r['partition']} refused: {r['error']}" for r in refused))
         self._committed.update(moved)
         return len(moved)

@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
 if __name__ == "__main__":
@@ -90,13 +91,20 @@ def run_job(name: str, words: Sequence[str]) -> int:
     # pyarrow takes 90 ms and is absent without the extra, where --help and the hint to install it must work.
     from pipeline.input_check import check_input
     from pipeline.output_guard import check_output
-    from pipeline.tables import SKIP_DAMAGED
+    from pipeline.output_lock import locked_output
 
     if args.input is not None:
         check_input(args.input)
     check_output(args)
     if args.skip_damaged:
         _list_damage(args)
+    with locked_output(args):
+        return _run_in_spark(name, job, args)
+
+
+def _run_in_spark(name: str, job: ModuleType, args: argparse.Namespace) -> int:
+    from pipeline.tables import SKIP_DAMAGED  # pyspark takes 200 ms and is absent without the extra
+
     conf = dict(pair.split("=", 1) for pair in args.conf)
     level = args.log_level
     spark = session(f"momus {name}", master=args.master, delta=args.format == "delta", conf=conf, log_level=level)

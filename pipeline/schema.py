@@ -22,6 +22,7 @@ _LOCATION: Final = [
     ("log", pa.string()),  # name of the directory: TOPIC-PARTITION
     ("topic", pa.string()),
     ("partition", pa.int32()),
+    ("topic_id", pa.string()),  # by partition.metadata, as Kafka prints it; null: the log's folder names none
     ("segment", pa.int64()),  # base offset of the file
     ("position", pa.int64()),  # of the batch in the file
     ("batch_base_offset", pa.int64()),
@@ -95,7 +96,7 @@ TRANSACTIONS_FIELDS: Final = pa.schema(
 VIEWS: Final = {"raw": RAW_FIELDS, "offsets": OFFSETS_FIELDS, "transactions": TRANSACTIONS_FIELDS}
 LOCATION_COLUMNS: Final = tuple(name for name, _ in _LOCATION)
 # Never null. Spark and Parquet skip the null check of columns declared so.
-_NEVER_NULL: Final = {*LOCATION_COLUMNS, "tombstone"} - {"timestamp", "control", "coordinator_epoch"}
+_NEVER_NULL: Final = {*LOCATION_COLUMNS, "tombstone"} - {"topic_id", "timestamp", "control", "coordinator_epoch"}
 # The topics of a view where the option `topic` is not given.
 TOPICS: Final = {"raw": "*", "offsets": "__consumer_offsets", "transactions": "__transaction_state"}
 

@@ -15,6 +15,7 @@ from pyspark.sql.types import DateType
 from pipeline.errors import PipelineError
 from pipeline.files import is_directory, join_path, read_json
 from pipeline.schema import LOCATION_COLUMNS, TOPICS, VIEWS, spark_schema, view_fields
+from pipeline.source.archived_topics import earlier_topics, of_newest_topics
 from pipeline.source.read_options import spark_options
 from pipeline.transforms.missing_offsets import missing_reason, present_and_missing_ranges
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 SKIP_DAMAGED: Final = "momus.skipDamaged"  # a setting of the session
 DAY: Final = "day"  # of the record's timestamp, UTC
@@ -59,7 +61,7 @@ def view(
 ) -> DataFrame:
     """One view, with the columns of pipeline/schema.py or only the named ones, in that order.
 
-    It is empty if there is nothing of it.
+    It is empty if there is nothing of it. Of an archive, the rows of the newest topic of each log.
 
     Errors:  PipelineError: it is a table of Delta Lake and the session has no Delta Lake.
     """
@@ -67,13 +69,19 @@ def view(
         skip = spark.conf.get(SKIP_DAMAGED, "false") == "true"
         options = spark_options(path, records, topic, columns, skip_damaged=skip)
         return spark.read.format("momus").options(**options).load()
-    return select_view(_table(spark, path, records), records, topic, columns)
+    return select_view(archived(spark, path, records), path, records, topic, columns)
 
 
-def select_view(found: DataFrame, records: str, topic: str | None, columns: Sequence[str] | None) -> DataFrame:
-    """The rows of an archive's table whose topic matches a glob, with the columns that `view` gives."""
+def select_view(
+    found: DataFrame, path: str, records: str, topic: str | None, columns: Sequence[str] | None
+) -> DataFrame:
+    """Of the rows of an archive's table those of `view`, with its columns."""
     if topic not in (None, "*"):
         found = found.where(F.col("topic").rlike(f"^{translate(str(topic))}"))
+    if earlier := earlier_topics(path):
+        known = found.sparkSession.createDataFrame(earlier, "earlier_log string, earlier_id string")
+        same = (F.col("log") == F.col("earlier_log")) & F.col("topic_id").eqNullSafe(F.col("earlier_id"))
+        found = found.join(F.broadcast(known), same, "left_anti")
     return found.select(*view_fields(records, columns).names)
 
 
@@ -108,17 +116,28 @@ def coverage(spark: SparkSession, path: str, *records: str) -> DataFrame:
     return found
 
 
-def _table(spark: SparkSession, path: str, records: str) -> DataFrame:
+def archived(spark: SparkSession, path: str, records: str) -> DataFrame:
+    """All rows of an archive's table, with the columns of the view; empty where there is no table.
+
+    Errors:  PipelineError: it is a table of Delta Lake and the session has no Delta Lake.
+    """
     schema = spark_schema(records)
     table = join_path(path, records)
     if not is_directory(table):
         return spark.createDataFrame([], schema)
     if is_delta(table):
         require_delta(spark, table)
-        return spark.read.format("delta").load(table).select(*schema.names)
+        return with_all_columns(spark.read.format("delta").load(table), schema)
     # Without the schema, Spark would infer a date from the name of a log that looks like one.
     read = spark.read.schema(spark_schema(records).add(DAY, DateType()))
     return read.parquet(table).select(*schema.names)
+
+
+def with_all_columns(found: DataFrame, schema: StructType) -> DataFrame:
+    """Rows with the columns of a schema; those that an older table lacks are null."""
+    return found.select(
+        *(F.col(f.name) if f.name in found.columns else F.lit(None).cast(f.dataType).alias(f.name) for f in schema)
+    )
 
 
 def is_delta(table: str) -> bool:
@@ -134,5 +153,10 @@ def require_delta(spark: SparkSession, table: str) -> None:
 
 def archive_start_offsets(path: str, records: str) -> dict[str, int]:
     """Log -> its end offset when its first rows were archived. Offsets removed below it were removed before that."""
+    return of_newest_topics(path, starts_by_key(path, records), min)
+
+
+def starts_by_key(path: str, records: str) -> dict[str, int]:
+    """The same by the keys of logs (source/topic_ids.py), those of earlier topics included."""
     found: dict[str, int] = read_json(join_path(path, f"{ARCHIVE_STARTS}/{records}.json")) or {}
     return found

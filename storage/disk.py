@@ -299,6 +299,9 @@ class SystemFile:
     def pread(self, n: int, pos: int) -> bytes:
         return (self._handle or self._files.handle(self)).pread(n, pos)
 
+    def send(self, descriptor: int, n: int, pos: int) -> int:
+        return os.sendfile(descriptor, (self._handle or self._files.handle(self)).fd, pos, n)
+
     def retire(self) -> None:
         """The name goes now: whoever still reads keeps this object, and by it the open file, until it is done."""
         try:

@@ -104,6 +104,12 @@ class File(Protocol):
     def pread(self, n: int, pos: int) -> bytes:
         """Up to n bytes from byte pos; fewer only at the end of the file."""
 
+    def send(self, descriptor: int, n: int, pos: int) -> int:
+        """Have a socket take up to n bytes from byte pos, while it has room. How many it took; 0: no more are there.
+
+        Errors:  OSError: it has no room (BlockingIOError), or cannot take bytes of this file so.
+        """
+
     def retire(self) -> None:
         """Let the name go. Who reads this object reads on; the descriptor closes after the last reader."""
 

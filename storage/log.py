@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record_batch import BatchHeader
@@ -12,9 +12,11 @@ from storage.compaction_plan import LastBatchOf, ProducersInLog
 from storage.config import LogConfig
 from storage.env import Env
 from storage.errors import StorageError
+from storage.file_slice import FileSlice
 from storage.log_writer import LogWriter
-from storage.recovery import RecoveryReport, recover
-from storage.segment import FileSlice, base_offset_of
+from storage.recovery import RecoveryReport, recover, recovering
+from storage.segment import base_offset_of
+from storage.slices import all_at_once
 
 __all__ = ["FileSlice", "Log", "LogConfig", "RecoveryReport", "StorageError"]
 
@@ -38,9 +40,35 @@ class Log(LogWriter):
 
         Durable: below the recovery point given (all of it when clean and synced); call sync() to make the rest so.
         """
+        return all_at_once(
+            Log.opening(
+                env,
+                directory,
+                config,
+                recovery_point=recovery_point,
+                log_start_offset=log_start_offset,
+                clean=clean,
+                synced=synced,
+                topic_id=topic_id,
+            )
+        )
+
+    @staticmethod
+    def opening(
+        env: Env,
+        directory: str,
+        config: LogConfig | None = None,
+        *,
+        recovery_point: int,
+        log_start_offset: int,
+        clean: bool,
+        synced: bool,
+        topic_id: bytes | None,
+    ) -> Generator[None, None, Log]:
+        """The same in slices."""
         log = Log(env, directory, config or LogConfig(), topic_id)
         log.epochs.load(env.files, directory)
-        recovered = recover(env, directory, log.config, log.epochs, recovery_point, clean)
+        recovered = yield from recovering(env, directory, log.config, log.epochs, recovery_point, clean)
         log.segments, log.report = recovered.segments, recovered.report
         first = log.segments[0].base_offset if log.segments else log_start_offset
         end = max(recovered.end_offset, first)
@@ -80,6 +108,8 @@ class Log(LogWriter):
         None: nothing to read there yet (or the first batch is larger than max_bytes and min_one is False).
         Errors:  OFFSET_OUT_OF_RANGE: before the log's start or behind its end.
         """
+        if self.shared_slices is not None:
+            return self._read_shared(offset, max_bytes, limit_offset, min_one)
         if self._broken:
             raise StorageError(self._broken)
         written = self.flushed_offset
@@ -103,6 +133,19 @@ class Log(LogWriter):
             if found is not None or segment.position_of(offset) < segment.file.size:
                 return found
         return None
+
+    def _read_shared(self, offset: int, max_bytes: int, limit_offset: int, min_one: bool) -> FileSlice | None:
+        shared, self.shared_slices = self.shared_slices, None
+        assert shared is not None
+        key = (offset, max_bytes, limit_offset, min_one)
+        try:
+            if key not in shared:
+                found = shared[key] = self.read(offset, max_bytes, limit_offset=limit_offset, min_one=min_one)
+                if found is not None:
+                    found.keeps = True
+            return shared[key]
+        finally:
+            self.shared_slices = shared
 
     def batches(self, from_offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
         """(header, bytes) of every written batch from the one that holds from_offset on, in big reads."""

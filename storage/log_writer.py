@@ -15,6 +15,7 @@ from storage import checkpoints
 from storage.config import LogConfig
 from storage.env import Buffer, Env
 from storage.errors import StorageError
+from storage.file_slice import FileSlice
 from storage.index import TIME_ENTRY_BYTES
 from storage.leader_epochs import LeaderEpochs
 from storage.recovery import RecoveryReport, remove_segment
@@ -42,6 +43,8 @@ class LogWriter:
         self.held_tombstones = False  # whether the last cleaning kept some that were due
         # called with base offset, end offset and remaining markers when the cleaner has replaced segments by one
         self.when_compacted: Callable[[int, int, Markers], None] | None = None
+        # what was read while several fetches that wait for the same records look one after the other; None: they do not
+        self.shared_slices: dict[tuple[int, int, int, bool], FileSlice | None] | None = None
         self._active: Segment | None = None
         self._pending: list[Segment] = []
         self._full: list[Segment] = []  # followed by another one, their indexes not yet on disk

@@ -7,6 +7,7 @@ CRC follows: such a one proves that more was written after the bad bytes, that t
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterator
 from typing import Final, NamedTuple
 
 from fastcrc.crc32 import iscsi as crc32c
@@ -23,6 +24,7 @@ from storage.env import Env, Files
 from storage.errors import StorageError
 from storage.leader_epochs import LeaderEpochs
 from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, SEGMENT_SUFFIXES, Segment, read_batches
+from storage.slices import all_at_once
 from storage.transaction_index import Markers, merge_indexes
 
 DELETED_SUFFIX: Final = ".deleted"
@@ -30,6 +32,8 @@ CLEANED_SUFFIX: Final = ".cleaned"
 SWAP_SUFFIX: Final = ".swap"
 
 _SEARCH_BYTES: Final = 1 << 20
+_SLICE: Final = 1000  # of a scan, in batches of up to 16 kB: about 2 ms
+_SLICE_BITS: Final = 14
 
 
 class RecoveryReport(NamedTuple):
@@ -56,6 +60,13 @@ def recover(
     Durable: everything below recovery_point was synced and is not scanned again.
     Errors:  StorageError: damage that no crash of ours explains; nothing is changed on disk then.
     """
+    return all_at_once(recovering(env, directory, config, epochs, recovery_point, clean))
+
+
+def recovering(
+    env: Env, directory: str, config: LogConfig, epochs: LeaderEpochs, recovery_point: int, clean: bool
+) -> Generator[None, None, Recovered]:
+    """The same in slices. Nobody may write to the directory between them."""
     files = env.files
     bases = tidy(files, directory)
     if not bases:
@@ -65,6 +76,7 @@ def recover(
     for segment, next_base in zip(segments, bases[1:], strict=False):
         if not clean and next_base > recovery_point:
             scan = _Scan(segment, config, epochs, recovery_point)
+            yield from scan.steps()
             scanned += scan.scanned_bytes
             if scan.position != segment.size:
                 raise damage(segment, scan.position, f"{scan.reason}, and a later segment exists")
@@ -77,6 +89,7 @@ def recover(
         if tail is not None:
             return Recovered(segments, tail, RecoveryReport(scanned))
     scan = _Scan(last, config, epochs, 0 if clean else recovery_point)
+    yield from scan.steps()
     report = RecoveryReport(scanned + scan.scanned_bytes)
     if scan.position != last.size:
         follows = _whole_batch_after(last, scan.position, scan.next_offset)
@@ -173,14 +186,22 @@ def _tail(segment: Segment) -> int | None:
 
 
 class _Scan:
-    """A walk over one segment with every check; position is where the good part ends."""
+    """A walk over one segment with every check; behind its last step, position is where the good part ends."""
 
     def __init__(self, segment: Segment, config: LogConfig, epochs: LeaderEpochs, trusted_offset: int) -> None:
         self.reason = ""
         self.next_offset = segment.base_offset
-        self.position = start = self._trusted_position(segment, trusted_offset)
-        next_offset, max_offset, interval_bytes = self.next_offset, segment.max_offset, config.index_interval_bytes
-        leader_epoch = None
+        self.position = self._trusted_position(segment, trusted_offset)
+        self.scanned_bytes = 0
+        self._segment = segment
+        self._interval_bytes = config.index_interval_bytes
+        self._epochs = epochs
+
+    def steps(self) -> Iterator[None]:
+        """Walk on, a slice at a time. Errors: StorageError."""
+        segment, epochs, interval_bytes = self._segment, self._epochs, self._interval_bytes
+        start, next_offset, max_offset = self.position, self.next_offset, segment.max_offset
+        leader_epoch, cost = None, 0
         for position, header, batch in segment.batches(start):
             if crc32c(batch[ATTRIBUTES_POSITION:]) != header.crc:
                 self.reason = "a batch has a wrong CRC"
@@ -197,6 +218,10 @@ class _Scan:
             segment.note(position, header, interval_bytes)
             next_offset = last_offset + 1
             self.position = position + header.length + LOG_OVERHEAD_BYTES
+            cost += 1 + (header.length >> _SLICE_BITS)
+            if cost >= _SLICE:
+                cost = 0
+                yield
         self.next_offset = next_offset
         segment.flushed_max = (segment.max_timestamp, segment.max_timestamp_offset)
         self.scanned_bytes = self.position - start

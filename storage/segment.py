@@ -10,6 +10,7 @@ from typing import Final
 from protocol.record_batch import HEADER, HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, BatchHeader
 from storage.env import Buffer, File, Files
 from storage.errors import StorageError
+from storage.file_slice import FileSlice
 from storage.index import SparseIndex, decode
 from storage.transaction_index import SUFFIX as TRANSACTION_INDEX_SUFFIX
 
@@ -26,46 +27,6 @@ _READ_BYTES: Final = 1 << 20
 NEVER: Final = 1 << 62
 _WALK: Final = Struct(">qi11xi")  # base offset, length, last offset delta
 _BASE_OFFSET: Final = Struct(">q")
-
-
-class FileSlice:
-    """Whole batches of one segment, to be sent without being read into memory at once.
-
-    Its bytes can be read even when the segment is deleted or compacted meanwhile; a descriptor it needs only
-    while it is read, so a thousand slow readers do not hold a thousand of them.
-    """
-
-    __slots__ = ("_file", "_size", "asked", "end_offset", "position")
-
-    def __init__(self, file: File, position: int, size: int, end_offset: int, asked: int = 0) -> None:
-        self._file = file
-        self.position = position
-        self._size = size
-        self.end_offset = end_offset  # that of the batch behind it
-        # what counts against a Fetch's limits: where the limit leaves a batch out, all of it (Kafka sends a part of it)
-        self.asked = asked if asked > size else size
-
-    def __len__(self) -> int:
-        return self._size
-
-    def pread(self, n: int, at: int) -> bytes:
-        """Up to n bytes from byte `at` of the slice; fewer only at its end."""
-        n = min(n, self._size - at)
-        data = self._file.pread(n, self.position + at)
-        while len(data) < n:
-            more = self._file.pread(n - len(data), self.position + at + len(data))
-            if not more:
-                raise StorageError(f"A log ends {n - len(data)} bytes before the slice that is read from it")
-            data += more
-        return data
-
-    def read(self) -> bytes:
-        """All of it. Errors: StorageError, OSError."""
-        return self.pread(self._size, 0)
-
-    def part(self, start: int, stop: int, end_offset: int) -> FileSlice:
-        """The batches between two bytes of the slice; `end_offset`: that of the batch behind them."""
-        return FileSlice(self._file, self.position + start, stop - start, end_offset)
 
 
 class Segment:

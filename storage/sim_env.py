@@ -360,6 +360,10 @@ class MemoryFile:
     def pread(self, n: int, pos: int) -> bytes:
         return self._open().pread(n, pos)
 
+    def send(self, descriptor: int, n: int, pos: int) -> int:
+        with memoryview(self._open().data) as data:
+            return os.write(descriptor, data[pos : pos + n])
+
     def retire(self) -> None:
         """The bytes stay with whoever holds this object."""
         if self._inode is None:

@@ -30,14 +30,20 @@ def free_port() -> int:
 
 
 @contextmanager
-def apache_kafka(libs: str, directory: Path, more: str = "", *, protocol: str = "PLAINTEXT") -> Iterator[str]:
-    """One KRaft node on a directory of its own, stopped in good order. `more`: lines of settings."""
+def apache_kafka(
+    libs: str, directory: Path, more: str = "", *, protocol: str = "PLAINTEXT", formatting: tuple[str, ...] = ()
+) -> Iterator[str]:
+    """One KRaft node on a directory of its own, stopped in good order.
+
+    more: lines of settings; formatting: options for a new directory.
+    """
     port = free_port()
     properties = directory / "server.properties"
     text = PROPERTIES.format(port=port, controller=free_port(), logs=directory / "logs")
     properties.write_text(text.replace("listeners=PLAINTEXT:", f"listeners={protocol}:") + more)
     java = ["java", "-Xmx256m", "-cp", libs]
     tool = ["kafka.tools.StorageTool", "format", "-g", "-t", "momusmomusmomusmomusAA", "-c", str(properties)]
+    tool += formatting
     subprocess.run([*java, *tool], check=True, capture_output=True, timeout=300)
     with open(directory / "broker.log", "wb") as log:
         process = subprocess.Popen([*java, "kafka.Kafka", str(properties)], stdout=log, stderr=log)

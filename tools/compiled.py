@@ -76,6 +76,7 @@ MODULES = (
     "protocol/record.py",
     "protocol/record_batch.py",
     "storage/disk.py",
+    "storage/file_slice.py",
     "storage/index.py",
     "storage/leader_epochs.py",
     "storage/log.py",

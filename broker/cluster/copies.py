@@ -43,6 +43,16 @@ _LEFT_OUT: Final = {*STAYING, checkpoints.LOCK, checkpoints.CLEAN_SHUTDOWN}
 _UNFINISHED: Final = (CLEANED_SUFFIX, DELETED_SUFFIX, ".tmp")
 
 
+def partitions_in(files: Files, path: str) -> set[tuple[str, int]]:
+    """Topic and index of each partition that has a folder in a data directory."""
+    found = set()
+    for name in files.listdir(path):
+        topic, dash, index = name.rpartition("-")
+        if dash and index.isdigit() and not name.startswith(DISCARDED):
+            found.add((topic, int(index)))
+    return found
+
+
 class Copied:
     """What a copy has: `files`, `log_bytes` of all segments, and the base offset of each log's last segment."""
 

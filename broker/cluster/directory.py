@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
-from broker.cluster.copies import DISCARDED, STAYING, Copied, copy_directory
+from broker.cluster.copies import DISCARDED, STAYING, Copied, copy_directory, partitions_in
 from broker.cluster.foreign_directory import DirectoryError, refuse_strangers
 from broker.cluster.metadata_image import MetadataImage, cut_before
 from storage import checkpoints
 from storage.errors import LockedError, StorageError
 from storage.log import Log, LogConfig
 from storage.recovery import remove_segment
+from storage.slices import all_at_once
 
 if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata, Topic
@@ -45,6 +47,7 @@ class DataDirectory:
         self._cleaned: dict[tuple[str, int], int] = {}
         self._changed: set[str] = set()  # checkpoint files that must be written
         self.logs: dict[tuple[str, int], Log] = {}
+        self._ahead: dict[tuple[str, int], Generator[None, None, Log]] = {}  # logs that nobody has opened: see recover
         self.image = MetadataImage(env.files, f"{path}/{METADATA_TOPIC}-0")
 
     @classmethod
@@ -106,20 +109,40 @@ class DataDirectory:
         key = (METADATA_TOPIC, 0)
         self.image.find()
         self._log_starts[key] = self.image.offset
-        log = self._open(*key, config)
+        log = all_at_once(self._recovering(*key, config))
         if log.end_offset < self.image.offset:  # the log was truncated by hand: the image has all of it
             for segment in log.segments:
                 segment.file.close()
                 remove_segment(self.env.files, log.directory, segment.base_offset)
-            log = self._open(*key, config)
+            log = all_at_once(self._recovering(*key, config))
         if log.size_bytes and log.end_offset == self.image.offset:  # a crash before the log was cut
             cut_before(log, self.image.offset, self.env.clock.now_ms())
         return log
 
     def open_log(self, metadata: ClusterMetadata, topic: Topic, index: int) -> Log:
         """The log of one partition. No file is made before its first batch."""
-        self._remove_other(topic, index)
-        log = self._open(topic.name, index, log_config(metadata, topic), topic.topic_id)
+        key = topic.name, index
+        ahead = self._ahead.pop(key, None)
+        for _ in ahead or ():  # what is left; nothing, if it could not be opened
+            pass
+        if ahead is None or key not in self.logs:
+            self._remove_other(topic, index)
+            return all_at_once(self._opening(metadata, topic, index))
+        log = self.logs[key]
+        log.config = log_config(metadata, topic)
+        log.set_leader_epoch(topic.partitions[index].leader_epoch)
+        return log
+
+    def recover(self, metadata: ClusterMetadata, topic: Topic, index: int) -> Iterator[None]:
+        """Open a log in slices, before it is needed; `open_log` does what is left. Errors: StorageError, OSError."""
+        key = topic.name, index
+        if key not in self.logs and key not in self._ahead:
+            self._remove_other(topic, index)
+            self._ahead[key] = self._opening(metadata, topic, index)
+            yield from self._ahead[key]
+
+    def _opening(self, metadata: ClusterMetadata, topic: Topic, index: int) -> Generator[None, None, Log]:
+        log = yield from self._recovering(topic.name, index, log_config(metadata, topic), topic.topic_id)
         log.set_leader_epoch(topic.partitions[index].leader_epoch)
         return log
 
@@ -132,9 +155,11 @@ class DataDirectory:
             self.delete(topic.name, index)
             self.write_checkpoints()
 
-    def _open(self, name: str, index: int, config: LogConfig, topic_id: bytes | None = None) -> Log:
+    def _recovering(
+        self, name: str, index: int, config: LogConfig, topic_id: bytes | None = None
+    ) -> Generator[None, None, Log]:
         key = (name, index)
-        log = Log.open(
+        log = yield from Log.opening(
             self.env,
             f"{self.path}/{name}-{index}",
             config,
@@ -183,6 +208,8 @@ class DataDirectory:
     def forget(self, name: str, index: int) -> None:
         """A partition's log was deleted. Call `write_checkpoints` before the name is used again."""
         self.logs.pop((name, index), None)
+        if (name, index) in self._ahead:
+            self._ahead.pop((name, index)).close()
         if self._recovery_points.pop((name, index), None) is not None:
             self._changed.add(checkpoints.RECOVERY_POINTS)
         if self._log_starts.pop((name, index), None) is not None:
@@ -323,7 +350,9 @@ class DataDirectory:
         Durable: everything, if the mark of a clean shutdown is written. Logs that are left at the deadline (of the
                  monotonic clock) are only written, and scanned at the next start.
         """
-        clock, whole = self.env.clock, True
+        clock = self.env.clock
+        # after a crash, a log that nobody has opened is not checked yet
+        whole = self.was_clean or self.is_copy or partitions_in(self.env.files, self.path) <= self.logs.keys()
         for key, log in self.logs.items():
             in_time = clock.monotonic_ms() < deadline_ms
             try:

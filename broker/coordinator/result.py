@@ -77,7 +77,7 @@ class Context:
         self.access: Any = None  # what the client may do; None: there is no authorizer
         self.shard: Any = None  # set when the reply depends only on this shard and the metadata
         self.flush_states: Sequence[Any] = ()  # of the partitions that the request wrote to
-        self.sources: Any = None  # shard and columns of a reply that may be kept (OffsetFetch)
+        self.sources: Any = None  # what a reply that may be kept was made from (OffsetFetch)
         self.why: str | None = None  # the handler's words for a refusal
         self.close_connection = False  # set to refuse a request that has no reply (as acks=0)
 

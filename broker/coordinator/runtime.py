@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -118,25 +118,36 @@ class Shard:
             self._begin()
             return
         if self.state == UNLOADED:
-            self.open()
-            if self.log.broken:
-                self.log.reopen(self.flush_state.durable_offset)
-            self._load()
-            return
-        assert self._loading is not None
-        self._turn.jobs.hurry(self._loading)
-        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.name} is being loaded")
+            self._begin_loading()
+        self._finish_loading()
 
-    def _load(self) -> None:
+    def load(self) -> Iterator[None]:
+        """Load in slices; `require` loads the rest of a small log at once. Errors: StorageError, OSError."""
+        if self.state == UNLOADED:
+            self._begin_loading()
+        while self.state == LOADING:
+            yield
+
+    def _begin_loading(self) -> None:
+        self.open()
+        if self.log.broken:
+            self.log.reopen(self.flush_state.durable_offset)
+        self._replay_anew()
+
+    def _replay_anew(self) -> None:
         self._loads += 1
-        if self.log.size_bytes <= self.load_at_once_bytes:
-            for _ in self._replay_log(self._loads):
-                pass
-            return
         self.state = LOADING
         self._loading = self._replay_log(self._loads)
         self._turn.jobs.add(self._loading)
-        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.name} is being loaded")
+
+    def _finish_loading(self) -> None:
+        assert self._loading is not None
+        if self.log.size_bytes > self.load_at_once_bytes:
+            self._turn.jobs.hurry(self._loading)
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.name} is being loaded")
+        self._turn.jobs.drop(self._loading)
+        for _ in self._loading:
+            pass
 
     def open(self) -> None:
         """Open the log; the state is loaded by `require`."""
@@ -147,7 +158,11 @@ class Shard:
     def _replay_log(self, load: int) -> Iterator[None]:
         replay, cost = Replay(self._make_machine()), 0
         try:
-            start = yield from self._load_image(replay)
+            start = None
+            if replay.table is not None and self.log.size_bytes > self.load_at_once_bytes:
+                from broker.coordinator.offsets.image_files import load_image  # 1 ms: see LOAD_AT_ONCE_BYTES
+
+                start = yield from load_image(self.log, self.flush_state.durable_offset, replay)
             if load != self._loads:
                 return
             if start is None:
@@ -173,24 +188,6 @@ class Shard:
             self.state = CLOSED
         else:
             self._begin(repairs)
-
-    def _load_image(self, replay: Replay) -> Generator[None, None, int | None]:
-        """Begin with an image of the state, if there is one. Answers the offset to replay from."""
-        if replay.table is None or self.log.size_bytes <= self.load_at_once_bytes:
-            return None
-        from broker.coordinator.offsets.image_files import newest_image, remove_image  # 1 ms: see LOAD_AT_ONCE_BYTES
-
-        found = newest_image(self.log, self.flush_state.durable_offset)
-        if found is None:
-            return None
-        offset, payload = found
-        try:
-            yield from replay.image(payload)
-        except ValueError as error:
-            logger.warning("%s: %s", self.name, error)
-            remove_image(self.log, offset)
-            return None
-        return offset
 
     def _begin(self, repairs: Sequence[Record] = ()) -> None:
         self.state = READY
@@ -233,7 +230,8 @@ class Shard:
             self._answers.refuse(token, ErrorCode.NOT_COORDINATOR)
         logger.info("%s: reloading from its log", self.name)
         try:
-            self._load()
+            self._replay_anew()
+            self._finish_loading()
         except KafkaError as error:
             logger.info("%s: %s", self.name, error.message)
         except (OSError, StorageError) as error:

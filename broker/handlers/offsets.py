@@ -330,7 +330,9 @@ def _fetch_group(broker: View, ctx: Context, asked: Any, request: OffsetFetchReq
         ctx.shard = shard  # the reply depends on this shard only
         if not by_id and asked.member_id is None:
             # all topics: one with only pending offsets is not in the reply, but a commit adds it
-            ctx.sources = (shard, sources if asked.topics is not None else list(table.topics(group_id)))
+            named = asked.topics
+            first = named[0].partition_indexes if named else ()
+            ctx.sources = (shard, sources if named is not None else list(table.topics(group_id)), first)
     return answer
 
 

@@ -257,12 +257,12 @@ class Partition:
                 if producers.unstable != STABLE:
                     producers.settle(durable_offset)
             if self.waiters:
-                poll_all(self.waiters)
+                poll_all(self.waiters, self.log)
             if self.stable_waiters:
                 stable = self.last_stable_offset
                 if stable != self._stable_seen:
                     self._stable_seen = stable
-                    poll_all(self.stable_waiters)
+                    poll_all(self.stable_waiters, self.log)
 
     def watch(self, wait: Waiter, *, committed: bool) -> None:
         """Poll the fetch when there is more to read for it."""
@@ -279,7 +279,7 @@ class Partition:
 
     def wake(self) -> None:
         """Poll all parked fetches: the partition has changed or was closed."""
-        poll_all({**self.waiters, **self.stable_waiters})
+        poll_all({**self.waiters, **self.stable_waiters}, self.log)
 
     def reload(self, *, lost: bool = False) -> None:
         """The log was cut back: load the producer state again. `lost`: durable records too, so nothing is recalled."""

@@ -10,7 +10,7 @@ from broker.broker import Broker
 from broker.cluster.copies import RECORDINGS
 from broker.cluster.virtual_nodes import VirtualNodes
 from broker.shell.cluster_plan import ClusterRefusedError
-from broker.shell.doors import Doors
+from broker.shell.sockets.doors import Doors
 from broker.shell.spin import Spin
 from storage.movable_clock import MovableClock
 from storage.sim_env import MemoryFiles

@@ -27,6 +27,9 @@ KAFKA_LINES = (
     "[KafkaRaftServer nodeId={id}] Kafka Server started (momus)\n",
 )
 MOST_DESCRIPTORS = 65_536  # requested from the system
+# New objects a collection, and how many of these a collection of the next age: at most 30,000 objects are looked at in
+# one step of the loop, some 5 ms. A collection of all objects is rare.
+COLLECTIONS = (5_000, 5, 1000)
 RESERVED_DESCRIPTORS = 64  # for listeners, the loop, checkpoints and late imports
 
 
@@ -48,7 +51,7 @@ async def _serve(options: dict[str, Any]) -> int:
         process.send_traces(options["otel"])
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
+    gc.set_threshold(*COLLECTIONS)
     lines = [f"momus ready {','.join(cluster.addresses)}\n"]
     if options["kafka_lines"]:
         lines += [line.format(id=cluster.nodes[0].node_id) for line in KAFKA_LINES]

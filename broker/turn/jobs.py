@@ -37,6 +37,11 @@ class Jobs:
         """Run the steps of a job between turns."""
         self._waiting.append(steps)
 
+    def drop(self, steps: Iterator[None]) -> None:
+        """Run this job no more: the caller does what is left of it."""
+        if steps in self._waiting:
+            self._waiting.remove(steps)
+
     def hurry(self, steps: Iterator[None]) -> None:
         """Run this job before all others, because a client waits for it."""
         if steps is not self._hurried and steps in self._waiting:

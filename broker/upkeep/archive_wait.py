@@ -3,7 +3,7 @@
 The archive's position in a log is what that group has committed for the partition: an ordinary offset, durable with the
 log of its group and visible to every tool. Internal topics wait from the beginning, other topics from the group's first
 commit on them. Deleted topics and DeleteRecords never wait, because a client asked for them. While the group's shard is
-loading, everything waits.
+loading, everything waits. What was committed on an earlier topic of the same name says nothing about the new one.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
+from broker.coordinator.offsets.table import ZERO_ID
 from broker.coordinator.runtime import READY
 from storage.compaction import uncleanable_offset
 from storage.retention import expired
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from broker.cluster.directory import DataDirectory
     from broker.config.settings import BrokerConfig
     from broker.coordinator.group_shards import GroupShards
+    from broker.partitions.table import Partitions
     from broker.turn.turn import Turn
     from storage.log import Log
     from storage.segment import Segment
@@ -31,8 +33,16 @@ logger = logging.getLogger("momus.archive")
 class ArchiveWait:
     """Computes the limits of retention and cleaning, and counts the bytes kept for the archive alone."""
 
-    def __init__(self, turn: Turn, config: BrokerConfig, directory: DataDirectory, groups: GroupShards) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        config: BrokerConfig,
+        directory: DataDirectory,
+        groups: GroupShards,
+        partitions: Partitions,
+    ) -> None:
         self._turn = turn
+        self._partitions = partitions
         self._config = config
         self._directory = directory
         self._groups = groups
@@ -48,7 +58,9 @@ class ArchiveWait:
         if shard.state is READY:
             committed = shard.machine.offsets.get(group_id, topic, index)
             if committed is not None:
-                return int(committed.offset)
+                known = self._partitions.metadata.topics.get(topic)
+                is_earlier = known is not None and ZERO_ID != committed.topic_id != known.topic_id
+                return 0 if is_earlier else int(committed.offset)
         elif self._directory.exists(OFFSETS_TOPIC, self._groups.index_of(group_id)):
             return 0
         return 0 if topic in INTERNAL_TOPICS else None

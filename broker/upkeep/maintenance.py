@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from broker.cluster.directory import WORTH_AN_INDEX_BYTES
 from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from broker.coordinator.runtime import UNLOADED
 from broker.upkeep.checkpointing import Checkpointing
@@ -148,12 +149,12 @@ class Maintenance:
 
     def _load_shards(self) -> Iterator[None]:
         """Load all shards, so that members time out after a restart even without a request for their group."""
+        metadata = self._partitions.metadata
         for index, shard in enumerate(self._groups.shards):
             if shard.state is UNLOADED and self._directory.exists(OFFSETS_TOPIC, index):
                 try:
-                    shard.require()
-                except KafkaError:  # a large shard: it loads in the background
-                    yield
+                    yield from self._directory.recover(metadata, metadata.topics[OFFSETS_TOPIC], index)
+                    yield from shard.load()
                 except (OSError, StorageError) as error:  # a request for it gets the error
                     logger.error("cannot load %s: %s", shard, error)
                 yield
@@ -162,6 +163,21 @@ class Maintenance:
             yield from self._coordinators.transactions.load()
         if SHARE_STATE_TOPIC in self._partitions.metadata.topics:
             yield from self._coordinators.share.coordinator.load()
+        if not self._directory.was_clean:
+            yield from self._recover_partitions()
+
+    def _recover_partitions(self) -> Iterator[None]:
+        """Scan the large logs, in slices, before a request has to wait for that."""
+        metadata = self._partitions.metadata
+        for topic in list(metadata.topics.values()):
+            for index in range(len(topic.partitions)):
+                is_there = metadata.topics.get(topic.name) is topic and topic.name not in INTERNAL_TOPICS
+                if is_there and self._directory.size_on_disk(topic.name, index) >= WORTH_AN_INDEX_BYTES:
+                    try:
+                        yield from self._directory.recover(metadata, topic, index)
+                    except FAILURES as error:  # a request for it gets the error
+                        logger.error("cannot open %s-%d: %s", topic.name, index, error)
+                yield
 
     def _retain(self) -> Iterator[None]:
         for topic in list(self._partitions.metadata.topics.values()):

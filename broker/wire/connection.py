@@ -25,7 +25,6 @@ BACKLOG_SLOTS = 4096  # unsent replies above which a connection's requests wait
 SLICE_MS = 5  # of work for one connection before others are served
 SMALL_BYTES = 4096  # a connection that holds less is not counted
 
-
 # (connection, data, position, stop, correlation id) -> the whole reply; TAKEN: the shortcut took the slot itself; None:
 # the shortcut does not serve this frame and has changed nothing, so the general handler serves it
 Shortcut: TypeAlias = "Callable[[Connection, bytes, int, int, int], bytes | None]"

@@ -1,9 +1,9 @@
-"""Sends replies with slices of segment files: these are read in chunks, as the client takes them."""
+"""Sends replies with slices of segment files as the client takes them: from the page cache, or read in chunks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from broker.turn.metrics import Metrics
@@ -16,15 +16,44 @@ PARKED_BYTES: Final = 8192  # counted for a parked request
 TURN_BYTES: Final = 2 << 20  # sent to one client from segment files before others are served
 
 
+# The kernel sends a slice of this size or more from the page cache. Below, its calls cost what the copy did.
+STRAIGHT_BYTES: Final = 1 << 17
+# Slices up to this size are read and written together with what is around them.
+JOINED_BYTES: Final = 1 << 15
+# Read for the transport where the socket is full: more than it may hold back, so that it says when the socket has room.
+FULL_BYTES: Final = 1 << 16
+
+
+class Straight(Protocol):
+    """The way to a socket past its transport; broker/shell/sockets/straight.py."""
+
+    def is_free(self) -> bool:
+        """Whether the transport holds nothing back."""
+
+    def hold(self, is_on: bool) -> None:
+        """Let bytes wait for those that follow them, or not any more."""
+
+    def send(self, data: bytes) -> int:
+        """Bytes that the socket took."""
+
+    def send_file(self, part: FileSlice, most_bytes: int, at: int) -> int:
+        """Bytes from byte `at` of a slice that the socket took; 0: the slice must be read."""
+
+    def close(self) -> None:
+        """The connection is closed."""
+
+
 class ReplyStream:
     """The parts to send to one client, oldest first."""
 
-    __slots__ = ("_metrics", "_parts", "_read")
+    __slots__ = ("_metrics", "_parts", "_read", "_straight", "find_straight")
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self._parts: list[bytes | FileSlice] = []
         self._read = 0  # bytes already sent of the first slice
+        self.find_straight: Callable[[Any], Straight | None] | None = None  # where the transport sends what it is given
+        self._straight: Straight | None = None
 
     def __bool__(self) -> bool:
         return bool(self._parts)
@@ -40,35 +69,77 @@ class ReplyStream:
     def clear(self) -> None:
         """The connection is closed: send nothing more."""
         self._parts.clear()
+        self.find_straight = None
+        if self._straight is not None:
+            self._straight.close()
+            self._straight = None
 
     def write(self, transport: Any, chunk_bytes: int, is_stopped: Callable[[], bool]) -> bool:
         """Write until the transport is full. False: TURN_BYTES are sent, and more is left.
 
-        Units:   `chunk_bytes`: read from a slice at once.
+        Units:   `chunk_bytes`: sent of a slice at once.
         Errors:  OSError, StorageError: a slice cannot be read; a part of its reply may be sent already.
         """
         parts = self._parts
+        if self.find_straight is not None and self._straight is None:
+            self._straight = self.find_straight(transport)
+        straight = self._straight
         done = sent = 0
+        is_held = False
         try:
             while done < len(parts) and not is_stopped():
                 if sent >= TURN_BYTES:
                     return False
                 part = parts[done]
-                if isinstance(part, bytes):
-                    chunk = part
+                is_free = straight is not None and straight.is_free()
+                took = 0
+                if isinstance(part, bytes) or len(part) <= JOINED_BYTES:
+                    data, count = self._joined(done)
+                    done += count
+                    if straight is not None and is_free and data:
+                        if done < len(parts) and not is_held:
+                            straight.hold(is_held := True)
+                        took = straight.send(data)
+                    if took < len(data):
+                        transport.write(data[took:])
+                    sent += len(data)
+                    continue
+                size = chunk_bytes
+                if straight is not None and len(part) >= STRAIGHT_BYTES:
+                    if is_free:
+                        took = straight.send_file(part, size, self._read)
+                    size = min(size, FULL_BYTES)
+                if not took:
+                    chunk = part.pread(size, self._read)
+                    took = len(chunk)
+                    transport.write(chunk)
+                sent += took
+                self._read += took
+                if self._read == len(part):
+                    self._read = 0
                     done += 1
-                else:
-                    chunk = part.pread(chunk_bytes, self._read)
-                    self._read += len(chunk)
-                    if self._read == len(part):
-                        self._read = 0
-                        done += 1
-                sent += len(chunk)
-                transport.write(chunk)
         finally:
+            if straight is not None and is_held:
+                straight.hold(False)
             self._metrics.bytes_out += sent
             del parts[:done]
         return True
+
+    def _joined(self, first: int) -> tuple[bytes, int]:
+        """Small parts from this one on as one piece, and how many they are: a call for each took longer than a copy."""
+        pieces: list[bytes] = []
+        size = 0
+        for at in range(first, len(self._parts)):
+            part = self._parts[at]
+            if not isinstance(part, bytes):
+                if len(part) > JOINED_BYTES:
+                    break
+                part = part.pread(len(part), 0)
+            pieces.append(part)
+            size += len(part)
+            if size > JOINED_BYTES:
+                break
+        return b"".join(pieces), len(pieces)
 
 
 def size_of(reply: Reply) -> int:

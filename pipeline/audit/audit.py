@@ -54,6 +54,7 @@ class Audit:
     coverage      one row a log: what of it was there
     gaps          one row a range of missing offsets, with the reason
     transactions  one row each, with markers, data and offsets
+    unnamed       one row a log and group with commits that name no member: what needs one cannot be decided there
     """
 
     findings: DataFrame
@@ -61,6 +62,7 @@ class Audit:
     coverage: DataFrame
     gaps: DataFrame
     transactions: DataFrame
+    unnamed: DataFrame
 
     def tables(self) -> dict[str, DataFrame]:
         """All of them, by the name of the table to write."""
@@ -70,6 +72,7 @@ class Audit:
             "coverage": self.coverage,
             "gaps": self.gaps,
             "transactions": self.transactions,
+            "unnamed": self.unnamed,
         }
 
 
@@ -136,6 +139,7 @@ def audit(
         coverage=coverage(seen.known, missing, seen.twice).orderBy("log"),
         gaps=missing.orderBy("log", "from_offset"),
         transactions=txns.details(made.transactions, made.pairs, made.data, made.commits),
+        unnamed=group_commits.without_members(offsets).orderBy("log", "group"),
     )
 
 
@@ -155,13 +159,16 @@ def run_checks(seen: AuditInput, limits: DataFrame | None = None) -> CheckResult
         lambda one, other: one.unionByName(other),
         [
             sequences.stale_epochs(all_batches),
+            sequences.fenced_by_coordinator(states, data),
             sequences.sequence_faults(all_batches),
             endings.wrong_markers(pairs, known),
             endings.unmarked_partitions(missing, data, known),
             endings.stray_markers(actual, pairs, states),
+            endings.without_records(pairs, actual, data),
             endings.foreign_data(data, pairs),
             endings.hanging(data, decided, missing, known, states, newest(actual, offsets, states, limits=limits)),
             group_commits.regressions(group_commits.effective(all_commits)),
+            group_commits.outside_transactions(all_commits, pairs),
             group_commits.incomplete(offsets),
             members.stale_generations(by_group),
             members.stale_epochs(by_group, topic_ids.where("topic_id is not null").distinct()),

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.audit.findings import INCOMPLETE_COMMIT, OFFSET_REGRESSION, findings
-from pipeline.audit.transactions import with_transaction_end
+from pipeline.audit.findings import (
+    COMMIT_OUTSIDE_TRANSACTION,
+    INCOMPLETE_COMMIT,
+    OFFSET_REGRESSION,
+    STALE_GENERATION,
+    STALE_MEMBER_EPOCH,
+    findings,
+)
+from pipeline.audit.transactions import GRACE_S, with_transaction_end
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+# The findings that need to know which member committed.
+MEMBER_CHECKS: Final = (OFFSET_REGRESSION, STALE_GENERATION, STALE_MEMBER_EPOCH, COMMIT_OUTSIDE_TRANSACTION)
+NAMES: Final = ("member_id", "generation", "client_id")  # of a commit's headers
 PARTITION_KEY = ("group", "commit_topic", "commit_partition")
 
 
@@ -66,6 +76,75 @@ def regressions(rows: DataFrame) -> DataFrame:
         "%s-%d went back from %d to %d", "commit_topic", "commit_partition", "before.commit_offset", "commit_offset"
     )
     return findings(found, OFFSET_REGRESSION, detail, F.col("lost_before") - F.col("before.lost_before"))
+
+
+def outside_transactions(rows: DataFrame, pairs: DataFrame) -> DataFrame:
+    """Commits that a group should have made in a transaction and made outside of it. rows: of `commits`.
+
+    * A member's commit without a transaction, between two commits of the same group and partition in transactions, that
+      sets another offset than the transaction before it: such a group commits by itself what it means to commit with
+      its output, as `enable.auto.commit` does. An operator's commit has no generation.
+    * A commit of a transaction that had ended, which the marker of the producer's next one took along: the broker wrote
+      it before that one began. pairs: of transactions.matched. By the brokers' clocks: below GRACE_S, a doubt.
+
+    Shape:   candidates (findings.py), one a commit; the proof is the committed one before it, or the Prepare record.
+    """
+    return _plain_between(rows).unionByName(_before_their_transaction(rows, pairs))
+
+
+def _plain_between(rows: DataFrame) -> DataFrame:
+    key = ["log", *PARTITION_KEY]
+    order = Window.partitionBy(*key).orderBy("offset")
+    committed = F.col("transactional") & (F.col("ended_as") == "COMMIT") & ~F.col("tombstone")
+    one = F.when(committed, F.struct("offset", "commit_offset"))
+    found = (
+        rows.join(rows.where("transactional").select(*key).distinct(), key, "left_semi")
+        .withColumn("before", F.last(one, ignorenulls=True).over(order.rowsBetween(Window.unboundedPreceding, -1)))
+        .withColumn(
+            "after", F.max(F.col("transactional")).over(order.rowsBetween(Window.currentRow, Window.unboundedFollowing))
+        )
+        .where("not transactional and not tombstone and generation >= 0 and before is not null and after")
+        .where("commit_offset != before.commit_offset")
+        .withColumn("proof_log", F.col("log"))
+        .withColumn("proof_offset", F.col("before.offset"))
+    )
+    detail = F.format_string(
+        "%s commits %s-%d in transactions, but %d without one",
+        "group", "commit_topic", "commit_partition", "commit_offset",
+    )  # fmt: skip  # several to a line
+    return findings(found, COMMIT_OUTSIDE_TRANSACTION, detail)
+
+
+def _before_their_transaction(rows: DataFrame, pairs: DataFrame) -> DataFrame:
+    ends = pairs.select(
+        "log",
+        F.col("marker_offset").alias("ended_by"),
+        "transactional_id",
+        "started",
+        F.col("coordinator_log").alias("proof_log"),
+        F.col("prepared_offset").alias("proof_offset"),
+    )
+    found = rows.where("transactional").join(ends, ["log", "ended_by"]).where("timestamp < started")
+    early = F.col("started").cast("double") - F.col("timestamp").cast("double")
+    detail = F.format_string(
+        "%s-%d of group %s was committed %s ms before the transaction of %s that ended it began",
+        "commit_topic", "commit_partition", "group", F.format_string("%.0f", early * 1000), "transactional_id",
+    )  # fmt: skip  # several to a line
+    return findings(found, COMMIT_OUTSIDE_TRANSACTION, detail, F.when(early > GRACE_S, 0).otherwise(1))
+
+
+def without_members(offsets: DataFrame) -> DataFrame:
+    """The groups with commits that do not say who made them: log, group, commits, first_offset.
+
+    momus writes that into the headers of commits, Apache Kafka does not. Without it, MEMBER_CHECKS cannot be decided. A
+    commit that names its client and no generation was made by an operator, outside of the group: that is known.
+    """
+    is_silent = F.coalesce(*(F.col(name).cast("string") for name in NAMES)).isNull()
+    return (
+        offsets.where((F.col("kind") == "OffsetCommit") & ~F.col("tombstone") & is_silent)
+        .groupBy("log", "group")
+        .agg(F.count(F.lit(1)).alias("commits"), F.min("offset").alias("first_offset"))
+    )
 
 
 def incomplete(offsets: DataFrame) -> DataFrame:

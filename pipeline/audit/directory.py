@@ -9,6 +9,7 @@ from pipeline.audit.audit import COLUMNS, ArchiveFacts, Audit, audit
 from pipeline.audit.share_input import share_input
 from pipeline.errors import PipelineError
 from pipeline.schema import VIEWS
+from pipeline.source.archived_topics import of_newest_topics
 from pipeline.source.complete_offsets import read_complete_offsets
 
 if TYPE_CHECKING:
@@ -38,4 +39,4 @@ def archive_facts(path: str) -> ArchiveFacts | None:
     if not tables.is_archive(path):
         return None
     starts = {log: end for view in VIEWS for log, end in tables.archive_start_offsets(path, view).items()}
-    return ArchiveFacts(starts, read_complete_offsets(path))
+    return ArchiveFacts(starts, of_newest_topics(path, read_complete_offsets(path)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from pipeline.audit.findings import (
@@ -12,14 +13,14 @@ from pipeline.audit.findings import (
     MARKER_WITHOUT_TRANSACTION,
     STALE_PRODUCER_EPOCH,
     TRANSACTION_WITHOUT_MARKER,
+    TRANSACTION_WITHOUT_RECORDS,
     findings,
 )
-from pipeline.audit.transactions import COMPLETE, KEY
+from pipeline.audit.transactions import COMPLETE, GRACE_S, KEY
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-GRACE_S: Final = 10  # a coordinator looks for timed-out transactions that often
 UNREAD: Final = 2**62  # the number of missing offsets of a log that is not there at all
 
 
@@ -98,6 +99,35 @@ def stray_markers(actual: DataFrame, pairs: DataFrame, states: DataFrame) -> Dat
         "control", "producer_id", "producer_epoch",
     )  # fmt: skip  # several to a line
     return findings(rows, MARKER_WITHOUT_TRANSACTION, detail, F.coalesce("home_lost", "all_lost"))
+
+
+def without_records(pairs: DataFrame, actual: DataFrame, data: DataFrame) -> DataFrame:
+    """Partitions that a committed transaction names and that have no record of it.
+
+    pairs: rows of `matched`; actual: of transactions.markers; data: of with_transaction_end. Records lie between the
+    producer's marker before and that of the end. With transactions v2 (KIP-890: the marker's epoch is the next
+    one) a broker adds a partition when it takes records for it. Before, clients add it: then it is only a doubt.
+
+    Shape:   candidates (findings.py), one a partition, at the marker; the proof is the coordinator's Prepare record.
+    """
+    by_producer = Window.partitionBy("log", "producer_id").orderBy("offset")
+    since = F.col("lost_before") - F.lag("lost_before", 1, 0).over(by_producer)
+    between = actual.select("log", F.col("offset").alias("marker_offset"), since.alias("between"))
+    written = data.select("log", F.col("ended_by").alias("marker_offset")).distinct()
+    rows = (
+        pairs.where("decision = 'COMMIT' and control = 'COMMIT'")
+        .join(written, ["log", "marker_offset"], "left_anti")
+        .join(between, ["log", "marker_offset"])
+        .withColumn("offset", F.col("marker_offset"))
+        .withColumn("right_epoch", F.col("producer_epoch"))
+        .withColumn("producer_epoch", F.col("marker_epoch"))
+        .withColumn("proof_log", F.col("coordinator_log"))
+        .withColumn("proof_offset", F.col("prepared_offset"))
+    )
+    is_v2 = F.coalesce(F.col("marker_epoch") > F.col("right_epoch"), F.lit(False))
+    detail = F.format_string("%s was committed, but has no record here", "transactional_id")
+    lost = F.when(is_v2, F.col("between")).otherwise(F.greatest("between", F.lit(1)))
+    return findings(rows, TRANSACTION_WITHOUT_RECORDS, detail, lost)
 
 
 def foreign_data(data: DataFrame, pairs: DataFrame) -> DataFrame:

@@ -24,6 +24,8 @@ HANGING_TRANSACTION: Final = "hanging-transaction"
 TRANSACTION_WITHOUT_MARKER: Final = "transaction-without-marker"
 MARKER_WITHOUT_TRANSACTION: Final = "marker-without-transaction"
 MARKER_AGAINST_DECISION: Final = "marker-against-decision"
+TRANSACTION_WITHOUT_RECORDS: Final = "transaction-without-records"
+COMMIT_OUTSIDE_TRANSACTION: Final = "commit-outside-transaction"
 INCOMPLETE_COMMIT: Final = "incomplete-commit"
 SHARE_DELIVERY_LIMIT: Final = "share-delivery-limit"
 SHARE_DELIVERED_AGAIN: Final = "share-delivered-again"
@@ -42,6 +44,8 @@ KINDS: Final = {
     TRANSACTION_WITHOUT_MARKER: "the transaction is complete, but this partition has no marker of it",
     MARKER_WITHOUT_TRANSACTION: "a marker ends a transaction that no coordinator has",
     MARKER_AGAINST_DECISION: "the marker says the opposite of the coordinator's decision",
+    TRANSACTION_WITHOUT_RECORDS: "a committed transaction names this partition, but none of its records is there",
+    COMMIT_OUTSIDE_TRANSACTION: "offsets that belong to a transaction were committed outside of it",
     INCOMPLETE_COMMIT: "only a part of a commit is there",
     SHARE_DELIVERY_LIMIT: "a share group got a record more often than its limit allows",
     SHARE_DELIVERED_AGAIN: "a share group got a record again that was acknowledged or archived",

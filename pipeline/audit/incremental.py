@@ -7,6 +7,9 @@ The state consists of tables. It grows with the batches of producers and with co
     covered                   view, log, covered, reach: the number of offsets that rows covered, and their end
     known, twice, holes       rows of log_coverage.log_summaries, recreated_logs and log_gaps
     told                      the findings that were reported
+    topics                    log, topic_id
+
+A log whose topic was deleted and created again is audited as a new one: the state of the earlier topic is dropped.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
+from pipeline.audit import commits as group_commits
 from pipeline.audit.audit import AuditInput, materialized, run_checks
 from pipeline.audit.findings import doubts, no_findings, proven
 from pipeline.audit.log_coverage import (
@@ -54,12 +58,14 @@ def step(rows: Tables, state: Tables, ends: Mapping[str, int] | None) -> Step:
     ends: the complete offset of each log (pipeline/source/complete_offsets.py). Only findings whose positions lie below
     are reported; the others are found again in a later step. None: nothing is complete, nothing is reported.
     """
+    state = _without_earlier_topics(rows["raw"], state)
     seen, new_state, gaps = _merge_new_rows(rows, state)
     reported = state.get("told")
     found = no_findings(seen.batches.sparkSession) if ends is None else _candidates_below(seen, ends)
     new = materialized(proven(found) if reported is None else _without(proven(found), reported))
     added = {"findings": new, "gaps": gaps}
     replaced = {"coverage": coverage(seen.known, new_state["holes"], seen.twice)}
+    replaced["unnamed"] = group_commits.without_members(seen.offsets)
     if ends is not None:
         replaced["doubts"] = doubts(found)
     now = new.select(*_IDENTITY)
@@ -97,10 +103,35 @@ def _merge_new_rows(rows: Tables, state: Tables) -> tuple[AuditInput, Tables, Da
         "states": states,
         "holes": gaps,
     }
-    made = {name: materialized(part if not state else _union(state[name], part)) for name, part in new.items()}
+    # State that an older version stored may lack a column.
+    made = {
+        name: materialized(part if not state else part.unionByName(state[name], allowMissingColumns=True))
+        for name, part in new.items()
+    }
     made |= {"covered": materialized(covered), "known": materialized(known), "twice": materialized(twice)}
+    made["topics"] = materialized(_topics(rows["raw"], state.get("topics")))
     seen = AuditInput(made["found"], made["offsets"], made["states"], made["known"], made["twice"])
     return seen, made, gaps
+
+
+def _topics(raw: DataFrame, before: DataFrame | None) -> DataFrame:
+    """log, topic_id, of the new rows and of logs that have none."""
+    found = raw.groupBy("log").agg(F.first("topic_id").alias("topic_id"))
+    return found if before is None else found.unionByName(before.join(found, "log", "left_anti"))
+
+
+def _without_earlier_topics(raw: DataFrame, state: Tables) -> Tables:
+    """The state without the rows of logs whose topic has another id than in the new rows."""
+    if "topics" not in state:
+        return state
+    now = raw.select("log", F.col("topic_id").alias("id_now")).distinct()
+    other = state["topics"].join(now, "log").where("topic_id != id_now").select("log").collect()
+    logs = [row["log"] for row in other]
+    if not logs:
+        return state
+    kept = {name: table.where(~F.col("log").isin(logs)) for name, table in state.items()}
+    kept["told"] = kept["told"].where(F.col("proof_log").isNull() | ~F.col("proof_log").isin(logs))
+    return kept
 
 
 def _covered(before: DataFrame | None, view: str) -> DataFrame | None:

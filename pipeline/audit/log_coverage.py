@@ -22,7 +22,7 @@ SEQUENCES: Final = 2**31  # sequences wrap to 0 here
 # The columns that `batches` needs of the view `raw`.
 BATCH_COLUMNS: Final = (
     "log", "topic", "partition", "segment", "batch_base_offset", "batch_last_offset", "batch_records", "offset",
-    "timestamp", "producer_id", "producer_epoch", "sequence", "transactional", "control",
+    "timestamp", "timestamp_type", "producer_id", "producer_epoch", "sequence", "transactional", "control",
 )  # fmt: skip  # several to a line
 
 
@@ -33,7 +33,10 @@ def batches(raw: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """
     into = F.col("offset") - F.col("batch_base_offset")
     base = F.when(F.col("sequence") >= 0, F.pmod(F.col("sequence") - into, F.lit(SEQUENCES)))
-    same = ("topic", "partition", "batch_records", "producer_id", "producer_epoch", "transactional", "control")
+    same = (
+        "topic", "partition", "timestamp_type", "batch_records", "producer_id", "producer_epoch", "transactional",
+        "control",
+    )  # fmt: skip  # several to a line
     made = raw.groupBy("log", "segment", "batch_base_offset", "batch_last_offset").agg(
         *(F.first(name).alias(name) for name in same),
         F.min(base).alias("base_sequence"),

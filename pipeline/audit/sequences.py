@@ -1,12 +1,15 @@
 """Checks of producers' epochs and sequences: epochs that go back, sequences that come twice, not at all, or late.
 
+Producers number their batches, coordinators do not: Apache Kafka's write base sequence 0 into every transactional batch
+of `__consumer_offsets`.
+
 Sequences count modulo 2**31. They are unrolled by adding up the signed distances between neighbours, so that a batch
 can be compared with the highest sequence before it, and a late batch does not make all following ones wrong.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
@@ -19,9 +22,14 @@ from pipeline.audit.findings import (
     findings,
 )
 from pipeline.audit.log_coverage import SEQUENCES
+from pipeline.audit.transactions import GRACE_S
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+COORDINATOR_TOPICS: Final = (OFFSETS_TOPIC, "__transaction_state", "__share_group_state")
 
 
 def stale_epochs(found: DataFrame) -> DataFrame:
@@ -45,14 +53,63 @@ def stale_epochs(found: DataFrame) -> DataFrame:
     return findings(rows, STALE_PRODUCER_EPOCH, detail)
 
 
+def fenced_by_coordinator(states: DataFrame, data: DataFrame) -> DataFrame:
+    """Writes with an epoch that the producer's coordinator had replaced, though their own log does not show it.
+
+    states: rows of the view `transactions`; data: of with_transaction_end. In the coordinator's log the order decides.
+    Elsewhere the brokers' clocks do: only records that a broker dated count, and less than GRACE_S is a doubt. Records
+    that a marker has ended were on their way, or foreign_data has them.
+
+    Shape:   candidates (findings.py), one a state or batch; the proof is the first record of a newer epoch.
+    Source:  KIP-360, KIP-890: the coordinator raises the epoch to fence a producer.
+    """
+    told = states.where("kind = 'TransactionLog' and txn_producer_id >= 0").select(
+        "log", "segment", "offset", "timestamp", "transactional_id", F.col("txn_producer_id").alias("producer_id"),
+        F.col("txn_producer_epoch").alias("producer_epoch"),
+    )  # fmt: skip  # several to a line
+    same = Window.partitionBy("log", "transactional_id", "producer_id").orderBy("offset")
+    known = F.max(F.struct("producer_epoch", (-F.col("offset")).alias("minus")))
+    rows = (
+        told.withColumn("known", known.over(same.rowsBetween(Window.unboundedPreceding, -1)))
+        .where("producer_epoch < known.producer_epoch")
+        .withColumn("proof_log", F.col("log"))
+        .withColumn("proof_offset", -F.col("known.minus"))
+    )
+    detail = F.format_string(
+        "the coordinator of producer %d took a change with epoch %d after epoch %d",
+        "producer_id", "producer_epoch", "known.producer_epoch",
+    )  # fmt: skip  # several to a line
+    return findings(rows, STALE_PRODUCER_EPOCH, detail).unionByName(_written_after_bump(told, data))
+
+
+def _written_after_bump(told: DataFrame, data: DataFrame) -> DataFrame:
+    bump = F.struct("timestamp", F.col("log").alias("proof_log"), F.col("offset").alias("proof_offset"))
+    epochs = told.groupBy("producer_id", F.col("producer_epoch").alias("new_epoch")).agg(F.min(bump).alias("bump"))
+    is_dated = (F.col("timestamp_type") == "LogAppendTime") | (F.col("topic") == OFFSETS_TOPIC)
+    rows = (
+        data.where(is_dated & F.col("ended_by").isNull())
+        .join(epochs, "producer_id")
+        .where("new_epoch > producer_epoch and bump.timestamp < timestamp")
+        .groupBy("log", "segment", "offset", "timestamp", "producer_id", "producer_epoch")
+        .agg(F.min(F.struct("bump", "new_epoch")).alias("first"))
+        .select("*", "first.new_epoch", "first.bump.proof_log", "first.bump.proof_offset")
+    )
+    detail = F.format_string(
+        "producer %d wrote with epoch %d after its coordinator had raised it to %d",
+        "producer_id", "producer_epoch", "new_epoch",
+    )  # fmt: skip  # several to a line
+    since = F.col("timestamp").cast("double") - F.col("first.bump.timestamp").cast("double")
+    return findings(rows, STALE_PRODUCER_EPOCH, detail, F.when(since > GRACE_S, 0).otherwise(1))
+
+
 def sequence_faults(found: DataFrame) -> DataFrame:
-    """Ranges of sequences that are missing, appended twice, or appended late. found: rows of `batches`.
+    """Ranges of sequences of producers that are missing, appended twice, or appended late. found: rows of `batches`.
 
     Shape:   candidates (findings.py), one a batch; the proof is the batch that it repeats, or the highest one before.
     Units:   a sequence counts records of a producer epoch in a log, modulo 2**31.
     Source:  KIP-98.
     """
-    rows = _unrolled(found)
+    rows = _unrolled(found.where(~F.col("topic").isin(*COORDINATOR_TOPICS)))
     late = rows.where("first <= highest")
     earlier = rows.select(
         "log",

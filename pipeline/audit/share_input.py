@@ -19,6 +19,7 @@ from pipeline.audit.shares import (
 )
 from pipeline.files import join_path, open_directory
 from pipeline.source.log_starts import starts_of
+from pipeline.source.topic_ids import read_topic_id
 from protocol.errors import KafkaError, MalformedError
 from protocol.messages.metadata_records import ConfigRecord, decode_record
 
@@ -88,10 +89,4 @@ def _since(records: DataFrame) -> dict[str, object]:
 
 def _topic_id(path: str, log: str) -> str | None:
     """What `partition.metadata` in a log's directory says."""
-    files, root = open_directory(join_path(path, log))
-    try:
-        with files.open_input_stream(f"{root}/partition.metadata") as stream:
-            lines = stream.read().decode("utf-8", "replace").splitlines()
-    except FileNotFoundError:
-        return None
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("topic_id:")), None)
+    return read_topic_id(*open_directory(join_path(path, log)))

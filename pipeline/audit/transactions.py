@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 PREPARED: Final = ("PrepareCommit", "PrepareAbort")
 COMPLETE: Final = ("CompleteCommit", "CompleteAbort")
+GRACE_S: Final = 10  # a coordinator looks for timed-out transactions that often; brokers' clocks differ less
 KEY: Final = ("coordinator_log", "transactional_id", "number")  # identify a transaction
 
 
@@ -80,6 +81,7 @@ def expected_markers(found: DataFrame) -> DataFrame:
         "decision",
         "state",
         "decided",
+        "started",
         "prepared_offset",
         "coordinator_segment",
         "completed_offset",

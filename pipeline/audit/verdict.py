@@ -16,8 +16,11 @@ class Verdict(NamedTuple):
     kind: str
 
 
-def verdict(*, findings: int, undecided: int, transactions: int, logs: int, incomplete: int) -> Verdict:
-    """The verdict on counts of findings, undecided cases, transactions, logs, and logs with missing records."""
+def verdict(*, findings: int, undecided: int, transactions: int, logs: int, incomplete: int, unnamed: int) -> Verdict:
+    """The verdict on counts of findings, undecided cases, transactions, logs, and logs with missing records.
+
+    unnamed: groups whose commits name no member.
+    """
     if findings:
         return Verdict(f"{count(findings, 'finding')}: exactly-once did not hold", BAD)
     if undecided:
@@ -28,7 +31,10 @@ def verdict(*, findings: int, undecided: int, transactions: int, logs: int, inco
         of = f"{incomplete:,} of {count(logs, 'log')}"
         return Verdict(f"No finding in {count(transactions, 'transaction')}, but records of {of} are missing", UNSURE)
     seen = f"{count(transactions, 'transaction')}, {count(logs, 'log')} complete"
-    return Verdict(f"Exactly-once held: no finding in {seen}", GOOD)
+    but = ""
+    if unnamed:
+        but = f"; the commits of {count(unnamed, 'group')} name no member, so who made them was not checked"
+    return Verdict(f"Exactly-once held: no finding in {seen}{but}", GOOD)
 
 
 def count(number: int, what: str) -> str:

@@ -57,6 +57,7 @@ class Source:
 
     log: str
     segment: int
+    topic_id: str | None = None
 
     @property
     def topic(self) -> str:

@@ -112,6 +112,7 @@ _LOCATION: Final[Makers] = {
     "log": lambda location: location.same(location.source.log, pa.string()),
     "topic": lambda location: location.same(location.source.topic, pa.string()),
     "partition": lambda location: location.same(location.source.partition, pa.int32()),
+    "topic_id": lambda location: location.same(location.source.topic_id, pa.string()),
     "segment": lambda location: location.same(location.source.segment, pa.int64()),
     "position": lambda location: pa.array(location.frame.position[location.frame.batch]),
     "batch_base_offset": lambda location: pa.array(location.base),

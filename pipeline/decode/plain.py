@@ -70,6 +70,7 @@ def _batch_columns(chunk: Chunk, start: int, header: BatchHeader) -> Row:
         source.log,
         source.topic,
         source.partition,
+        source.topic_id,
         source.segment,
         chunk.position + start,
         header.base_offset,

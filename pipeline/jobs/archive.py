@@ -9,6 +9,7 @@
     OUTPUT/_checkpoint/VIEW, OUTPUT/_began  positions; the end of each log when its first rows were archived
     OUTPUT/_settled.json                    the offsets up to which all views are complete
     OUTPUT/_log_starts.json                 where the logs of the data directory started when they were last read
+    OUTPUT/_topics.json                     the topics that each log had, by their ids: the column topic_id of the rows
 
 Spark's file sink writes each row once for readers that use Spark. Files that a killed run left of a micro-batch are
 removed at the next start, so that other readers see each row once as well.
@@ -29,12 +30,14 @@ from pipeline.client_settings import add_client_arguments, connect_with
 from pipeline.decode.batches import partition_of
 from pipeline.errors import PipelineError
 from pipeline.files import is_directory, open_directory, write_json
-from pipeline.group_offsets import GroupOffsets
+from pipeline.group_offsets import GroupOffsets, Partition
 from pipeline.output import check_rows
 from pipeline.output_guard import grown_output
 from pipeline.schema import TOPICS
+from pipeline.source.archived_topics import add_topics
 from pipeline.source.complete_offsets import CompleteOffsets, write_complete_offsets
 from pipeline.source.log_starts import keep_starts, log_starts
+from pipeline.source.topic_ids import log_of, of_key
 from pipeline.streaming.checkpoint import committed_position
 from pipeline.streaming.view_streams import add_stream_arguments, run_queries, view_stream, with_trigger
 
@@ -113,6 +116,7 @@ class ArchivedView:
         rows = view_stream(self._spark, args.input, self.records, self._topic, args.max_bytes)
         if self._topic is not None:
             rows = rows.where(~F.col("topic").isin(*INTERNAL))
+        added = {"mergeSchema": "true"} if args.format == "delta" else {}  # of columns that an older table lacks
         writer = (
             rows.withColumn(tables.DAY, F.to_date("timestamp"))
             .observe(READ, F.count(F.lit(1)).alias("rows"))
@@ -120,12 +124,13 @@ class ArchivedView:
             .queryName(f"archive {self.records}")
             .partitionBy("log", tables.DAY)
             .option("checkpointLocation", self._checkpoint)
+            .options(**added)
         )
         self._query = with_trigger(writer, args.every).start(self._table)
         return self._query
 
     def poll(self) -> dict[str, int]:
-        """Log -> the offset behind its last archived record."""
+        """Key of a log (source/topic_ids.py) -> the offset behind its last archived record."""
         if self._query is not None and (last := self._query.lastProgress) is not None:
             is_next = last["batchId"] <= max(self._rows, default=-1) + 1
             for progress in [last] if is_next else self._query.recentProgress:
@@ -134,7 +139,8 @@ class ArchivedView:
         found = committed_position(self._checkpoint)
         if found is not None and found[0] != self._batch:
             self._batch, (position,) = found
-            self._position = {log: end for log, end in position.items() if self.holds(partition_of(log)[0])}
+            self._position = {key: end for key, end in position.items() if self.holds(partition_of(log_of(key))[0])}
+            add_topics(self._args.output, self._position)
             self._note_starts()
         return self._position
 
@@ -143,12 +149,12 @@ class ArchivedView:
         check_rows(self._table, self._rows_before + sum(self._rows.values()), self._count())
 
     def _count(self) -> int:
-        return tables.view(self._spark, self._args.output, self.records).count() if is_directory(self._table) else 0
+        return tables.archived(self._spark, self._args.output, self.records).count()
 
     def _note_starts(self) -> None:
         """Store where the archive of a new log starts: gaps below are older than the archive."""
-        known = tables.archive_start_offsets(self._args.output, self.records)
-        new = {log: offset for log, offset in self._position.items() if log not in known}
+        known = tables.starts_by_key(self._args.output, self.records)
+        new = {key: offset for key, offset in self._position.items() if key not in known}
         if new:
             write_json(f"{self._args.output}/{tables.ARCHIVE_STARTS}/{self.records}.json", known | new)
 
@@ -179,8 +185,8 @@ class CompleteOffsetsFile:
         if positions == self._positions:
             return
         self._positions = dict(positions)
-        known = [log for each in self._views for log in tables.archive_start_offsets(self._output, each.records)]
-        keep_starts(self._output, log_starts(*open_directory(self._input)))
+        known = [key for each in self._views for key in tables.starts_by_key(self._output, each.records)]
+        keep_starts(self._output, log_starts(*open_directory(self._input)), positions)
         found = self._complete_offsets.complete({each.records: positions for each in self._views}, known)
         if found is not None and found != self._written:
             write_complete_offsets(self._output, found)
@@ -205,6 +211,11 @@ class PositionCommitter:
         moved = {log: by for log, by in moved.items() if by}
         is_own = list(moved.values()) == [self._records] and next(iter(moved)).startswith(f"{OFFSETS_TOPIC}-")
         if moved and not is_own:
-            wanted = {partition_of(log): offset for log, offset in positions.items()}
+            wanted = {_partition(key): offset for key, offset in positions.items()}
             if records := self._group.commit(wanted):
                 self._records, self._committed = records, dict(positions)
+
+
+def _partition(key: str) -> Partition:
+    log, topic_id = of_key(key)
+    return (*partition_of(log), topic_id)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
+from pipeline.audit.commits import MEMBER_CHECKS
 from pipeline.audit.directory import audit_of
 from pipeline.audit.verdict import verdict
 from pipeline.files import join_path
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pipeline.audit.audit import Audit
 
 MOST_SHOWN: Final = 100
+MOST_GROUPS: Final = 20
 # Why offsets are missing, and what helps.
 REASONS: Final = {
     REMOVED: "removed by the cleaner, retention or DeleteRecords; an archive made before would have them",
@@ -89,6 +91,14 @@ def summary(made: Audit, found: int) -> list[str]:
             f"undecided: {row['undecided']} x {row['kind']} in {row['log']}, the first at offset "
             f"{row['first_offset']}: missing records could explain them"
         )
+    unnamed = made.unnamed.collect()
+    for row in unnamed[:MOST_GROUPS]:
+        lines.append(
+            f"undecided: {row['commits']} commits of group {row['group']} in {row['log']} name no member (Apache Kafka "
+            f"writes none): {', '.join(MEMBER_CHECKS)} cannot be decided here"
+        )
+    if len(unnamed) > MOST_GROUPS:
+        lines.append(f"undecided: the same in {len(unnamed) - MOST_GROUPS} more groups, see the table `unnamed`")
     complete = [row["complete"] for row in made.coverage.select("complete").collect()]
     told = verdict(
         findings=found,
@@ -96,6 +106,7 @@ def summary(made: Audit, found: int) -> list[str]:
         transactions=sum(row["count"] for row in counted),
         logs=len(complete),
         incomplete=complete.count(False),
+        unnamed=len({row["group"] for row in unnamed}),
     )
     return [*lines, told.text]
 

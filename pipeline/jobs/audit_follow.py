@@ -1,7 +1,7 @@
 """The job `audit --follow`: audits new records, and adds what it finds to OUTPUT/findings and OUTPUT/gaps.
 
     OUTPUT/findings, OUTPUT/gaps        each row once
-    OUTPUT/doubts, OUTPUT/coverage      the current state
+    OUTPUT/doubts, OUTPUT/coverage, OUTPUT/unnamed      the current state
 
 The three views of the logs are read side by side, and one may be ahead of another. So a finding is reported only when
 all three have been read as far as the logs went at some time after its record was written.
@@ -20,6 +20,7 @@ from pipeline.audit.audit import COLUMNS
 from pipeline.errors import PipelineError
 from pipeline.schema import TOPICS
 from pipeline.source.complete_offsets import CompleteOffsets
+from pipeline.source.topic_ids import by_log
 from pipeline.streaming.checkpoint import planned_position
 from pipeline.streaming.follow import CHECKPOINT, Folded, View, follow
 
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, Row, SparkSession
 
-VIEWS: Final = {view: View(view, columns) for view, columns in COLUMNS.items()}
+VIEWS: Final = {
+    view: View(view, (*columns, "topic_id") if view == "raw" else columns) for view, columns in COLUMNS.items()
+}
 
 
 def run(spark: SparkSession, args: argparse.Namespace, report: Callable[[Row], None]) -> int:
@@ -45,7 +48,8 @@ def run(spark: SparkSession, args: argparse.Namespace, report: Callable[[Row], N
         nonlocal found
         positions = planned_position(f"{args.output}/{CHECKPOINT}", batch)
         read = {view: position or {} for view, position in zip(VIEWS, positions, strict=True)}
-        made = incremental.step(rows, state, complete_offsets.complete(read))
+        complete = complete_offsets.complete(read)
+        made = incremental.step(rows, state, None if complete is None else by_log(complete))
         for row in made.added["findings"].collect():
             found += 1
             report(row)

@@ -23,7 +23,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from pipeline.client_settings import add_client_arguments, connect_with
 from pipeline.errors import PipelineError
-from pipeline.group_offsets import GroupOffsets
+from pipeline.group_offsets import GroupOffsets, Partition
 from pipeline.streaming.checkpoint import committed_position
 from pipeline.streaming.stop_signal import stop_on_signals
 
@@ -71,10 +71,10 @@ class ProgressBridge(StreamingQueryListener):
         """Everything it has read is committed already."""
 
 
-def positions(offsets: Iterable[Any]) -> dict[tuple[str, int], int]:
+def positions(offsets: Iterable[Any]) -> dict[Partition, int]:
     """The positions to commit, from offsets of Kafka sources: {topic: {partition: next offset}} each."""
     return {
-        (topic, int(partition)): offset
+        (topic, int(partition), None): offset
         for each in offsets
         if isinstance(each, dict)
         for topic, partitions in each.items()

@@ -2,25 +2,27 @@
 
 The report is one file that opens anywhere and offline. Alternatives: plotly puts 4.7 MB of script into every report,
 Bokeh and Vega about 1 MB, and each draws nothing where scripts are blocked, as in the artifact viewers of CI systems
-and in mail. A page of these charts has 100 to 300 kB and no script. It prints, and switches between light and dark by
-CSS alone: the placeholder colours used here become CSS variables. It cannot zoom; a table beside each chart has its
-figures.
+and in mail. These charts need none: a page of them has 100 to 300 kB, prints, and switches between light and dark by
+CSS alone: the placeholder colours used here become CSS variables. Where scripts run, the few lines of cursor.py show
+the values at a time in all charts. They cannot zoom; a table beside each chart has its figures.
 
 Each chart is drawn twice, for a wide screen and for a phone, so that its text keeps its size.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from io import StringIO
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from matplotlib import dates, rc_context
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from pipeline.report.digits import size, tick
 from pipeline.report.figures import Point
 
 Span = tuple[int, int]  # of a time axis, in Unix milliseconds: the same for all charts of a page
@@ -30,6 +32,9 @@ mdates: Any = dates
 WIDE: Final = (720, 250)  # px
 PHONE: Final = (340, 230)
 MOST_SERIES: Final = 6
+COLUMNS: Final = 48
+PIXELS: Final = 600  # of a time axis
+MARGIN: Final = 0.01  # of a time axis, at each end
 
 # placeholder -> CSS variable; no chart uses these colours for anything else
 INK, FAINT, GRID, PAPER = "#010101", "#010102", "#010103", "#010104"
@@ -80,41 +85,42 @@ def lines(
         _time_axis(axes, phone, span)
         _count_axis(axes, whole=whole)
 
-    return _both(name, draw)
+    return _both(name, draw, span=span)
 
 
-def timeline(
-    name: str, changes: Sequence[tuple[int, str, str, int, int | None]], groups: Sequence[str], span: Span
-) -> str:
+def timeline(name: str, changes: Sequence[tuple[int, str, int]], groups: Sequence[str], span: Span) -> str:
     """A timeline: one row a group, with a tick at each new generation or epoch."""
 
     def draw(axes: Axes, phone: bool) -> None:
         for row, group in enumerate(groups):
-            times = [_time(at) for at, who, *_ in changes if who == group]
-            colour = SERIES[row % len(SERIES)]
-            axes.hlines(row, min(times), max(times), color=GRID, linewidth=1)
-            axes.plot(times, [row] * len(times), "|", color=colour, markersize=14, markeredgewidth=1.75)
+            pixel = (span[1] - span[0]) / PIXELS  # ticks that would hide each other are drawn once
+            found = {round((at - span[0]) / pixel): _time(at) for at, who, _ in changes if who == group}
+            times = sorted(found.values())
+            axes.hlines(row, times[0], times[-1], color=GRID, linewidth=1)
+            ends = (row - 0.27, row + 0.27, math.nan)  # of a tick, and the gap behind it: all ticks are one path
+            at_ticks = [time for time in times for _ in ends]
+            axes.plot(at_ticks, [*ends] * len(times), color=SERIES[row % len(SERIES)], solid_capstyle="butt")
         axes.set_yticks(range(len(groups)), [_short(group, 12 if phone else 22) for group in groups])
         axes.set_ylim(len(groups) - 0.4, -0.6)
         axes.grid(visible=False)
         _time_axis(axes, phone, span)
 
-    return _both(name, draw, rows=len(groups))
+    return _both(name, draw, rows=len(groups), span=span)
 
 
-def columns(name: str, ended: Sequence[tuple[int, str]], span: Span, slots: int = 48) -> str:
-    """A column chart: transactions by the time of their end, stacked by outcome."""
+def columns(name: str, ended: Sequence[tuple[int, str, int]], span: Span, slots: int = COLUMNS) -> str:
+    """A column chart: so many transactions by the time of their end, stacked by outcome."""
 
     def draw(axes: Axes, phone: bool) -> None:
         count = slots // 2 if phone else slots
-        times = [mdates.date2num(_time(at)) for at, _ in ended]
+        times = [mdates.date2num(_time(at)) for at, *_ in ended]
         begin, end = (mdates.date2num(_time(at)) for at in span)
         width = (end - begin) / count
         bottoms = [0] * (count + 1)
         for how, colour in OUTCOME_COLOURS.items():
             heights = [0] * (count + 1)
-            for at, (_, each) in zip(times, ended, strict=True):
-                heights[int((at - begin) / width)] += each == how
+            for at, (_, each, transactions) in zip(times, ended, strict=True):
+                heights[int((at - begin) / width)] += transactions if each == how else 0
             lefts = [begin + n * width for n in range(count + 1)]
             axes.bar(lefts, heights, width * 0.8, bottoms, align="edge", color=colour, linewidth=0)
             bottoms = [below + height for below, height in zip(bottoms, heights, strict=True)]
@@ -122,7 +128,7 @@ def columns(name: str, ended: Sequence[tuple[int, str]], span: Span, slots: int 
         _time_axis(axes, phone, span)
         _count_axis(axes, whole=True)
 
-    return _both(name, draw)
+    return _both(name, draw, span=span)
 
 
 def bars(name: str, rows: Sequence[tuple[str, int, int]]) -> str:
@@ -143,31 +149,50 @@ def bars(name: str, rows: Sequence[tuple[str, int, int]]) -> str:
     return _both(name, draw, rows=len(rows))
 
 
-def size(count: float) -> str:
-    """A number of bytes with a unit: 1.5 MB."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if count >= 10 or count == int(count) else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
-
-
-def _both(name: str, draw: Any, rows: int = 0) -> str:
-    """Both SVG elements of a chart: for a wide screen and for a phone."""
+def _both(name: str, draw: Any, rows: int = 0, span: Span | None = None) -> str:
+    """Both SVG elements of a chart: for a wide screen and for a phone. span: of its time axis, if it has one."""
     made = []
     for kind, (width, height) in (("wide", WIDE), ("phone", PHONE)):
         tall = max(90, 46 + 26 * rows) if rows else height
         with rc_context({**_STYLE, "svg.hashsalt": f"{name}-{kind}"}):
             figure = Figure(figsize=(width / 72, tall / 72), layout="constrained")
             figure.patch.set_alpha(0)
-            draw(figure.add_subplot(), kind == "phone")
+            axes: Axes = figure.add_subplot()
+            draw(axes, kind == "phone")
             out = StringIO()
             figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-        made.append(_as_part(out.getvalue(), f"chart {kind}"))
+            plot = None if span is None else _Plot.of(axes, width, tall, span)
+        made.append(_as_part(out.getvalue(), f"chart {kind}", plot))
     return "".join(made)
 
 
-def _as_part(text: str, css: str) -> str:
+class _Plot(NamedTuple):
+    """Where a time axis lies in a drawn chart, which cursor.py needs: px, and the times of `span` there."""
+
+    left: float
+    right: float
+    top: float
+    bottom: float
+    span: Span
+
+    @classmethod
+    def of(cls, axes: Axes, width: int, height: int, span: Span) -> _Plot:
+        box = axes.get_position()
+        inside = box.width * width / (1 + 2 * MARGIN)  # without the margins of the axis
+        left = box.x0 * width + inside * MARGIN
+        return cls(left, left + inside, (1 - box.y1) * height, (1 - box.y0) * height, span)
+
+    @property
+    def attribute(self) -> str:
+        left, right, _, _, (begin, end) = self
+        return f' data-plot="{left:.1f} {right:.1f} {begin} {end}"'
+
+    @property
+    def cursor(self) -> str:
+        return f'<line class="cursor" x1="0" x2="0" y1="{self.top:.1f}" y2="{self.bottom:.1f}"/>'
+
+
+def _as_part(text: str, css: str, plot: _Plot | None) -> str:
     """An SVG document as an element of the page, with the page's colours and font."""
     text = text[text.index("<svg ") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
@@ -178,9 +203,11 @@ def _as_part(text: str, css: str) -> str:
         body = body.replace(colour, f"var({variable})")
     body = re.sub(r" font-family: [^;\"]+;", "", body)
     body = re.sub(r'<g id="[^"]+"', "<g", body)  # the same ids in every chart, and nothing refers to them
-    body = re.sub(r"(\d+\.\d)\d+", r"\1", body)
+    body = re.sub(r"(\d+\.\d)\d+(?![^<>]*</text>)", r"\1", body)  # coordinates, not labels
     body = re.sub(r"\s*\n\s*", " ", body)
-    return f'<svg class="{css}" viewBox="{box[1]}" aria-hidden="true" focusable="false">{body}'
+    places, cursor = ("", "") if plot is None else (plot.attribute, plot.cursor)
+    body = body.replace("</svg>", f"{cursor}</svg>")
+    return f'<svg class="{css}"{places} viewBox="{box[1]}" aria-hidden="true" focusable="false">{body}'
 
 
 def time_locator(phone: bool) -> mdates.AutoDateLocator:
@@ -193,16 +220,16 @@ def _time_axis(axes: Axes, phone: bool, span: Span) -> None:
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(mdates.ConciseDateFormatter(locator, UTC, show_offset=False))
     begin, end = span
-    margin = max(end - begin, 1) // 100
+    margin = (end - begin) * MARGIN
     axes.set_xlim(_time(begin - margin), _time(end + margin))
 
 
 def _count_axis(axes: Axes, *, whole: bool) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10], integer=whole, min_n_ticks=1))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 10 else f"{value:g}"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
 
 
-def _time(millis: int) -> datetime:
+def _time(millis: float) -> datetime:
     return datetime.fromtimestamp(millis / 1000, UTC)
 
 

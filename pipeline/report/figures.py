@@ -1,6 +1,8 @@
 """The figures of the report, as plain values: results of transforms/ and audit/, small enough to be drawn.
 
-The page shows no other numbers: its charts and tables are made of these, and it carries them as JSON.
+The page shows no other numbers: its charts and tables are made of these, and it carries them as JSON. Time is cut into
+slots, whose number does not grow with the logs, and of each table at most MOST_GROUPS groups are there: so the page of
+a thousand groups and of a million has about the same size.
 """
 
 from __future__ import annotations
@@ -9,54 +11,68 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from pipeline import tables
 from pipeline.audit.directory import audit_of
+from pipeline.report import groups
+from pipeline.report.proof_records import places_of, records_at
+from pipeline.report.share_progress import share_changes
+from pipeline.source.log_starts import starts_of
 from pipeline.transforms import commits, compaction
 from pipeline.transforms import lag as lags
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+MOST_GROUPS: Final = 1000
 MOST_FINDINGS: Final = 200
+MOST_LOGS: Final = 1000
+MOST_TIMELINES: Final = 12
 MOST_CHANGES: Final = 5000
-GROUP_KINDS: Final = {
-    "GroupMetadata": ("classic", "generation"),
-    "ConsumerGroupMetadata": ("consumer", "epoch"),
-    "StreamsGroupMetadata": ("streams", "epoch"),
-}
-GROUP_RECORDS: Final = ("log", "offset", "timestamp", "kind", "tombstone", "group", "value_json")  # of `rebalances`
+END_SLOTS: Final = 480  # for the times at which transactions ended
 OPEN: Final = "open"
 OUTCOMES: Final = {"CompleteCommit": "committed", "CompleteAbort": "aborted"}
+POSITION: Final = ("group", "topic", "partition", "commit_offset", "removed", "effective_at", "log_offset")
 
 Point = tuple[int, float]  # Unix milliseconds, value
 
 
+class Series(NamedTuple):
+    """Values of the slots from `first` on; None: there is none."""
+
+    first: int
+    values: list[int | None]
+
+
 @dataclass(slots=True)
 class Figures:
-    """All figures of one page; times are Unix milliseconds."""
+    """All figures of one page; times are Unix milliseconds. Slot n ends at begin + n * step_s."""
 
     source: str
     made: int
     begin: int | None = None  # of the times at which lag and commits are reported
     end: int | None = None
     step_s: float = 0.0
-    lag: dict[str, list[Point]] = field(default_factory=dict)  # group -> records behind, all topics
-    commits: dict[str, list[Point]] = field(default_factory=dict)  # group -> commits a second, from then on
-    committed: dict[str, int] = field(default_factory=dict)  # group -> commits
-    rebalances: list[tuple[int, str, str, int, int | None]] = field(default_factory=list)
-    # time, group, protocol, generation or epoch, members (classic groups)
+    lag: dict[str, Series] = field(default_factory=dict)  # group -> records behind at the end of each slot, all topics
+    without_lag: int = 0  # groups with commits of which no lag is known
+    commits: dict[str, Series] = field(default_factory=dict)  # group -> commits in each slot
+    commits_total: int = 0
+    groups: list[dict[str, Any]] = field(default_factory=list)  # group, kind, changes, epoch, members, commits
+    kinds: dict[str, int] = field(default_factory=dict)  # kind -> groups, all of them
+    rebalances: list[tuple[int, str, int]] = field(default_factory=list)  # time, group, generation or epoch
     outcomes: dict[str, int] = field(default_factory=dict)  # committed, aborted, open -> transactions
-    outcomes_over_time: list[tuple[int, str]] = field(default_factory=list)  # when it ended, how
+    outcomes_over_time: list[tuple[int, str, int]] = field(default_factory=list)  # when they ended, how, how many
+    old_transactions: int = 0  # committed ones of version 1
     findings: list[dict[str, Any]] = field(default_factory=list)
     findings_by_kind: dict[str, int] = field(default_factory=dict)
+    records_named: list[dict[str, Any]] = field(default_factory=list)  # by the findings: see proof_records.shown
     undecided: list[dict[str, Any]] = field(default_factory=list)
     incomplete_logs: list[dict[str, Any]] = field(default_factory=list)
+    unnamed: list[dict[str, Any]] = field(default_factory=list)  # groups whose commits name no member
+    was_clean: bool = True  # the broker has stopped and written where its logs start
     logs: int = 0
     records: int = 0
     bytes: list[tuple[str, int, int]] = field(default_factory=list)  # log, live, dead; the most dead first
@@ -64,35 +80,62 @@ class Figures:
     @property
     def span(self) -> tuple[int, int]:
         """The first and the last time of anything that is drawn over time; they differ."""
-        lines = [*self.lag.values(), *self.commits.values()]
-        times = [at for line in lines for at in (line[0][0], line[-1][0])]
-        times += [at for at, *_ in self.rebalances] + [at for at, _ in self.outcomes_over_time]
+        times = [self.time(each.first) for each in self.lag.values()]
+        times += [self.time(each.first - 1) for each in self.commits.values()]
+        times += [
+            self.time(each.first + len(each.values) - 1) for part in (self.lag, self.commits) for each in part.values()
+        ]
+        times += [at for at, *_ in self.rebalances] + [at for at, *_ in self.outcomes_over_time]
         begin = min(times, default=self.made)
         return begin, max(max(times, default=self.made), begin + 1000)
 
+    def time(self, slot: int) -> int:
+        """When a slot ends."""
+        return (self.begin or 0) + round(slot * self.step_s * 1000)
+
+    def lag_line(self, group: str) -> list[Point]:
+        """The lag of a group; NaN where it is not known."""
+        first, values = self.lag[group]
+        nan = float("nan")
+        return [(self.time(first + n), nan if value is None else float(value)) for n, value in enumerate(values)]
+
+    def rate_line(self, group: str) -> list[Point]:
+        """Commits a second as steps: the area below them is what was counted, and 0 where nothing was."""
+        return list(self._steps(*self.commits[group]))
+
+    def _steps(self, first: int, values: list[int | None]) -> Iterator[Point]:
+        before: int | None = None
+        for n, value in enumerate([*values, 0]):
+            if value != before:
+                yield self.time(first + n - 1), (value or 0) / (self.step_s or 1)
+            before = value
+
     def as_json(self) -> dict[str, Any]:
-        """For the JSON in the page."""
+        """For the JSON in the page. A Series is [first slot, [values]]."""
         return asdict(self)
 
 
 def figures(spark: SparkSession, path: str) -> Figures:
     """The figures of a data directory or an archive. Errors: PipelineError: see audit_of."""
-    made = Figures(path, _millis(datetime.now(UTC)))
-    changes = commits.effective(tables.offsets(spark, path, lags.COMMITS)).persist()
-    slots = lags.slots_of(changes, None, None, None)
+    made = Figures(path, _millis(datetime.now(UTC)), was_clean=starts_of(path).was_clean)
+    changes = commits.effective(tables.offsets(spark, path, lags.COMMITS)).select(*POSITION).persist()
+    shared = share_changes(spark, path)
+    moves = changes if shared is None else changes.unionByName(shared)
+    slots = lags.slots_of(moves, None, None, None)
     if slots is not None:
         made.begin = _millis(slots.first)
-        made.end = _millis(slots.first + slots.count * slots.step)
         made.step_s = slots.step / timedelta(seconds=1)
+        made.end = made.time(slots.count)
         records = tables.raw(spark, path, columns=lags.RECORDS)
-        made.lag = series(lag_by_group(lags.lag_over_time(changes, records, slots)))
-        made.commits = with_gaps(series(commits_by_group(changes, slots)), slots.step // timedelta(milliseconds=1))
-        counted = changes.where("not removed").groupBy("group").count().orderBy("group")
-        made.committed = {row["group"]: row["count"] for row in counted.collect()}
-    made.rebalances = [tuple(row) for row in rebalances(tables.offsets(spark, path, GROUP_RECORDS)).collect()]
+        _series(made, lags.lag_over_time(moves, records, slots), changes, slots)
+    records_of_groups = tables.offsets(spark, path, groups.RECORDS)
+    found = groups.groups(records_of_groups, changes).persist()
+    made.kinds = {row["kind"]: row["count"] for row in found.groupBy("kind").count().orderBy("kind").collect()}
+    made.groups = [row.asDict() for row in groups.top(found, MOST_GROUPS, "changes", "commits").collect()]
+    _rebalances(made, groups.epochs(records_of_groups))
     _audit(made, spark, path)
     segments = compaction.segments_of(lambda view: tables.view(spark, path, view, columns=compaction.COLUMNS[view]))
-    made.bytes = [tuple(row) for row in bytes_by_log(segments).collect()]
+    made.bytes = [tuple(row) for row in bytes_by_log(segments).limit(MOST_LOGS).collect()]
     return made
 
 
@@ -103,90 +146,66 @@ def bytes_by_log(segments: DataFrame) -> DataFrame:
     return rows.orderBy(F.desc("dead"), "log")
 
 
-def lag_by_group(lag: DataFrame) -> DataFrame:
-    """time_ms, group, value: the lag in records, over all topics whose log ends are known."""
-    return lag.groupBy(F.unix_millis("time").alias("time_ms"), F.col("consumergroup").alias("group")).agg(
-        F.sum(lags.LAG).alias("value")
-    )
+def series_of(points: list[Any], missing: int | None) -> Series:
+    """Points (slot, value) in order, not in every slot, as a series. missing: the value of a slot without a point."""
+    first, last = points[0][0], points[-1][0]
+    values: list[int | None] = [missing] * (last - first + 1)
+    for slot, value in points:
+        values[slot - first] = value
+    return Series(first, values)
 
 
-def commits_by_group(changes: DataFrame, slots: lags.Slots) -> DataFrame:
-    """time_ms, group, value: commits a second in each slot."""
-    step_s = slots.step / timedelta(seconds=1)
-    return (
-        changes.where("not removed")
-        .groupBy(F.unix_millis(slots.time(slots.of(F.col("effective_at")))).alias("time_ms"), "group")
-        .agg((F.count(F.lit(1)) / F.lit(step_s)).alias("value"))
-    )
+def _series(made: Figures, lag: DataFrame, changes: DataFrame, slots: lags.Slots) -> None:
+    behind = groups.lag_by_group(lag, slots).persist()
+    counted = groups.commits_by_group(changes, slots).persist()
+    for row in groups.top(behind, MOST_GROUPS, "most").collect():
+        made.lag[row["group"]] = series_of(row["points"], None)
+    for row in groups.top(counted, MOST_GROUPS, "total").collect():
+        made.commits[row["group"]] = series_of(row["points"], 0)
+    made.commits_total = counted.agg(F.sum("total")).collect()[0][0] or 0
+    made.without_lag = counted.join(behind, "group", "left_anti").count()
 
 
-def series(rows: DataFrame) -> dict[str, list[Point]]:
-    """Rows of time_ms, group, value as one line of points a group."""
-    found: dict[str, list[Point]] = {}
-    for row in rows.where("value is not null").orderBy("group", "time_ms").collect():
-        found.setdefault(row["group"], []).append((row["time_ms"], round(float(row["value"]), 3)))
-    return found
-
-
-def with_gaps(lines: dict[str, list[Point]], step_ms: int) -> dict[str, list[Point]]:
-    """Values of slots, each at the end of its slot, as steps: each from the slot's beginning, and 0 where slots lack.
-
-    The area under the steps is what was counted.
-    """
-    return {group: list(_steps(points, step_ms)) for group, points in lines.items()}
-
-
-def _steps(points: list[Point], step_ms: int) -> Iterator[Point]:
-    for (end, value), (following, _) in pairwise([*points, (-1, 0.0)]):
-        yield end - step_ms, value
-        if abs(following - step_ms - end) > 1:  # slots are rounded to milliseconds
-            yield end, 0.0
-
-
-def rebalances(offsets: DataFrame) -> DataFrame:
-    """time_ms, group, protocol, epoch, members.
-
-    One row a new generation or epoch of a group, the newest MOST_CHANGES.
-    """
-    kind, value = F.col("kind"), F.col("value_json")
-    protocol = F.create_map(*(F.lit(text) for name, (text, _) in GROUP_KINDS.items() for text in (name, text)))
-    epoch = F.coalesce(F.get_json_object(value, "$.generation"), F.get_json_object(value, "$.epoch")).cast("int")
-    members = F.size(F.from_json(F.get_json_object(value, "$.members"), "array<struct<memberId: string>>"))
-    before = F.lag("epoch").over(Window.partitionBy("log", "group").orderBy("offset"))
-    return (
-        offsets.where(kind.isin(*GROUP_KINDS) & ~F.col("tombstone"))
-        .select(
-            F.unix_millis("timestamp").alias("time_ms"),
-            "group",
-            protocol[kind].alias("protocol"),
-            epoch.alias("epoch"),
-            F.when(kind == "GroupMetadata", members).alias("members"),
-            "log",
-            "offset",
-        )
-        .withColumn("before", before)
-        .where("before is null or before != epoch")
-        .orderBy(F.desc("offset"))
-        .limit(MOST_CHANGES)
-        .orderBy("time_ms", "log", "offset")
-        .select("time_ms", "group", "protocol", "epoch", "members")
-    )
+def _rebalances(made: Figures, epochs: DataFrame) -> None:
+    drawn = [row["group"] for row in made.groups if row["changes"]][:MOST_TIMELINES]
+    rows = epochs.where(F.col("is_new") & F.col("group").isin(drawn)).orderBy(F.desc("timestamp"), F.desc("offset"))
+    newest = rows.select(F.unix_millis("timestamp").alias("at"), "group", "epoch").limit(MOST_CHANGES).collect()
+    made.rebalances = [tuple(row) for row in reversed(newest)]
 
 
 def _audit(made: Figures, spark: SparkSession, path: str) -> None:
     result = audit_of(spark, path)
-    ended = result.transactions.select("state", F.unix_millis(F.coalesce("completed", "started")).alias("time_ms"))
-    seen = [(row["time_ms"], OUTCOMES.get(row["state"], OPEN)) for row in ended.orderBy("time_ms").collect()]
-    made.outcomes = dict(Counter(how for _, how in seen))
-    made.outcomes_over_time = [(when, how) for when, how in seen if when is not None]
+    _outcomes(made, result.transactions)
     counted = result.findings.groupBy("kind").count().orderBy("kind").collect()
     made.findings_by_kind = {row["kind"]: row["count"] for row in counted}
     made.findings = [_plain(row) for row in result.findings.limit(MOST_FINDINGS).collect()]
+    made.records_named = records_at(spark, path, places_of(made.findings))
     made.undecided = [_plain(row) for row in result.doubts.collect()]
+    made.unnamed = [_plain(row) for row in result.unnamed.collect()]
     coverage = result.coverage.collect()
     made.logs = len(coverage)
     made.records = sum(row["records"] for row in coverage)
     made.incomplete_logs = [_plain(row) for row in coverage if not row["complete"]]
+
+
+def _outcomes(made: Figures, transactions: DataFrame) -> None:
+    """Count transactions by outcome and by the time of their end. Those of version 1 have the epoch of their marker."""
+    how = F.create_map(*(F.lit(text) for each in OUTCOMES.items() for text in each))[F.col("state")]
+    ended = F.unix_millis(F.coalesce("completed", "started"))
+    is_old = (F.col("decision") == "COMMIT") & (F.col("marker_epoch") == F.col("producer_epoch"))
+    rows = transactions.select(
+        F.coalesce(how, F.lit(OPEN)).alias("how"), ended.alias("ended"), is_old.alias("is_old")
+    ).localCheckpoint()
+    found = rows.groupBy("how").agg(F.count(F.lit(1)).alias("n"), F.count_if("is_old").alias("old")).collect()
+    made.outcomes = dict(Counter({row["how"]: row["n"] for row in found}))
+    made.old_transactions = sum(row["old"] for row in found)
+    [span] = rows.agg(F.min("ended").alias("first"), F.max("ended").alias("last")).collect()
+    if span["first"] is None:
+        return
+    width = max(1, (span["last"] - span["first"]) // END_SLOTS)
+    at = F.lit(span["first"]) + F.floor((F.col("ended") - span["first"]) / width) * width
+    rows = rows.where("ended is not null").groupBy(at.alias("at"), "how").count().orderBy("at", "how")
+    made.outcomes_over_time = [(row["at"], row["how"], row["count"]) for row in rows.collect()]
 
 
 def _plain(row: Any) -> dict[str, Any]:

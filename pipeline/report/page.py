@@ -1,29 +1,28 @@
-"""The report's page: one HTML file with its style, charts and figures, and no external resources.
+"""The report's page: one HTML file with its style, charts, figures and script, and no external resources.
 
-From top to bottom: did exactly-once hold, what groups and transactions did, what is on disk. The table beside each
-chart is also its legend, and all figures are in the page as JSON.
+From top to bottom: did exactly-once hold and what cannot be known of it, what groups and transactions did, what is on
+disk. The table beside each chart is also its legend, and all figures are in the page as JSON.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from html import escape
-from typing import Any, Final
+from typing import Final
 
 from pipeline.audit.findings import KINDS
 from pipeline.audit.verdict import count, verdict
 from pipeline.output_guard import made_by
 from pipeline.report import charts
-from pipeline.report.charts import MOST_SERIES, OUTCOME_COLOURS, SERIES, VARIABLES, size
-from pipeline.report.figures import Figures, Point
+from pipeline.report.charts import MOST_SERIES, OUTCOME_COLOURS, SERIES
+from pipeline.report.cursor import SCRIPT
+from pipeline.report.digits import duration, moment, percent, short_moment, size
+from pipeline.report.elements import Cell, Link, drawn, folded, record, section, table
+from pipeline.report.figures import MOST_TIMELINES, Figures
+from pipeline.report.limits import limits, nothing_open
 from pipeline.report.style import STYLE
 
-MOST_ROWS: Final = 12
-NUMBER: Final = "n"  # the class of a cell that holds a number
-
-Cell = str | int | float | None
+MOST_BARS: Final = 12
 
 
 def page(figures: Figures) -> str:
@@ -33,7 +32,7 @@ def page(figures: Figures) -> str:
         _verdict(figures),
         _lag(figures),
         _commits(figures),
-        _rebalances(figures),
+        _groups(figures),
         _outcomes(figures),
         _bytes(figures),
     )
@@ -56,8 +55,10 @@ def page(figures: Figures) -> str:
 </header>
 <main>
 {"".join(sections)}</main>
-<footer>Made by <code>momus pipeline report</code> at {_moment(figures.made)}. Times are UTC.</footer>
+<footer>Made by <code>momus pipeline report</code> at {moment(figures.made)}. Times are UTC.</footer>
 <script type="application/json" id="figures">{data}</script>
+<script>
+{SCRIPT}</script>
 </body>
 </html>
 """
@@ -73,178 +74,153 @@ def _verdict(figures: Figures) -> str:
         transactions=transactions,
         logs=figures.logs,
         incomplete=len(figures.incomplete_logs),
+        unnamed=len({row["group"] for row in figures.unnamed}),
     )
     tiles = "".join(
         f"<div><dt>{name}</dt><dd>{value}</dd></div>"
         for name, value in (
             ("logs", f"{figures.logs:,}"),
             ("records", f"{figures.records:,}"),
-            ("groups", f"{len({*figures.committed, *(change[1] for change in figures.rebalances)}):,}"),
-            ("commits", f"{sum(figures.committed.values()):,}"),
+            ("groups", f"{sum(figures.kinds.values()):,}"),
+            ("commits", f"{figures.commits_total:,}"),
             ("transactions", f"{transactions:,}"),
             ("findings", f"{found:,}"),
         )
     )
-    parts = [f'<p class="verdict {css}">{text}</p><dl class="tiles">{tiles}</dl>']
+    parts = [
+        f'<div class="judged"><div><p class="verdict {css}">{escape(text)}</p><dl class="tiles">{tiles}</dl></div>'
+        f"{_limits(figures)}</div>"
+    ]
     if found:
-        rows: list[tuple[Cell, ...]] = [(kind, count, KINDS[kind]) for kind, count in figures.findings_by_kind.items()]
-        parts.append(_table("findings-by-kind", ("kind", "findings", "what it means"), rows))
-        proofs = [(row["kind"], f"{row['log']} @ {row['offset']}", row["detail"]) for row in figures.findings]
-        shown = "" if len(proofs) == found else f" (the first {len(proofs)})"
-        parts.append(
-            _folded(f"Each with its log position{shown}", _table("findings", ("kind", "log @ offset", "proof"), proofs))
-        )
+        parts += _findings(figures, found)
     if undecided:
-        rows = [(row["kind"], row["log"], row["undecided"], row["first_offset"]) for row in figures.undecided]
-        table = _table("undecided", ("kind", "log", "cases", "first offset"), rows)
-        parts.append(_folded("What could not be decided, because records are missing", table))
+        rows: list[tuple[Cell, ...]] = [
+            (row["kind"], row["log"], row["undecided"], row["first_offset"]) for row in figures.undecided
+        ]
+        cases = table("undecided", ("kind", "log", "cases", "first offset"), rows)
+        parts.append(folded("What could not be decided, because records are missing", cases))
     if figures.incomplete_logs:
         rows = [
             (row["log"], row["start_offset"], row["missing_inside"], row["gaps"]) for row in figures.incomplete_logs
         ]
-        table = _table("coverage", ("log", "begins at offset", "records missing since", "gaps"), rows)
-        parts.append(_folded(f"{count(len(rows), 'log')} of {figures.logs} with missing records", table))
-    return _section("audit", "Audit", "", "".join(parts))
+        missing = table("coverage", ("log", "begins at offset", "records missing since", "gaps"), rows)
+        parts.append(folded(f"{count(len(rows), 'log')} of {figures.logs} with missing records", missing))
+    if figures.unnamed:
+        rows = [(row["group"], row["log"], row["commits"]) for row in figures.unnamed]
+        nameless = table("unnamed", ("group", "log", "commits"), rows)
+        parts.append(folded("Groups whose commits name no member", nameless))
+    return section("audit", "Audit", "", "".join(parts))
+
+
+def _limits(figures: Figures) -> str:
+    """What the page cannot know, beside the verdict."""
+    open_ones = limits(figures)
+    if not open_ones:
+        said = f"<p>{escape(nothing_open(figures))}</p>"
+        return f'<aside id="limits"><h3>Nothing that is checked is left open</h3>{said}</aside>'
+    rows = "".join(f"<li>{escape(each)}</li>" for each in open_ones)
+    return f'<aside id="limits"><h3>What this cannot know</h3><ul>{rows}</ul></aside>'
+
+
+def _findings(figures: Figures, found: int) -> list[str]:
+    """The findings by kind; and each of them, with links to the records that it names, which are below."""
+    by_kind: list[tuple[Cell, ...]] = [(kind, n, KINDS[kind]) for kind, n in figures.findings_by_kind.items()]
+    ids = {(each["log"], each["offset"]): f"record-{n}" for n, each in enumerate(figures.records_named)}
+
+    def place(log: str | None, offset: int | None) -> Cell:
+        if log is None or offset is None:
+            return None
+        where = f"{log} @ {offset}"
+        return Link(where, ids[log, offset]) if (log, offset) in ids else where
+
+    rows: list[tuple[Cell, ...]] = [
+        (
+            row["kind"],
+            place(row["log"], row["offset"]),
+            row["detail"],
+            place(row.get("proof_log"), row.get("proof_offset")),
+        )
+        for row in figures.findings
+    ]
+    shown = "" if len(rows) == found else f" (the first {len(rows)} of {found:,})"
+    each = table("findings", ("kind", "log @ offset", "what it says", "it contradicts"), rows)
+    records = "".join(
+        record(ids[row["log"], row["offset"]], f"{row['log']} @ {row['offset']}", row["fields"])
+        for row in figures.records_named
+    )
+    return [
+        table("findings-by-kind", ("kind", "findings", "what it means"), by_kind),
+        folded(f"Each with its log position{shown}", f"{each}{records}"),
+    ]
 
 
 def _lag(figures: Figures) -> str:
-    peaks = {group: max(value for _, value in points) for group, points in figures.lag.items()}
+    peaks = {group: _peak(values) for group, (_, values) in figures.lag.items()}
     order = sorted(peaks, key=lambda group: (-peaks[group], group))
     colours = dict(zip(order, SERIES, strict=False))
-    rows = [
-        (
-            group,
-            int(peaks[group]),
-            _moment(_when(figures.lag[group], peaks[group]), short=True),
-            int(figures.lag[group][-1][1]),
-        )
-        for group in order
-    ]
-    table = _table("lag", ("group", "most", "at", "last"), rows, colours)
-    chart = charts.lines("lag", figures.lag, colours, figures.span, whole=True) if peaks else ""
-    return _drawn("lag", "Lag", "Records behind the log ends, over all topics of a group.", chart, table, len(order))
+    rows: list[tuple[Cell, ...]] = []
+    for group in order:
+        first, values = figures.lag[group]
+        at = figures.time(first + values.index(peaks[group]))
+        rows.append((group, peaks[group], short_moment(at, figures.span), values[-1]))
+    legend = table("lag", ("group", "most", "at", "last"), rows, colours)
+    data = {group: figures.lag_line(group) for group in colours}
+    chart = charts.lines("lag", data, colours, figures.span, whole=True) if peaks else ""
+    caption = "Records behind the log ends, over all topics of a group; of share groups, those not done."
+    return drawn("lag", "Lag", caption, chart, legend if peaks else "", len(order))
 
 
 def _commits(figures: Figures) -> str:
-    totals = figures.committed
+    totals = {group: sum(each or 0 for each in values) for group, (_, values) in figures.commits.items()}
     order = sorted(totals, key=lambda group: (-totals[group], group))
     colours = dict(zip(order, SERIES, strict=False))
-    rows = [
-        (group, totals[group], max((value for _, value in figures.commits.get(group, ())), default=0.0))
-        for group in order
-    ]
-    table = _table("commits", ("group", "commits", "most a second"), rows, colours)
-    chart = charts.lines("commits", figures.commits, colours, figures.span, whole=False) if rows else ""
-    caption = f"Commits a second, counted a partition, every {figures.step_s:g} s."
-    return _drawn("commits", "Commits", caption, chart, table, len(order))
+    rows = [(group, totals[group], _peak(figures.commits[group].values) / (figures.step_s or 1)) for group in order]
+    legend = table("commits", ("group", "commits", "most a second"), rows, colours)
+    data = {group: figures.rate_line(group) for group in colours}
+    chart = charts.lines("commits", data, colours, figures.span, whole=False) if rows else ""
+    caption = f"Commits a second, counted a partition, every {duration(figures.step_s)}."
+    return drawn("commits", "Commits", caption, chart, legend if rows else "", len(order))
 
 
-def _rebalances(figures: Figures) -> str:
-    last: dict[str, tuple[int, str, str, int, int | None]] = {}
-    counts: dict[str, int] = {}
-    for change in figures.rebalances:
-        last[change[1]] = change
-        counts[change[1]] = counts.get(change[1], 0) + 1
-    order = sorted(counts, key=lambda group: (-counts[group], group))
-    shown = order[:MOST_ROWS]
+def _groups(figures: Figures) -> str:
+    changed = [row["group"] for row in figures.groups if row["changes"]]
+    lines = {group for _, group, _ in figures.rebalances}
+    shown = [group for group in changed[:MOST_TIMELINES] if group in lines]
     colours = {group: SERIES[n % MOST_SERIES] for n, group in enumerate(shown)}
-    rows = [(group, last[group][2], counts[group], last[group][3]) for group in order]
-    table = _table("rebalances", ("group", "protocol", "changes", "last epoch"), rows, colours)
-    chart = charts.timeline("rebalances", figures.rebalances, shown, figures.span) if order else ""
-    caption = "Each tick is a new generation or epoch of a group."
-    return _drawn("rebalances", "Rebalances and epochs", caption, chart, table, len(order), MOST_ROWS)
+    heads = ("group", "kind", "changes", "epoch", "members", "commits")
+    rows = [tuple(row[head] for head in heads) for row in figures.groups]
+    legend = table("groups", heads, rows, colours)
+    chart = charts.timeline("groups", figures.rebalances, shown, figures.span) if shown else ""
+    kinds = ", ".join(f"{n:,} {kind}" for kind, n in figures.kinds.items())
+    caption = f"{kinds}. Each tick is a new generation or epoch; a simple group has commits and no members."
+    return drawn("groups", "Groups", caption, chart, legend if rows else "", len(changed), MOST_TIMELINES)
 
 
 def _outcomes(figures: Figures) -> str:
     rows = [(how, figures.outcomes[how]) for how in OUTCOME_COLOURS if how in figures.outcomes]
-    table = _table("outcomes", ("outcome", "transactions"), rows, OUTCOME_COLOURS)
+    legend = table("outcomes", ("outcome", "transactions"), rows, OUTCOME_COLOURS)
     ended = figures.outcomes_over_time
     chart = charts.columns("outcomes", ended, figures.span) if ended else ""
-    return _drawn("outcomes", "Transactions", "When transactions ended, and how.", chart, table, len(rows))
-
-
-def _bytes(figures: Figures) -> str:
-    rows = [
-        (log, size(live), size(dead), f"{100 * dead / max(1, live + dead):.0f} %") for log, live, dead in figures.bytes
-    ]
-    table = _table("bytes", ("log", "live", "dead", "share"), rows)
-    chart = charts.bars("bytes", figures.bytes[:MOST_ROWS]) if rows else ""
-    caption = "Live bytes, and in grey the dead bytes that a cleaning may free."
-    return _drawn("bytes", "Live and dead bytes", caption, chart, table, len(rows), MOST_ROWS)
-
-
-# -- elements
-
-
-def _section(name: str, title: str, caption: str, content: str) -> str:
-    caption = f"<p>{caption}</p>" if caption else ""
-    return f'<section id="{name}"><h2>{title}</h2>{caption}{content}</section>\n'
-
-
-def _drawn(name: str, title: str, caption: str, chart: str, table: str, count: int, most: int = MOST_SERIES) -> str:
-    if not chart:
-        return _section(name, title, "", '<p class="none">The logs have none.</p>')
-    if count > most:
-        caption += f" The chart shows the top {most} of {count}."
-    content = f'<figure><div class="drawing" role="img" aria-label="{escape(caption)}">{chart}</div>{table}</figure>'
-    return _section(name, title, caption, content)
-
-
-def _table(
-    name: str, heads: Sequence[str], rows: Iterable[Sequence[Cell]], colours: Mapping[str, str] | None = None
-) -> str:
-    """A table; colours: of a dot before the first cell, which makes the table the legend of a chart."""
-    rows = list(rows)
-    numeric = [bool(rows) and all(_is_number(row[n]) for row in rows) for n in range(len(heads))]
-    head = "".join(f"<th{_css(numeric[n])}>{escape(text)}</th>" for n, text in enumerate(heads))
-    body = []
-    for row in rows:
-        cells = []
-        for n, cell in enumerate(row):
-            text = escape(_text(cell))
-            if n == 0 and colours is not None:
-                colour = colours.get(str(cell))
-                dot = f' style="--dot:var({VARIABLES[colour]})"' if colour else ""
-                cells.append(f'<th scope="row" class="dot"{dot}>{text}</th>')
-            else:
-                cells.append(f"<td{_css(numeric[n])}>{text}</td>")
-        body.append(f"<tr>{''.join(cells)}</tr>")
-    return (
-        f'<div class="table" tabindex="0"><table data-of="{name}"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(body)}</tbody></table></div>"
+    return drawn(
+        "outcomes", "Transactions", "When transactions ended, and how.", chart, legend if rows else "", len(rows)
     )
 
 
-def _is_number(cell: Cell) -> bool:
-    return cell[:1].isdigit() if isinstance(cell, str) else True
+def _bytes(figures: Figures) -> str:
+    rows = [(log, size(live), size(dead), percent(dead, live + dead)) for log, live, dead in figures.bytes]
+    numbers = table("bytes", ("log", "live", "dead", "share"), rows)
+    chart = charts.bars("bytes", figures.bytes[:MOST_BARS]) if rows else ""
+    caption = "Live bytes, and in grey the dead bytes that a cleaning may free."
+    return drawn(
+        "bytes", "Live and dead bytes", caption, chart, numbers if rows else "", len(rows), MOST_BARS, timed=False
+    )
 
 
-def _css(numeric: bool) -> str:
-    return f' class="{NUMBER}"' if numeric else ""
-
-
-def _folded(title: str, content: str) -> str:
-    return f"<details><summary>{escape(title)}</summary>{content}</details>"
-
-
-def _text(cell: Any) -> str:
-    if cell is None:
-        return "–"
-    if isinstance(cell, float):
-        return f"{cell:,.1f}"
-    return f"{cell:,}" if isinstance(cell, int) else str(cell)
-
-
-def _when(points: Sequence[Point], value: float) -> int:
-    return next(at for at, found in points if found == value)
-
-
-def _moment(millis: int, *, short: bool = False) -> str:
-    time = datetime.fromtimestamp(millis / 1000, UTC)
-    return f"{time:%H:%M:%S}" if short else f"{time:%Y-%m-%d %H:%M:%S}"
+def _peak(values: list[int | None]) -> int:
+    return max((each for each in values if each is not None), default=0)
 
 
 def _span(figures: Figures) -> str:
     if figures.begin is None or figures.end is None:
         return "no commits"
-    return f"{_moment(figures.begin)} to {_moment(figures.end)}"
+    return f"{moment(figures.begin)} to {moment(figures.end)}"

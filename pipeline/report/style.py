@@ -30,18 +30,37 @@ h1 { margin: 0; font-size: 1.75rem; font-weight: 600; letter-spacing: -.015em; }
 h2 { margin: 0; font-size: 1.125rem; font-weight: 600; }
 section { margin-top: 1.25rem; padding: 1.25rem 1.5rem 1.5rem; background: var(--card); border-radius: .75rem; }
 section > p { margin: .125rem 0 0; font-size: .9375rem; }
-section > p.verdict { display: flex; align-items: baseline; gap: .625rem; margin: .75rem 0 1.25rem;
+p.verdict { display: flex; align-items: baseline; gap: .625rem; margin: .75rem 0 1.25rem;
   color: var(--ink); font-size: 1.375rem; line-height: 1.3; }
 .verdict::before { content: ""; flex: none; width: .75rem; height: .75rem; border-radius: 50%;
   background: var(--waiting); }
 .verdict.good::before { background: var(--good); }
 .verdict.bad::before { background: var(--bad); }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(6.5rem, 1fr)); gap: 1rem; margin: 0 0 .5rem;
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: 1rem; margin: 0 0 .5rem;
   }
 dt { color: var(--faint); font-size: .875rem; }
 dd { margin: 0; font-size: 1.375rem; font-variant-numeric: tabular-nums; }
 figure { display: grid; grid-template-columns: minmax(0, 1fr) 21rem; gap: 1.75rem; margin: 1rem 0 0; }
-.drawing { min-width: 0; }
+#groups figure { grid-template-columns: minmax(0, 1fr); gap: 1rem; }
+figure > div { min-width: 0; }
+.cursor { visibility: hidden; stroke: var(--ink); stroke-width: 1; }
+.cursor.on { visibility: visible; }
+svg[data-plot] { cursor: crosshair; touch-action: pan-y; }
+output { display: flex; flex-wrap: wrap; gap: 0 1rem; min-height: 1.5em; color: var(--faint); font-size: .8125rem;
+  font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
+.judged { display: grid; grid-template-columns: minmax(0, 1fr) 24rem; gap: 1.75rem; }
+aside { margin: .75rem 0 .5rem; padding-left: 1.25rem; border-left: 1px solid var(--grid); font-size: .875rem; }
+aside ul { margin: .375rem 0 0; padding-left: 1.1rem; }
+aside li + li { margin-top: .375rem; }
+aside p { margin: .375rem 0 0; }
+h3 { margin: 0; font-size: .9375rem; font-weight: 600; overflow-wrap: anywhere; }
+.record { display: none; margin-top: 1rem; padding: 1rem 1.25rem; border: 1px solid var(--grid); border-radius: .5rem;
+  scroll-margin-top: 1rem; }
+.record:target { display: block; }
+.record dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .25rem 1rem; margin: .625rem 0 0; }
+.record dd { font: .875rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; white-space: pre-wrap;
+  overflow-wrap: anywhere; }
+a { color: var(--s1); }
 .chart { display: block; width: 100%; height: auto; font-family: inherit; }
 .chart.phone { display: none; }
 .table { max-height: 20rem; overflow: auto; font-size: .875rem; }
@@ -62,7 +81,7 @@ summary { cursor: pointer; color: var(--faint); }
 :focus-visible { outline: 2px solid var(--s1); outline-offset: 2px; border-radius: .25rem; }
 code { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: .9em; }
 footer { margin-top: 1.5rem; font-size: .875rem; }
-@media (max-width: 56rem) { figure { grid-template-columns: minmax(0, 1fr); gap: 1rem; } }
+@media (max-width: 56rem) { figure, .judged { grid-template-columns: minmax(0, 1fr); gap: 1rem; } }
 @media (max-width: 36rem) {
   body { padding: 1.5rem .75rem 2rem; }
   section { padding: 1rem 1rem 1.25rem; }

@@ -2,7 +2,8 @@
 
 Changes are found by comparing files: the cleaner and retention rewrite and remove segments without writing a record, so
 no stream position can tell. A closed segment is identified by its base offset, its size and the base offset of the next
-one, as a cleaning only makes it smaller or merges it with the next. Of the active segment, the added part is read.
+one, as a cleaning only makes it smaller or merges it with the next. Of the active segment, the added part is read. A
+segment of a topic with another id is a new one.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from pipeline.source.segment_files import SegmentFile
 from pipeline.source.segment_source import SegmentPart
+from pipeline.source.topic_ids import is_same
 
 SegmentKey: TypeAlias = tuple[str, int]  # log, base offset
 
@@ -26,6 +28,7 @@ class SegmentState(NamedTuple):
     reached: int  # position in the file behind the last batch that was read
     end: int  # offset behind it
     following: int | None  # base offset of the next segment; None: this one is active
+    topic_id: str | None = None  # None: the log's folder names none, or the state was stored before ids were
 
     @property
     def key(self) -> SegmentKey:
@@ -47,7 +50,9 @@ def segment_states(found: Iterable[SegmentFile]) -> list[SegmentState]:
         segments = list(log)
         bases: list[int | None] = [each.base_offset for each in segments[1:]]
         for each, following in zip(segments, [*bases, None], strict=True):
-            made.append(SegmentState(each.log, each.base_offset, each.size, 0, each.base_offset, following))
+            made.append(
+                SegmentState(each.log, each.base_offset, each.size, 0, each.base_offset, following, each.topic_id)
+            )
     return made
 
 
@@ -56,6 +61,8 @@ def plan_reads(existing: Iterable[SegmentState], known: Mapping[SegmentKey, Segm
     kept, read, left, is_last = [], [], max_bytes, True
     for each in existing:
         before = known.get(each.key)
+        if before is not None and not is_same(before.topic_id, each.topic_id):
+            before = None
         if before is not None and _is_unchanged(before, each):
             kept.append(each._replace(reached=before.reached, end=before.end))
             continue
@@ -91,10 +98,12 @@ def state_after_read(
     facts: file position of the first row, `start`, and behind the last, `reached`, and the offset behind it, `end`;
     None: the read gave no rows. now: the segment as listed after the read; None: it is gone.
     """
-    if now is None or (wanted.following is not None and (now.size, now.following) != (wanted.size, wanted.following)):
+    if now is None or not is_same(now.topic_id, wanted.topic_id):
+        return None
+    if wanted.following is not None and (now.size, now.following) != (wanted.size, wanted.following):
         return None
     if facts is None:
         return wanted
     if part.position and facts["start"] != part.position:
-        return None  # the log was deleted and created again under the same name
+        return None  # the log was deleted and created again under the same name, and no id tells
     return wanted._replace(reached=facts["reached"], end=facts["end"])

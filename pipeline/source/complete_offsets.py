@@ -2,7 +2,7 @@
 
 The views are read side by side, and one may be ahead of another. An offset of a log is complete when every record that
 was written before it, in any log, has been read: then a transaction marker or a coordinator's decision that was not
-read does not exist.
+read does not exist. Logs are named by their keys (topic_ids.py).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pipeline.decode.batches import partition_of
 from pipeline.files import join_path, read_json, write_json
 from pipeline.source.read_options import ReadOptions
 from pipeline.source.stream_planner import StreamPlanner
+from pipeline.source.topic_ids import log_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -37,7 +38,7 @@ class CompleteOffsets:
         self._snapshots = [self._planner.log_ends(), self._planner.log_ends()]
 
     def complete(self, positions: Mapping[str, Ends], known: Iterable[str] = ()) -> dict[str, int] | None:
-        """Log -> the offset below which it is complete; None: nothing is. positions: view -> log -> end of the read.
+        """Key -> the offset below which a log is complete; None: nothing is. positions: view -> key -> end of the read.
 
         known: logs that were read before; those deleted since are complete up to NO_MORE.
         """
@@ -56,7 +57,7 @@ class CompleteOffsets:
             position.get(log, 0) >= min(end, now[log])
             for view, position in positions.items()
             for log, end in ends.items()
-            if log in now and self._views[view](partition_of(log)[0])
+            if log in now and self._views[view](partition_of(log_of(log))[0])
         )
 
 
@@ -66,6 +67,6 @@ def write_complete_offsets(archive: str, ends: Ends) -> None:
 
 
 def read_complete_offsets(archive: str) -> dict[str, int]:
-    """The stored complete offsets of an archive, log -> offset; empty when there are none."""
+    """The stored complete offsets of an archive, key -> offset; empty when there are none."""
     found: dict[str, int] = read_json(join_path(archive, _FILE)) or {}
     return found

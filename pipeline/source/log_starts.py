@@ -2,17 +2,20 @@
 
 Brokers keep these in `log-start-offset-checkpoint` (momus at once, Apache Kafka once a minute and when it stops):
 after a stop that was not clean, newer ones are missing. An archive keeps those of its data directory in
-`_log_starts.json`.
+`_log_starts.json`, under the keys of logs (topic_ids.py), and those of deleted topics too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from pyarrow import fs
 
 from pipeline.errors import PipelineError
 from pipeline.files import join_path, open_directory, read_json, write_json
+from pipeline.source.archived_topics import of_newest_topics
+from pipeline.source.topic_ids import log_of
 
 CHECKPOINT: Final = "log-start-offset-checkpoint"
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
@@ -54,10 +57,13 @@ def starts_of(path: str) -> LogStarts:
     """Those of a data directory, or those that an archive has kept. Errors: PipelineError: see log_starts."""
     kept = read_json(join_path(path, ARCHIVED))
     if kept is not None:
-        return LogStarts(kept["offsets"], kept["was_clean"])
+        return LogStarts(of_newest_topics(path, kept["offsets"]), kept["was_clean"])
     return log_starts(*open_directory(path))
 
 
-def keep_starts(archive: str, starts: LogStarts) -> None:
-    """Store them in an archive."""
-    write_json(join_path(archive, ARCHIVED), starts.as_json())
+def keep_starts(archive: str, starts: LogStarts, keys: Iterable[str]) -> None:
+    """Store them in an archive. keys: of the logs that are there now."""
+    path = join_path(archive, ARCHIVED)
+    found = {key: starts.offsets[log_of(key)] for key in keys if log_of(key) in starts.offsets}
+    before = (read_json(path) or {}).get("offsets", {})
+    write_json(path, starts._replace(offsets=before | found).as_json())

@@ -16,6 +16,7 @@ from pyarrow import fs
 
 from pipeline.decode.batches import partition_of
 from pipeline.files import open_directory
+from pipeline.source.topic_ids import FILE, read_topic_id
 
 LOG_FOLDER: Final = re.compile(r"(.+)-(\d+)")
 _SEGMENT: Final = re.compile(r"(\d{20})\.log(\.swap)?")
@@ -29,6 +30,7 @@ class SegmentFile(NamedTuple):
     base_offset: int
     path: str
     size: int  # bytes
+    topic_id: str | None = None  # None: the log's folder names none
 
 
 def list_segments(path: str, topic: str = "*", logs: Iterable[str] | None = None) -> list[SegmentFile]:
@@ -57,24 +59,32 @@ def list_segments(path: str, topic: str = "*", logs: Iterable[str] | None = None
 def log_segments(files: fs.FileSystem, root: str, log: str) -> list[SegmentFile]:
     """The segments of one log by base offset; an empty list when the log is gone.
 
-    A local directory is listed until two listings agree: one listing may miss a file that is renamed meanwhile.
+    A local directory is listed until two listings agree: one listing may miss a file that is renamed meanwhile, and the
+    topic may be deleted and created again.
     """
     directory = f"{root}/{log}"
     found = _listing(files, directory, log)
     for _ in range(_LISTINGS):
         if isinstance(files, fs.LocalFileSystem):
-            before, found = [each.path for each in found], _listing(files, directory, log)
-            if [each.path for each in found] == before:
+            before, found = _identity(found), _listing(files, directory, log)
+            if _identity(found) == before:
                 break
     return found
 
 
+def _identity(found: list[SegmentFile]) -> list[tuple[str, str | None]]:
+    return [(each.path, each.topic_id) for each in found]
+
+
 def _listing(files: fs.FileSystem, directory: str, log: str) -> list[SegmentFile]:
     found: dict[int, SegmentFile] = {}
-    for info in files.get_file_info(fs.FileSelector(directory, allow_not_found=True)):
+    listed = files.get_file_info(fs.FileSelector(directory, allow_not_found=True))
+    has_id = any(info.base_name == FILE for info in listed)
+    topic_id = read_topic_id(files, directory) if has_id else None
+    for info in listed:
         match = _SEGMENT.fullmatch(info.base_name)
         if match and info.type == fs.FileType.File:
             base = int(match[1])
             if match[2] or base not in found:
-                found[base] = SegmentFile(log, base, info.path, info.size)
+                found[base] = SegmentFile(log, base, info.path, info.size, topic_id)
     return [found[base] for base in sorted(found)]

@@ -14,6 +14,7 @@ from pipeline.decode.columnar import decode_columns
 from pipeline.schema import view_fields
 from pipeline.source.read_options import ReadOptions, spark_options
 from pipeline.source.segment_files import SegmentFile, log_segments
+from pipeline.source.topic_ids import is_same, read_topic_id
 
 NO_STARTS: Final[Mapping[str, int]] = {}
 _ATTEMPTS: Final = 5  # to open a file before it is renamed again
@@ -28,6 +29,7 @@ class SegmentRange:
     path: str
     size: int  # bytes
     bounds: Bounds
+    topic_id: str | None = None
 
 
 def whole_segments(found: list[SegmentFile], starts: Mapping[str, int] = NO_STARTS) -> list[SegmentRange]:
@@ -44,12 +46,12 @@ def whole_segments(found: list[SegmentFile], starts: Mapping[str, int] = NO_STAR
         if start >= end:
             continue
         bounds = Bounds(max(each.base_offset, start), end, 0, is_tail, start)
-        ranges.append(SegmentRange(each.log, each.base_offset, each.path, each.size, bounds))
+        ranges.append(SegmentRange(each.log, each.base_offset, each.path, each.size, bounds, each.topic_id))
     return ranges
 
 
 def read_range(options: ReadOptions, wanted: SegmentRange, attempts: int = _ATTEMPTS) -> Iterator[pa.RecordBatch]:
-    """The records of a range, from whichever files hold them by now; none when they were deleted.
+    """The records of a range, from whichever files hold them by now; none when they or their topic were deleted.
 
     Errors:  CorruptSegmentError: a file is damaged in the middle of its log, and the option skipDamaged is not set.
     """
@@ -61,12 +63,16 @@ def read_range(options: ReadOptions, wanted: SegmentRange, attempts: int = _ATTE
         if attempts:
             for each in whole_segments(log_segments(options.files, options.root, wanted.log)):
                 first, end = max(each.bounds.first, wanted.bounds.first), min(each.bounds.end, wanted.bounds.end)
-                if first < end:
+                if first < end and is_same(each.topic_id, wanted.topic_id):
                     moved = replace(each, bounds=replace(wanted.bounds, first=first, end=end, position=0))
                     yield from read_range(options, moved, attempts - 1)
         return
+    source = Source(wanted.log, wanted.segment, wanted.topic_id)
     with file:
-        for chunk in chunks(file, Source(wanted.log, wanted.segment), wanted.bounds, on_damage=on_damage):
+        # The folder's id is read after the file is open: if they agree now, the file is of that topic.
+        if not is_same(read_topic_id(options.files, f"{options.root}/{wanted.log}"), wanted.topic_id):
+            return
+        for chunk in chunks(file, source, wanted.bounds, on_damage=on_damage):
             yield from _rows(options, chunk, wanted.bounds.start)
 
 

@@ -1,11 +1,12 @@
 """Plans the micro-batches of a stream: how far the next one reads, and from which files.
 
-A position gives for each log the offset behind the last batch that was read. It never names a file, as files are
-cleaned, merged and removed. Where an offset lies in a file is remembered as a hint that every reader checks.
+A position gives for each log the offset behind the last batch that was read, under a key that names the topic by its
+id (topic_ids.py). It never names a file, as files are cleaned, merged and removed. Where an offset lies in a file is
+remembered as a hint that every reader checks.
 
-* A new log is read from its start; a deleted log leaves the position.
-* A log that ends before its position was deleted and created again (or lost its unsynced tail in a crash): it is read
-  from its start.
+* A new log is read from its start; a deleted log leaves the position. A log whose topic has another id is a new one.
+* A log that ends before its position has lost its unsynced tail in a crash: it is read on from its end. Where no id
+  tells, it may have been deleted and created again: it is read from its start.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from pipeline.decode.batches import CHUNK_BYTES, EVERYTHING, Bounds, Source, end
 from pipeline.source.read_options import ReadOptions
 from pipeline.source.segment_files import SegmentFile
 from pipeline.source.segment_ranges import SegmentRange, whole_segments
+from pipeline.source.topic_ids import key_in, keys_of, of_key
 
-Position = dict[str, int]  # log -> the offset behind the last batch that was read
+Position = dict[str, int]  # key of a log (topic_ids.py) -> the offset behind the last batch that was read
 _MAX_HINTS: Final = 8  # a log
 
 
@@ -52,11 +54,12 @@ class StreamPlanner:
 
     def next_position(self, start: Mapping[str, int], max_bytes: int | None) -> Position:
         """The end of the next micro-batch: the ends of the logs, or about max_bytes further over all logs."""
-        logs = {log: list(found) for log, found in groupby(self.options.segments(), key=lambda each: each.log)}
+        logs = self._by_key(start)
         full = {log: end for log in logs if (end := self._end(log, logs[log])) is not None}
         if self._frozen_ends is not None:
-            full = {log: min(end, self._frozen_ends[log]) for log, end in full.items() if log in self._frozen_ends}
-        position = {log: start[log] for log in logs if log in start and start[log] <= full.get(log, -1)}
+            frozen = self._frozen_ends
+            full = {log: min(end, frozen[key]) for log, end in full.items() if (key := key_in(frozen, log)) is not None}
+        position = {log: at for log in logs if (at := _resumed(start, log, full.get(log, -1))) is not None}
         if max_bytes is None:
             return dict(sorted({**position, **full}.items()))
         pending = [log for log in full if position.get(log) != full[log]]
@@ -72,13 +75,16 @@ class StreamPlanner:
 
     def ranges_between(self, start: Mapping[str, int], end: Mapping[str, int]) -> list[SegmentRange]:
         """The ranges of segment files that lie between two positions."""
-        found = [each for each in self.options.segments() if each.log in end]
+        found, keys = [], {}
+        for key, segments in self._by_key(end).items():
+            if key_in(end, key) is not None:
+                found += segments
+                keys[segments[0].log] = key
         planned = []
         for each in whole_segments(found, self.options.log_starts()):
-            last = end[each.log]
-            first = start.get(each.log, 0)
-            if first > last:
-                first = 0
+            key = keys[each.log]
+            last = end[key_in(end, key) or key]
+            first = _resumed(start, key, last) or 0
             bounds = replace(
                 each.bounds,
                 first=max(first, each.bounds.first),
@@ -90,19 +96,25 @@ class StreamPlanner:
                 planned.append(replace(each, bounds=bounds, size=max(each.size - bounds.position, 0)))
         return planned
 
+    def _by_key(self, position: Mapping[str, int]) -> dict[str, list[SegmentFile]]:
+        """The segments that there are now of each log, by its key. position: whose keys they continue."""
+        logs = {log: list(found) for log, found in groupby(self.options.segments(), key=lambda each: each.log)}
+        keys = keys_of(((log, found[0].topic_id) for log, found in logs.items()), position)
+        return {keys[log]: found for log, found in logs.items()}
+
     # ------------------------------------------------------------ where logs end
 
-    def _end(self, log: str, found: list[SegmentFile]) -> int | None:
+    def _end(self, key: str, found: list[SegmentFile]) -> int | None:
         """The offset behind the last whole batch; None: there is no batch yet."""
         last = found[-1]
-        known = self._tails.get(log)
+        known = self._tails.get(key)
         if known is None or known.segment != last.base_offset or known.position > last.size:
             known = BatchPosition(last.base_offset, 0, last.base_offset)
         for reached in self._walk(last, known.offset, EVERYTHING, known.position, CHUNK_BYTES):
             known = reached
-        if self._tails.get(log) != known:
-            self._tails[log] = known
-            self._remember(log, known)
+        if self._tails.get(key) != known:
+            self._tails[key] = known
+            self._remember(last.log, known)
         is_empty = known.position == 0 and len(found) == 1 and last.base_offset == 0
         return None if is_empty else known.offset
 
@@ -174,6 +186,16 @@ class StreamPlanner:
             if hint.segment == segment and hint.offset == offset:
                 return int(hint.position)
         return 0
+
+
+def _resumed(start: Mapping[str, int], key: str, end: int) -> int | None:
+    """Where a log that ends at `end` is read on after the position `start`; None: from its start."""
+    known = key_in(start, key)
+    if known is None or end < 0:
+        return None
+    if start[known] <= end:
+        return start[known]
+    return None if of_key(known)[1] is None else end
 
 
 def _segment_index(found: list[SegmentFile], offset: int) -> int:

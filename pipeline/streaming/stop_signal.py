@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import select
 import signal
 from contextlib import contextmanager, suppress
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,24 +13,33 @@ if TYPE_CHECKING:
 
 
 class StopSignal:
-    """Whether the job was asked to stop."""
+    """Whether the job was asked to stop.
+
+    A signal's handler may run between any two steps of the main thread, so it takes no lock: it sets a flag and writes
+    a byte into a pipe, which a waiting job sleeps on.
+    """
 
     def __init__(self) -> None:
         self.is_set = False
-        # Not a threading.Event: a signal handler that runs inside `Event.wait` would deadlock on the event's lock.
-        self._wake: SimpleQueue[None] = SimpleQueue()
+        self._wake, self._woken = os.pipe()
+        os.set_blocking(self._woken, False)
 
     def set(self, *_: Any) -> None:
         """Ask the job to stop. Takes and ignores the arguments of a signal handler."""
         self.is_set = True
-        self._wake.put(None)
+        with suppress(BlockingIOError):  # the pipe is full of such bytes
+            os.write(self._woken, b"\0")
 
     def wait(self, seconds: float) -> bool:
         """Sleep until the time is over or the signal comes; returns whether it came."""
         if not self.is_set:
-            with suppress(Empty):
-                self._wake.get(timeout=seconds)
+            select.select([self._wake], [], [], seconds)
         return self.is_set
+
+    def close(self) -> None:
+        """Close the pipe: no handler may call `set` any more."""
+        os.close(self._wake)
+        os.close(self._woken)
 
 
 @contextmanager
@@ -42,3 +52,4 @@ def stop_on_signals() -> Iterator[StopSignal]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        stop.close()

@@ -54,10 +54,10 @@ def view_stream(
         table = f"{path}/{records}"
         if tables.is_delta(table):
             tables.require_delta(spark, table)
-            found = spark.readStream.format("delta").load(table)
+            found = tables.with_all_columns(spark.readStream.format("delta").load(table), spark_schema(records))
         else:
             found = spark.readStream.schema(spark_schema(records).add(tables.DAY, DateType())).parquet(table)
-        return tables.select_view(found, records, topic, columns)
+        return tables.select_view(found, path, records, topic, columns)
     options = spark_options(path, records, topic, columns) | {"maxBytesPerTrigger": str(max_bytes or "")}
     return spark.readStream.format("momus").options(**options).load()
 

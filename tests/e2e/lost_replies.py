@@ -80,6 +80,7 @@ def write_each_record_once(
             values, end = read_back(address, topic, records)
         finally:
             broker.stop()
-    assert cuts > 2
+    assert cuts > 0
+    assert cuts + broker.kills > 2  # on a busy machine kills come before cuts
     assert end == records, f"{end - records} records too many (seed {seed}, {cuts} cuts, {broker.kills} kills)"
     assert values == [SMALL % number for number in range(records)]

@@ -36,7 +36,7 @@ def _golden(file_name: str) -> frozenset[tuple[str, int]]:
 def _requests_sent() -> frozenset[str]:
     """Names of the request classes that tests of handlers and of whole brokers make."""
     found = set()
-    for path in TESTS.rglob("test_*.py"):
+    for path in (*TESTS.rglob("test_*.py"), *TESTS.glob("*_kit.py")):
         if path.parent.name != "tidy" and not path.name.startswith(("test_golden_", "test_codec_")):
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):

@@ -1,4 +1,4 @@
-"""Finds the image of a group shard that a start can begin with.
+"""Finds the image of a group shard that a start can begin with, and reads it.
 
 An image only saves time; the log is authoritative. An image that is damaged, older than the log's start, or made from
 records that the log does not hold is removed, and the log is read from its beginning.
@@ -7,14 +7,31 @@ records that the log does not hold is removed, and the log is read from its begi
 from __future__ import annotations
 
 import logging
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from storage import snapshot
 
 if TYPE_CHECKING:
+    from broker.coordinator.replay import Replay
     from storage.log import Log
 
 logger = logging.getLogger("momus.images")
+
+
+def load_image(log: Log, limit_offset: int, replay: Replay) -> Generator[None, None, int | None]:
+    """Begin a replay with the newest image, in slices. Answers the offset to replay from; None: use a new Replay."""
+    found = newest_image(log, limit_offset)
+    if found is None:
+        return None
+    offset, payload = found
+    try:
+        yield from replay.image(payload)
+    except ValueError as error:
+        logger.warning("%s: %s", log.directory, error)
+        remove_image(log, offset)
+        return None
+    return offset
 
 
 def newest_image(log: Log, limit_offset: int) -> tuple[int, memoryview] | None:

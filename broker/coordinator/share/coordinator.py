@@ -82,10 +82,10 @@ class ShareCoordinator:
         for index, shard in enumerate(self.shards):
             if shard.state is UNLOADED and self._directory.exists(SHARE_STATE_TOPIC, index):
                 try:
-                    shard.require()
-                    self._forget_gone(shard)
-                except KafkaError:  # a large shard: it loads in the background
-                    yield
+                    yield from self._directory.recover(self.metadata, self.metadata.topics[SHARE_STATE_TOPIC], index)
+                    yield from shard.load()
+                    if shard.state is READY:
+                        self._forget_gone(shard)
                 except (OSError, StorageError) as error:  # a request for it gets the error
                     logger.error("cannot load %s: %s", shard, error)
                 yield

@@ -29,6 +29,7 @@ from broker.coordinator.transactions.rules import NeedsProducerIdError, complete
 from broker.coordinator.transactions.transaction import ONGOING, TopicIndex, Transaction
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.transactions import EndTxnResponse
+from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.cluster.directory import DataDirectory
@@ -109,9 +110,10 @@ class TransactionCoordinator:
         for index, shard in enumerate(self.shards):
             if shard.state is UNLOADED and self._directory.exists(TRANSACTIONS_TOPIC, index):
                 try:
-                    shard.require()
-                except KafkaError:  # a large shard: it loads in the background
-                    yield
+                    yield from self._directory.recover(self.metadata, self.metadata.topics[TRANSACTIONS_TOPIC], index)
+                    yield from shard.load()
+                except (OSError, StorageError) as error:  # a request for it gets the error
+                    logger.error("cannot load %s: %s", shard, error)
                 yield
 
     def ensure_topic(self, rng: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -113,4 +113,5 @@ def committer_of(broker: Broker, group: str, topic: str) -> Iterator[Callable[[d
         try:
             yield lambda offsets: runner.run(send(offsets))
         finally:
-            runner.run(consumer.stop())
+            with suppress(asyncio.CancelledError):  # of aiokafka 0.14, where a fetch waits to be tried again
+                runner.run(consumer.stop())

@@ -38,6 +38,7 @@ class Logs:
         self.directory = directory
         self.ends: dict[str, int] = {}
         self._clock = itertools.count(EPOCH_MS)
+        self._began: dict[str, int] = {}  # when the open transaction of an id began
         self.now_ms = EPOCH_MS
 
     def tick(self, ms: int = 1) -> int:
@@ -102,7 +103,9 @@ class Logs:
         now_ms = self.tick()
         made = Transaction(name, pid, 60_000).next(state, now_ms)
         made.producer_epoch = epoch
-        made.start_ms = -1 if state is State.EMPTY else now_ms
+        made.start_ms = -1 if state is State.EMPTY else self._began.setdefault(name, now_ms)
+        if state not in (State.ONGOING, State.PREPARE_COMMIT, State.PREPARE_ABORT):
+            self._began.pop(name, None)
         if partitions:
             made.add({topic: tuple(indexes) for topic, indexes in partitions.items()})
         return self.append(log, made.batch(1, 0, 0, now_ms), 1)

@@ -248,11 +248,71 @@ def unfinished_commit(logs: Logs) -> Fault:
     return Fault("incomplete-commit", log, first, "the log ends here, so the rest may still be written")
 
 
+def in_transaction(logs: Logs, log: str, group: str, pid: int, offset: int) -> None:
+    """A committed transaction that commits one offset."""
+    topic, _, index = log.rpartition("-")
+    partitions = {topic: [int(index)]}
+    logs.state(f"{STATES}-0", group, State.ONGOING, pid, 0, partitions)
+    logs.commit(log, group, {0: offset}, member="m", generation=1, pid=pid, epoch=0, sequence=0)
+    logs.state(f"{STATES}-0", group, State.PREPARE_COMMIT, pid, 0, partitions)
+    logs.marker(log, pid, 0)
+    logs.state(f"{STATES}-0", group, State.COMPLETE_COMMIT, pid, 0)
+
+
+def committed_outside(logs: Logs) -> Fault:
+    log = f"{CO}-10"
+    in_transaction(logs, log, "mixed", 60, 1)
+    place = logs.commit(log, "mixed", {0: 5}, member="m", generation=1)
+    in_transaction(logs, log, "mixed", 60, 10)
+    return Fault("commit-outside-transaction", log, place, "mixed commits t-0 in transactions, but 5 without one")
+
+
+def committed_outside_on_purpose(logs: Logs) -> Fault:
+    """By an operator; what the transaction had committed; before and after all transactions."""
+    log = f"{CO}-11"
+    logs.commit(log, "apart", {0: 1}, member="m", generation=1)
+    in_transaction(logs, log, "apart", 61, 2)
+    logs.commit(log, "apart", {0: 5})
+    in_transaction(logs, log, "apart", 61, 6)
+    logs.commit(log, "apart", {0: 6}, member="m", generation=1)
+    in_transaction(logs, log, "apart", 61, 7)
+    logs.commit(log, "apart", {0: 8}, member="m", generation=1)
+    return Fault(None)
+
+
+def without_records(logs: Logs) -> Fault:
+    """By transactions v2 (KIP-890): the marker has the next epoch."""
+    log, partitions = "empty-0", {"empty": [0]}
+    logs.state(f"{STATES}-0", "empty", State.ONGOING, 62, 0, partitions)
+    logs.state(f"{STATES}-0", "empty", State.PREPARE_COMMIT, 62, 1, partitions)
+    place = logs.marker(log, 62, 1)
+    logs.state(f"{STATES}-0", "empty", State.COMPLETE_COMMIT, 62, 1)
+    return Fault("transaction-without-records", log, place, "empty was committed, but has no record here")
+
+
+def without_records_before_kip_890(logs: Logs) -> Fault:
+    """A client names partitions, and need not write there: a doubt."""
+    log, partitions = "emptyv1-0", {"emptyv1": [0]}
+    for state in (State.ONGOING, State.PREPARE_COMMIT):
+        logs.state(f"{STATES}-0", "emptyv1", state, 63, 0, partitions)
+    logs.marker(log, 63, 0)
+    logs.state(f"{STATES}-0", "emptyv1", State.COMPLETE_COMMIT, 63, 0)
+    return Fault(None)
+
+
+def coordinator_goes_back(logs: Logs) -> Fault:
+    log = f"{STATES}-3"
+    logs.state(log, "back", State.EMPTY, 64, 1)
+    place = logs.state(log, "back", State.EMPTY, 64, 0)
+    return Fault("stale-producer-epoch", log, place, "took a change with epoch 0 after epoch 1")
+
+
 CASES: list[Callable[[Logs], Fault]] = [
     sound, sequences_wrap, wrapped_duplicate, duplicate, missing, missing_at_the_start, reordered, stale_producer,
     stale_in_transaction, overdue, hanging, hanging_unknown, without_marker, without_marker_among_others, stray_marker,
     resent_marker, against_decision, regression, set_back, stale_generation, stale_member, not_its_own,
-    epoch_of_nobody, whole_commit, incomplete_commit, unfinished_commit,
+    epoch_of_nobody, whole_commit, incomplete_commit, unfinished_commit, committed_outside,
+    committed_outside_on_purpose, without_records, without_records_before_kip_890, coordinator_goes_back,
 ]  # fmt: skip  # several to a line
 
 

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from momus import Broker
 from pipeline import tables
 from pipeline.errors import PipelineError
+from pipeline.group_offsets import Partition
 from pipeline.jobs import archive
 from pipeline.jobs import offsets as offsets_job
 from pipeline.jobs.archive import PositionCommitter
@@ -158,10 +159,10 @@ class Group:
     """What was committed, commit by commit."""
 
     def __init__(self) -> None:
-        self.told: list[dict[tuple[str, int], int]] = []
-        self._last: dict[tuple[str, int], int] = {}
+        self.told: list[dict[Partition, int]] = []
+        self._last: dict[Partition, int] = {}
 
-    def commit(self, positions: dict[tuple[str, int], int]) -> int:
+    def commit(self, positions: dict[Partition, int]) -> int:
         moved = {where: offset for where, offset in positions.items() if self._last.get(where) != offset}
         self._last.update(moved)
         self.told.append(moved)
@@ -182,14 +183,14 @@ def test_position_is_told_when_more_has_moved_than_the_telling_of_it(step, told)
     group = Group()
     position = PositionCommitter(group)
     position.update({"__consumer_offsets-0": 10, "__consumer_offsets-1": 5})
-    assert group.told == [{("__consumer_offsets", 0): 10, ("__consumer_offsets", 1): 5}]
+    assert group.told == [{("__consumer_offsets", 0, None): 10, ("__consumer_offsets", 1, None): 5}]
     position.update(step)
     assert len(group.told) == 1 + told
 
 
 def test_position_that_could_not_be_told_is_told_again():
     class Deaf(Group):
-        def commit(self, positions: dict[tuple[str, int], int]) -> int:
+        def commit(self, positions: dict[Partition, int]) -> int:
             super().commit(positions)
             return 0 if len(self.told) == 1 else len(positions)
 

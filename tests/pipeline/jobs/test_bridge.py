@@ -102,4 +102,4 @@ def test_job_says_in_one_sentence_that_there_is_no_checkpoint(finished, spark, t
 
 
 def test_positions_leave_out_sources_that_are_not_kafka():
-    assert positions([None, {"logOffset": 3}, {"t": {"0": 5, "1": -2}}]) == {("t", 0): 5}
+    assert positions([None, {"logOffset": 3}, {"t": {"0": 5, "1": -2}}]) == {("t", 0, None): 5}

@@ -26,8 +26,10 @@ addEventListener("load", () => {
   all.dataset.probe = JSON.stringify({
     width: all.scrollWidth, paper: getComputedStyle(document.body).backgroundColor,
     ink: getComputedStyle(document.body).color, charts: chart.length,
+    cursors: chart.filter(e => e.querySelector(".cursor")).length,
     letters: getComputedStyle(chart[0]?.querySelector("text") ?? document.body).fill,
     fetched: performance.getEntriesByType("resource").map(e => e.name),
+    asked: ASKED,
   });
 });
 </script></body>"""
@@ -69,12 +71,12 @@ class DrawnPage(HTMLParser):
             self._rows[-1][-1] += data
 
 
-def look(page: str, *flags: str, width: int = 1280) -> DrawnPage:
-    """Load a page from a file in a fresh profile."""
+def look(page: str, *flags: str, width: int = 1280, ask: str = "null") -> DrawnPage:
+    """Load a page from a file in a fresh profile. ask: an expression of JavaScript, whose value is `probe["asked"]`."""
     assert CHROMIUM is not None
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         file = Path(folder, "page.html")
-        file.write_text(page.replace("</body>", PROBE), encoding="utf-8")
+        file.write_text(page.replace("</body>", PROBE.replace("ASKED", ask)), encoding="utf-8")
         size = f"--window-size={width},1000"
         command = [CHROMIUM, *FLAGS, *flags, size, f"--user-data-dir={folder}/profile", "--dump-dom", file.as_uri()]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)

@@ -18,8 +18,9 @@ from pipeline.audit.findings import KINDS
 from pipeline.demo.traffic import Traffic
 from pipeline.jobs import audit, compaction, lag, report
 from pipeline.output_guard import HEAD_BYTES, made_by
-from pipeline.report.charts import SERIES, lines, size, time_locator
-from pipeline.report.figures import Figures, with_gaps
+from pipeline.report.charts import SERIES, lines, time_locator
+from pipeline.report.digits import size
+from pipeline.report.figures import Figures, Series, series_of
 from pipeline.report.page import page
 
 pytestmark = pytest.mark.timeout(900)
@@ -83,7 +84,11 @@ def test_report_figures_are_what_the_jobs_say(spark, data, audited, text, tmp_pa
     behind: Counter[tuple[str, int]] = Counter()
     for row in spark.read.parquet(f"{tmp_path}/lag").collect():
         behind[row["consumergroup"], round(row["time"].timestamp() * 1000)] += row["kafka_consumergroup_lag_sum"] or 0
-    drawn = {(group, at): value for group, points in figures["lag"].items() for at, value in points}
+    drawn = {
+        (group, round(figures["begin"] + n * figures["step_s"] * 1000)): value
+        for group, (first, values) in figures["lag"].items()
+        for n, value in enumerate(values, first)
+    }
     assert {place: value for place, value in drawn.items() if value} == {place: n for place, n in behind.items() if n}
     assert {row[0] for row in tables["lag"][1:]} == {group for group, _ in behind}
     peaks = {group: max(n for (who, _), n in behind.items() if who == group) for group, _ in behind}
@@ -103,13 +108,16 @@ def test_report_figures_are_what_the_jobs_say(spark, data, audited, text, tmp_pa
     assert {log: n for log, _, n in figures["bytes"]} == dead
     assert {row[0]: row[2] for row in tables["bytes"][1:]} == {log: size(n) for log, n in dead.items()}
 
-    changes = Counter(group for _, group, *_ in figures["rebalances"])
-    assert {row[0]: int(row[2]) for row in tables["rebalances"][1:]} == changes
+    changes = Counter(group for _, group, _ in figures["rebalances"])
+    assert {row[0]: int(row[2]) for row in tables["groups"][1:] if row[2] != "0"} == changes
     assert changes["billing"] > 1
     assert changes["shipping"] > 1
-    assert {row[0]: int(row[1].replace(",", "")) for row in tables["commits"][1:]} == figures["committed"]
-    areas = {group: area(points) for group, points in figures["commits"].items()}
-    assert areas == pytest.approx(figures["committed"], rel=0.01)
+    kinds = {row[0]: row[1] for row in tables["groups"][1:]}
+    assert (kinds["billing"], kinds["shipping"]) == ("classic", "consumer")
+    commits = {row[0]: int(row[1].replace(",", "")) for row in tables["commits"][1:]}
+    assert commits == {group: sum(values) for group, (_, values) in figures["commits"].items()}
+    assert commits == {row[0]: int(row[5].replace(",", "")) for row in tables["groups"][1:] if row[5] != "0"}
+    assert sum(commits.values()) == figures["commits_total"]
 
 
 def area(points: list[Any]) -> float:
@@ -119,20 +127,24 @@ def area(points: list[Any]) -> float:
 
 def test_rate_is_zero_where_nothing_was_committed():
     """16 commits within 3 of 80 seconds were drawn as 5.3 a second for all of them."""
-    found = with_gaps({"g": [(1000, 5.0), (2000, 5.0), (80_000, 6.0)], "one": [(5000, 2.0)]}, 1000)
-    assert found["g"] == [(0, 5.0), (1000, 5.0), (2000, 0.0), (79_000, 6.0), (80_000, 0.0)]
-    assert found["one"] == [(4000, 2.0), (5000, 0.0)]
-    assert area(found["g"]) == 16
+    found = made(begin=0, step_s=1.0, commits={"g": series_of([(1, 5), (2, 5), (80, 6)], 0), "one": Series(5, [2])})
+    assert found.rate_line("g") == [(0, 5.0), (2000, 0.0), (79_000, 6.0), (80_000, 0.0)]
+    assert found.rate_line("one") == [(4000, 2.0), (5000, 0.0)]
+    assert area(found.rate_line("g")) == 16
 
 
 def test_charts_over_time_have_one_axis():
     figures = made(
-        lag={"g": [(5000, 1.0), (9000, 2.0)]},
-        commits={"g": [(2000, 1.0), (4000, 0.0)]},
-        rebalances=[(1000, "g", "classic", 1, 1)],
-        outcomes_over_time=[(70_000, "committed")],
+        begin=0,
+        step_s=1.0,
+        lag={"g": Series(5, [1, 2, 3])},
+        commits={"g": Series(2, [1, 0, 4])},
+        rebalances=[(1500, "g", 1)],
+        outcomes_over_time=[(70_000, "committed", 3)],
     )
     assert figures.span == (1000, 70_000)
+    figures.commits["late"] = Series(90, [1])
+    assert figures.span == (1000, 90_000)
     assert made().span[0] < made().span[1]
 
 
@@ -146,6 +158,9 @@ def test_charts_over_time_have_one_axis():
         (120, True, ["0", "50", "100"]),
         (0.5, False, ["0", "0.2", "0.4"]),
         (5.3, False, ["0", "2", "4"]),
+        (0.005, False, ["0", "0.002", "0.004"]),
+        (60_000, True, ["0", "20 k", "40 k", "60 k"]),
+        (5_300_000, True, ["0", "2 M", "4 M"]),
     ],
 )
 def test_ticks_of_counts_are_whole_and_those_of_rates_have_few_digits(top, whole, ticks):
@@ -153,6 +168,16 @@ def test_ticks_of_counts_are_whole_and_those_of_rates_have_few_digits(top, whole
     wide = text[: text.index("</svg>")]
     labels = re.findall(r"<text[^>]*>([^<]*)</text>", wide)
     assert [each for each in labels if not re.fullmatch(r"\d\d[:.]\d+", each)] == ticks  # without those of the time
+
+
+def test_chart_says_where_its_times_are_drawn():
+    text = lines("t", {"g": [(5000, 1.0), (25_000, 2.0)]}, {"g": SERIES[0]}, (5000, 25_000), whole=True)
+    for chart in text.split("</svg>")[:-1]:
+        left, right, begin, end = map(float, re.findall(r'data-plot="([^"]+)"', chart)[0].split())
+        assert (begin, end) == (5000, 25_000)
+        [line] = re.findall(r'<path d="([^"]+)"[^>]*stroke: var\(--s1\)', chart)
+        places = [float(x) for x in re.findall(r"[ML] ([\d.]+) ", line)]
+        assert (places[0], places[-1]) == (pytest.approx(left, abs=0.2), pytest.approx(right, abs=0.2))
 
 
 @in_browser
@@ -164,6 +189,7 @@ def test_report_in_a_browser_is_drawn_without_an_error_in_any_light_and_width(te
         assert each.probe["fetched"] == []
         assert each.probe["width"] <= width
         assert each.probe["charts"] == 5
+        assert each.probe["cursors"] == 4
         assert each.probe["letters"] not in ("none", "rgb(0, 0, 0)")
     light, dark = seen[(), 1280].probe, seen[(DARK,), 1280].probe
     assert light["ink"] != dark["ink"]
@@ -218,14 +244,15 @@ def test_report_with_gaps_does_not_say_that_all_held():
 
 
 def test_report_made_twice_is_the_same_page():
-    points = [(1_800_000_000_000 + n * 1000, float(n % 7)) for n in range(50)]
-    figures = made(lag={"g": points}, commits={"g": points}, committed={"g": 3})
+    points = Series(0, [n % 7 for n in range(50)])
+    figures = made(begin=1_800_000_000_000, step_s=1.0, lag={"g": points}, commits={"g": points})
     assert page(figures) == page(figures)
 
 
 def test_report_name_of_a_group_cannot_break_out_of_the_page():
     group = "</script><script>alert(1)</script>"
-    text = page(made(lag={group: [(1_800_000_000_000, 1.0)]}, committed={group: 1}))
+    row = {"group": group, "kind": group, "changes": 1, "epoch": 1, "members": 1, "commits": 1}
+    text = page(made(lag={group: Series(0, [1])}, commits={group: Series(0, [1])}, groups=[row], kinds={group: 1}))
     assert "<script>alert" not in text
 
 

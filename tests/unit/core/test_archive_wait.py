@@ -183,6 +183,25 @@ def test_topic_that_is_deleted_holds_nothing_any_more():
     assert ("t", "retention", 0) not in held(w)
 
 
+def test_position_on_an_earlier_topic_of_the_name_does_not_count_for_the_new_one():
+    w, client = world()
+    produce(client)
+    archived(client, "t", 0, 20)
+    assert w.broker.archive.position("t", 0) == 20
+    shard = w.broker.groups.of(ARCHIVE)
+    earlier = shard.machine.offsets.get(ARCHIVE, "t", 0)
+    client.call(DeleteTopicsRequest(topics=[DeleteTopicState(name="t")]), 6)
+    make_topic(client, "t", 1)
+    assert w.broker.archive.position("t", 0) is None
+    shard.machine.offsets.topic_or_new(ARCHIVE, "t").replay(0, earlier)  # not removed yet
+    assert w.broker.archive.position("t", 0) == 0
+    produce(client)
+    w.advance(ROUND_MS)
+    assert log(w, "t", 0).log_start_offset == 0
+    archived(client, "t", 0, 20)
+    assert w.broker.archive.position("t", 0) == 20
+
+
 def test_wait_ends_with_a_log_line_when_too_much_is_held(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.WARNING, "momus.archive")
     w, client = world(archive_retain_max_bytes="500")

@@ -143,6 +143,22 @@ def test_clean_stop_is_synced_and_the_next_start_scans_nothing(flush):
     assert (log.end_offset, log.report.scanned_bytes) == (5, 0)
 
 
+@pytest.mark.parametrize("starts", [1, 2])
+def test_log_that_no_start_since_a_crash_has_opened_is_still_scanned(starts):
+    world, _ = filled()
+    files = world.files.crash()
+    file = files.open_append(f"{DATA}/t-0/{0:020d}.log")
+    last = file.pread(1, file.size - 1)
+    file.truncate(file.size - 1)
+    file.append([bytes([last[0] ^ 1])])  # of the length that was written, but not what was written
+    after = world.again(files)
+    for _ in range(starts):
+        assert ("t", 0) not in after.broker.directory.logs
+        after = after.restart()
+        assert not after.broker.directory.was_clean
+    assert log_of(after).end_offset == 4
+
+
 def test_stop_on_a_slow_disk_is_in_time_and_not_clean():
     world, _ = filled()
     sync = type(world.files.open_append("x")).sync

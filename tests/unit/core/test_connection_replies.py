@@ -10,7 +10,7 @@ from unit.core.replies_kit import METADATA, correlation_ids, flood, world_with_t
 from broker.wire.connection import CHUNK_BYTES, WRITE_BUFFER_BYTES
 from broker.wire.reply_stream import TURN_BYTES
 from storage.errors import StorageError
-from storage.segment import FileSlice
+from storage.file_slice import FileSlice
 
 
 @pytest.fixture

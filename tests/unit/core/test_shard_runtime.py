@@ -232,6 +232,31 @@ def test_large_log_of_what_must_be_there_at_once_is_replayed_at_once():
     assert len(bench.shard.machine.values) == 6000
 
 
+@pytest.mark.parametrize("taken", [0, 2])
+def test_small_log_is_loaded_in_slices_until_a_request_needs_it(taken):
+    bench = filled(load_at_once_bytes=1 << 62)
+    shard, jobs = bench.shard, bench.world.broker.turn.jobs
+    loading = shard.load()
+    next(loading)
+    for _ in range(taken):
+        assert jobs.step()
+    assert shard.state is LOADING
+    shard.require()
+    assert shard.state is READY
+    assert len(shard.machine.values) == 6000
+    assert not jobs
+    assert list(loading) == []
+
+
+def test_small_log_that_no_request_needs_is_loaded_in_slices():
+    bench = filled(load_at_once_bytes=1 << 62)
+    jobs, slices = bench.world.broker.turn.jobs, 0
+    for _ in bench.shard.load():
+        slices += jobs.step()
+    assert slices > 2
+    assert len(bench.shard.machine.values) == 6000
+
+
 def test_load_that_was_overtaken_by_a_reload_changes_nothing():
     bench = filled()
     with pytest.raises(KafkaError):

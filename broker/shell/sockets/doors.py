@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from broker.shell.sockets.straight import straight
 from broker.wire.connection import Connection
 
 if TYPE_CHECKING:
@@ -60,8 +61,13 @@ class Doors:
             made.guard = guard
             return made
 
+        def plain_connection() -> Connection:
+            made: Connection = connection()
+            made.stream.find_straight = straight
+            return made
+
         if not listener.is_tls:
-            return connection
+            return plain_connection
         return self._tls_receiver(connection, listener)
 
     def _tls_receiver(self, connection: Callable[..., Any], listener: Listener) -> Callable[[], Any]:

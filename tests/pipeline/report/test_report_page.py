@@ -1,0 +1,304 @@
+"""The page of made-up figures: what it cannot know, its cursor, the records behind findings, digits, its size."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from browser import CHROMIUM, look
+
+from benchmarks.report_page import crowded
+from pipeline.report.cursor import SCRIPT
+from pipeline.report.digits import duration, number, percent, short_moment, size, tick
+from pipeline.report.figures import Figures, Series
+from pipeline.report.limits import limits
+from pipeline.report.page import page
+from pipeline.report.proof_records import MOST_CHARACTERS, places_of, text
+
+in_browser = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+BEGIN = 1_800_000_000_000
+SOUND = {"outcomes": {"committed": 2}, "logs": 4, "commits_total": 7}
+
+
+def made(**changes: Any) -> Figures:
+    found = Figures("/data", BEGIN, begin=BEGIN, step_s=10.0)
+    for name, value in changes.items():
+        setattr(found, name, value)
+    return found
+
+
+# -- what it cannot know
+
+
+def test_page_of_sound_logs_names_no_limits_but_what_it_rests_on():
+    assert limits(made(**SOUND)) == []
+    said = page(made(**SOUND))
+    assert "Nothing that is checked is left open" in said
+    assert "4 logs complete, each of 7 commits names its member, and the broker was stopped in good order." in said
+    assert "What this cannot know" not in said
+
+
+ROW = {"log": "t-0", "start_offset": 0, "missing_inside": 0, "gaps": 0, "renewed": False}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"incomplete_logs": [ROW | {"missing_inside": 1200}]}, ["What 1,200 missing records of 1 log said"]),
+        (
+            {"incomplete_logs": [ROW | {"start_offset": 5}] * 2},
+            ["the first record of 2 logs that no longer begin at 0"],
+        ),
+        ({"incomplete_logs": [ROW | {"renewed": True}]}, ["1 log with two topics under one name: t-0"]),
+        (
+            {"undecided": [{"kind": "k", "log": "t-0", "undecided": 3, "first_offset": 1}]},
+            ["Whether 3 cases are a fault"],
+        ),
+        ({"was_clean": False}, ["Whether the latest DeleteRecords is obeyed"]),
+        ({"old_transactions": 2}, ["2 committed transactions of version 1"]),
+        ({"outcomes": {"committed": 2, "open": 1}}, ["How 1 transaction will end that is open"]),
+        (
+            {"unnamed": [{"log": "l", "group": f"g{n}", "commits": n} for n in range(1, 8)]},
+            ["Who made 28 commits of 7 groups (g7, g6, g5, g4, g3 and 2 more)"],
+        ),
+        (
+            {"kinds": {"share": 2, "streams": 1}, "groups": [{}] * 3},
+            ["records of 2 share groups", "members of 1 streams group"],
+        ),
+        ({"without_lag": 3}, ["The lag of 3 groups"]),
+        ({"kinds": {"classic": 1500}, "groups": [{}] * 1000}, ["What 500 of 1,500 groups did"]),
+    ],
+)
+def test_each_limit_is_said_with_its_number_and_alone(changes, says):
+    found = limits(made(**SOUND | changes))
+    assert len(found) == len(says)
+    for sentence, words in zip(found, says, strict=True):
+        assert words in sentence
+    if "groups" not in changes:
+        assert "What this cannot know" in page(made(**SOUND | changes))
+
+
+# -- the cursor
+
+
+def moving() -> Figures:
+    """Two groups within 100 seconds."""
+    rows = [("a", "classic", 2, 5), ("b", "share", 1, 1)]
+    heads = ("group", "kind", "changes", "epoch")
+    return made(
+        lag={"a": Series(0, [1, 2, 3, None, 5, 6, 7, 8, 9, 10, 1234]), "b": Series(5, [70, 80])},
+        commits={"a": Series(0, [3] * 11)},
+        commits_total=33,
+        groups=[{**dict(zip(heads, row, strict=True)), "members": 1, "commits": 33} for row in rows],
+        kinds={"classic": 1, "share": 1},
+        rebalances=[(BEGIN + 5_000, "a", 4), (BEGIN + 60_000, "a", 5), (BEGIN + 61_000, "b", 1)],
+        outcomes={"committed": 7, "aborted": 1},
+        outcomes_over_time=[(BEGIN + 55_000, "committed", 7), (BEGIN + 99_000, "aborted", 1)],
+    )
+
+
+def at(chart: str, second: float) -> str:
+    """JavaScript: the pointer goes over a chart at a time; then where the cursors are, and what is said there."""
+    return """(() => {
+  const shown = [...document.querySelectorAll("svg[data-plot]")].filter(e => e.clientWidth);
+  const plot = svg => svg.dataset.plot.split(" ").map(Number);
+  const target = document.querySelector("#CHART svg.wide"), [left, right, begin, end] = plot(target);
+  const box = target.getBoundingClientRect(), scale = box.width / target.viewBox.baseVal.width;
+  const x = left + (right - left) * (TIME - begin) / (end - begin);
+  target.dispatchEvent(new PointerEvent("pointermove", {clientX: box.left + x * scale, clientY: box.top + 20}));
+  const seen = () => ({
+    cursors: shown.map(svg => {
+      const [left, right, begin, end] = plot(svg), line = svg.querySelector(".cursor");
+      const on = getComputedStyle(line).visibility === "visible";
+      return on ? Math.round(begin + (end - begin) * (line.getAttribute("x1") - left) / (right - left)) : null;
+    }),
+    said: Object.fromEntries([...document.querySelectorAll("output")].map(e => [e.dataset.for, e.textContent])),
+  });
+  const over = seen();
+  const key = name => target.parentElement.dispatchEvent(new KeyboardEvent("keydown", {key: name}));
+  key("ArrowRight");
+  const right_of_it = seen();
+  target.dispatchEvent(new PointerEvent("pointerleave", {}));
+  return [over, right_of_it, seen()];
+})()""".replace("CHART", chart).replace("TIME", str(BEGIN + second * 1000))
+
+
+@in_browser
+@pytest.mark.parametrize("chart", ["lag", "commits", "groups", "outcomes"])
+def test_cursor_over_one_chart_is_over_all_with_their_values(chart):
+    figures = moving()
+    begin, end = figures.span
+    seen = look(page(figures), ask=at(chart, 55.5))
+    assert seen.console == []
+    over, right_of_it, gone = seen.probe["asked"]
+
+    assert len(over["cursors"]) == 4
+    for time in over["cursors"]:
+        assert abs(time - BEGIN - 55_500) < (end - begin) / 1000
+    for before, after in zip(over["cursors"], right_of_it["cursors"], strict=True):
+        assert after - before == pytest.approx((end - begin) / 200, abs=2)
+    assert gone == {"cursors": [None] * 4, "said": dict.fromkeys(over["said"], "")}
+    assert {name: words.split(" ", 2)[2] for name, words in over["said"].items()} == {
+        "lag": "a 6 b 70",
+        "commits": "a 0.3",
+        "groups": "a 4 b –",
+        "outcomes": "committed 7 aborted 0",
+    }
+    assert over["said"]["lag"].startswith("2027-01-15 08:00:55 ")
+
+
+@in_browser
+def test_cursor_says_a_dash_where_nothing_is_known_and_counts_in_full():
+    hole, last = (look(page(moving()), ask=at("lag", second)).probe["asked"][0]["said"]["lag"] for second in (35, 100))
+    assert hole.endswith("a – b –")
+    assert last.endswith("a 1,234 b –")
+
+
+def test_script_ends_where_it_should():
+    assert "</" not in SCRIPT
+
+
+@in_browser
+def test_verdict_has_its_colour_and_no_name_of_a_group_is_broken():
+    ask = """[getComputedStyle(document.querySelector(".verdict")).display,
+      ...[...document.querySelectorAll("table[data-of=groups] th.dot")].map(e => e.clientHeight < 40)]"""
+    laid_out, *whole = look(page(crowded(3, 24)), ask=ask).probe["asked"]
+    assert laid_out == "flex"  # else its dot has no size
+    assert whole == [True] * 3
+
+
+# -- findings and their records
+
+
+def with_finding() -> Figures:
+    finding = {
+        "kind": "offset-regression", "log": "__consumer_offsets-1", "offset": 7, "detail": "t-0 went back",
+        "proof_log": "__consumer_offsets-1", "proof_offset": 3,
+    }  # fmt: skip  # several to a line
+    records = [
+        {"log": "__consumer_offsets-1", "offset": 3, "fields": {"record": "OffsetCommit", "value": '{"offset":9}'}},
+        {"log": "__consumer_offsets-1", "offset": 7, "fields": {"record": "OffsetCommit", "value": "<b>5</b>"}},
+    ]
+    return made(findings=[finding], findings_by_kind={"offset-regression": 1}, records_named=records)
+
+
+FOLLOW = """(() => {
+  const links = [...document.querySelectorAll("table[data-of=findings] a")];
+  const seen = () => [...document.querySelectorAll(".record")].filter(e => e.clientHeight).map(e => e.innerText);
+  document.querySelector("#audit details").open = true;
+  return [seen(), ...links.map(link => { location.hash = link.hash; return seen(); })];
+})()"""
+
+
+@in_browser
+def test_finding_leads_to_its_record_and_to_the_one_that_it_contradicts():
+    seen = look(page(with_finding()), ask=FOLLOW)
+    assert seen.console == []
+    before, itself, contradicted = seen.probe["asked"]
+    assert before == []
+    assert [re.split(r"\s*\n\s*", words) for words in itself] == [
+        ["__consumer_offsets-1 @ 7", "record", "OffsetCommit", "value", "<b>5</b>"]
+    ]
+    assert [re.split(r"\s*\n\s*", words) for words in contradicted] == [
+        ["__consumer_offsets-1 @ 3", "record", "OffsetCommit", "value", '{"offset":9}']
+    ]
+
+
+def test_finding_whose_record_is_not_there_has_no_link():
+    figures = with_finding()
+    figures.records_named = figures.records_named[1:]
+    said = page(figures)
+    assert '<a href="#record-0">__consumer_offsets-1 @ 7</a>' in said
+    assert "<td>__consumer_offsets-1 @ 3</td>" in said
+
+
+def test_places_are_those_of_findings_and_proofs_once():
+    rows = [
+        {"log": "a-0", "offset": 5, "proof_log": "a-0", "proof_offset": 2},
+        {"log": "a-0", "offset": 7, "proof_log": "a-0", "proof_offset": 2},
+        {"log": "b-0", "offset": 0, "proof_log": None, "proof_offset": None},
+    ]
+    assert places_of(rows) == [("a-0", 2), ("a-0", 5), ("a-0", 7), ("b-0", 0)]
+
+
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        (None, "none"),
+        (b"", ""),
+        ("Käse, 5 €".encode(), "Käse, 5 €"),
+        (b"\x00\xff", "0x00ff"),
+        (b"tab\tand\nline", "tab\tand\nline"),
+        (b"bell\x07", "0x62656c6c07"),
+        ("€".encode() * 1000, "€" * 666 + "… (the first 2,000 of 3,000 bytes)"),
+        (b"\xff" * 3000, "0x" + "ff" * 1000 + "… (the first 1,000 of 3,000 bytes)"),
+    ],
+)
+def test_bytes_are_text_where_they_are_and_cut_where_they_are_long(data, shown):
+    assert MOST_CHARACTERS == 2000
+    assert text(data) == shown
+
+
+# -- digits
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0, "0"), (1_234_567, "1,234,567"), (0.0, "0"), (0.002314, "0.00231"), (5.3, "5.3"), (5.0, "5"), (12.345, "12.3"),
+     (99.96, "100"), (1234.5, "1,230"), (9.996, "10"), (1e-7, "0.0000001"), (150.0, "150")],
+)  # fmt: skip  # several to a line
+def test_numbers_have_three_digits_and_counts_all_of_theirs(value, shown):
+    assert number(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1 kB"), (15_321, "15.3 kB"), (999_499, "999 kB"), (999_999, "1 MB"),
+     (1_500_000_000, "1.5 GB"), (2 * 10**15, "2,000 TB")],
+)  # fmt: skip  # several to a line
+def test_sizes_never_have_four_digits_before_the_unit(count, shown):
+    assert size(count) == shown
+
+
+def test_shares_are_none_or_all_only_if_they_are():
+    assert [percent(part, 1000) for part in (0, 1, 10, 500, 999, 1000)] == [
+        "0 %", "<1 %", "1 %", "50 %", ">99 %", "100 %",
+    ]  # fmt: skip  # several to a line
+    assert percent(0, 0) == "0 %"
+
+
+def test_lengths_of_time_have_two_units():
+    assert [duration(each) for each in (1, 1.04, 59.94, 432, 3600, 7500, 86_400)] == [
+        "1 s", "1.04 s", "59.9 s", "7 min 12 s", "1 h", "2 h 5 min", "24 h",
+    ]  # fmt: skip  # several to a line
+
+
+def test_times_have_a_date_where_the_span_has_two():
+    assert short_moment(BEGIN, (BEGIN, BEGIN + 1000)) == "08:00:00"
+    assert short_moment(BEGIN, (BEGIN, BEGIN + 86_400_000)) == "01-15 08:00:00"
+
+
+def test_ticks_are_short():
+    assert [tick(each) for each in (0, 0.2, 20, 5000, 50_000, 1_500_000, 2e9)] == [
+        "0", "0.2", "20", "5,000", "50 k", "1.5 M", "2 G",
+    ]  # fmt: skip  # several to a line
+
+
+# -- many groups
+
+
+def test_page_of_a_thousand_groups_in_a_day_has_less_than_5_mb():
+    said = page(crowded(1000, 24))
+    assert len(said.encode()) < 5_000_000
+    assert said.count('<tr><th scope="row"') >= 3 * 1000
+
+
+@in_browser
+def test_page_of_a_thousand_groups_is_drawn_without_an_error():
+    seen = look(page(crowded(1000, 24)), ask=at("lag", 40_000))
+    assert seen.console == []
+    assert seen.probe["width"] <= 1280
+    assert len(seen.tables["groups"]) == 1001
+    over = seen.probe["asked"][0]
+    assert all(over["said"].values())
