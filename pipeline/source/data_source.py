@@ -20,7 +20,7 @@ logs. Its position holds, for each log, the offset behind the last batch that wa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -29,6 +29,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from pipeline.schema import spark_schema, view_fields, with_nullability
 from pipeline.source.read_options import ReadOptions
+from pipeline.source.segment_index import divided
 from pipeline.source.segment_ranges import SegmentRange, read_range, whole_segments
 from pipeline.source.stream_planner import StreamPlanner
 
@@ -47,12 +48,12 @@ class Task(InputPartition):
         self.ranges = ranges
 
 
-def tasks_of(ranges: list[SegmentRange]) -> list[Task]:
-    """Ranges grouped into tasks of about _TASK_BYTES, in their order: small segments share a task."""
+def tasks_of(options: ReadOptions, ranges: Iterable[SegmentRange]) -> list[Task]:
+    """Ranges grouped into tasks, in their order: small segments share one, a large one is divided among several."""
     tasks: list[Task] = []
     group: list[SegmentRange] = []
     size = 0
-    for each in ranges:
+    for each in divided(options.files, ranges):
         if group and size + each.size > _TASK_BYTES:
             tasks.append(Task(tuple(group)))
             group, size = [], 0
@@ -75,7 +76,7 @@ class MomusReader(DataSourceReader):
         Errors:  FileNotFoundError: the path is not a directory.
         """
         starts = self.options.log_starts()
-        return list(tasks_of(whole_segments(self.options.segments(), starts))) or [Task(())]
+        return list(tasks_of(self.options, whole_segments(self.options.segments(), starts))) or [Task(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task, in the order of offsets. Errors: CorruptSegmentError: see read_range."""
@@ -111,7 +112,7 @@ class MomusStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         """The tasks that read what lies between two positions."""
-        return list(tasks_of(self._planner.ranges_between(start, end)))
+        return list(tasks_of(self.options, self._planner.ranges_between(start, end)))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task. Errors: CorruptSegmentError: see read_range."""

@@ -45,7 +45,7 @@ class SegmentPartsReader(MomusReader):
             if (part := self._parts.get((each.log, each.segment))) is not None:
                 bounds = replace(each.bounds, first=max(part.first, each.bounds.first), position=part.position)
                 found.append(replace(each, bounds=bounds, size=max(each.size - part.position, 0)))
-        return list(tasks_of(found)) or [Task(())]
+        return list(tasks_of(self.options, found)) or [Task(())]
 
 
 class SegmentPartsSource(MomusSource):
