@@ -56,8 +56,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(spark: SparkSession, args: argparse.Namespace) -> int:
     """Run the migration and write the proof to --output, or print it; returns 1 if the copy is not equal, else 0.
 
-    Errors:  PipelineError: see migrate.
+    Errors:  PipelineError: Spark may run two attempts of a task at once; see migrate.
     """
+    if spark.sparkContext.getConf().get("spark.speculation", "false") == "true":
+        raise PipelineError(
+            "migrate cannot run with spark.speculation=true: two attempts of a task would write the same partition at "
+            "once; give --conf spark.speculation=false"
+        )
     connect_with(args)
     client = for_librdkafka(given_settings(args)) | {"bootstrap.servers": args.bootstrap_server}
     proof = migrate(
@@ -89,8 +94,8 @@ def migrate(
 
     client: settings of confluent-kafka. patterns: globs of topics.
 
-    Errors:  PipelineError: there is nothing to copy, a record has no timestamp, the target holds something else, or it
-             does not answer.
+    Errors:  PipelineError: there is nothing to copy, a record has the timestamp 0, the target holds something else, or
+             it does not answer.
     """
     topics, starts = _topics(spark, path, patterns), starts_of(path)
 
@@ -145,9 +150,9 @@ def _topics(spark: SparkSession, path: str, patterns: list[str]) -> dict[str, To
 
 def _check_times(sizes: Sizes) -> None:
     for log, row in sizes.items():
-        if row["oldest"] is not None and row["oldest"]["timestamp_ms"] <= 0:
+        if row["at_time_0"] is not None:
             raise PipelineError(
-                f"{log} has a record without a timestamp at offset {row['oldest']['offset']}: a producer would set the "
+                f"{log} has a record with the timestamp 0 at offset {row['at_time_0']}: librdkafka would set the "
                 "current time, and the copy would not be equal"
             )
 

@@ -19,6 +19,7 @@ from pipeline.audit.log_coverage import batches
 from pipeline.audit.transactions import with_transaction_end
 from pipeline.files import open_directory
 from pipeline.transforms import commits
+from pipeline.transforms.missing_offsets import block_of
 from protocol.messages.metadata_records import (
     ConfigRecord,
     PartitionRecord,
@@ -26,7 +27,7 @@ from protocol.messages.metadata_records import (
     TopicRecord,
     decode_record,
 )
-from protocol.record_batch import CONTROL, iter_batches, iter_records
+from protocol.record_batch import CONTROL, NO_TIMESTAMP, iter_batches, iter_records
 
 if TYPE_CHECKING:
     from pyspark import RDD
@@ -147,7 +148,7 @@ def marked(raw: DataFrame, left_out: DataFrame) -> DataFrame:
         "partition",
         "offset",
         "batch_last_offset",
-        F.unix_millis("timestamp").alias("timestamp_ms"),
+        F.coalesce(F.unix_millis("timestamp"), F.lit(NO_TIMESTAMP)).alias("timestamp_ms"),
         *(name for name in RECORDS if name not in LOCATION_COLUMNS and name in raw.columns),
         F.col("control").isNotNull().alias("marker"),
         (F.col("control").isNull() & F.col("uncommitted").isNull()).alias("kept"),
@@ -155,14 +156,14 @@ def marked(raw: DataFrame, left_out: DataFrame) -> DataFrame:
 
 
 def counts(records: DataFrame) -> DataFrame:
-    """One row a log, from rows of `marked`: numbers of records kept and left out, and the oldest kept timestamp."""
+    """One row a log, from rows of `marked`: how many are kept and left out, and the first kept one of time 0."""
     return records.groupBy("log").agg(
         F.min("offset").alias("first_offset"),
         (F.max("batch_last_offset") + 1).alias("end_offset"),
         F.count_if("kept").alias("kept"),
         F.count_if("marker").alias("markers"),
         F.count_if(~F.col("kept") & ~F.col("marker")).alias("uncommitted"),
-        F.min(F.when(F.col("kept"), F.struct("timestamp_ms", "offset"))).alias("oldest"),
+        F.min(F.when(F.col("kept") & (F.col("timestamp_ms") == 0), F.col("offset"))).alias("at_time_0"),
     )
 
 
@@ -184,20 +185,40 @@ def positions(offsets: DataFrame, records: DataFrame, topics: Iterable[str]) -> 
             "metadata",
         )
     )
-    here = current.select("log").distinct()
-    marks = current.select("log", F.col("commit_offset").alias("offset"), F.lit(0).alias("one")).distinct()
-    ones = (
-        records.where("kept").join(F.broadcast(here), "log", "left_semi").select("log", "offset", F.lit(1).alias("one"))
-    )
-    before = Window.partitionBy("log").orderBy("offset", "one").rowsBetween(Window.unboundedPreceding, 0)
-    numbered = (
-        marks.unionByName(ones)
-        .withColumn("target_offset", F.sum("one").over(before))
-        .where("one = 0")
-        .select("log", F.col("offset").alias("commit_offset"), "target_offset")
+    marks = current.select("log", F.col("commit_offset").alias("offset")).distinct()
+    numbered = counted_before(marks, records.where("kept").select("log", "offset")).select(
+        "log", F.col("offset").alias("commit_offset"), F.col("before").alias("target_offset")
     )
     found: DataFrame = current.join(numbered, ["log", "commit_offset"]).orderBy("group", "topic", "partition")
     return found
+
+
+def counted_before(marks: DataFrame, records: DataFrame) -> DataFrame:
+    """Marks with `before`: the number of records of the log below each. Both: rows of log, offset.
+
+    Records are counted block by block, so that no task holds a whole log; one by one only in blocks that hold a mark.
+    """
+    asked = marks.withColumn("block", block_of())
+    counted = records.withColumn("block", block_of())
+    nothing = F.lit(0).cast("long")
+    sizes = counted.groupBy("log", "block").agg(F.count(F.lit(1)).alias("size"))
+    sizes = sizes.unionByName(asked.select("log", "block", nothing.alias("size")).distinct())
+    earlier = Window.partitionBy("log").orderBy("block").rowsBetween(Window.unboundedPreceding, -1)
+    blocks = (
+        sizes.groupBy("log", "block")
+        .agg(F.sum("size").alias("size"))
+        .withColumn("earlier", F.coalesce(F.sum("size").over(earlier), nothing))
+        .drop("size")
+    )
+    near = counted.join(asked.select("log", "block").distinct(), ["log", "block"], "left_semi")
+    both = asked.withColumn("one", nothing).unionByName(near.withColumn("one", F.lit(1).cast("long")))
+    inside = Window.partitionBy("log", "block").orderBy("offset", "one")
+    found = both.withColumn("inside", F.sum("one").over(inside.rowsBetween(Window.unboundedPreceding, 0)))
+    return (
+        found.where("one = 0")
+        .join(blocks, ["log", "block"])
+        .select("log", "offset", (F.col("earlier") + F.col("inside")).alias("before"))
+    )
 
 
 def in_order(records: DataFrame, logs: int) -> RDD[Row]:

@@ -45,7 +45,7 @@ def fill(address: str, count: int) -> None:
             value=None if n % 10 == 3 else b"value %d" % n,
             key=None if n % 7 == 0 else b"key %d" % (n % 50),
             partition=n % PARTITIONS,
-            timestamp=T0 + n // 2,
+            timestamp=-1 if n % 11 == 5 else T0 + n // 2,
             headers=[("n", b"%d" % n), ("none", None), ("n", b"")] if n % 5 == 0 else None,
         )
         if n % 100 == 99:

@@ -15,11 +15,14 @@ from job_kit import parsed
 from source_broker import PARTITIONS, commit, committed, config, delete_records, fill, make_topics, read, settings
 
 from momus import Broker
+from momus.wire import Connection
 from pipeline import tables
 from pipeline.errors import PipelineError
 from pipeline.jobs import archive
 from pipeline.jobs import migrate as job
 from pipeline.migrate import plan, worker
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.record_batch import build_batch
 
 pytestmark = pytest.mark.timeout(600)
 COUNT = 1500
@@ -182,6 +185,30 @@ def test_migrate_target_with_another_partition_count_is_refused(spark, source, t
 def test_migrate_topic_that_is_not_there_is_refused(spark, source, target, tmp_path):
     with pytest.raises(PipelineError, match="has no topic nothing"):
         migrated(spark, source.directory, target, tmp_path / "proof.json", "--topic", "nothing")
+
+
+def test_migrate_record_that_the_producer_would_give_another_time_is_refused(spark, target, tmp_path):
+    with Broker(data_dir=tmp_path / "source") as broker:
+        make_topics(broker.bootstrap_servers)
+        host, _, port = broker.bootstrap_servers.rpartition(":")
+        connection = Connection(host, int(port), 10)
+        data = PartitionProduceData(index=0, records=build_batch([(b"k", b"v")], timestamp_ms=0))
+        topics = [TopicProduceData(name="latest", partition_data=[data])]
+        answer = connection.call(ProduceRequest(acks=-1, timeout_ms=5000, topic_data=topics), 9)
+        assert not answer.responses[0].partition_responses[0].error_code
+        connection.close()
+
+    with pytest.raises(PipelineError, match="latest-0 has a record with the timestamp 0 at offset 0: "):
+        migrated(spark, tmp_path / "source", target, tmp_path / "proof.json", "--topic", "latest")
+
+
+def test_migrate_with_speculation_is_refused(spark, source, target, tmp_path, monkeypatch):
+    conf = spark.sparkContext.getConf().set("spark.speculation", "true")
+    monkeypatch.setattr(type(spark.sparkContext), "getConf", lambda _: conf)
+
+    with pytest.raises(PipelineError, match=r"cannot run with spark\.speculation=true"):
+        migrated(spark, source.directory, target, tmp_path / "proof.json", "--topic", "latest")
+    assert not (tmp_path / "proof.json").exists()
 
 
 def test_digest_every_part_of_a_record_counts():
