@@ -25,7 +25,7 @@ import pyarrow.dataset
 from benchmarks.commit_logs import generate
 from pipeline.session import ROOT
 
-BATCH, LOGS, GROUPS = 20, 8, 5
+BATCH, LOGS = 20, 8
 SAMPLE_S = 0.25
 JOBS = ("archive", "offsets")
 EXECUTOR = "CoarseGrainedExecutorBackend"
@@ -142,20 +142,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--records", type=int, nargs="+", default=[10_000_000, 100_000_000])
     parser.add_argument("--job", nargs="+", default=list(JOBS))
+    parser.add_argument("--groups", type=int, default=5, help="a log: with 20 partitions each, the keys")
     parser.add_argument("--heap", default="2g")
     parser.add_argument("--master", nargs="+", default=["local[2]", "local-cluster[1,2,2048]"])
     parser.add_argument("--folder", type=Path, help="keep the generated logs here, and use them again")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         for records in args.records:
-            source = (args.folder or Path(scratch)) / str(records)
+            source = (args.folder or Path(scratch)) / f"{records}-{args.groups}"
             if not source.exists():
                 began = time.monotonic()
-                size = generate(source, records, batch=BATCH, logs=LOGS, groups=GROUPS)
+                size = generate(source, records, batch=BATCH, logs=LOGS, groups=args.groups)
                 print(f"generated {records:,} records, {size:,} bytes in {time.monotonic() - began:.0f} s", flush=True)
         print(HEAD)
         for records in args.records:
-            source = (args.folder or Path(scratch)) / str(records)
+            source = (args.folder or Path(scratch)) / f"{records}-{args.groups}"
             for job, master in itertools.product(args.job, args.master):
                 output = Path(scratch) / f"{job}-{records}"
                 print(run(job, source, records, output, args.heap, master).line(), flush=True)

@@ -16,6 +16,7 @@ from pipeline.audit.findings import (
     findings,
 )
 from pipeline.audit.transactions import GRACE_S, with_transaction_end
+from pipeline.transforms.missing_offsets import with_next
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -165,11 +166,8 @@ def incomplete(offsets: DataFrame) -> DataFrame:
         )
         .where("there != commit_size")
     )
-    following = Window.partitionBy("log").orderBy(F.desc("offset")).rowsBetween(Window.unboundedPreceding, -1)
-    next_lost = offsets.select(
-        "log",
-        F.col("offset").alias("last_offset"),
-        F.last("lost_before").over(following).alias("next_lost"),
+    next_lost = with_next(offsets.select("log", "offset", "lost_before"), "lost_before", "next_lost").select(
+        "log", F.col("offset").alias("last_offset"), "next_lost"
     )
     rows = (
         runs.select("log", "commit_id", "commit_size", "there", "first.*", F.col("last").alias("last"))

@@ -44,6 +44,7 @@ _CHANGE: Final = (
     "effective_at", "effective_offset", "log_offset", "commit_timestamp", "expire_timestamp", "transactional",
     "producer_id", "producer_epoch", "member_id", "instance_id", "generation", "client_id",
 )  # fmt: skip  # several to a line
+MOST_SENT: Final = 200_000  # rows of a key that are sent to every task, through the driver: about 20 MB
 MARKERS: Final = ("COMMIT", "ABORT")  # those that end a transaction
 
 
@@ -161,15 +162,18 @@ def latest(changes: DataFrame, as_of: datetime | None = None, keys: DataFrame | 
 def last_changes(changes: DataFrame, keys: DataFrame | None = None) -> DataFrame:
     """The last change of every group, topic and partition, tombstones included.
 
-    `keys`: the same changes made of the columns DECIDING alone. They are read first, to find the last change of every
-    key; of `changes` only those and later ones are grouped. So memory holds one row a key and not a task's rows.
+    `keys`: the same changes made of the columns DECIDING alone. They are read first, here, to find the last change of
+    every key; of `changes` only those and later ones are grouped. So memory holds one row a key and not a task's rows.
+    With more than MOST_SENT keys each task holds its part of them: both reads are shuffled by key, and none is sent to
+    the driver.
     """
     if keys is not None:
         named = [F.col(name).alias(f"_{name}") for name in KEY]
-        found = keys.groupBy(*named).agg(F.max("log_offset").alias("_newest"))
+        found = keys.groupBy(*named).agg(F.max("log_offset").alias("_newest")).persist()
+        few = found.count() <= MOST_SENT
         # Not a semi join: between the two reads the cleaner may remove the last change of a key, or a key may be added.
         same = [F.col(name) == F.col(f"_{name}") for name in KEY]
-        joined = changes.join(F.broadcast(found), same, "left")
+        joined = changes.join(F.broadcast(found) if few else found.hint("shuffle_hash"), same, "left")
         is_last = F.col("_newest").isNull() | (F.col("log_offset") >= F.col("_newest"))
         changes = joined.where(is_last).select(*changes.columns)
     key = ("log", "`group`", "topic", "partition")

@@ -46,6 +46,21 @@ def with_expected(spans: DataFrame) -> DataFrame:
     )
 
 
+def with_next(rows: DataFrame, column: str, name: str) -> DataFrame:
+    """Rows with `name`: the value of a column in the row behind it in its log, by offset; null in a log's last row."""
+    inside = Window.partitionBy("log", "block").orderBy("offset")
+    numbered = rows.withColumn("block", block_of())
+    first = F.min_by(F.struct(F.col(column).alias("value")), F.col("offset"))
+    behind = F.lead("first").over(Window.partitionBy("log").orderBy("block"))
+    blocks = numbered.groupBy("log", "block").agg(first.alias("first")).select("log", "block", behind.alias("behind"))
+    return (
+        numbered.withColumn("inside", F.lead(F.struct(F.col(column).alias("value"))).over(inside))
+        .join(blocks, ["log", "block"])
+        .withColumn(name, F.coalesce("inside", "behind").getField("value"))
+        .drop("block", "inside", "behind")
+    )
+
+
 def missing_ranges(spans: DataFrame) -> DataFrame:
     """The missing ranges before and between the spans: log, topic, partition, from_offset, to_offset (exclusive)."""
     return (

@@ -49,13 +49,18 @@ def test_latest_is_what_a_coordinator_has_after_its_replay(changes, models):
     assert found == {model.log: model.after[-1] for model in models if model.after[-1]}
 
 
+@pytest.mark.parametrize("sent", [0, commits.MOST_SENT])
 @pytest.mark.parametrize("at", [None, 30])
-def test_latest_by_keys_that_were_read_before_is_the_same(spark, changes, models, at):
+def test_latest_by_keys_that_were_read_before_is_the_same(spark, changes, models, at, sent, monkeypatch, capsys):
+    monkeypatch.setattr(commits, "MOST_SENT", sent)
     as_of = None if at is None else time_of(at)
     whole = frame(spark, models)
     found, keys = (commits.effective(whole.select(*columns)) for columns in (commits.COLUMNS, commits.DECIDING))
     expected = sorted(map(repr, commits.latest(changes, as_of).collect()))
-    assert sorted(map(repr, commits.latest(found, as_of, keys).collect())) == expected
+    latest = commits.latest(found, as_of, keys)
+    assert sorted(map(repr, latest.collect())) == expected
+    latest.explain()
+    assert ("Broadcast" in capsys.readouterr().out) == bool(sent)  # more keys than that never pass through the driver
     earlier = keys.where(F.col("log_offset") < 20)  # what was the last by then is cleaned, and keys are new
     assert sorted(map(repr, commits.latest(found, as_of, earlier).collect())) == expected
 
