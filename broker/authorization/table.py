@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from broker.authorization.split import Merge
     from broker.cluster.metadata import ClusterMetadata
     from broker.coordinator.result import Context
-    from broker.wire.connection import Connection, Shortcut
+    from broker.wire.connection import Connection
+    from broker.wire.service import Shortcut
 
 RULES: Final[dict[int, Callable[[Access, Any, Any, Any], Any]]] = {
     ApiKey.PRODUCE: records.produce,

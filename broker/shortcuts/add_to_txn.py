@@ -14,7 +14,7 @@ from broker.coordinator.transactions.rules import add_partitions
 from broker.coordinator.transactions.transaction import Partitions
 from broker.shortcuts.head import BODY, PRODUCER, REPLY_HEAD, HeadReader, keep, transactional_id_end
 from broker.shortcuts.transactions import REFUSED, TransactionShortcuts
-from broker.wire.connection import TAKEN
+from broker.wire.service import TAKEN
 from protocol.api import ApiKey
 from protocol.codegen import codec
 from protocol.errors import ErrorCode
@@ -22,7 +22,8 @@ from protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from broker.coordinator.runtime import Shard
     from broker.coordinator.transactions.machine import TransactionMachine
-    from broker.wire.connection import Connection, Shortcut
+    from broker.wire.connection import Connection
+    from broker.wire.service import Shortcut
 
 ADD_PARTITIONS: Final = int(ApiKey.ADD_PARTITIONS_TO_TXN)
 ADD_OFFSETS: Final = int(ApiKey.ADD_OFFSETS_TO_TXN)
@@ -57,7 +58,7 @@ class AddToTxnShortcut:
     def serve(
         self, api_key: int, connection: Connection, data: bytes, position: int, stop: int, correlation_id: int
     ) -> bytes | None:
-        """Add the partitions; see connection.Shortcut."""
+        """Add the partitions; see service.Shortcut."""
         size = stop - position
         if data[position + 7] != VERSION or data[position + 6] or size > MOST_BYTES or not self._shared.is_open(size):
             return None

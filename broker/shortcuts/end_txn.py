@@ -12,8 +12,8 @@ from broker.coordinator.transactions.rules import end_transaction, end_transacti
 from broker.coordinator.transactions.transaction import ONGOING
 from broker.shortcuts.head import BODY, HeadReader, keep
 from broker.shortcuts.transactions import REFUSED, TransactionShortcuts
-from broker.wire.connection import TAKEN
 from broker.wire.parked import ParkedRequest
+from broker.wire.service import TAKEN
 from protocol.api import ApiKey
 from protocol.errors import KafkaError
 from storage.errors import StorageError
@@ -45,7 +45,7 @@ class EndTxnShortcut:
         self._router = router
 
     def serve(self, connection: Connection, data: bytes, position: int, stop: int, correlation_id: int) -> bytes | None:
-        """End a transaction; see connection.Shortcut."""
+        """End a transaction; see service.Shortcut."""
         version = data[position + 7]
         if data[position + 6] or not OLDEST <= version <= NEWEST or not self._shared.is_open(stop - position):
             return None

@@ -14,7 +14,7 @@ from broker.partitions.fetch_session import FINAL_EPOCH, NO_SESSION, FetchSessio
 from broker.shortcuts.fetch_reply import Found, encode_fetch
 from broker.shortcuts.fetch_shape import MOST_BYTES, NEWEST, OLDEST, Shape
 from broker.shortcuts.head import BODY
-from broker.wire.connection import TAKEN
+from broker.wire.service import TAKEN
 from protocol.api import ApiKey
 from protocol.errors import KafkaError
 from storage.errors import StorageError
@@ -47,7 +47,7 @@ class FetchShortcut:
         self.router = router
 
     def serve(self, connection: Connection, data: bytes, position: int, stop: int, correlation_id: int) -> bytes | None:
-        """Answer or park a Fetch; see connection.Shortcut."""
+        """Answer or park a Fetch; see service.Shortcut."""
         api_version = data[position + 7]
         if data[position + 6]:
             return None

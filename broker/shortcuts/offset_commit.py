@@ -100,7 +100,7 @@ class OffsetCommitShortcut:
         self._metadata_shard = metadata_shard
 
     def serve(self, connection: Connection, data: bytes, position: int, stop: int, correlation_id: int) -> bytes | None:
-        """Carry out a commit; see connection.Shortcut."""
+        """Carry out a commit; see service.Shortcut."""
         start = position + BODY
         heads = connection.learned.get(OFFSET_COMMIT)
         head: Head | None = None

@@ -108,7 +108,7 @@ class OffsetFetchShortcut:
         self._turn = turn
 
     def serve(self, connection: Connection, data: bytes, position: int, stop: int, correlation_id: int) -> bytes | None:
-        """The kept reply to the same request; see connection.Shortcut."""
+        """The kept reply to the same request; see service.Shortcut."""
         answers = connection.learned.get(OFFSET_FETCH)
         if answers is None or stop - position > ANSWER_BYTES:
             return None

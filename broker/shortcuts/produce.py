@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from broker.partitions.table import Partitions
     from broker.turn.durability import FlushState
     from broker.turn.turn import Turn
-    from broker.wire.connection import Connection, Shortcut
+    from broker.wire.connection import Connection
+    from broker.wire.service import Shortcut
 
 PRODUCE: Final = int(ApiKey.PRODUCE)
 PRODUCE_BY_ID: Final = -1  # the key of what is learnt by topic id: an id may have the bytes of a name
@@ -50,7 +51,7 @@ class ProduceShortcut:
         self.transactional: Shortcut | None = None  # serves requests with a transactional id, once there are any
 
     def serve(self, connection: Connection, data: bytes, position: int, stop: int, correlation_id: int) -> bytes | None:
-        """Append. The reply is held until the partition's log is flushed; see connection.Shortcut."""
+        """Append. The reply is held until the partition's log is flushed; see service.Shortcut."""
         version = data[position + 7]
         at = position + 14 + max(0, int.from_bytes(data[position + 12 : position + 14], "big", signed=True))
         if data[position + 6] or not OLDEST <= version <= NEWEST or at + 40 > stop:

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from broker.partitions.fetch_session import FetchSessions
     from broker.partitions.table import Partitions
     from broker.turn.turn import Turn
-    from broker.wire.connection import Connection, Shortcut
+    from broker.wire.connection import Connection
     from broker.wire.router import Router
+    from broker.wire.service import Shortcut
 
 
 class Shortcuts:

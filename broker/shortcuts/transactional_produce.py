@@ -13,7 +13,7 @@ from broker.coordinator.transactions.gate import ask
 from broker.partitions.record_rules import is_transactional
 from broker.shortcuts.head import BODY, INT32, PRODUCER, REPLY_HEAD, HeadReader, keep, transactional_id_end
 from broker.shortcuts.transactions import REFUSED, TransactionShortcuts, no_step_follows
-from broker.wire.connection import TAKEN
+from broker.wire.service import TAKEN
 from protocol.codec_support import read_uvarint
 from protocol.record_batch import LOG_OVERHEAD_BYTES
 
@@ -56,7 +56,7 @@ class TransactionalProduceShortcut:
         self._partitions = partitions
 
     def serve(self, connection: Connection, data: bytes, position: int, stop: int, correlation_id: int) -> bytes | None:
-        """Append. The reply is held until the log is flushed; see connection.Shortcut."""
+        """Append. The reply is held until the log is flushed; see service.Shortcut."""
         version = data[position + 7]
         if data[position + 6] or not OLDEST <= version <= NEWEST or not self._shared.is_open(stop - position):
             return None

@@ -19,7 +19,7 @@ from broker.coordinator.transactions.gate import ask
 from broker.coordinator.transactions.transaction import Partitions
 from broker.shortcuts.head import BODY, INT32, PRODUCER, REPLY_HEAD, HeadReader, keep, transactional_id_end
 from broker.shortcuts.transactions import REFUSED, TransactionShortcuts, no_step_follows
-from broker.wire.connection import TAKEN
+from broker.wire.service import TAKEN
 from protocol.api import ApiKey
 from protocol.codec_support import uvarint
 from protocol.errors import ErrorCode
@@ -113,7 +113,7 @@ class TxnOffsetCommitShortcut:
         self._groups = groups
 
     def serve(self, connection: Connection, data: bytes, position: int, stop: int, correlation_id: int) -> bytes | None:
-        """Add the offsets to the transaction; see connection.Shortcut."""
+        """Add the offsets to the transaction; see service.Shortcut."""
         version = data[position + 7]
         if data[position + 6] or not OLDEST <= version <= NEWEST or not self._shared.is_open(stop - position):
             return None

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
     from broker.config.settings import BrokerConfig
     from broker.turn.turn import Turn
-    from broker.wire.connection import Connection, Shortcut
+    from broker.wire.connection import Connection
     from broker.wire.parked import ParkedRequests
     from broker.wire.router import Router
+    from broker.wire.service import Shortcut
 
 
 NO_RATE: Final = 2**31 - 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
+from storage.errors import StorageError
+
 if TYPE_CHECKING:
     from broker.turn.metrics import Metrics
     from storage.log import FileSlice
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
 # a reply: its bytes, or parts, some of them slices of segment files that are read when the client takes them
 Reply: TypeAlias = "bytes | list[bytes | FileSlice] | None"
 
+CHUNK_BYTES: Final = 1 << 20  # read from a segment at once, for a slow or large fetch
+PRESSED_BYTES: Final = 1 << 16  # the same, and the limit of one turn's replies, while slow clients hold much memory
 PARKED_BYTES: Final = 8192  # counted for a parked request
 TURN_BYTES: Final = 2 << 20  # sent to one client from segment files before others are served
 
@@ -73,6 +77,23 @@ class ReplyStream:
         if self._straight is not None:
             self._straight.close()
             self._straight = None
+
+    def pump(self, connection: Any) -> None:
+        """Write until the transport of a Connection is full.
+
+        A client that reads as fast as the broker writes gets TURN_BYTES, and the rest after other connections.
+        """
+
+        def is_stopped() -> bool:
+            return bool(connection.stuffed or connection.closed or connection.transport.is_closing())
+
+        chunk_bytes = PRESSED_BYTES if connection.service.backlog.is_pressed else CHUNK_BYTES
+        try:
+            if not self.write(connection.transport, chunk_bytes, is_stopped):
+                connection.halt()
+                connection.resume_soon()
+        except (OSError, StorageError) as error:  # part of the reply may be sent: only closing is left
+            connection.refuse(f"cannot read the requested records: {error}")
 
     def write(self, transport: Any, chunk_bytes: int, is_stopped: Callable[[], bool]) -> bool:
         """Write until the transport is full. False: TURN_BYTES are sent, and more is left.

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from broker.turn.metrics import Metrics
     from broker.turn.turn import Turn
     from broker.wire.backlog import Backlog
+
+# (connection, data, position, stop, correlation id) -> the whole reply; TAKEN: the shortcut took the slot itself; None:
+# the shortcut does not serve this frame and has changed nothing, so the general handler serves it
+Shortcut: TypeAlias = Callable[[Any, bytes, int, int, int], bytes | None]
+TAKEN: Final = b""
 
 
 class Service(Protocol):
@@ -16,7 +22,7 @@ class Service(Protocol):
     turn: Turn
     backlog: Backlog
     metrics: Metrics
-    shortcuts: dict[int, Any]  # by API key: a Shortcut of connection.py
+    shortcuts: dict[int, Shortcut]  # by API key
     request_limit: int  # bytes of a frame
     backlog_limit: int  # bytes of replies that may wait on one connection
     journal: Any  # what is received and sent is kept there; None: nowhere

@@ -9,7 +9,10 @@ Source: RFC 8446, 5.1 and 6 (records and alerts); RFC 9110, 9.1 (methods).
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+import logging
+from typing import Any, Final, NamedTuple
+
+log = logging.getLogger("momus.connection")
 
 SMALLEST_SIZE: Final = 0x16030000  # what a TLS record is as the size of a frame; HTTP's methods are larger
 _TLS_MAJOR: Final = b"\x16\x03"  # a handshake record of SSL 3 or any TLS
@@ -41,6 +44,20 @@ def stranger_of(data: bytes, position: int, listener: str) -> Stranger | None:
         )
         return Stranger("HTTP", sentence, _bad_request(sentence))
     return None
+
+
+def send_away(connection: Any, data: bytes, position: int) -> bool:
+    """Tell a client of another protocol what it has met, and close its Connection. False: it may be one of ours."""
+    stranger = stranger_of(data, position, connection.listener.name)
+    if stranger is None or connection.closed:
+        return False
+    log.warning("closing connection %s: %s", connection.host, stranger.sentence)
+    if connection.service.journal is not None:
+        connection.service.journal.met(connection, stranger.kind, stranger.sentence)
+    connection.closed = True
+    connection.transport.write(stranger.reply)
+    connection.transport.close()
+    return True
 
 
 def _bad_request(sentence: str) -> bytes:

@@ -17,8 +17,8 @@ from broker.coordinator.share.acquire import Wish
 from broker.coordinator.share.reader import read_new, take_new
 from broker.shortcuts.share.fetch_reply import encode_share_fetch, label_of
 from broker.shortcuts.share.fetch_shape import MOST_BYTES, NEWEST, OLDEST, ShareShape
-from broker.wire.connection import TAKEN
 from broker.wire.route import SMALL_FETCH_BYTES
+from broker.wire.service import TAKEN
 from protocol.api import ApiKey
 from protocol.errors import KafkaError
 from storage.errors import StorageError
@@ -49,7 +49,7 @@ class ShareFetchShortcut:
         self.share = share
 
     def serve(self, connection: Connection, data: bytes, position: int, stop: int, correlation_id: int) -> bytes | None:
-        """Answer a ShareFetch; see connection.Shortcut."""
+        """Answer a ShareFetch; see service.Shortcut."""
         api_version = data[position + 7]
         if data[position + 6]:
             return None

@@ -7,8 +7,8 @@ from core_broker import Client, World, frame, make_topic
 from core_requests import commit_request, fetch_bytes, fetch_request, produce_request
 from unit.core.replies_kit import METADATA, correlation_ids, flood, world_with_topic
 
-from broker.wire.connection import CHUNK_BYTES, WRITE_BUFFER_BYTES
-from broker.wire.reply_stream import TURN_BYTES
+from broker.wire.connection import WRITE_BUFFER_BYTES
+from broker.wire.reply_stream import CHUNK_BYTES, TURN_BYTES
 from storage.errors import StorageError
 from storage.file_slice import FileSlice
 

@@ -15,8 +15,7 @@ from unit.core.replies_kit import METADATA, correlation_ids
 
 from broker.shell.sockets.doors import Doors
 from broker.shell.sockets.straight import IS_KNOWN, Straight, straight
-from broker.wire.connection import CHUNK_BYTES
-from broker.wire.reply_stream import FULL_BYTES, STRAIGHT_BYTES, TURN_BYTES, ReplyStream
+from broker.wire.reply_stream import CHUNK_BYTES, FULL_BYTES, STRAIGHT_BYTES, TURN_BYTES, ReplyStream
 from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
 from storage.disk import SystemFiles
 from storage.env import Env, Rng
