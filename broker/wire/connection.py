@@ -193,28 +193,29 @@ class Connection:
         elif self.partial:
             data = self.partial + data
             self.partial = b""
-        elif len(data) >= 12 and not self.service.watchers:
-            head = FRAME_HEAD.unpack_from(data)
-            shortcut = self.service.shortcuts.get(head[1])
-            if shortcut is not None and head[0] + 4 == len(data) and head[0] <= self.service.request_limit:
-                self._serve_alone(data, shortcut, head)
-                return
+        elif self._serve_alone(data):
+            return
         self._process(data)
 
-    # -- frames
-
-    def _serve_alone(self, data: bytes, shortcut: Any, head: tuple[int, ...]) -> None:
-        """Serve the usual input: one whole frame that has a shortcut. It needs less care than `_process` takes."""
-        service, turn, out, stop, before = self.service, self.turn, self.out, len(data), self.unsent
+    def _serve_alone(self, data: bytes) -> bool:
+        """Serve the usual input, one whole frame that has a shortcut; it needs less care than other input (False)."""
+        service, turn, stop = self.service, self.turn, len(data)
+        if stop < 12 or service.watchers:
+            return False
+        size, api_key, api_version, correlation_id = FRAME_HEAD.unpack_from(data)
+        shortcut = service.shortcuts.get(api_key)
+        if shortcut is None or size + 4 != stop or size > service.request_limit:
+            return False
+        out, before = self.out, self.unsent
         if self.generation != turn.learned.generation:
             self._forget(turn.learned.generation)
-        reply = shortcut(self, data, 0, stop, head[3])
+        reply = shortcut(self, data, 0, stop, correlation_id)
         if reply is None:
-            service.dispatch(self, data, 0, stop, *head[1:])
+            service.dispatch(self, data, 0, stop, api_key, api_version, correlation_id)
             if self.closed:
-                return
+                return True
         else:
-            service.metrics.counts[head[1]] += 1
+            service.metrics.counts[api_key] += 1
             if reply:
                 out.append(reply)
                 self.unsent += len(reply)
@@ -227,6 +228,7 @@ class Connection:
             turn.answered_bytes += self.unsent - before
         if self.weight or self.stuffed or before > SMALL_BYTES:
             self._weigh(before)
+        return True
 
     def _process(self, data: bytes) -> None:
         service, turn, out = self.service, self.turn, self.out
@@ -350,18 +352,16 @@ class Connection:
         reply = out[0] if len(out) == 1 else None
         if self.barred or self.closed:
             return
-        if type(reply) is not bytes or self.gate is not None or service.watchers or self.stream or not reply:
+        is_watched = self.gate is not None or service.watchers
+        # while an earlier reply is being sent in pieces, the connection is halted
+        if type(reply) is not bytes or not reply or is_watched or self.halted or self.weight:
             self.release(self.base + len(out))
             return
         out.clear()  # the usual case of `release`
         self.base += 1
+        self.unsent = 0
         service.metrics.bytes_out += len(reply)
         self.transport.write(reply)
-        self.unsent = 0
-        if self.halted:
-            self.resume_soon()
-        if self.weight:
-            self._weigh()
 
     def release(self, limit_slot: int) -> None:
         """Send the finished replies below a slot, in order, up to the first unfinished one."""
