@@ -86,8 +86,7 @@ class SystemFiles:
         self.shared = 1  # counts up whenever other names are made for files here: those must be looked at again
         self.syncs = False  # what is written is relied on to survive loss of power: so must a copy of it
         self._pool: OrderedDict[SystemFile, Handle] = OrderedDict()
-        # log.sync() opens handles from another thread
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # log.sync() opens handles from another thread
 
     def share(self, *, syncs: bool = False) -> SystemFiles:
         """The same disk and pool of descriptors for another cluster, with troubles of its own; `syncs`: as below."""
@@ -268,12 +267,20 @@ class SystemFile:
         handle = self._handle or self._files.handle(self)
         if self._files.troubles:
             self._meet_trouble(handle.fd, buffers)
-        if len(buffers) <= _IOV_MAX:
-            self.size += self._write(handle.fd, buffers)
+        if len(buffers) == 1:  # as is usual
+            size, done = len(buffers[0]), os.write(handle.fd, buffers[0])
+            if done != size:
+                self._write_rest(handle.fd, buffers, done)
+            self.size += size
             return
-        written = 0
+        written, writev = 0, self._files.platform.writev
         for at in range(0, len(buffers), _IOV_MAX):
-            written += self._write(handle.fd, buffers[at : at + _IOV_MAX])
+            part = buffers[at : at + _IOV_MAX]
+            size = sum(map(len, part))
+            done = writev(handle.fd, part) if writev is not None else 0
+            if done != size:
+                self._write_rest(handle.fd, part, done)
+            written += size
         self.size += written
 
     def _meet_trouble(self, fd: int, buffers: Sequence[Buffer]) -> None:
@@ -283,18 +290,12 @@ class SystemFile:
             os.write(fd, data[: found.short_bytes])
             raise OSError(found.errno, os.strerror(found.errno), self.path)
 
-    def _write(self, fd: int, buffers: Sequence[Buffer]) -> int:
-        writev = self._files.platform.writev
-        total = 0
-        for buffer in buffers:
-            total += len(buffer)
-        done: int = writev(fd, buffers) if writev is not None else 0
-        if done != total:  # write(2) may take less than it was given; the next call says why
-            rest = memoryview(b"".join(buffers))[done:]
-            while len(rest):
-                sent = os.write(fd, rest)  # not within the slice: mypyc works out its bounds twice
-                rest = rest[sent:]
-        return total
+    def _write_rest(self, fd: int, buffers: Sequence[Buffer], done: int) -> None:
+        """write(2) may take less than it was given; the next call says why."""
+        rest = memoryview(b"".join(buffers))[done:]
+        while len(rest):
+            sent = os.write(fd, rest)  # not within the slice: mypyc works out its bounds twice
+            rest = rest[sent:]
 
     def pread(self, n: int, pos: int) -> bytes:
         return (self._handle or self._files.handle(self)).pread(n, pos)

@@ -15,17 +15,13 @@ FILE_NAME: Final = "leader-epoch-checkpoint"
 class LeaderEpochs:
     """Epochs and the offsets at which they start, both rising."""
 
-    __slots__ = ("dirty", "epochs", "start_offsets")
+    __slots__ = ("dirty", "epochs", "latest", "start_offsets")
 
     def __init__(self) -> None:
+        self.latest = UNDEFINED  # the largest epoch; -1 when there is none
         self.epochs: list[int] = []
         self.start_offsets: list[int] = []
         self.dirty = False
-
-    @property
-    def latest(self) -> int:
-        """The largest epoch; -1 when there is none."""
-        return self.epochs[-1] if self.epochs else UNDEFINED
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """An epoch begins; entries that it contradicts (same or later epoch or offset) go."""
@@ -36,6 +32,7 @@ class LeaderEpochs:
             self.start_offsets.pop()
         self.epochs.append(epoch)
         self.start_offsets.append(start_offset)
+        self.latest = epoch
         self.dirty = True
 
     def cut_back(self, end_offset: int) -> None:
@@ -43,6 +40,7 @@ class LeaderEpochs:
         at = bisect_left(self.start_offsets, end_offset)
         if at < len(self.epochs):
             del self.epochs[at:], self.start_offsets[at:]
+            self.latest = self.epochs[-1] if self.epochs else UNDEFINED
             self.dirty = True
 
     def cut_front(self, start_offset: int) -> None:

@@ -83,6 +83,7 @@ class LogWriter:
     def config(self, config: LogConfig) -> None:
         self._config = config
         self._interval_bytes = config.index_interval_bytes
+        self.flush_messages = config.flush_messages
         self._max_index_entries = max(1, config.segment_index_bytes // TIME_ENTRY_BYTES - 1)
         if self._active is not None:
             self._activate(self._active)
@@ -167,14 +168,17 @@ class LogWriter:
             if self.epochs.dirty or not self.segments[0].file.size:
                 self._prepare()
             for segment in pending:
-                if not segment.file.size:
+                file = segment.file
+                if not file.size:
                     self._names_synced = False
-                segment.flush()
+                file.append(segment.pending)  # as Segment.flush: this is done for each write
+                segment.pending.clear()
+                segment.flushed_max = segment.max_timestamp, segment.max_timestamp_offset
         except OSError:
             self._drop_pending()
             raise
         self.flushed_offset = self.end_offset
-        self._pending = []
+        pending.clear()
         if self._full:
             self._seal()
 

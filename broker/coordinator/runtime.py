@@ -298,6 +298,7 @@ class Shard:
         )
         if len(batch) <= log.config.max_message_bytes or producer_id >= 0 or not are_offsets(records):
             self._append_batch(batch, len(records), now_ms)
+            self._turn.touch(self.flush_state)
         else:
             self._append_span(records, now_ms)
         if replay is not None:
@@ -320,12 +321,12 @@ class Shard:
     def append_marker(
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, *, commit: bool, now_ms: int
     ) -> None:
-        """Append the marker that ends a producer's transaction here, and replay it."""
+        """Append the marker that ends a producer's transaction here, and replay it. The caller has it written."""
         log = self.log
         batch = control_batch(
             COMMIT if commit else ABORT,
             base_offset=log.end_offset,
-            leader_epoch=log.leader_epoch,
+            leader_epoch=log.epochs.latest,
             timestamp_ms=now_ms,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
@@ -344,7 +345,6 @@ class Shard:
         except StorageError:  # the log is out of use, after a failure of the cleaner for example
             self.reload()
             raise
-        self._turn.touch(self.flush_state)
 
     def _append_span(self, records: Sequence[Record], now_ms: int) -> None:
         """Append records that are too many for one batch as several batches, valid only together (storage.spans)."""

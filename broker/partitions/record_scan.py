@@ -43,11 +43,22 @@ def scan_records(
     if count > 1 and type(data) is not bytes:
         data = bytes(data)  # indexing bytes takes half the time of indexing a view
     try:
+        if count == 1 and each_timestamp is None:
+            return _scan_one(data, keys_wanted)
         return _scan(data, count, keys_wanted, each_timestamp)
     except IndexError:
         raise KafkaError(ErrorCode.INVALID_RECORD, "The records of the batch end too early") from None
     except ValueError as error:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"The records of the batch cannot be read: {error}") from None
+
+
+def _scan_one(data: bytes | memoryview, keys_wanted: bool) -> Scan:
+    end = len(data)
+    _, stop, _, zigzag, _, key, _, _, _ = _record(data, 0, end, 0)
+    if stop != end:
+        raise ValueError("bytes are left after the last record")
+    delta = (zigzag >> 1) ^ -(zigzag & 1)
+    return Scan(delta, delta, [0] if keys_wanted and key == 1 else [])
 
 
 def _scan(data: bytes | memoryview, count: int, keys_wanted: bool, each_timestamp: list[int] | None) -> Scan:

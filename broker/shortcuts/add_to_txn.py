@@ -14,7 +14,6 @@ from broker.coordinator.transactions.rules import add_partitions
 from broker.coordinator.transactions.transaction import Partitions
 from broker.shortcuts.head import BODY, PRODUCER, REPLY_HEAD, HeadReader, keep, transactional_id_end
 from broker.shortcuts.transactions import REFUSED, TransactionShortcuts
-from broker.wire.service import TAKEN
 from protocol.api import ApiKey
 from protocol.codegen import codec
 from protocol.errors import ErrorCode
@@ -87,12 +86,14 @@ class AddToTxnShortcut:
         machine: TransactionMachine = shard.machine
         transaction = machine.transactions.get(place.transactional_id)
         made = add_partitions(transaction, producer_id, epoch, place.partitions, now_ms, 0)
+        durability, slot = self._turn.durability, connection.next_slot
         if made is not None:
-            self._transactions.change(shard, made, now_ms)
-        slot = connection.add(REPLY_HEAD.pack(4 + len(place.reply), correlation_id) + place.reply)
-        self._turn.durability.hold(shard.flush_state, (connection, slot, data, position, stop))
+            self._transactions.append(shard, made, now_ms)
+            durability.hold_write(shard.flush_state, (connection, slot, data, position, stop))
+        else:
+            durability.hold(shard.flush_state, (connection, slot, data, position, stop))
         self._turn.expects_more = True
-        return TAKEN
+        return REPLY_HEAD.pack(4 + len(place.reply), correlation_id) + place.reply
 
     def _learn(self, head: bytes, api_key: int) -> Place | None:
         from protocol.messages.transactions import (  # 1 ms: only brokers with transactions need it

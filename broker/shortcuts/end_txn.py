@@ -62,10 +62,8 @@ class EndTxnShortcut:
         except REFUSED:
             return None
         assert made is not None
-        if not self._end(connection, data, position, stop, version, correlation_id, shard, made):
-            return None
         self._turn.expects_more = True
-        return TAKEN
+        return self._end(connection, data, position, stop, version, correlation_id, shard, made)
 
     def _find(self, connection: Connection, head: bytes) -> tuple[Shard, Transaction] | None:
         """The ongoing transaction, and its shard."""
@@ -97,27 +95,24 @@ class EndTxnShortcut:
         correlation_id: int,
         shard: Shard,
         made: Transaction,
-    ) -> bool:
-        """Write the decision and take the slot, which is filled now or when the last marker is written. False: the log
-        cannot be written, and nothing has changed."""
-        slot = connection.next_slot
-        token = (connection, slot)
-        connection.out.append(None)
+    ) -> bytes | None:
+        """Write the decision. The reply is there now, or its slot is filled when the last marker is written. None: the
+        log cannot be written, and nothing has changed."""
+        token = (connection, connection.next_slot)
         try:
             done = self._transactions.end(shard, made, self._turn.now_ms, token)
         except KafkaError as error:
-            connection.fill(slot, self._router.refusal(data[position:stop], error.code))
-            return True
+            connection.out.append(None)
+            connection.fill(token[1], self._router.refusal(data[position:stop], error.code))
+            return TAKEN
         except StorageError:
-            del connection.out[-1]
-            return False
+            return None
         if done is None:
             route = self._router.routes[END_TXN]
             route.load()
+            connection.out.append(None)
             self._router.parked.park(token, ParkedRequest(route, version, correlation_id, data, position, stop))
-        elif version < NEW_EPOCH_SINCE:
-            connection.fill(slot, _ENDED.pack(12, correlation_id, 0, 0, 0, 0))
-        else:
-            answer = (done.producer_id, done.producer_epoch, 0)
-            connection.fill(slot, _ENDED_V5.pack(22, correlation_id, 0, 0, 0, *answer))
-        return True
+            return TAKEN
+        if version < NEW_EPOCH_SINCE:
+            return _ENDED.pack(12, correlation_id, 0, 0, 0, 0)
+        return _ENDED_V5.pack(22, correlation_id, 0, 0, 0, done.producer_id, done.producer_epoch, 0)

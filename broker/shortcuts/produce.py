@@ -77,10 +77,8 @@ class ProduceShortcut:
         if found is None:
             return None
         flush_state, offset, append_time, log_start_offset = found
-        if not flush_state.queued:
-            self._turn.touch(flush_state)
         slot = connection.base + len(connection.out)
-        self._turn.durability.hold(flush_state, (connection, slot, data, position, stop))
+        self._turn.durability.hold_write(flush_state, (connection, slot, data, position, stop))
         if version >= FLEXIBLE_SINCE:
             answer = _FLEXIBLE_ANSWER.pack(2, index, 0, offset, append_time, log_start_offset, 1 << 24, 0, 0)
             body = b"\0\2" + label + answer

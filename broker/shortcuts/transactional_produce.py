@@ -13,7 +13,6 @@ from broker.coordinator.transactions.gate import ask
 from broker.partitions.record_rules import is_transactional
 from broker.shortcuts.head import BODY, INT32, PRODUCER, REPLY_HEAD, HeadReader, keep, transactional_id_end
 from broker.shortcuts.transactions import REFUSED, TransactionShortcuts, no_step_follows
-from broker.wire.service import TAKEN
 from protocol.codec_support import read_uvarint
 from protocol.record_batch import LOG_OVERHEAD_BYTES
 
@@ -108,16 +107,10 @@ class TransactionalProduceShortcut:
             ):
                 return None
         offset, append_time = partition.append(records, turn.now_ms, begins_at_zero=version >= ADDS_SINCE)
-        flush_state = partition.flush_state
-        if not flush_state.queued:
-            turn.touch(flush_state)
         answer = _ANSWER.pack(offset, append_time, partition.log.log_start_offset, 1 << 24, 0, 0)
-        slot = connection.add(
-            REPLY_HEAD.pack(4 + len(place.reply) + len(answer), correlation_id) + place.reply + answer
-        )
-        turn.durability.hold(flush_state, (connection, slot, data, position, stop))
+        turn.durability.hold_write(partition.flush_state, (connection, connection.next_slot, data, position, stop))
         turn.expects_more = True
-        return TAKEN
+        return REPLY_HEAD.pack(4 + len(place.reply) + len(answer), correlation_id) + place.reply + answer
 
     def _learn(self, head: bytes) -> Place | None:
         reader = HeadReader(head, 0, len(head))

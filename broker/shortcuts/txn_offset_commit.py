@@ -19,7 +19,6 @@ from broker.coordinator.transactions.gate import ask
 from broker.coordinator.transactions.transaction import Partitions
 from broker.shortcuts.head import BODY, INT32, PRODUCER, REPLY_HEAD, HeadReader, keep, transactional_id_end
 from broker.shortcuts.transactions import REFUSED, TransactionShortcuts, no_step_follows
-from broker.wire.service import TAKEN
 from protocol.api import ApiKey
 from protocol.codec_support import uvarint
 from protocol.errors import ErrorCode
@@ -146,13 +145,10 @@ class TxnOffsetCommitShortcut:
         commit_pending_run(shard, place.batch, run[1::5], run[2::5], self._turn.now_ms, producer)
         if place.sender:
             shard.machine.pending.replay_sender(producer[0], place.group_id, place.sender)
-        slot = connection.add(REPLY_HEAD.pack(4 + len(place.reply), correlation_id) + place.reply)
-        flush_state = shard.flush_state
-        if not flush_state.queued:
-            self._turn.touch(flush_state)
-        self._turn.durability.hold(flush_state, (connection, slot, data, position, stop))
-        self._turn.expects_more = True
-        return TAKEN
+        turn = self._turn
+        turn.durability.hold_write(shard.flush_state, (connection, connection.next_slot, data, position, stop))
+        turn.expects_more = True
+        return REPLY_HEAD.pack(4 + len(place.reply), correlation_id) + place.reply
 
     def _may_commit(self, place: Place, producer: tuple[int, int], *, adds: bool) -> bool:
         """Whether the transaction and the group accept the offsets. Errors: KafkaError: the transaction does not."""

@@ -56,7 +56,6 @@ class FlushState:
     """One log with its state machine and the replies that depend on its next flush."""
 
     __slots__ = (
-        "_steps",
         "durable_offset",
         "failed_in_sync",
         "gone",
@@ -65,6 +64,7 @@ class FlushState:
         "log",
         "owner",
         "queued",
+        "steps",
         "sync_offset",
         "syncing",
         "written",
@@ -82,7 +82,7 @@ class FlushState:
         self.sync_offset = self.durable_offset  # how far the running job syncs
         self.failed_in_sync = False  # the log was cut back during a sync
         self.gone = False  # its log has been deleted
-        self._steps: deque[tuple[int, Callable[[bool], None]]] = deque()
+        self.steps: deque[tuple[int, Callable[[bool], None]]] = deque()  # what waits until an offset is durable
 
     def then(self, step: Callable[[bool], None]) -> None:
         """Call `step(True)` once everything appended up to now is durable, or `step(False)` when it was thrown away.
@@ -90,19 +90,19 @@ class FlushState:
         This orders writes to different logs: a transaction's data is appended after the record that names its
         partition is durable.
         """
-        self._steps.append((self.log.end_offset, step))
+        self.steps.append((self.log.end_offset, step))
 
     def settle(self, durable_offset: int) -> None:
         """Everything below this offset is durable: tell the owner, and run the steps that waited for it."""
         self.durable_offset = durable_offset
         self.owner.advance(durable_offset)
-        steps = self._steps
+        steps = self.steps
         while steps and steps[0][0] <= durable_offset:
             steps.popleft()[1](True)
 
     def fail(self) -> None:
         """What was not durable is lost: reload the owner, and tell the waiting steps."""
-        steps, self._steps = self._steps, deque()
+        steps, self.steps = self.steps, deque()
         self.owner.reload()
         for _, step in steps:
             step(False)
@@ -167,6 +167,15 @@ class Durability:
                 connection.barred = True
             self.touch(state)
 
+    def hold_write(self, state: FlushState, held: Held) -> None:
+        """Hold the reply to a request that has just written to the log. Its connection must `speak` too."""
+        if not state.queued:
+            state.queued = True
+            self._dirty.append(state)
+        state.held.append(held)
+        if self.fsync:
+            held[0].barred = True
+
     def end_turn(self) -> None:
         """Write what the turn appended, then send the replies that need not wait for a sync."""
         while self._dirty:  # a flush may wake requests that append again
@@ -193,7 +202,8 @@ class Durability:
         written = state.log
         try:
             written.flush()
-            if not self.fsync and written.flushed_offset - written.synced_offset >= written.config.flush_messages:
+            flushed_offset = written.flushed_offset
+            if not self.fsync and flushed_offset - written.synced_offset >= written.flush_messages:
                 written.sync()  # within the turn, as Kafka within the append: who sets flush.messages wants that
         except (OSError, StorageError) as error:
             self._failed(state, error)
@@ -204,7 +214,10 @@ class Durability:
             self._next[state] = None
         else:
             state.held.clear()
-            state.settle(state.log.flushed_offset)
+            state.durable_offset = flushed_offset  # as `settle`: this is done for each write
+            state.owner.advance(flushed_offset)
+            if state.steps:
+                state.settle(flushed_offset)
 
     def write_now(self, state: FlushState) -> bool:
         """Write a log before the turn ends, where a write makes it durable (not at `fsync`). False: it was cut back.

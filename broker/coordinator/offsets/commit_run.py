@@ -37,7 +37,7 @@ def commit_run(
     """
     log = shard.log
     base = log.end_offset
-    data = batch.build(base, log.leader_epoch, now_ms, offsets, leader_epochs)
+    data = batch.build(base, log.epochs.latest, now_ms, offsets, leader_epochs)
     log.append((data,), base_offset=base, last_offset=base + batch.count - 1, max_timestamp_ms=now_ms, size=len(data))
     shard.machine.offsets.replay_run(
         batch.group_id, batch.topic, batch.topic_id, batch.partitions, offsets, leader_epochs, now_ms, dense=batch.dense
@@ -58,7 +58,7 @@ def commit_pending_run(
     """
     log = shard.log
     base = log.end_offset
-    data = batch.build(base, log.leader_epoch, now_ms, offsets, leader_epochs, producer)
+    data = batch.build(base, log.epochs.latest, now_ms, offsets, leader_epochs, producer)
     log.append((data,), base_offset=base, last_offset=base + batch.count - 1, max_timestamp_ms=now_ms, size=len(data))
     shard.machine.pending.replay_run(
         producer[0],

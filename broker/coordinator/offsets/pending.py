@@ -63,6 +63,10 @@ class PendingOffsets:
         places = self._places.get(producer_id)
         if places is None:
             return
+        if len(places) == 1:  # as is usual
+            for (group_id, topic), partitions in places.items():
+                yield group_id, self._senders.get(producer_id, {}).get(group_id, {}), {topic: sorted(partitions)}
+            return
         found: dict[str, dict[str, list[int]]] = {}
         for (group_id, topic), partitions in places.items():
             found.setdefault(group_id, {})[topic] = sorted(partitions)

@@ -152,33 +152,38 @@ class TransactionCoordinator:
     @property
     def version(self) -> int:
         """The level of the feature transaction.version."""
-        metadata = self.metadata
-        if self._version[0] != metadata.version:
-            levels = finalized(metadata.feature_levels, supported(self._ranges, metadata.config.release))
-            self._version = metadata.version, levels.get("transaction.version", 0)
+        metadata: ClusterMetadata = self._metadata_shard.machine
+        known, level = self._version
+        if known == metadata.version:
+            return level
+        levels = finalized(metadata.feature_levels, supported(self._ranges, metadata.config.release))
+        self._version = metadata.version, levels.get("transaction.version", 0)
         return self._version[1]
 
     # -- changes
 
     def change(self, shard: Shard, transaction: Transaction, now_ms: int) -> None:
         """Append a transaction's next state."""
-        self._append(shard, transaction, now_ms)
+        self.append(shard, transaction, now_ms)
         self.turn.touch(shard.flush_state)
 
     def change_now(self, shard: Shard, transaction: Transaction, now_ms: int) -> bool:
         """The same, and write it at once, where that makes it durable (not at `fsync`). False: it was thrown away."""
-        self._append(shard, transaction, now_ms)
+        self.append(shard, transaction, now_ms)
         return self.turn.durability.write_now(shard.flush_state)
 
-    def _append(
+    def append(
         self, shard: Shard, transaction: Transaction, now_ms: int, groups: Sequence[tuple[str, bytes, bytes]] = ()
     ) -> None:
-        """`groups`: id, key and value of the group records that follow."""
+        """Append a transaction's next state; the caller has it written.
+
+        groups   id, key and value of the group records that follow.
+        """
         machine: TransactionMachine = shard.machine
         machine.check_step(transaction)
         log = shard.log
         base = log.end_offset
-        batch = transaction.batch(1 if self.version else 0, base, log.leader_epoch, now_ms, groups)
+        batch = transaction.batch(1 if self.version else 0, base, log.epochs.latest, now_ms, groups)
         last = base + len(groups)
         log.append((batch,), base_offset=base, last_offset=last, max_timestamp_ms=now_ms, size=len(batch))
         machine.replay_transaction(transaction, groups)
@@ -193,7 +198,7 @@ class TransactionCoordinator:
         Answers Complete* if it is durable already. None: `token`, a parked EndTxn, is answered when it is.
         Errors:  NOT_COORDINATOR: the decision could not be written.
         """
-        self._append(shard, prepared, now_ms, self._groups_in(shard, prepared))
+        self.append(shard, prepared, now_ms, self._groups_in(shard, prepared))
         ending = self._ending[prepared.transactional_id] = Ending(self, shard, prepared)
         if self.turn.fsync:
             self.turn.touch(shard.flush_state)

@@ -85,7 +85,7 @@ class Ending:
                 index,
                 transaction.producer_id,
                 transaction.producer_epoch,
-                self.shard.log.leader_epoch,
+                self.shard.log.epochs.latest,
                 commit=transaction.state is PREPARE_COMMIT,
                 transaction_version=transaction.client_version,
             )

@@ -92,8 +92,8 @@ NO_PARTITIONS: Final[Partitions] = {}
 MOST_KEPT: Final = 1000  # entries of each cache below: producers repeat their transactions
 # by the ids of a transaction's partitions and of those added: both, their sum, and the sum's wire form
 _sums: dict[tuple[int, int], tuple[Partitions, Partitions, Partitions, bytes]] = {}
-# packer, the batch's length field, sizes of the record and of its value, tags around the previous producer id
-Layout = tuple[Callable[..., bytes], int, bytes, bytes, bytes, bytes]
+# packer, sizes of the record and of its value, tags around the previous producer id
+Layout = tuple[Callable[..., bytes], bytes, bytes, bytes, bytes]
 # by the sizes of a record up to its value and of its partitions, and the client's version
 _layouts: dict[tuple[int, int, int], Layout] = {}
 
@@ -125,38 +125,58 @@ class Transaction:
     }
 
     def __init__(
-        self, transactional_id: str, producer_id: int, timeout_ms: int, key: bytes = b"", named: bytes = b""
+        self,
+        transactional_id: str,
+        producer_id: int,
+        timeout_ms: int,
+        key: bytes = b"",
+        named: bytes = b"",
+        previous_producer_id: int = NO_PRODUCER,
+        next_producer_id: int = NO_PRODUCER,
+        producer_epoch: int = NO_EPOCH,
+        last_producer_epoch: int = NO_EPOCH,
+        state: State = EMPTY,
+        partitions: Partitions = NO_PARTITIONS,
+        start_ms: int = -1,
+        updated_ms: int = -1,
+        client_version: int = 0,
+        wire: bytes | None = None,
     ) -> None:
         self.transactional_id = transactional_id
         self.key = key or transaction_key(transactional_id)
         self._named = named or b"\0\0\0" + varint(len(self.key)) + self.key  # a record up to its value
         self.producer_id = producer_id
-        self.previous_producer_id = NO_PRODUCER  # the one in the state before
-        self.next_producer_id = NO_PRODUCER  # takes over when the transaction that exhausted the epochs is complete
-        self.producer_epoch = NO_EPOCH
-        self.last_producer_epoch = NO_EPOCH
+        self.previous_producer_id = previous_producer_id  # the one in the state before
+        self.next_producer_id = next_producer_id  # takes over when the one that exhausted its epochs has completed
+        self.producer_epoch = producer_epoch
+        self.last_producer_epoch = last_producer_epoch
         self.timeout_ms = timeout_ms
-        self.state: State = EMPTY
-        self.partitions: Partitions = NO_PARTITIONS
-        self.start_ms = -1
-        self.updated_ms = -1
-        self.client_version = 0  # 2: the client takes a new epoch with every transaction
-        self._wire: bytes | None = None  # the partitions as encoded in version 1 of the record
+        self.state = state
+        self.partitions = partitions
+        self.start_ms = start_ms
+        self.updated_ms = updated_ms
+        self.client_version = client_version  # 2: the client takes a new epoch with every transaction
+        self._wire = wire  # the partitions as encoded in version 1 of the record
 
     def next(self, state: State, now_ms: int) -> Transaction:
         """This transaction in its next state, otherwise the same; the caller fills it in."""
-        made = Transaction(self.transactional_id, self.producer_id, self.timeout_ms, self.key, self._named)
-        made.previous_producer_id = self.producer_id
-        made.next_producer_id = self.next_producer_id
-        made.producer_epoch = self.producer_epoch
-        made.last_producer_epoch = self.last_producer_epoch
-        made.state = state
-        made.partitions = self.partitions
-        made.start_ms = self.start_ms
-        made.updated_ms = now_ms
-        made.client_version = self.client_version
-        made._wire = self._wire
-        return made
+        return Transaction(
+            self.transactional_id,
+            self.producer_id,
+            self.timeout_ms,
+            self.key,
+            self._named,
+            self.producer_id,
+            self.next_producer_id,
+            self.producer_epoch,
+            self.last_producer_epoch,
+            state,
+            self.partitions,
+            self.start_ms,
+            now_ms,
+            self.client_version,
+            self._wire,
+        )
 
     def has(self, partitions: Partitions) -> bool:
         """Whether all these are part of the transaction."""
@@ -233,32 +253,34 @@ class Transaction:
         groups: Sequence[tuple[str, bytes, bytes]] = (),
     ) -> bytes:
         """The batch of its record and those of groups (id, key, value), as protocol.record_batch would build it."""
-        if not groups and version and self.previous_producer_id != NO_PRODUCER and self.next_producer_id == NO_PRODUCER:
-            return self._usual_batch(base_offset, leader_epoch, now_ms)
-        value = self.encode(version)
-        record = self._named + varint(len(value)) + value + b"\0"
         count = 1 + len(groups)
-        body = _BATCH_BODY.pack(0, count - 1, now_ms, now_ms, -1, -1, -1, count) + varint(len(record)) + record
+        if version and self.previous_producer_id != NO_PRODUCER and self.next_producer_id == NO_PRODUCER:
+            body = self._usual_body(count, now_ms)
+        else:
+            value = self.encode(version)
+            record = self._named + varint(len(value)) + value + b"\0"
+            body = _BATCH_BODY.pack(0, count - 1, now_ms, now_ms, -1, -1, -1, count) + varint(len(record)) + record
         for delta, (_, key, value) in enumerate(groups, 1):
-            record = b"\0\0" + varint(delta) + varint(len(key)) + key + varint(len(value)) + value + b"\0"
-            body += varint(len(record)) + record
+            body += _group_head(delta, key, len(value)) + value + b"\0"
         head = _BATCH_HEAD.pack(base_offset, len(body) + _UNCOUNTED_BYTES, leader_epoch, _MAGIC, crc32c(body))
         return head + body
 
-    def _usual_batch(self, base_offset: int, leader_epoch: int, now_ms: int) -> bytes:
-        """The batch of the usual record alone, with a layout that is made once."""
-        wire, client, named = self.wire, self.client_version, self._named
+    def _usual_body(self, count: int, now_ms: int) -> bytes:
+        """The usual record, the first one of a batch, behind the batch's header; with a layout that is made once."""
+        wire, client, named = self._wire, self.client_version, self._named
+        if wire is None:
+            wire = self.wire
         layout = _layouts.get((len(named), len(wire), client)) or _layout(len(named), len(wire), client)
-        pack, length, record_size, value_size, tags_head, tags_end = layout
-        body = pack(
+        pack, record_size, value_size, tags_head, tags_end = layout
+        return pack(
             0,
-            0,
+            count - 1,
             now_ms,
             now_ms,
             -1,
             -1,
             -1,
-            1,
+            count,
             record_size,
             named,
             value_size,
@@ -274,7 +296,6 @@ class Transaction:
             self.previous_producer_id,
             tags_end,
         )
-        return _BATCH_HEAD.pack(base_offset, length, leader_epoch, _MAGIC, crc32c(body)) + body
 
     def _message(self) -> TransactionLogValue:
         return TransactionLogValue(
@@ -331,9 +352,16 @@ def _layout(named_size: int, wire_size: int, client: int) -> Layout:
     layout = Struct(f">hiqqqhii{len(record_size)}s{named_size}s{len(value_size)}shqhib{wire_size}sqq3sq{len(end) + 1}s")
     if len(_layouts) >= MOST_KEPT:
         _layouts.clear()
-    made = layout.pack, layout.size + _UNCOUNTED_BYTES, record_size, value_size, head, end + b"\0"
+    made = layout.pack, record_size, value_size, head, end + b"\0"
     _layouts[named_size, wire_size, client] = made
     return made
+
+
+@lru_cache(maxsize=MOST_KEPT)  # producers write to the same groups in every transaction
+def _group_head(delta: int, key: bytes, value_size: int) -> bytes:
+    """A record up to its value, by its place in the batch."""
+    head = b"\0\0" + varint(delta) + varint(len(key)) + key + varint(value_size)
+    return varint(len(head) + value_size + 1) + head
 
 
 def _wire_partitions(partitions: Partitions) -> bytes:

@@ -162,6 +162,17 @@ def test_connection_that_saw_nothing_unsynced_is_not_held_back():
     assert len(other.replies()) == len(client.replies()) == 1
 
 
+def test_step_behind_a_log_is_taken_within_the_turn_that_writes_it():
+    world, client = ready_world("os")
+    partition = world.broker.partitions.get(world.broker.metadata.topics["t"], 0)
+    steps = []
+    client.send(produce_request("t", 0, b"v"), 9)
+    partition.flush_state.then(lambda durable: steps.append((durable, partition.high_watermark)))
+    assert not steps
+    world.run()
+    assert steps == [(True, 1)]
+
+
 def test_files_of_a_deleted_topic_stay_until_its_deletion_is_synced():
     world, client = ready_world("fsync")
     assert produced(client.call(produce_request("t", 0, b"kept"), 9)) == 0

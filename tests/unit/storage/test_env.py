@@ -55,19 +55,38 @@ def test_write_that_takes_only_a_part_is_continued(tmp_path, monkeypatch):
     assert (calls, file.size) == ([3], 6)
 
 
-def test_file_that_fails_keeps_its_size(tmp_path):
+def test_write_of_one_buffer_that_takes_only_a_part_is_continued(tmp_path, monkeypatch):
+    write = os.write
+    calls = []
+
+    def short(fd, buffer):
+        calls.append(len(buffer))
+        return write(fd, bytes(buffer)[:3])
+
+    file = SystemFiles().open_append(f"{tmp_path}/x")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", short)
+        file.append([b"abcdefg"])
+    assert file.pread(10, 0) == b"abcdefg"
+    assert (calls, file.size) == ([7, 4, 1], 7)
+
+
+@pytest.mark.parametrize("buffers", [[b"cdef"], [b"cd", b"ef"]], ids=["one", "two"])
+def test_file_that_fails_keeps_its_size(tmp_path, monkeypatch, buffers):
     files = SystemFiles()
     file = files.open_append(f"{tmp_path}/x")
     file.append([b"ab"])
-    writev = files.platform.writev
+    write = os.write
 
-    def full(fd, buffers):
-        writev(fd, [b"c"])
+    def full(fd, data):
+        write(fd, b"c")
         raise OSError(errno.ENOSPC, "full")
 
     files.platform.writev = full
-    with pytest.raises(OSError, match="full"):
-        file.append([b"cdef"])
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", full)
+        with pytest.raises(OSError, match="full"):
+            file.append(buffers)
     assert (file.size, os.path.getsize(file.path)) == (2, 3)
 
 

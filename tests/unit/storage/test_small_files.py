@@ -87,8 +87,11 @@ def test_leader_epochs_follow_kafkas_table():
     assert (epochs.epochs, epochs.start_offsets) == ([1, 3, 5], [0, 10, 15])
     epochs.cut_front(12)
     assert (epochs.epochs, epochs.start_offsets) == ([3, 5], [12, 15])
+    assert epochs.latest == 5
     epochs.cut_back(15)
-    assert (epochs.epochs, epochs.start_offsets) == ([3], [12])
+    assert (epochs.epochs, epochs.start_offsets, epochs.latest) == ([3], [12], 3)
+    epochs.cut_back(0)
+    assert (epochs.epochs, epochs.latest) == ([], -1)
 
 
 def test_index_bytes_are_kafkas_and_come_back():

@@ -21,6 +21,8 @@ from protocol.errors import ErrorCode
 from protocol.messages.produce import PartitionProduceData
 from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
 from protocol.messages.transactions import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
@@ -221,6 +223,34 @@ def test_lost_prepare_is_told_and_may_be_asked_again():
     assert markers_of(world) == []
     assert producer.end() == 0
     assert visible(client) == [b"a"]
+
+
+def test_request_that_repeats_a_lost_one_is_refused_with_it():
+    world = World("os")
+    client = Client(world)
+    make_topic(client)
+    producer = producer_of(client, v2=False)
+    producer.add({"t": [0]})
+    producer.produce(b"a")
+    producer.end()
+    world.files.inject(1, kinds=("write",))
+    adding = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=producer.name,
+        v3_and_below_producer_id=producer.id,
+        v3_and_below_producer_epoch=producer.epoch,
+        v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=[0])],
+    )
+    for _ in range(2):  # in one turn: the second one finds the partition in the transaction already
+        client.send(adding, 3)
+    world.run()
+    codes = [
+        each.partition_error_code
+        for answer in client.replies()
+        for topic in answer.results_by_topic_v3_and_below
+        for each in topic.results_by_partition
+    ]
+    assert codes == [ErrorCode.NOT_COORDINATOR] * 2
+    assert state_of(client).transaction_state == "CompleteCommit"
 
 
 def test_lost_complete_is_made_up_for():
