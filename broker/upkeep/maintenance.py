@@ -35,6 +35,7 @@ SHARD_INTERVAL_MS = 2000  # between two checks of how dirty the coordinators' lo
 LEAST_DIRTY_BYTES = 256 << 10  # of a coordinator's log, or a segment, before it is cleaned early
 BUSY_DIRTY_BYTES = 16 << 20  # the same while clients commit so much that they need the time
 BUSY_RECORDS_A_SECOND = 10_000
+LOGS_A_STEP = 500  # whose share of dirty bytes is looked at
 DIRTY_SHARE = 0.4  # of the clean bytes: with writes during a pass the log stays below twice its live bytes
 
 Job = Callable[[], Iterator[None]]
@@ -196,8 +197,10 @@ class Maintenance:
                     yield
 
     def _clean(self) -> Iterator[None]:
-        for partition in self._partitions.opened():
-            if partition.topic.name not in INTERNAL_TOPICS:
+        for number, partition in enumerate(self._partitions.opened()):
+            if number % LOGS_A_STEP == LOGS_A_STEP - 1:
+                yield
+            if partition.topic.name not in INTERNAL_TOPICS and not partition.closed:  # its topic may be deleted by now
                 topic, index = partition.topic.name, partition.index
                 stable_offset = partition.last_stable_offset
                 yield from self._clean_log(topic, index, partition.log, stable_offset, partition.clean)

@@ -140,3 +140,31 @@ def test_note_of_the_cleaner_about_a_log_that_was_cut_counts_no_further_than_its
     again = world.again(files)
     assert committed(again, "g") == {0: 7}
     assert again.broker.directory.logs["__consumer_offsets", 0].cleaned_offset == 1
+
+
+def test_cleaner_looks_at_so_many_logs_a_step_and_at_none_of_a_topic_deleted_meanwhile(monkeypatch):
+    """100,000 open logs of which none is dirty took a step of 115 ms."""
+    monkeypatch.setattr(maintenance, "LOGS_A_STEP", 5)
+    world = World()
+    client = Client(world)
+    for topic in ("t", "gone"):
+        make_topic(client, topic, 10)
+        for index in range(10):
+            client.call(produce_request(topic, index, b"x"), 9)
+    looked: list[str] = []
+    monkeypatch.setattr(
+        maintenance.Maintenance, "_clean_log", lambda _self, topic, *_args, **_options: looked.append(topic) or ()
+    )
+    jobs = world.broker.turn.jobs
+    world.clock.advance(world.broker.config.log_cleaner_backoff_ms)
+    world.broker.turn.ring()
+    seen = []
+    while jobs:
+        before = len(looked)
+        jobs.step()
+        seen.append(len(looked) - before)
+        if len(looked) >= 10 and "gone" in world.broker.metadata.topics:
+            delete(client, "gone")
+    assert max(seen) == 5
+    assert looked.count("t") == 10
+    assert looked.count("gone") < 10
