@@ -10,7 +10,7 @@ import pytest
 
 from broker.shell.control.of_cluster import clock
 from broker.turn.jobs import Jobs
-from broker.turn.timers import Timers
+from broker.turn.timers import MOST_A_RUN, Timers
 
 NOW_MS = 1000
 
@@ -86,3 +86,17 @@ def test_next_deadline_is_the_earliest_that_was_neither_made_nor_cancelled() -> 
         timers.at(due_ms, lambda due_ms, now_ms: None, is_deadline=True)
         timers.run_due(due_ms)
     assert len(timers._deadlines) < 1000, "what is made or cancelled is forgotten"
+
+
+def test_calls_that_are_due_at_once_are_made_in_order_and_so_many_a_run() -> None:
+    """100,000 sessions that ended together took steps of 115 ms."""
+    timers, made = Timers(), list[int]()
+    for number in range(2 * MOST_A_RUN + 50):
+        timers.cancel(timers.at(5, lambda *_: made.append(-1)))  # costs nothing
+        timers.at(5, lambda *_, number=number: made.append(number))
+    sizes = []
+    while timers.next_ms is not None and timers.next_ms <= 5:
+        timers.run_due(5)
+        sizes.append(len(made))
+    assert made == list(range(2 * MOST_A_RUN + 50))
+    assert sizes == [MOST_A_RUN, 2 * MOST_A_RUN, len(made)]
