@@ -11,7 +11,7 @@ CRASH_ROUNDS ?= 200
 # Bytecode is kept even where the environment forbids it: without, each of pytest's workers rewrites 300 test files anew (4 s).
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden test-clients test-images test-pipeline pipeline-long pipeline-demo bench crash exactly-once test-ecosystem e2e-java compiled test-compiled wheels work-counts test-examples test-page page-shots mutants soak clean
+.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden test-clients test-images test-pipeline pipeline-long test-spark-cluster pipeline-demo bench crash exactly-once test-ecosystem e2e-java compiled test-compiled wheels work-counts test-examples test-page page-shots mutants soak clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
@@ -85,6 +85,10 @@ test-pipeline: $(VENV)/.spark-dev
 # Their long form: ten kills of a streaming job, more random histories.
 pipeline-long: $(VENV)/.spark-dev
 	$(BIN)/python -m pytest tests/pipeline -m spark --require-spark --pipeline-long --timeout 900 -k "killed or follow" $(ARGS)
+
+# Every job on a standalone cluster, a master and two workers of one core and 1 GB on loopback, one executor of each killed at work.
+test-spark-cluster: $(VENV)/.spark-dev
+	$(BIN)/python -m pytest tests/pipeline/cluster -n 0 -s -m spark --require-spark --pipeline-long --timeout 900 $(ARGS)
 
 # Everything from nothing: a broker, clients that misbehave, every job, and one HTML page of what was found.
 pipeline-demo: $(VENV)/.spark

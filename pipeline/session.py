@@ -49,10 +49,12 @@ def session(
     Errors:  PipelineError: there is no Java 17, a jar cannot be fetched, or spark-submit was not given the connector.
     """
     # pyspark takes 70 ms and is absent without the extra, where `momus pipeline --help` must work.
-    from pyspark import SparkConf
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
-    if not _submitted():
+    if _submitted():
+        SparkContext._ensure_initialized()  # without a JVM, SparkConf() would lack all that spark-submit was given
+    else:
         _prepare_process()
     settings = SparkConf()
     settings.setAppName(app)

@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pipeline import session as sessions
 from pipeline.spark_setup.java import java_home
 
+PLAIN_EVENTS = {"spark.eventLog.compress": "false", "spark.eventLog.rolling.enabled": "false"}
 MOMUS = [sys.executable, "-m", "momus", "pipeline"]
 
 
@@ -64,14 +65,22 @@ def submit(bundle, bare_python):
     command = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[1]"]
     for key in ("spark.pyspark.python", "spark.pyspark.driver.python"):
         command += ["--conf", f"{key}={bare_python}"]
-    command += ["--conf", "spark.log.level=ERROR", "--py-files", "momus.zip", "job.py"]
-    return lambda *words: run(*command, *words, folder=bundle)
+    command += ["--conf", "spark.log.level=ERROR", "--py-files", "momus.zip"]
+    return lambda *words, conf=(): run(*command, *conf, "job.py", *words, folder=bundle)
 
 
-def test_job_says_the_same_however_it_was_started(committed, momus_broker, submit):
+def test_job_says_the_same_however_it_was_started(committed, momus_broker, submit, tmp_path):
     words = ["offsets", "--input", str(committed)]
     here = run(*MOMUS, *words, "--master", "local[1]", folder=sessions.ROOT)
-    there = submit(*words)
+    given = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{tmp_path}", **PLAIN_EVENTS}
+    given["spark.sql.shuffle.partitions"] = "3"
+    there = submit(*words, conf=[word for key, value in given.items() for word in ("--conf", f"{key}={value}")])
+    [events] = [path for path in tmp_path.iterdir() if path.is_file()]
+    lines = map(json.loads, events.read_text().splitlines())
+    [environment] = [each for each in lines if each["Event"] == "SparkListenerEnvironmentUpdate"]
+    obeyed = environment["Spark Properties"]
+    assert {key: obeyed[key] for key in given} == given
+    assert (obeyed["spark.master"], obeyed["spark.app.name"]) == ("local[1]", "momus offsets")
     found = {(row["group"], row["topic"], row["partition"]): row["commit_offset"] for row in map(json.loads, here)}
     assert found == {("bar", "orders", partition): 10 * partition + 1 for partition in range(3)}
     assert there == here
