@@ -11,7 +11,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -83,9 +82,9 @@ class Cluster:
                             resident = int(executor.memory_info().rss)
                             executor.send_signal(signal.SIGKILL)
                             return resident
-            if job.poll() is not None:
+            with suppress(subprocess.TimeoutExpired):
+                job.wait(LOOK_S)
                 return 0
-            time.sleep(LOOK_S)
         raise AssertionError("no executor has run a task of Python's")
 
     def stop(self) -> None:
@@ -119,8 +118,9 @@ class Cluster:
         for _ in range(MOST_LOOKS):
             if done():
                 return
-            assert all(each.poll() is None for each in self._processes), self._logs()
-            time.sleep(LOOK_S)
+            with suppress(subprocess.TimeoutExpired):
+                self._processes[-1].wait(LOOK_S)
+                raise AssertionError(self._logs())
         raise AssertionError(f"{otherwise}: {self._logs()}")
 
     def _logs(self) -> str:
