@@ -72,6 +72,10 @@ SCENARIOS = (
     Scenario("produce, batches of 1 MB", "load", LARGE, "mb_per_s"),
     Scenario("consume, batches of 1 MB", "load", ("consume", *many(4, 1, 4)), "mb_per_s", before=LARGE),
     Scenario("from produce to fetch, one record, p50", "lone", ("e2e",), "p50_us"),
+    Scenario("transactions v1, 8 connections", "transactions", ("v1", "--conns", "8")),
+    Scenario("transactions v2, 8 connections", "transactions", ("v2", "--conns", "8")),
+    Scenario("transaction v1 alone, p50", "transactions", ("v1", "--alone"), "p50_us"),
+    Scenario("transaction v2 alone, p50", "transactions", ("v2", "--alone"), "p50_us"),
 )
 START, MEMORY = "start to the first answered ApiVersions", "resident memory, idle"
 LESS_IS_BETTER = (" us", " ms", " MB")
