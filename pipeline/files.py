@@ -20,10 +20,11 @@ def open_directory(path: str) -> tuple[fs.FileSystem, str]:
     if "://" in path:
         try:
             found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(re.sub("^s3a://", "s3://", path))
-        except (pa.ArrowInvalid, NotImplementedError) as error:
+        except (pa.ArrowInvalid, NotImplementedError, OSError) as error:
             address = path.rpartition("@")[2].partition("?")[0]  # credentials stand before the @ or behind the ?
             why = str(error).replace(path, address)
-            raise PipelineError(f"pyarrow.fs cannot open the address {address}: {why}") from None
+            hint = "; AWS_ENDPOINT_URL names a store that is not Amazon's" if isinstance(error, OSError) else ""
+            raise PipelineError(f"pyarrow.fs cannot open the address {address}: {why}{hint}") from None
         return found[0], found[1].rstrip("/") or "/"
     return fs.LocalFileSystem(), path.rstrip("/") or "/"
 

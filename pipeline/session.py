@@ -134,11 +134,12 @@ def _defaults(settings: SparkConf, *, kafka: bool, delta: bool, log_level: str) 
         # A task has rows of few logs and days: with several open files Spark need not sort them before writing.
         "spark.sql.maxConcurrentOutputFileWriters": "16",
     }
+    # Workers on this machine import the pipeline from its folder, or from the bundle. A cluster's get it by --py-files;
+    # there this is for the driver's own Python process, in which Spark plans a stream: it is not given those files.
+    inherited = os.environ.get("PYTHONPATH")
+    path = os.pathsep.join([str(ROOT), *([inherited] if inherited else [])])
+    made["spark.executorEnv.PYTHONPATH"] = path
     if settings.get("spark.master", "").startswith("local"):
-        # Workers on this machine import the pipeline from its folder; a cluster's get it by --py-files.
-        inherited = os.environ.get("PYTHONPATH")
-        path = os.pathsep.join([str(ROOT), *([inherited] if inherited else [])])
-        made["spark.executorEnv.PYTHONPATH"] = path
         made["spark.ui.enabled"] = "false"
         made["spark.sql.shuffle.partitions"] = "4"
         if not _submitted():

@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -126,7 +126,7 @@ def submit(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Callab
     bundle(folder)
     python = bare_python(folder)
 
-    def run(*words: str, kill: bool = True, conf: tuple[str, ...] = ()) -> Submitted:
+    def run(*words: str, kill: bool = True, conf: Sequence[str] = (), **environment: str) -> Submitted:
         events = tmp_path_factory.mktemp("events")
         settings = [
             f"spark.pyspark.python={python}", f"spark.pyspark.driver.python={python}", "spark.log.level=ERROR",
@@ -140,7 +140,7 @@ def submit(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Callab
         process = subprocess.Popen(
             [*command, "--py-files", "momus.zip", "job.py", *words],
             cwd=folder,
-            env=os.environ | ENVIRONMENT,
+            env=os.environ | ENVIRONMENT | environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -152,10 +152,10 @@ def submit(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Callab
     return run
 
 
-def submit_and_kill(submit: Callable[..., Submitted], *words: str, conf: tuple[str, ...] = ()) -> tuple[Submitted, int]:
+def submit_and_kill(submit: Callable[..., Submitted], *words: str, **options: Any) -> tuple[Submitted, int]:
     """Until an executor was killed while a task ran on it; `{}` in the words is the number of the attempt, returned."""
     for attempt in range(ATTEMPTS):
-        done = submit(*(word.replace("{}", str(attempt)) for word in words), conf=conf)
+        done = submit(*(word.replace("{}", str(attempt)) for word in words), **options)
         if done.executors and done.tasks:
             sys.stdout.write(f"{words[0]}: {done.tasks} tasks lost; an executor had {done.executor_bytes >> 20} MB\n")
             return done, attempt
@@ -297,8 +297,9 @@ def test_tables_go_from_an_object_store_to_an_object_store(spark, submit, logs, 
     paths = ",".join(map(str, jars.fetch(HADOOP_AWS, java_home())))
     s3a = {"endpoint": f"http://{host}", "path.style.access": "true", "access.key": "KEY", "secret.key": "SECRET"}
     conf = (f"spark.jars={paths}", *(f"spark.hadoop.fs.s3a.{key}={value}" for key, value in s3a.items()))
+    amazon = {"AWS_ENDPOINT_URL": f"http://{host}", "AWS_ACCESS_KEY_ID": "KEY", "AWS_SECRET_ACCESS_KEY": "SECRET"}
     words = ("offsets", "--history", "--input", address)
-    done, attempt = submit_and_kill(submit, *words, "--output", "s3a://tables/{}", conf=conf)
+    done, attempt = submit_and_kill(submit, *words, "--output", "s3a://tables/{}", conf=conf, **amazon)
     assert done.code == 0, done.text
     tables, root = fs.FileSystem.from_uri(f"s3://KEY:SECRET@tables/{attempt}?{options}")
     fs.copy_files(root, str(tmp_path / "there"), source_filesystem=tables, destination_filesystem=fs.LocalFileSystem())

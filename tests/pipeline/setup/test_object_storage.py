@@ -79,6 +79,17 @@ def test_address_that_cannot_be_opened_is_refused_without_its_secret():
     assert "SECRET" not in str(refused.value)
 
 
+def test_store_that_does_not_answer_is_told_in_a_sentence(monkeypatch):
+    def silent(_: str) -> None:
+        raise OSError("When resolving region for bucket 'b': AWS Error NETWORK_CONNECTION")
+
+    monkeypatch.setattr(fs, "FileSystem", type("Silent", (), {"from_uri": staticmethod(silent)}))
+    with pytest.raises(
+        PipelineError, match=r"cannot open the address b/x: .*NETWORK_CONNECTION; AWS_ENDPOINT_URL names"
+    ):
+        open_directory("s3a://KEY:SECRET@b/x")
+
+
 def test_address_of_a_part_keeps_the_options_at_its_end():
     assert join_path("s3://b/x/?region=r", "offsets") == "s3://b/x/offsets?region=r"
     assert join_path("/odd?name", "offsets") == "/odd?name/offsets"
