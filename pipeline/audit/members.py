@@ -82,7 +82,7 @@ def stale_epochs(rows: DataFrame, topic_ids: DataFrame) -> DataFrame:
         rows.where(newer & F.col("member_then").isNotNull() & ~F.col("member_then.tombstone"))
         .withColumn("then", member)
         .withColumn("streams", F.col("member_then.kind") == MEMBERS[1])
-        .join(F.broadcast(ids.withColumnRenamed("topic", "commit_topic")), "commit_topic", "left")
+        .join(ids.withColumnRenamed("topic", "commit_topic"), "commit_topic", "left")
         .withColumn("owned_at", _assignment_epoch())
         .withColumn("why", _why())
         .where("why is not null")

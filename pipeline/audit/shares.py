@@ -149,7 +149,7 @@ def _still_there(
         .distinct()
     )
     found = (
-        skipped.join(F.broadcast(names), "topic_id")
+        skipped.join(names, "topic_id")
         .withColumn("data_log", F.concat("name", F.lit("-"), F.col("partition").cast("string")))
         .join(there, "data_log")
         .where("`from` <= last and to >= first")

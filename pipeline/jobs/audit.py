@@ -91,14 +91,15 @@ def summary(made: Audit, found: int) -> list[str]:
             f"undecided: {row['undecided']} x {row['kind']} in {row['log']}, the first at offset "
             f"{row['first_offset']}: missing records could explain them"
         )
-    unnamed = made.unnamed.collect()
-    for row in unnamed[:MOST_GROUPS]:
+    # There may be millions of groups: only the first are named, and Spark counts the rest.
+    for row in made.unnamed.limit(MOST_GROUPS).collect():
         lines.append(
             f"undecided: {row['commits']} commits of group {row['group']} in {row['log']} name no member (Apache Kafka "
             f"writes none): {', '.join(MEMBER_CHECKS)} cannot be decided here"
         )
-    if len(unnamed) > MOST_GROUPS:
-        lines.append(f"undecided: the same in {len(unnamed) - MOST_GROUPS} more groups, see the table `unnamed`")
+    [unnamed] = made.unnamed.agg(F.count(F.lit(1)).alias("rows"), F.countDistinct("group").alias("groups")).collect()
+    if unnamed["rows"] > MOST_GROUPS:
+        lines.append(f"undecided: the same in {unnamed['rows'] - MOST_GROUPS} more groups, see the table `unnamed`")
     complete = [row["complete"] for row in made.coverage.select("complete").collect()]
     told = verdict(
         findings=found,
@@ -106,7 +107,7 @@ def summary(made: Audit, found: int) -> list[str]:
         transactions=sum(row["count"] for row in counted),
         logs=len(complete),
         incomplete=complete.count(False),
-        unnamed=len({row["group"] for row in unnamed}),
+        unnamed=unnamed["groups"],
     )
     return [*lines, told.text]
 

@@ -71,7 +71,9 @@ class Figures:
     records_named: list[dict[str, Any]] = field(default_factory=list)  # by the findings: see proof_records.shown
     undecided: list[dict[str, Any]] = field(default_factory=list)
     incomplete_logs: list[dict[str, Any]] = field(default_factory=list)
-    unnamed: list[dict[str, Any]] = field(default_factory=list)  # groups whose commits name no member
+    unnamed: list[dict[str, Any]] = field(default_factory=list)  # groups whose commits name no member, by commits
+    unnamed_groups: int = 0
+    unnamed_commits: int = 0
     was_clean: bool = True  # the broker has stopped and written where its logs start
     logs: int = 0
     records: int = 0
@@ -181,7 +183,10 @@ def _audit(made: Figures, spark: SparkSession, path: str) -> None:
     made.findings = [_plain(row) for row in result.findings.limit(MOST_FINDINGS).collect()]
     made.records_named = records_at(spark, path, places_of(made.findings))
     made.undecided = [_plain(row) for row in result.doubts.collect()]
-    made.unnamed = [_plain(row) for row in result.unnamed.collect()]
+    most = result.unnamed.orderBy(F.desc("commits"), "group", "log").limit(MOST_GROUPS)
+    made.unnamed = [_plain(row) for row in most.collect()]
+    [all_unnamed] = result.unnamed.agg(F.countDistinct("group"), F.coalesce(F.sum("commits"), F.lit(0))).collect()
+    made.unnamed_groups, made.unnamed_commits = all_unnamed
     coverage = result.coverage.collect()
     made.logs = len(coverage)
     made.records = sum(row["records"] for row in coverage)

@@ -63,10 +63,11 @@ def _of_groups(figures: Figures) -> Iterable[str]:
         commits: Counter[str] = Counter()
         for row in figures.unnamed:
             commits[row["group"]] += row["commits"]
-        who = _names(group for group, _ in commits.most_common())
+        who = _names((group for group, _ in commits.most_common()), figures.unnamed_groups)
         yield (
-            f"Who made {count(sum(commits.values()), 'commit')} of {count(len(commits), 'group')} ({who}): they name "
-            "no member (Apache Kafka writes none), so members that went back or were stale are not found there."
+            f"Who made {count(figures.unnamed_commits, 'commit')} of {count(figures.unnamed_groups, 'group')} ({who}): "
+            "they name no member (Apache Kafka writes none), so members that went back or were stale are not found "
+            "there."
         )
     if share := figures.kinds.get("share", 0):
         yield (
@@ -87,9 +88,10 @@ def _of_this_page(figures: Figures) -> Iterable[str]:
         yield f"What {rest:,} of {everyone:,} groups did: each table has those with the most of what it shows."
 
 
-def _names(names: Iterable[str]) -> str:
+def _names(names: Iterable[str], total: int | None = None) -> str:
+    """The first names, and how many more there are; total: their number where `names` lacks some."""
     every = list(dict.fromkeys(names))
-    rest = len(every) - MOST_NAMED
+    rest = (len(every) if total is None else total) - MOST_NAMED
     return ", ".join(every[:MOST_NAMED]) + (f" and {rest:,} more" if rest > 0 else "")
 
 

@@ -74,7 +74,7 @@ def _verdict(figures: Figures) -> str:
         transactions=transactions,
         logs=figures.logs,
         incomplete=len(figures.incomplete_logs),
-        unnamed=len({row["group"] for row in figures.unnamed}),
+        unnamed=figures.unnamed_groups,
     )
     tiles = "".join(
         f"<div><dt>{name}</dt><dd>{value}</dd></div>"

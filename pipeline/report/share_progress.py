@@ -45,7 +45,7 @@ def share_changes(spark: SparkSession, path: str) -> DataFrame | None:
     )
     return (
         rows.where("start is not null")
-        .join(F.broadcast(_topic_names(tables.offsets(spark, path, NAMES))), "topic_id")
+        .join(_topic_names(tables.offsets(spark, path, NAMES)), "topic_id")
         .select(
             "group",
             "topic",

@@ -164,8 +164,8 @@ def last_changes(changes: DataFrame, keys: DataFrame | None = None) -> DataFrame
 
     `keys`: the same changes made of the columns DECIDING alone. They are read first, here, to find the last change of
     every key; of `changes` only those and later ones are grouped. So memory holds one row a key and not a task's rows.
-    With more than MOST_SENT keys each task holds its part of them: both reads are shuffled by key, and none is sent to
-    the driver.
+    With more than MOST_SENT keys it holds not even that: both reads are shuffled and sorted by key, which can spill to
+    disk, and none is sent to the driver.
     """
     if keys is not None:
         named = [F.col(name).alias(f"_{name}") for name in KEY]
@@ -173,7 +173,7 @@ def last_changes(changes: DataFrame, keys: DataFrame | None = None) -> DataFrame
         few = found.count() <= MOST_SENT
         # Not a semi join: between the two reads the cleaner may remove the last change of a key, or a key may be added.
         same = [F.col(name) == F.col(f"_{name}") for name in KEY]
-        joined = changes.join(F.broadcast(found) if few else found.hint("shuffle_hash"), same, "left")
+        joined = changes.join(F.broadcast(found) if few else found.hint("merge"), same, "left")
         is_last = F.col("_newest").isNull() | (F.col("log_offset") >= F.col("_newest"))
         changes = joined.where(is_last).select(*changes.columns)
     key = ("log", "`group`", "topic", "partition")

@@ -76,8 +76,8 @@ def lag_over_time(changes: DataFrame, records: DataFrame, slots: Slots) -> DataF
 
     changes: rows of pipeline.transforms.commits.effective; records: rows of the view `raw`.
     """
-    named = changes.select("topic", "partition").distinct()
-    of_interest = records.select(*RECORDS).join(F.broadcast(named), ["topic", "partition"], "left_semi")
+    named = changes.select("topic", "partition").distinct()  # may be millions: Spark decides whether to send them
+    of_interest = records.select(*RECORDS).join(named, ["topic", "partition"], "left_semi")
     return lag(committed(changes, slots), ends(of_interest, slots), slots)
 
 

@@ -63,7 +63,7 @@ def merge_new_rows(rows: Tables, state: Tables) -> Tables:
         begun = records.groupBy(*key).agg(F.min("offset").alias("_first"))
         known_ends = state["records"].groupBy(*key).agg(F.max("offset").alias("_last"))
         recreated = begun.join(known_ends, key).where(F.col("_first") <= F.col("_last")).select(*key)
-        old = state["records"].join(F.broadcast(recreated), key, "left_anti")
+        old = state["records"].join(recreated, key, "left_anti")
         records = records.unionByName(old.select(*lags.RECORDS))
     return {"open": commits.undecided(committed), "changes": changes, "records": records}
 

@@ -154,7 +154,9 @@ def test_limits_are_those_of_the_logs(found):
     assert found.outcomes == {"committed": 3, "open": 1}
     assert found.old_transactions == 2
     assert not found.was_clean
-    assert [row["group"] for row in found.unnamed] == ["elsewhere", "simple"]
+    assert sorted(row["group"] for row in found.unnamed) == ["elsewhere", "simple"]
+    assert found.unnamed_groups == 2
+    assert found.unnamed_commits == sum(row["commits"] for row in found.unnamed) > 0
     for words in (
         "2 committed transactions of version 1",
         "How 1 transaction will end",

@@ -59,8 +59,12 @@ ROW = {"log": "t-0", "start_offset": 0, "missing_inside": 0, "gaps": 0, "renewed
         ({"old_transactions": 2}, ["2 committed transactions of version 1"]),
         ({"outcomes": {"committed": 2, "open": 1}}, ["How 1 transaction will end that is open"]),
         (
-            {"unnamed": [{"log": "l", "group": f"g{n}", "commits": n} for n in range(1, 8)]},
-            ["Who made 28 commits of 7 groups (g7, g6, g5, g4, g3 and 2 more)"],
+            {
+                "unnamed": [{"log": "l", "group": f"g{n}", "commits": n} for n in range(1, 8)],
+                "unnamed_groups": 9,  # more than the page lists
+                "unnamed_commits": 30,
+            },
+            ["Who made 30 commits of 9 groups (g7, g6, g5, g4, g3 and 4 more)"],
         ),
         (
             {"kinds": {"share": 2, "streams": 1}, "groups": [{}] * 3},
