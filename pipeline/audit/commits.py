@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from pipeline.audit.findings import (
@@ -17,6 +16,7 @@ from pipeline.audit.findings import (
 )
 from pipeline.audit.transactions import GRACE_S, with_transaction_end
 from pipeline.transforms.missing_offsets import with_next
+from pipeline.transforms.running import LAST, MAX, MIN, Running, with_running
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,13 +44,12 @@ def commits(offsets: DataFrame) -> DataFrame:
 
 def effective(rows: DataFrame) -> DataFrame:
     """The rows of `commits` that a reader could see: not aborted or open, nor overtaken before their marker."""
-    later = (
-        Window.partitionBy("log", *PARTITION_KEY).orderBy(F.desc("offset")).rowsBetween(Window.unboundedPreceding, -1)
+    counted = rows.where("not transactional or ended_as = 'COMMIT'").withColumn(
+        "effective_at", F.coalesce("ended_by", "offset")
     )
+    later = {"next_at": Running(MIN, F.col("effective_at"), backwards=True)}
     return (
-        rows.where("not transactional or ended_as = 'COMMIT'")
-        .withColumn("effective_at", F.coalesce("ended_by", "offset"))
-        .withColumn("next_at", F.min("effective_at").over(later))
+        with_running(counted, ("log", *PARTITION_KEY), later)
         .where("next_at is null or next_at > effective_at")
         .drop("next_at")
     )
@@ -63,10 +62,9 @@ def regressions(rows: DataFrame) -> DataFrame:
 
     Shape:   candidates (findings.py), one a commit; the proof is the commit before it.
     """
-    order = Window.partitionBy("log", *PARTITION_KEY).orderBy("offset")
-    before = F.lag(F.struct("commit_offset", "offset", "tombstone", "lost_before", "commit_topic_id")).over(order)
+    one = F.struct("commit_offset", "offset", "tombstone", "lost_before", "commit_topic_id")
     found = (
-        rows.withColumn("before", before)
+        with_running(rows, ("log", *PARTITION_KEY), {"before": Running(LAST, one)})
         .where("not tombstone and generation >= 0 and not before.tombstone")
         .where("commit_offset < before.commit_offset")
         .where("commit_topic_id is null or before.commit_topic_id is null or commit_topic_id = before.commit_topic_id")
@@ -95,15 +93,15 @@ def outside_transactions(rows: DataFrame, pairs: DataFrame) -> DataFrame:
 
 def _plain_between(rows: DataFrame) -> DataFrame:
     key = ["log", *PARTITION_KEY]
-    order = Window.partitionBy(*key).orderBy("offset")
     committed = F.col("transactional") & (F.col("ended_as") == "COMMIT") & ~F.col("tombstone")
     one = F.when(committed, F.struct("offset", "commit_offset"))
+    around = {
+        "before": Running(LAST, one),
+        "after": Running(MAX, F.col("transactional"), inclusive=True, backwards=True),
+    }
+    mixed = rows.join(rows.where("transactional").select(*key).distinct(), key, "left_semi")
     found = (
-        rows.join(rows.where("transactional").select(*key).distinct(), key, "left_semi")
-        .withColumn("before", F.last(one, ignorenulls=True).over(order.rowsBetween(Window.unboundedPreceding, -1)))
-        .withColumn(
-            "after", F.max(F.col("transactional")).over(order.rowsBetween(Window.currentRow, Window.unboundedFollowing))
-        )
+        with_running(mixed, key, around)
         .where("not transactional and not tombstone and generation >= 0 and before is not null and after")
         .where("commit_offset != before.commit_offset")
         .withColumn("proof_log", F.col("log"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from pipeline.audit.findings import (
@@ -17,6 +16,7 @@ from pipeline.audit.findings import (
     findings,
 )
 from pipeline.audit.transactions import COMPLETE, GRACE_S, KEY
+from pipeline.transforms.running import previous, with_running
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -110,9 +110,10 @@ def without_records(pairs: DataFrame, actual: DataFrame, data: DataFrame) -> Dat
 
     Shape:   candidates (findings.py), one a partition, at the marker; the proof is the coordinator's Prepare record.
     """
-    by_producer = Window.partitionBy("log", "producer_id").orderBy("offset")
-    since = F.col("lost_before") - F.lag("lost_before", 1, 0).over(by_producer)
-    between = actual.select("log", F.col("offset").alias("marker_offset"), since.alias("between"))
+    before = {"before": previous(F.col("lost_before"))}
+    since = F.col("lost_before") - F.coalesce("before.value", F.lit(0))
+    between = with_running(actual.select("log", "producer_id", "offset", "lost_before"), ("log", "producer_id"), before)
+    between = between.select("log", F.col("offset").alias("marker_offset"), since.alias("between"))
     written = data.select("log", F.col("ended_by").alias("marker_offset")).distinct()
     rows = (
         pairs.where("decision = 'COMMIT' and control = 'COMMIT'")

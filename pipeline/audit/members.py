@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from pipeline.audit.findings import STALE_GENERATION, STALE_MEMBER_EPOCH, findings
+from pipeline.transforms.running import LAST, Running, with_running
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -27,21 +27,17 @@ def with_group(offsets: DataFrame) -> DataFrame:
 
     offsets: rows of the view with lost_before.
     """
-    by_group = Window.partitionBy("log", "group").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
-    by_member = (
-        Window.partitionBy("log", "group", "member").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
-    )
     value = F.col("value_json")
     state = F.struct("offset", "lost_before", "kind", "tombstone", "generation_then", "value_json")
     named = F.get_json_object("key_json", "$.memberId")
-    return (
+    rows = (
         offsets.where("group is not null")
         .withColumn("member", F.coalesce(named, "member_id"))
         .withColumn("generation_then", F.get_json_object(value, "$.generation").cast("int"))
-        .withColumn("group_then", F.last(_of(GROUPS, state), ignorenulls=True).over(by_group))
-        .withColumn("member_then", F.last(_of(MEMBERS, state), ignorenulls=True).over(by_member))
-        .where("kind = 'OffsetCommit' and not tombstone and generation >= 0")
     )
+    rows = with_running(rows, ("log", "group"), {"group_then": Running(LAST, _of(GROUPS, state))})
+    rows = with_running(rows, ("log", "group", "member"), {"member_then": Running(LAST, _of(MEMBERS, state))})
+    return rows.where("kind = 'OffsetCommit' and not tombstone and generation >= 0")
 
 
 def _of(kinds: tuple[str, ...], state: Column) -> Column:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from pipeline.audit.findings import (
@@ -23,6 +22,7 @@ from pipeline.audit.findings import (
 )
 from pipeline.audit.log_coverage import SEQUENCES
 from pipeline.audit.transactions import GRACE_S
+from pipeline.transforms.running import LAST, MAX, MIN, SUM, Running, previous, with_running
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -38,10 +38,8 @@ def stale_epochs(found: DataFrame) -> DataFrame:
     Shape:   candidates (findings.py), one a batch; the proof is the first batch with the highest epoch before.
     Source:  KIP-98: a producer is fenced by a higher epoch.
     """
-    before = Window.partitionBy("log", "producer_id").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
     rows = (
-        found.where("producer_id >= 0")
-        .withColumn("known", F.max(F.struct("producer_epoch", (-F.col("offset")).alias("minus"))).over(before))
+        with_running(found.where("producer_id >= 0"), ("log", "producer_id"), {"known": _highest_epoch()})
         .where("producer_epoch < known.producer_epoch")
         .withColumn("proof_log", F.col("log"))
         .withColumn("proof_offset", -F.col("known.minus"))
@@ -51,6 +49,11 @@ def stale_epochs(found: DataFrame) -> DataFrame:
         "producer_id", "producer_epoch", "known.producer_epoch", "proof_offset",
     )  # fmt: skip  # several to a line
     return findings(rows, STALE_PRODUCER_EPOCH, detail)
+
+
+def _highest_epoch() -> Running:
+    """The highest epoch before a row, and the offset, negated, at which it came first."""
+    return Running(MAX, F.struct("producer_epoch", (-F.col("offset")).alias("minus")))
 
 
 def fenced_by_coordinator(states: DataFrame, data: DataFrame) -> DataFrame:
@@ -67,10 +70,8 @@ def fenced_by_coordinator(states: DataFrame, data: DataFrame) -> DataFrame:
         "log", "segment", "offset", "timestamp", "transactional_id", F.col("txn_producer_id").alias("producer_id"),
         F.col("txn_producer_epoch").alias("producer_epoch"),
     )  # fmt: skip  # several to a line
-    same = Window.partitionBy("log", "transactional_id", "producer_id").orderBy("offset")
-    known = F.max(F.struct("producer_epoch", (-F.col("offset")).alias("minus")))
     rows = (
-        told.withColumn("known", known.over(same.rowsBetween(Window.unboundedPreceding, -1)))
+        with_running(told, ("log", "transactional_id", "producer_id"), {"known": _highest_epoch()})
         .where("producer_epoch < known.producer_epoch")
         .withColumn("proof_log", F.col("log"))
         .withColumn("proof_offset", -F.col("known.minus"))
@@ -139,24 +140,33 @@ def sequence_faults(found: DataFrame) -> DataFrame:
 
 def _unrolled(found: DataFrame) -> DataFrame:
     """Batches of data with unrolled first and last sequence, and the highest sequence before in the same epoch."""
-    same = Window.partitionBy("log", "producer_id", "producer_epoch").orderBy("offset")
-    before = same.rowsBetween(Window.unboundedPreceding, -1)
-    base, previous = F.col("base_sequence"), F.lag("base_sequence").over(same)
-    half = SEQUENCES // 2
-    step = F.pmod(base - previous + half, F.lit(SEQUENCES)) - half
-    producer = Window.partitionBy("log", "producer_id").orderBy("offset")
-    return (
-        found.where("producer_id >= 0")
-        .withColumn("before_in_log", F.lag("lost_before", 1, 0).over(producer))
-        .withColumn("before_epoch", F.first("before_in_log").over(same))  # an epoch may begin with markers
+    same = ("log", "producer_id", "producer_epoch")
+    base, half = F.col("base_sequence"), SEQUENCES // 2
+    step = F.pmod(base - F.col("previous") + half, F.lit(SEQUENCES)) - half
+    own = found.where("producer_id >= 0")
+    in_log = with_running(own, ("log", "producer_id"), {"in_log": previous(F.col("lost_before"))})
+    in_log = in_log.withColumn("in_log", F.coalesce("in_log.value", F.lit(0)))
+    begun = {
+        "begun": Running(MIN, F.struct("offset", "in_log"), inclusive=True),  # an epoch may begin with markers
+        "previous": Running(LAST, base),
+    }
+    # Cut off from its plan: each running value computes what is below it twice.
+    steps = (
+        with_running(in_log, same, begun)
         .where("base_sequence is not null")
         .withColumn("step", F.coalesce(step, base))
-        .withColumn("first", F.sum("step").over(same.rowsBetween(Window.unboundedPreceding, 0)))
+        .localCheckpoint()
+    )
+    placed = (
+        with_running(steps, same, {"first": Running(SUM, F.col("step"), inclusive=True)})
         .withColumn("last", F.col("first") + F.col("last_offset") - F.col("offset"))
-        .withColumn("top", F.max(F.struct("last", "offset", "lost_before")).over(before))
+        .localCheckpoint()
+    )
+    return (
+        with_running(placed, same, {"top": Running(MAX, F.struct("last", "offset", "lost_before"))})
         .withColumn("highest", F.coalesce("top.last", F.lit(-1)))
         .withColumn("highest_offset", F.col("top.offset"))
-        .withColumn("lost_since", F.col("lost_before") - F.coalesce("top.lost_before", "before_epoch"))
+        .withColumn("lost_since", F.col("lost_before") - F.coalesce("top.lost_before", "begun.in_log"))
     )
 
 

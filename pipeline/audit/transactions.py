@@ -13,6 +13,8 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from pipeline.transforms.commits import MARKERS
+from pipeline.transforms.missing_offsets import block_of
+from pipeline.transforms.running import LAST, MAX, SUM, Running, previous, with_running
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,8 +30,8 @@ def transactions(states: DataFrame) -> DataFrame:
 
     producer_epoch is null where the transaction's beginning is not in the log: then its writer's epoch is unknown.
     """
-    order = Window.partitionBy("log", "transactional_id").orderBy("offset")
-    state, before = F.col("txn_state"), F.lag("txn_state").over(order)
+    key = ("log", "transactional_id")
+    state, before = F.col("txn_state"), F.col("before.value")
     ongoing = state == "Ongoing"
     rest = F.coalesce(~before.isin("Ongoing", *PREPARED), F.lit(True))
     begins = (
@@ -37,10 +39,10 @@ def transactions(states: DataFrame) -> DataFrame:
         | (state.isin(*PREPARED) & rest)
         | (state.isin(*COMPLETE) & ~F.coalesce(before.isin(*PREPARED), F.lit(False)))
     )
+    told = with_running(states.where("kind = 'TransactionLog'"), key, {"before": previous(state)})
+    numbers = {"number": Running(SUM, F.col("begins"), inclusive=True)}
     rows = (
-        states.where("kind = 'TransactionLog'")
-        .withColumn("begins", begins.cast("int"))
-        .withColumn("number", F.sum("begins").over(order.rowsBetween(Window.unboundedPreceding, 0)))
+        with_running(told.withColumn("begins", begins.cast("int")), key, numbers)
         .where(ongoing | state.isin(*PREPARED, *COMPLETE))
         .where("number > 0")
     )
@@ -105,16 +107,18 @@ def markers(found: DataFrame) -> DataFrame:
 def matched(expected: DataFrame, actual: DataFrame) -> DataFrame:
     """Pairs of rows of expected_markers and `markers` that belong together; each actual marker at most once."""
     same = ["log", "producer_id", "marker_epoch"]
-    wanted = Window.partitionBy(*same)
-    rows = expected.withColumn("rank", F.row_number().over(wanted.orderBy("decided", "prepared_offset"))).withColumn(
-        "wanted", F.count(F.lit(1)).over(wanted)
+    counted = Running(SUM, F.lit(1), inclusive=True)
+    by_time = block_of(
+        "unix_millis(decided)"
+    )  # coordinators' logs have no common offsets: blocks of a quarter of an hour
+    decisions = ("decided", "prepared_offset")
+    rows = with_running(expected, same, {"rank": counted}, decisions, by_time).join(
+        expected.groupBy(*same).agg(F.count(F.lit(1)).alias("wanted")), same
     )
-    there = Window.partitionBy(*same)
+    ends = actual.withColumnRenamed("producer_epoch", "marker_epoch").withColumnRenamed("offset", "marker_offset")
     marks = (
-        actual.withColumnRenamed("producer_epoch", "marker_epoch")
-        .withColumnRenamed("offset", "marker_offset")
-        .withColumn("marker_rank", F.row_number().over(there.orderBy("marker_offset")))
-        .withColumn("there", F.count(F.lit(1)).over(there))
+        with_running(ends, same, {"marker_rank": counted}, ("marker_offset",))
+        .join(ends.groupBy(*same).agg(F.count(F.lit(1)).alias("there")), same)
         .select(*same, "marker_offset", "marker_rank", "there", "control", "segment", "timestamp")
     )
     pairs = rows.join(marks, same).where(
@@ -129,20 +133,15 @@ def matched(expected: DataFrame, actual: DataFrame) -> DataFrame:
 def with_transaction_end(data: DataFrame) -> DataFrame:
     """Transactional rows with `ended_by` and `ended_as`: offset and kind of the marker that ended them; null: open.
 
-    The window runs from the end of the log: a frame that shrinks would be computed again for every row.
     `known_epoch` is the highest epoch of the producer before the row, markers included.
     """
-    earlier = Window.partitionBy("log", "producer_id").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
-    later = (
-        Window.partitionBy("log", "producer_id")
-        .orderBy(F.desc("offset"))
-        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    )
     marker = F.when(F.col("control").isNotNull(), F.struct("offset", "control"))
+    around = {
+        "known_epoch": Running(MAX, F.col("producer_epoch")),
+        "end": Running(LAST, marker, inclusive=True, backwards=True),
+    }
     return (
-        data.where("transactional and producer_id >= 0")
-        .withColumn("known_epoch", F.max("producer_epoch").over(earlier))
-        .withColumn("end", F.last(marker, ignorenulls=True).over(later))
+        with_running(data.where("transactional and producer_id >= 0"), ("log", "producer_id"), around)
         .withColumn("ended_by", F.col("end.offset"))
         .withColumn("ended_as", F.col("end.control"))
         .drop("end")

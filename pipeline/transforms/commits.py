@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from pipeline.transforms.missing_offsets import block_of
+from pipeline.transforms.running import LAST, MAX, Running, with_running
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import Column, DataFrame
 
 KEY: Final = ("log", "group", "topic", "partition")
@@ -53,18 +58,18 @@ def with_ending_marker(rows: DataFrame, *within: str) -> DataFrame:
 
     Only rows that agree in the columns `within` are considered together.
     """
-    # Ordered from the end, so that the window only grows: a shrinking one is computed again for every row.
-    behind = Window.partitionBy("log", "producer_id", *within).orderBy(F.desc("offset"))
-    is_marker = F.col("control").isin(*MARKERS)
+    return _with_ending_marker(rows, within, None)
 
-    def next_marker(column: str) -> Column:
-        marked = F.when(is_marker, F.col(column))
-        return F.last(marked, ignorenulls=True).over(behind.rowsBetween(Window.unboundedPreceding, -1))
 
+def _with_ending_marker(rows: DataFrame, within: Sequence[str], block: Column | None) -> DataFrame:
+    marker = F.when(F.col("control").isin(*MARKERS), F.struct("control", "offset", "timestamp"))
+    following = {"_marker": Running(LAST, marker, backwards=True)}
     return (
-        rows.withColumn("end", next_marker("control"))
-        .withColumn("end_offset", next_marker("offset"))
-        .withColumn("end_timestamp", next_marker("timestamp"))
+        with_running(rows, ("log", "producer_id", *within), following, block=block)
+        .withColumn("end", F.col("_marker.control"))
+        .withColumn("end_offset", F.col("_marker.offset"))
+        .withColumn("end_timestamp", F.col("_marker.timestamp"))
+        .drop("_marker")
     )
 
 
@@ -115,9 +120,11 @@ def _decided(rows: DataFrame) -> DataFrame:
     some = rows.where(_depends_on_others() & (_is_commit() | (sent & F.col("control").isNotNull())))
     # Records of transactions may carry the headers of a multi-batch commit too: only the marker decides for them.
     spans = {"_span": F.when(~sent, F.col("commit_id")), "_size": F.when(~sent, F.col("commit_size"))}
-    every = Window.partitionBy("log", "producer_id", *spans).orderBy(F.desc("offset"))
-    parts = F.count(F.lit(1)).over(every.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing))
-    ended = with_ending_marker(some.withColumns(spans), *spans).withColumn("_parts", parts)
+    # A commit over several batches lies in one block whatever its offsets, so that its records are counted there.
+    block = F.when(sent, block_of())
+    every = Window.partitionBy("log", "producer_id", *spans, block)
+    spanned = some.withColumns(spans).withColumn("_parts", F.count(F.lit(1)).over(every))
+    ended = _with_ending_marker(spanned, tuple(spans), block)
     is_whole = F.col("_parts") == F.col("_size")
     counts = F.when(sent, F.col("tombstone") | (F.col("end") == "COMMIT")).otherwise(is_whole)
     return ended.where(_is_commit() & counts).drop("end", "_parts", *spans)
@@ -142,10 +149,11 @@ def undecided(rows: DataFrame) -> DataFrame:
 
 def history(changes: DataFrame) -> DataFrame:
     """The changes that a reader could see: without pending offsets that a later record of the log had overtaken."""
-    by_effect = Window.partitionBy(*KEY).orderBy("effective_offset", "log_offset")
-    ahead = F.max("log_offset").over(by_effect.rowsBetween(Window.unboundedPreceding, -1))
-    next_effect = F.lead("effective_offset").over(by_effect)  # of several in one transaction, the last counts
-    marked = changes.withColumn("_ahead", ahead).withColumn("_next", next_effect)
+    effect = ("effective_offset", "log_offset")
+    # Of several in one transaction, the last counts: these lie in one block.
+    by_effect = Window.partitionBy(*KEY, block_of("effective_offset")).orderBy(*effect)
+    marked = changes.withColumn("_next", F.lead("effective_offset").over(by_effect))
+    marked = with_running(marked, KEY, {"_ahead": Running(MAX, F.col("log_offset"))}, effect)
     overtaken = F.col("_ahead") > F.col("log_offset")
     seen = F.coalesce(~overtaken, F.lit(True)) & ~F.col("_next").eqNullSafe(F.col("effective_offset"))
     return marked.where(seen).drop("_ahead", "_next")

@@ -49,6 +49,16 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture
+def nothing_is_small(spark: SparkSession) -> Iterator[None]:
+    """No table is sent to every task but by force: so are plans where all tables are large."""
+    name = "spark.sql.autoBroadcastJoinThreshold"
+    before = spark.conf.get(name)
+    spark.conf.set(name, -1)
+    yield
+    spark.conf.set(name, before)
+
+
+@pytest.fixture
 def momus_broker(tmp_path: Path) -> Iterator[Broker]:
     """A broker in a subprocess with an empty `data_dir`; it must have nothing to complain about in the end."""
     with Broker(config=PROMPT, data_dir=tmp_path / "data") as broker:

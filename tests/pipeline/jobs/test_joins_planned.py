@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -17,16 +16,7 @@ from pipeline.transforms import commits, lag, lag_increments
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SLOTS = lag.Slots(START, START + timedelta(seconds=10), timedelta(seconds=1))
 RECORDS = "topic string, partition int, offset long, timestamp timestamp"
-
-
-@pytest.fixture(autouse=True)
-def _nothing_is_small(spark: SparkSession) -> Iterator[None]:
-    """Tables of unknown size, as those of a real log are when they are planned."""
-    name = "spark.sql.autoBroadcastJoinThreshold"
-    before = spark.conf.get(name)
-    spark.conf.set(name, -1)
-    yield
-    spark.conf.set(name, before)
+pytestmark = pytest.mark.usefixtures("nothing_is_small")
 
 
 @pytest.fixture
