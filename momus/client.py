@@ -42,22 +42,10 @@ class Client:
     JSON."""
 
     def __init__(self, bootstrap: str, *, timeout_s: float = 10.0) -> None:
+        self._bootstrap = bootstrap
         self._timeout_s = timeout_s
-        self._connections: dict[int | None, Connection] = {}
+        self._connections: dict[int | None, Connection] = {None: self._reached()}
         self._nodes: dict[int, tuple[str, int]] = {}
-        failure: OSError | None = None
-        for address in bootstrap.split(","):
-            host, _, port = address.strip().rpartition(":")
-            if not host or not port.isdigit():
-                failure = OSError(f"{address!r} is not HOST:PORT")
-                continue
-            try:
-                self._connections[None] = Connection(host.strip("[]"), int(port), timeout_s)
-                return
-            except OSError as error:
-                failure = error
-        assert failure is not None
-        raise failure
 
     def __enter__(self) -> Self:
         return self
@@ -187,6 +175,21 @@ class Client:
 
     # ---- inside ----
 
+    def _reached(self) -> Connection:
+        """A connection to the first of the bootstrap servers that answers. Errors: OSError: that of the last one."""
+        failure: OSError | None = None
+        for address in self._bootstrap.split(","):
+            host, _, port = address.strip().rpartition(":")
+            if not host or not port.isdigit():
+                failure = OSError(f"{address!r} is not HOST:PORT")
+                continue
+            try:
+                return Connection(host.strip("[]"), int(port), self._timeout_s)
+            except OSError as error:
+                failure = error
+        assert failure is not None
+        raise failure
+
     def _describe_group(self, group_id: str) -> Row:
         from momus.groups.describe import describe_by_type
         from protocol.messages.group_admin import DescribeGroupsRequest
@@ -302,8 +305,8 @@ class Client:
 
     def _call(self, node_id: int | None, request: Any, version_limit: int | None = None) -> Any:
         if node_id not in self._connections:
-            assert node_id is not None
-            self._connections[node_id] = Connection(*self._nodes[node_id], self._timeout_s)
+            known = None if node_id is None else self._nodes[node_id]
+            self._connections[node_id] = self._reached() if known is None else Connection(*known, self._timeout_s)
         return self._connections[node_id].call(request, version_limit)
 
 

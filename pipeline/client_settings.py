@@ -44,6 +44,11 @@ def given_settings(args: argparse.Namespace) -> dict[str, str]:
         raise PipelineError("-X is KEY=VALUE") from None
 
 
+def has_settings(args: argparse.Namespace) -> bool:
+    """Whether either was given."""
+    return bool(getattr(args, "client", None) or getattr(args, "config", None))
+
+
 def connect_with(args: argparse.Namespace) -> None:
     """Have the command line's client connect so. Errors: PipelineError."""
     SETTINGS.clear()

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
+from typing import Final
+
 from pyarrow import fs
 
+from pipeline.broker_address import bootstrap_of
 from pipeline.errors import PipelineError
 from pipeline.files import is_directory, open_directory
 from pipeline.source.segment_files import LOG_FOLDER, log_segments
 from pipeline.tables import is_archive
+
+# Options that a running broker as --input cannot have, and why.
+_FILES_ALONE: Final = {
+    "follow": "keeps a position in files",
+    "skip_damaged": "passes over damage in files",
+    "ends": "names a folder, and a broker tells its own log ends",
+}
 
 
 def check_input(path: str) -> None:
@@ -29,3 +40,17 @@ def check_input(path: str) -> None:
     raise PipelineError(
         f"--input: {root} holds no log: neither a folder TOPIC-PARTITION with segments, nor the tables of an archive"
     )
+
+
+def check_broker_input(args: argparse.Namespace, *, reads_broker: bool) -> None:
+    """Check that a job can read a running broker, with these options. Errors: PipelineError."""
+    bootstrap_of(args.input)
+    if not reads_broker:
+        raise PipelineError(
+            f"the job `{args.job}` reads files: --input kafka://... is for audit, lag and offsets. Give it the data "
+            "directory or an archive"
+        )
+    for option, why in _FILES_ALONE.items():
+        if getattr(args, option, None):
+            name = option.replace("_", "-")
+            raise PipelineError(f"--{name} {why}: use it without --input kafka://..., or give the data directory")

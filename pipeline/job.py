@@ -20,6 +20,7 @@ if __name__ == "__main__":
     # spark-submit puts this file's folder on sys.path; the packages lie one folder above, or came by --py-files.
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
+from pipeline.broker_address import is_broker
 from pipeline.demo import play
 from pipeline.errors import PipelineError
 from pipeline.jobs.registry import JOBS, parse
@@ -89,11 +90,13 @@ def run_job(name: str, words: Sequence[str]) -> int:
     """Run one job in a new Spark session; returns the exit code. Errors: PipelineError."""
     job, args = parse(name, words)
     # pyarrow takes 90 ms and is absent without the extra, where --help and the hint to install it must work.
-    from pipeline.input_check import check_input
+    from pipeline.input_check import check_broker_input, check_input
     from pipeline.output_guard import check_output
     from pipeline.output_lock import locked_output
 
-    if args.input is not None:
+    if is_broker(args.input):
+        check_broker_input(args, reads_broker=getattr(job, "READS_BROKER", False))
+    elif args.input is not None:
         check_input(args.input)
     check_output(args)
     if args.skip_damaged:

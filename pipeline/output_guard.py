@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyarrow import fs
 
+from pipeline.broker_address import is_broker
 from pipeline.errors import PipelineError
 from pipeline.files import join_path, open_directory, read_json, write_json
 
@@ -38,7 +39,8 @@ def check_output(args: argparse.Namespace) -> None:
     if job in NO_OUTPUT:
         raise PipelineError(f"--output: the job `{job}` writes no result")
     for option in INPUTS:
-        if path := getattr(args, option, None):
+        path = getattr(args, option, None)
+        if path and not is_broker(path):
             _check_apart(args.output, path, option)
     files, root = open_directory(args.output)
     found = files.get_file_info(root)

@@ -1,7 +1,8 @@
-"""The three views of the logs as DataFrames, from a data directory or from an archive: jobs see no difference.
+"""The three views of the logs as DataFrames, whether of a data directory, an archive or a running broker.
 
 An archive has one table a view (`raw`, `offsets`, `transactions`), Parquet or Delta, partitioned by log and day. A data
-directory has directories TOPIC-PARTITION and is read by the data source `momus`.
+directory has directories TOPIC-PARTITION and is read by the data source `momus`, a running broker by `momus-live`, of
+which a session reads one cut (pipeline/live/live_source.py).
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType
 
+from pipeline.broker_address import is_broker
 from pipeline.errors import PipelineError
 from pipeline.files import is_directory, join_path, read_json
+from pipeline.live.live_source import live_view
 from pipeline.schema import LOCATION_COLUMNS, TOPICS, VIEWS, spark_schema, view_fields
 from pipeline.source.archived_topics import earlier_topics, of_newest_topics
 from pipeline.source.read_options import spark_options
@@ -65,6 +68,8 @@ def view(
 
     Errors:  PipelineError: it is a table of Delta Lake and the session has no Delta Lake.
     """
+    if is_broker(path):
+        return live_view(spark, records, topic, columns)
     if not is_archive(path):
         skip = spark.conf.get(SKIP_DAMAGED, "false") == "true"
         options = spark_options(path, records, topic, columns, skip_damaged=skip)
@@ -87,7 +92,7 @@ def select_view(
 
 def is_archive(path: str) -> bool:
     """Whether a path holds an archive's tables rather than the TOPIC-PARTITION directories of a data directory."""
-    return any(is_directory(join_path(path, records)) for records in VIEWS)
+    return not is_broker(path) and any(is_directory(join_path(path, records)) for records in VIEWS)
 
 
 def coverage(spark: SparkSession, path: str, *records: str) -> DataFrame:

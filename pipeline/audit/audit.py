@@ -21,9 +21,11 @@ from pipeline.audit.log_coverage import (
     log_gaps,
     log_summaries,
     recreated_logs,
+    with_end_rows,
     with_lost_before,
 )
 from pipeline.audit.shares import ShareInput, share_findings
+from pipeline.schema import TOPICS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +52,8 @@ class Audit:
     """The result.
 
     findings      one row each, with the log position that proves it; none that missing records could explain
-    doubts        one row a kind and log: the number of cases that missing records could explain
+    undecided     one row a case that missing records could explain, as in findings, with `lost`, their number
+    doubts        the same counted: one row a kind and log
     coverage      one row a log: what of it was there
     gaps          one row a range of missing offsets, with the reason
     transactions  one row each, with markers, data and offsets
@@ -58,6 +61,7 @@ class Audit:
     """
 
     findings: DataFrame
+    undecided: DataFrame
     doubts: DataFrame
     coverage: DataFrame
     gaps: DataFrame
@@ -68,6 +72,7 @@ class Audit:
         """All of them, by the name of the table to write."""
         return {
             "findings": self.findings,
+            "undecided": self.undecided,
             "doubts": self.doubts,
             "coverage": self.coverage,
             "gaps": self.gaps,
@@ -107,9 +112,13 @@ class CheckResults(NamedTuple):
 
 
 class ArchiveFacts(NamedTuple):
-    """What an archive knows about its logs: the end of each when its archive began, and its complete offset."""
+    """What an archive or a running broker knows about its logs.
 
-    starts: Mapping[str, int]
+    starts    the end of each log when its archive began; None: it is no archive
+    complete  the offset of each below which nothing that belongs to its records is still to come
+    """
+
+    starts: Mapping[str, int] | None
     complete: Mapping[str, int]
 
 
@@ -119,15 +128,19 @@ def audit(
     states: DataFrame,
     archived: ArchiveFacts | None = None,
     shares: ShareInput | None = None,
+    ends: DataFrame | None = None,
 ) -> Audit:
     """Audit rows of the three views with COLUMNS. archived: None for a data directory.
 
     raw must hold all logs, `__consumer_offsets` and `__transaction_state` included. Each input is read once; of raw,
-    batches are kept and not records.
+    batches are kept and not records. ends: rows of log, topic, partition, end (an offset) of every log, where they are
+    known; None: a log ends with its last record that is there.
     """
-    found, offsets, states = (
-        materialized(rows) for rows in (batches(raw), with_lost_before(offsets), with_lost_before(states))
-    )
+    if ends is not None:
+        offsets = with_end_rows(offsets, ends.where(F.col("topic") == TOPICS["offsets"]))
+        states = with_end_rows(states, ends.where(F.col("topic") == TOPICS["transactions"]))
+    parts = batches(raw, ends=ends), with_lost_before(offsets), with_lost_before(states)
+    found, offsets, states = map(materialized, parts)
     known, twice = materialized(log_summaries(found)), materialized(recreated_logs(found))
     seen = AuditInput(found, offsets, states, known, twice, shares)
     made = run_checks(seen) if archived is None else _run_checks_below(seen, archived.complete)
@@ -135,6 +148,7 @@ def audit(
     missing = materialized(log_gaps(found, found, began).unionByName(absent_logs(found, made.expected)))
     return Audit(
         findings=proven(made.candidates).orderBy("log", "offset", "kind"),
+        undecided=made.candidates.where("lost > 0").orderBy("log", "offset", "kind"),
         doubts=doubts(made.candidates).orderBy("kind", "log"),
         coverage=coverage(seen.known, missing, seen.twice).orderBy("log"),
         gaps=missing.orderBy("log", "from_offset"),

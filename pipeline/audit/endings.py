@@ -72,11 +72,13 @@ def unmarked_partitions(missing: DataFrame, data: DataFrame, known: DataFrame) -
         .withColumn("offset", F.col("completed_offset"))
         .withColumn("timestamp", F.col("decided"))
     )
+    # With transactions v2 an epoch has one transaction, so its data were written in this one. Before, they may be those
+    # of a later one, and what is missing before them counts too.
+    is_v2 = F.coalesce(F.col("marker_epoch") > F.col("producer_epoch"), F.lit(False))
+    before = F.when(is_v2, F.coalesce("data.lost_before", F.lit(0))).otherwise(0)
     # A log that begins after the decision belongs to another topic of the same name.
     younger = F.col("data").isNull() & (F.col("first_timestamp") > F.col("decided"))
-    lost = F.when(F.col("end_offset").isNull() | younger, F.lit(UNREAD)).otherwise(
-        F.col("log_lost") - F.coalesce("data.lost_before", F.lit(0))
-    )
+    lost = F.when(F.col("end_offset").isNull() | younger, F.lit(UNREAD)).otherwise(F.col("log_lost") - before)
     what = ("transactional_id", "proof_log", "decision")
     detail = F.format_string("%s is complete, but %s has no %s marker of it", *what)
     return findings(rows, TRANSACTION_WITHOUT_MARKER, detail, lost)

@@ -26,10 +26,15 @@ BATCH_COLUMNS: Final = (
 )  # fmt: skip  # several to a line
 
 
-def batches(raw: DataFrame, before: DataFrame | None = None) -> DataFrame:
+# What the row of a log's end says beside its place: no check takes it for a batch.
+_END: Final = {"producer_id": -1, "transactional": False, "control": "END"}
+
+
+def batches(raw: DataFrame, before: DataFrame | None = None, ends: DataFrame | None = None) -> DataFrame:
     """One row a record batch of which any record is left, with lost_before. before: see with_lost_before.
 
-    read_records is the number of records that are left, batch_records that in the batch's header.
+    read_records is the number of records that are left, batch_records that in the batch's header. ends: as in audit;
+    one more row, without records, marks the end of each log there. raw is read once.
     """
     into = F.col("offset") - F.col("batch_base_offset")
     base = F.when(F.col("sequence") >= 0, F.pmod(F.col("sequence") - into, F.lit(SEQUENCES)))
@@ -43,11 +48,22 @@ def batches(raw: DataFrame, before: DataFrame | None = None) -> DataFrame:
         F.max("timestamp").alias("timestamp"),
         F.count(F.lit(1)).alias("read_records"),
     )
-    return with_lost_before(
-        made.withColumnRenamed("batch_base_offset", "offset").withColumnRenamed("batch_last_offset", "last_offset"),
-        F.col("last_offset") - F.col("offset") + 1,
-        before,
+    found = (
+        made.withColumnRenamed("batch_base_offset", "offset")
+        .withColumnRenamed("batch_last_offset", "last_offset")
+        .localCheckpoint()  # with_lost_before reads it twice
     )
+    if ends is not None:
+        place = ("log", "topic", "partition", F.col("end").alias("offset"), (F.col("end") - 1).alias("last_offset"))
+        found = found.unionByName(
+            ends.select(*place, *(F.lit(value).alias(name) for name, value in _END.items())), True
+        )
+    return with_lost_before(found, F.col("last_offset") - F.col("offset") + 1, before)
+
+
+def with_end_rows(rows: DataFrame, ends: DataFrame) -> DataFrame:
+    """Rows of a view, and one at the end of each log, whose other columns are null."""
+    return rows.unionByName(ends.select("log", F.col("end").alias("offset")), allowMissingColumns=True)
 
 
 def with_lost_before(rows: DataFrame, span: Column | None = None, before: DataFrame | None = None) -> DataFrame:
@@ -88,7 +104,7 @@ def log_summaries(found: DataFrame) -> DataFrame:
         F.min("timestamp").alias("first_timestamp"),
         last["lost_before"].alias("log_lost"),
         F.sum(F.col("read_records")).alias("records"),
-        F.count(F.lit(1)).alias("batches"),
+        F.count("read_records").alias("batches"),
     )
 
 

@@ -90,7 +90,7 @@ class Bounds:
 
 
 @dataclass(slots=True)
-class _Walk:
+class Walk:
     """The result of walking one buffer."""
 
     at: int = 0  # position behind the last whole batch
@@ -121,16 +121,16 @@ def chunks(
     Errors:  CorruptSegmentError: the file is damaged in the middle of its log. With `on_damage` that is called instead,
              and the walk goes on behind the damage.
     """
-    for data, position, walk in _walked(file, source, bounds, chunk_bytes, on_damage):
-        if walk.starts.size:
-            yield Chunk(source, position, data, walk.starts)
+    for data, position, found in _walked(file, source, bounds, chunk_bytes, on_damage):
+        if found.starts.size:
+            yield Chunk(source, position, data, found.starts)
 
 
 def ends(file: File, source: Source, bounds: Bounds, chunk_bytes: int = CHUNK_BYTES) -> Iterator[tuple[int, int]]:
     """(position, offset) behind each chunk's last whole batch. Errors: see chunks."""
-    for _, position, walk in _walked(file, source, bounds, chunk_bytes):
-        if walk.next_offset >= 0:
-            yield position + walk.at, walk.next_offset
+    for _, position, found in _walked(file, source, bounds, chunk_bytes):
+        if found.next_offset >= 0:
+            yield position + found.at, found.next_offset
 
 
 def _walked(
@@ -139,22 +139,22 @@ def _walked(
     bounds: Bounds,
     chunk_bytes: int,
     on_damage: Callable[[Damage], None] | None = None,
-) -> Iterator[tuple[bytes, int, _Walk]]:
+) -> Iterator[tuple[bytes, int, Walk]]:
     size = file.size()
     position = bounds.position if _begins_batch(file, size, bounds) else 0
     wanted = chunk_bytes = max(chunk_bytes, HEADER_BYTES)
     next_offset = source.segment
     while position < size:
         data = file.read_at(min(wanted, size - position), position)
-        walk = _walk(data, bounds)
-        next_offset = max(next_offset, walk.next_offset)
-        yield data, position, walk
-        if walk.is_past_end:
+        found = walk(data, bounds)
+        next_offset = max(next_offset, found.next_offset)
+        yield data, position, found
+        if found.is_past_end:
             return
-        position += walk.at
+        position += found.at
         rest = size - position
-        wanted = max(chunk_bytes, walk.needs)
-        if not walk.damage and (walk.needs or HEADER_BYTES) <= rest:
+        wanted = max(chunk_bytes, found.needs)
+        if not found.damage and (found.needs or HEADER_BYTES) <= rest:
             continue
         if not rest:
             return
@@ -162,7 +162,7 @@ def _walked(
         follows = _whole_batch_after(file, size, position + 1, next_offset)
         if follows is None and bounds.is_tail:
             return
-        what = walk.damage or "a truncated batch"
+        what = found.damage or "a truncated batch"
         if on_damage is None:
             behind = "" if follows is None else f", and a whole batch follows at {follows}"
             raise CorruptSegmentError(f"{source.log}, segment {source.segment}: {what} at position {position}{behind}")
@@ -192,44 +192,44 @@ def _whole_batch_after(file: File, size: int, position: int, next_offset: int) -
     return None
 
 
-def _walk(data: bytes, bounds: Bounds) -> _Walk:
+def walk(data: bytes, bounds: Bounds) -> Walk:
     """Find the whole batches of one buffer, and those of them within bounds."""
-    walk = _Walk()
+    found = Walk()
     unpack, total = _FRONT.unpack_from, len(data)
     limit = total - HEADER_BYTES
-    found: list[int] = []
-    add = found.append  # this loop takes a third of the time of small batches
+    places: list[int] = []
+    add = places.append  # this loop takes a third of the time of small batches
     at = 0
     while at <= limit:
         length, magic, crc = unpack(data, at)
         after = at + length + LOG_OVERHEAD_BYTES
         if magic != MAGIC or length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
-            walk.damage = "not a record batch of version 2"
+            found.damage = "not a record batch of version 2"
             break
         if after > total:
-            walk.needs = after - at
+            found.needs = after - at
             break
         if crc32c(data[at + ATTRIBUTES_POSITION : after]) != crc:
-            walk.damage, walk.needs = "a batch with a wrong CRC", after - at
+            found.damage, found.needs = "a batch with a wrong CRC", after - at
             break
         add(at)
         at = after
-    if found:
-        _bound(walk, bounds, data, np.array(found, np.int64), at)
-    return walk
+    if places:
+        _bound(found, bounds, data, np.array(places, np.int64), at)
+    return found
 
 
-def _bound(walk: _Walk, bounds: Bounds, data: bytes, starts: Ints, at: int) -> None:
+def _bound(found: Walk, bounds: Bounds, data: bytes, starts: Ints, at: int) -> None:
     last = read_at(data, ">i8", starts) + read_at(data, ">i4", starts + LAST_DELTA_POSITION)
     beyond = np.flatnonzero(last >= bounds.end)
     if beyond.size:
-        at, walk.is_past_end = int(starts[beyond[0]]), True
+        at, found.is_past_end = int(starts[beyond[0]]), True
         starts, last = starts[: beyond[0]], last[: beyond[0]]
-    walk.at = at
+    found.at = at
     if last.size:
-        walk.next_offset = int(last[-1]) + 1
-        walk.is_past_end |= walk.next_offset >= bounds.end
-    walk.starts = (
+        found.next_offset = int(last[-1]) + 1
+        found.is_past_end |= found.next_offset >= bounds.end
+    found.starts = (
         starts if bounds.first <= 0 or not last.size or last[0] >= bounds.first else starts[last >= bounds.first]
     )
 

@@ -2,6 +2,7 @@
 
 momus pipeline audit --input ./data --output ./audit             # or an archive
 momus pipeline audit --input ./data --output ./audit --follow    # only what is new; not share groups
+momus pipeline audit --input kafka://127.0.0.1:9092              # a running broker, by Kafka's protocol
 """
 
 from __future__ import annotations
@@ -14,9 +15,13 @@ from pyspark.sql import functions as F
 
 from pipeline.audit.commits import MEMBER_CHECKS
 from pipeline.audit.directory import audit_of
+from pipeline.audit.running_broker import audit_of_broker
 from pipeline.audit.verdict import verdict
+from pipeline.client_settings import add_client_arguments
 from pipeline.files import join_path
 from pipeline.jobs import audit_follow
+from pipeline.live.fetched_logs import NO_FILE
+from pipeline.live.live_source import open_input
 from pipeline.output import write
 from pipeline.replacing import replaced
 from pipeline.streaming.follow import add_follow_arguments
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
 
     from pipeline.audit.audit import Audit
 
+READS_BROKER: Final = True
 MOST_SHOWN: Final = 100
 MOST_GROUPS: Final = 20
 # Why offsets are missing, and what helps.
@@ -48,17 +54,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="the highest share.delivery.count.limit that any group had [by __cluster_metadata, where it says it]",
     )
+    add_client_arguments(parser)
     add_follow_arguments(parser)
 
 
 def run(spark: SparkSession, args: argparse.Namespace) -> int:
-    """Audit a data directory or an archive, print a summary, and write all tables to --output.
+    """Audit a data directory, an archive or a running broker, print a summary, and write all tables to --output.
 
-    Returns 1 when there are findings, else 0. Errors: PipelineError: see audit_of.
+    Returns 1 when there are findings, else 0. Errors: PipelineError: see audit_of and audit_of_broker.
     """
     if args.follow:
         return audit_follow.run(spark, args, lambda row: print(finding_line(row, as_json=args.json)))
-    made = audit_of(spark, args.input, args.share_delivery_limit)
+    cut = open_input(spark, args)
+    if cut is None:
+        made = audit_of(spark, args.input, args.share_delivery_limit)
+    else:
+        made = audit_of_broker(spark, cut, args.share_delivery_limit)
     found = made.findings.count()
     if args.output:
         with replaced(args) as folder:
@@ -66,12 +77,12 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
                 write(spark, table, join_path(folder, name), args.format)
     for row in made.findings.limit(MOST_SHOWN).collect():
         print(finding_line(row, as_json=args.json))
-    for line in [] if args.json else summary(made, found):
+    for line in [] if args.json else summary(made, found, is_live=cut is not None):
         print(line)
     return 1 if found else 0
 
 
-def summary(made: Audit, found: int) -> list[str]:
+def summary(made: Audit, found: int, *, is_live: bool = False) -> list[str]:
     """The audit in lines: transactions by state, what of the logs is missing, what is undecided, number of findings."""
     counted = made.transactions.groupBy("state").count().orderBy("state").collect()
     states = ", ".join(f"{row['count']} {row['state']}" for row in counted) or "none"
@@ -86,10 +97,11 @@ def summary(made: Audit, found: int) -> list[str]:
             f"coverage: {row['log']} is archived twice: its topic was deleted and created again, so nothing in it can "
             "be decided"
         )
+    explanation = "missing records" + (", or some written since," if is_live else "")
     for row in made.doubts.collect():
         lines.append(
             f"undecided: {row['undecided']} x {row['kind']} in {row['log']}, the first at offset "
-            f"{row['first_offset']}: missing records could explain them"
+            f"{row['first_offset']}: {explanation} could explain them"
         )
     # There may be millions of groups: only the first are named, and Spark counts the rest.
     for row in made.unnamed.limit(MOST_GROUPS).collect():
@@ -123,4 +135,5 @@ def finding_line(row: Any, *, as_json: bool) -> str:
     if as_json:
         return json.dumps(row.asDict(), default=str)
     proof = f" (against {row['proof_log']} offset {row['proof_offset']})" if row["proof_log"] else ""
-    return f"{row['kind']}: {row['log']} segment {row['segment']} offset {row['offset']}: {row['detail']}{proof}"
+    place = row["log"] if row["segment"] == NO_FILE else f"{row['log']} segment {row['segment']}"
+    return f"{row['kind']}: {place} offset {row['offset']}: {row['detail']}{proof}"

@@ -3,6 +3,7 @@
     momus pipeline lag --input ./data                                    # 200 moments from the first commit to the last
     momus pipeline lag --input ./archive --since 2026-01-31T12:00:00 --until 2026-01-31T13:00:00 --step 60 --sum
     momus pipeline lag --input ./archive --bootstrap-server 127.0.0.1:9092     # the lag now, by the broker's log ends
+    momus pipeline lag --input kafka://127.0.0.1:9092                          # a running broker, by Kafka's protocol
     momus pipeline lag --input ./data --follow --step 60 --output ./lag        # only what is new: OUTPUT/lag grows
 
 Log ends are taken from the records of the topics: in the data directory, in the archive (`archive --topics`), or at
@@ -13,13 +14,14 @@ from __future__ import annotations
 
 import argparse
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pipeline import tables
 from pipeline.client_settings import add_client_arguments, connect_with
 from pipeline.errors import PipelineError
 from pipeline.jobs import lag_follow
 from pipeline.jobs.time_argument import time_argument
+from pipeline.live.live_source import open_input
 from pipeline.output import emit
 from pipeline.streaming.follow import add_follow_arguments
 from pipeline.transforms import commits
@@ -27,6 +29,8 @@ from pipeline.transforms import lag as lags
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+READS_BROKER: Final = True
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,6 +51,7 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
     """Print or write rows of transforms.lag.lag, or its sums; returns 0. Errors: PipelineError."""
     if args.follow:
         return lag_follow.run(spark, args)
+    open_input(spark, args)
     independent = commits.all_independent(tables.offsets(spark, args.input, commits.DEPENDENCY_COLUMNS))
     changes = commits.effective(tables.offsets(spark, args.input, lags.COMMITS), independent=independent)
     if args.bootstrap_server:

@@ -4,6 +4,7 @@ momus pipeline offsets --input ./data
 momus pipeline offsets --input ./archive --as-of 2026-01-31T12:00:00
 momus pipeline offsets --input ./archive --diff 2026-01-31T12:00:00 2026-01-31T13:00:00+01:00
 momus pipeline offsets --input ./archive --history --group bar --output ./history
+momus pipeline offsets --input kafka://127.0.0.1:9092                     # of a running broker, by Kafka's protocol
 momus pipeline offsets --input ./archive --follow --output ./commits      # adds to the history
 """
 
@@ -11,19 +12,23 @@ from __future__ import annotations
 
 import argparse
 from fnmatch import translate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
 from pipeline import tables
+from pipeline.client_settings import add_client_arguments
 from pipeline.errors import PipelineError
 from pipeline.jobs.time_argument import time_argument
+from pipeline.live.live_source import open_input
 from pipeline.output import emit
 from pipeline.streaming.follow import Folded, View, add_follow_arguments, follow
 from pipeline.transforms import commits
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+READS_BROKER: Final = True
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--group", metavar="GLOB", help="only these groups")
     parser.add_argument("--topic", metavar="GLOB", help="only offsets of these topics")
+    add_client_arguments(parser)
     add_follow_arguments(parser)
 
 
@@ -49,6 +55,7 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
                 "--follow writes the history of all groups: use it without --as-of, --diff, --history, --group, --topic"
             )
         return follow(spark, args, {"offsets": View("offsets", commits.COLUMNS)}, _step)
+    open_input(spark, args)
     independent = commits.all_independent(tables.offsets(spark, args.input, commits.DEPENDENCY_COLUMNS))
     changes, keys = (
         commits.effective(tables.offsets(spark, args.input, columns), independent=independent)

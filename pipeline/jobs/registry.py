@@ -5,6 +5,7 @@ A job is a module of pipeline.jobs with
     add_arguments(parser)            its own options
     run(spark, args) -> exit code    0: good, 1: failed, or a check found something
     NEEDS_INPUT = False              --input is optional; without this line it is required
+    READS_BROKER = True              --input may be a running broker, which run opens by live_source.open_input
 
 A new job is such a module and a line in JOBS.
 """
@@ -16,6 +17,9 @@ from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Final
+
+from pipeline.broker_address import is_broker
+from pipeline.client_settings import has_settings
 
 # job -> its line in `momus pipeline --help`
 JOBS: Final = {
@@ -37,13 +41,16 @@ def parse(name: str, words: Sequence[str]) -> tuple[ModuleType, argparse.Namespa
     args = parser.parse_args(words)
     if args.input is None and getattr(job, "NEEDS_INPUT", True):
         parser.error("--input is missing: a data directory, an archive, or an address of either that pyarrow.fs opens")
+    if has_settings(args) and not is_broker(args.input) and not getattr(args, "bootstrap_server", None):
+        parser.error("-X and --config say how to connect: they need --bootstrap-server, or --input kafka://HOST:PORT")
     return job, args
 
 
 def job_parser(name: str, job: ModuleType) -> argparse.ArgumentParser:
     """The command line of one job: the shared options, then its own."""
     parser = argparse.ArgumentParser(prog=f"momus pipeline {name}", description=JOBS[name])
-    parser.add_argument("--input", metavar="PATH", help="data directory, archive, or an address of pyarrow.fs")
+    reads = ", or kafka://HOST:PORT" if getattr(job, "READS_BROKER", False) else ""
+    parser.add_argument("--input", metavar="PATH", help=f"data directory, archive, an address of pyarrow.fs{reads}")
     parser.add_argument("--output", metavar="PATH", help="where the result goes; without it, standard output")
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier result of this job at --output")
     parser.add_argument("--format", choices=("parquet", "delta"), default="parquet", help="of the tables written")

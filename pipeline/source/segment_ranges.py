@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -73,18 +73,18 @@ def read_range(options: ReadOptions, wanted: SegmentRange, attempts: int = _ATTE
         if not is_same(read_topic_id(options.files, f"{options.root}/{wanted.log}"), wanted.topic_id):
             return
         for chunk in chunks(file, source, wanted.bounds, on_damage=on_damage):
-            yield from _rows(options, chunk, wanted.bounds.start)
+            yield from rows_of(chunk, options.records, options.columns, wanted.bounds.start)
 
 
-def _rows(options: ReadOptions, chunk: Chunk, start: int) -> Iterator[pa.RecordBatch]:
-    """The rows of a chunk; of a batch that begins below the log's start, those from there on."""
+def rows_of(chunk: Chunk, records: str, columns: Collection[str] | None, start: int) -> Iterator[pa.RecordBatch]:
+    """The rows of a chunk in a view; of a batch that begins below the log's start, those from there on."""
     first = int.from_bytes(chunk.data[int(chunk.starts[0]) :][:8], "big")
     if first >= start:
-        yield from decode_columns(chunk, options.records, options.columns)
+        yield from decode_columns(chunk, records, columns)
         return
-    names = view_fields(options.records, options.columns).names
+    names = view_fields(records, columns).names
     wanted = names if "offset" in names else [*names, "offset"]
-    for batch in decode_columns(chunk, options.records, wanted):
+    for batch in decode_columns(chunk, records, wanted):
         rows = batch.filter(pc.greater_equal(batch["offset"], start)).select(names)
         if rows.num_rows:
             yield rows

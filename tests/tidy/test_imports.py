@@ -32,6 +32,7 @@ ALLOWED = {
     # Commits as a group, with the client that the command line has, connected as it connects.
     "pipeline.group_offsets": {"momus"},
     "pipeline.client_settings": {"momus"},
+    "pipeline.live": {"momus"},  # fetches logs with it
 }
 
 # Inside broker/ a room imports from its own line and those above it. Types count, and so do imports in functions.
@@ -208,6 +209,7 @@ IN_THE_COMMAND = (
     "momus.doctor.examination",
     "momus.groups.client",
     "momus.offset_client",
+    "momus.log_client",
     "momus.offset_log",
     "momus.records.client",
     "momus.refused_commits",

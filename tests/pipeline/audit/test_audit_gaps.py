@@ -37,6 +37,13 @@ def write(logs: Logs) -> dict[str, str]:
     (logs.directory / "gone-0" / f"{0:020d}.log").unlink()  # a topic that was deleted
     del logs.ends["gone-0"]
 
+    # Its first transaction is gone whole; what is left is the next one's, of the same epoch (transactions v1).
+    logs.transaction("early", 7, 0, "early-0")
+    logs.ends["early-0"] = 0
+    (logs.directory / "early-0" / f"{0:020d}.log").unlink()
+    logs.skip("early-0", 3)
+    logs.transaction("early", 7, 0, "early-0", sequence=2)
+
     logs.commit(f"{CO}-1", "back", {0: 50}, member="m", generation=1)
     logs.skip(f"{CO}-1", 1)
     logs.commit(f"{CO}-1", "back", {0: 40}, member="m", generation=1)
@@ -57,6 +64,7 @@ def write(logs: Logs) -> dict[str, str]:
     return {
         "missing-0": "missing-sequence",
         "start-0": "missing-sequence",
+        "early-0": "missing-sequence",
         "stray-0": "marker-without-transaction",
         f"{CO}-1": "offset-regression",
         f"{CO}-2": "stale-generation",
@@ -78,7 +86,7 @@ def test_audit_fault_that_a_gap_could_explain_is_a_doubt_and_no_finding(outcome)
     found = made.findings.collect()
     assert [(row["log"], row["offset"], row["kind"]) for row in found] == [("few-0", 6, "missing-sequence")]
     doubts = {row["log"]: (row["kind"], row["undecided"]) for row in made.doubts.collect()}
-    counts = {f"{STATES}-0": 2}
+    counts = {f"{STATES}-0": 3}
     assert doubts == {log: (kind, counts.get(log, 1)) for log, kind in undecided.items()}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -188,7 +189,7 @@ TABLES = {
     "offsets": [""],
     "lag": [""],
     "compaction": [""],
-    "audit": ["coverage", "doubts", "findings", "gaps", "transactions", "unnamed"],
+    "audit": ["coverage", "doubts", "findings", "gaps", "transactions", "undecided", "unnamed"],
 }
 
 
@@ -207,6 +208,19 @@ def test_job_writes_the_tables_that_it_writes_here(spark, submit, logs, tmp_path
         assert table(spark, tmp_path / "there" / str(attempt) / part) == expected, part
         rows += len(expected)
     assert rows
+
+
+def test_audit_of_a_running_broker_is_that_made_here(spark, submit, logs, tmp_path):
+    (tmp_path / "there").mkdir()
+    shutil.copytree(logs.data, tmp_path / "data")
+    with Broker(data_dir=tmp_path / "data", config=KEEP) as broker:
+        words = ["--input", f"kafka://{broker.bootstrap_servers}", "--output"]
+        done, attempt = submit_and_kill(submit, "audit", *words, f"{tmp_path}/there/{{}}")
+        assert done.code == 0, done.text
+        assert here(spark, "audit", *words, str(tmp_path / "here")) == 0
+    for part in TABLES["audit"]:
+        assert table(spark, tmp_path / "there" / str(attempt) / part) == table(spark, tmp_path / "here" / part), part
+    assert table(spark, tmp_path / "here" / "transactions")
 
 
 def test_archive_has_each_row_once(spark, submit, logs, tmp_path):
