@@ -14,7 +14,7 @@ from pyarrow import fs
 
 from pipeline.broker_address import is_broker
 from pipeline.errors import PipelineError
-from pipeline.files import join_path, open_directory, read_json, write_json
+from pipeline.files import is_directory, join_path, open_directory, read_json, write_json
 
 if TYPE_CHECKING:
     import argparse
@@ -63,13 +63,31 @@ def mark(path: str, args: argparse.Namespace, **more: Any) -> None:
 
 
 def grown_output(args: argparse.Namespace) -> str:
-    """--output of a job that adds to it, checked and marked. Errors: PipelineError: it is missing, or check_output."""
+    """--output of a job that adds to it, checked and marked.
+
+    Errors:  PipelineError: it is missing, it was begun in another --format; or see check_output.
+    """
     if not args.output:
         raise PipelineError(f"{owner(args)} adds to a folder: it needs --output")
     check_output(args)
-    if read_marker(args.output) is None:
-        mark(args.output, args)
+    marker = read_marker(args.output)
+    if marker is None:
+        mark(args.output, args, format=args.format)
+    begun = (marker or {}).get("format") or _format_of(args.output)
+    if begun not in (None, args.format):
+        raise PipelineError(
+            f"--output {args.output} was begun with --format {begun}: add to it with that one, or name another folder"
+        )
     return str(args.output)
+
+
+def _format_of(output: str) -> str | None:
+    """The format of a folder whose marker, an older one, does not name it. None: it has no table of Delta Lake."""
+    files, root = open_directory(output)
+    for each in files.get_file_info(fs.FileSelector(root, allow_not_found=True)):
+        if each.type == fs.FileType.Directory and is_directory(join_path(output, f"{each.base_name}/_delta_log")):
+            return "delta"
+    return None
 
 
 def read_marker(path: str) -> dict[str, Any] | None:

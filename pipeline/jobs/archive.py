@@ -6,20 +6,22 @@
 
     OUTPUT/offsets, OUTPUT/transactions     the internal topics, decoded
     OUTPUT/raw                              the topics of --topics
-    OUTPUT/_checkpoint/VIEW, OUTPUT/_began  positions; the end of each log when its first rows were archived
+    OUTPUT/_checkpoint/VIEW                 Spark's position; this job takes it from the query's public lastProgress
+    OUTPUT/_began                           the end of each log when its first rows were archived
     OUTPUT/_settled.json                    the offsets up to which all views are complete
     OUTPUT/_log_starts.json                 where the logs of the data directory started when they were last read
     OUTPUT/_topics.json                     the topics that each log had, by their ids: the column topic_id of the rows
 
 Spark's file sink writes each row once for readers that use Spark. Files that a killed run left of a micro-batch are
-removed at the next start, so that other readers see each row once as well.
+removed at the next start, so that other readers see each row once as well. In Delta nothing is removed: VACUUM does.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from pyarrow import fs
@@ -38,7 +40,6 @@ from pipeline.source.archived_topics import add_topics
 from pipeline.source.complete_offsets import CompleteOffsets, write_complete_offsets
 from pipeline.source.log_starts import keep_starts, log_starts
 from pipeline.source.topic_ids import log_of, of_key
-from pipeline.streaming.checkpoint import committed_position
 from pipeline.streaming.view_streams import add_stream_arguments, run_queries, view_stream, with_trigger
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(spark: SparkSession, args: argparse.Namespace) -> int:
     """Archive what is new, once or until stopped; returns 0.
 
-    Errors:  PipelineError: --output is missing, --input is an archive, a query failed, or rows are missing at the end.
+    Errors:  PipelineError: --output is missing or lacks a table that it had, --input is an archive, a query failed, or
+             rows are missing at the end.
     """
     grown_output(args)
     if tables.is_archive(args.input):
@@ -82,7 +84,6 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
         if committer is not None:
             committer.update(positions)
 
-    poll()  # what a killed run has archived and not committed
     run_queries([each.start for each in views], poll)
     for each in views:
         each.check()
@@ -93,14 +94,14 @@ class ArchivedView:
     """One view and the query that copies it into its table."""
 
     def __init__(self, spark: SparkSession, args: argparse.Namespace, records: str, topic: str | None) -> None:
-        """topic: a glob for the view `raw`, else None."""
+        """topic: a glob for the view `raw`, else None. Errors: PipelineError: its table or its position is gone."""
         self.records = records
         self._spark, self._args, self._topic = spark, args, topic
         self._table, self._checkpoint = f"{args.output}/{records}", f"{args.output}/_checkpoint/{records}"
         self._rows: dict[int, int] = {}  # micro-batch -> rows it has read
         self._query: StreamingQuery | None = None
-        self._batch = -1
         self._position: dict[str, int] = {}
+        self._check_whole()
         self._rows_before = self._count()
         self._remove_leftovers()
 
@@ -136,13 +137,19 @@ class ArchivedView:
             for progress in [last] if is_next else self._query.recentProgress:
                 if (metrics := progress["observedMetrics"].get(READ)) is not None:  # None for an idle trigger
                     self._rows[progress["batchId"]] = metrics["rows"]
-        found = committed_position(self._checkpoint)
-        if found is not None and found[0] != self._batch:
-            self._batch, (position,) = found
-            self._position = {key: end for key, end in position.items() if self.holds(partition_of(log_of(key))[0])}
-            add_topics(self._args.output, self._position)
-            self._note_starts()
+            if not self._position:  # what a killed run has archived and not noted
+                self._note(self._query.recentProgress[0]["sources"][0]["startOffset"])
+            self._note(last["sources"][0]["endOffset"])
         return self._position
+
+    def _note(self, offset: Any) -> None:
+        """Store what follows from a position behind a finished micro-batch. offset: as Spark reports it."""
+        found: dict[str, int] = (json.loads(offset) if isinstance(offset, str) else offset) or {}
+        position = {key: end for key, end in found.items() if self.holds(partition_of(log_of(key))[0])}
+        if position != self._position:
+            self._position = position
+            add_topics(self._args.output, position)
+            self._note_starts()
 
     def check(self) -> None:
         """Errors: PipelineError: the table has not grown by as many rows as were read."""
@@ -150,6 +157,17 @@ class ArchivedView:
 
     def _count(self) -> int:
         return tables.archived(self._spark, self._args.output, self.records).count()
+
+    def _check_whole(self) -> None:
+        """Errors: PipelineError: an archive that was begun lacks its table or its position."""
+        if not tables.starts_by_key(self._args.output, self.records):
+            return
+        for path, lost in ((self._table, "rows are"), (self._checkpoint, "position is")):
+            if not is_directory(path):
+                raise PipelineError(
+                    f"{path} is gone, and the archive's {lost} with it: restore it from a copy, or begin a new archive "
+                    "in another --output"
+                )
 
     def _note_starts(self) -> None:
         """Store where the archive of a new log starts: gaps below are older than the archive."""
