@@ -21,13 +21,14 @@ from pipeline.errors import PipelineError
 from pipeline.schema import TOPICS
 from pipeline.source.complete_offsets import CompleteOffsets
 from pipeline.source.topic_ids import by_log
-from pipeline.streaming.checkpoint import planned_position
-from pipeline.streaming.follow import CHECKPOINT, Folded, View, follow
+from pipeline.streaming.follow import Folded, View, follow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import DataFrame, Row, SparkSession
+
+    from pipeline.streaming.position_table import Ends
 
 VIEWS: Final = {
     view: View(view, (*columns, "topic_id") if view == "raw" else columns) for view, columns in COLUMNS.items()
@@ -44,11 +45,9 @@ def run(spark: SparkSession, args: argparse.Namespace, report: Callable[[Row], N
     complete_offsets = CompleteOffsets(args.input, {view: partial(fnmatchcase, pat=TOPICS[view]) for view in VIEWS})
     found = 0
 
-    def fold(rows: dict[str, DataFrame], state: dict[str, DataFrame], batch: int) -> Folded:
+    def fold(rows: dict[str, DataFrame], state: dict[str, DataFrame], ends: Ends) -> Folded:
         nonlocal found
-        positions = planned_position(f"{args.output}/{CHECKPOINT}", batch)
-        read = {view: position or {} for view, position in zip(VIEWS, positions, strict=True)}
-        complete = complete_offsets.complete(read)
+        complete = complete_offsets.complete(ends)
         made = incremental.step(rows, state, None if complete is None else by_log(complete))
         for row in made.added["findings"].collect():
             found += 1

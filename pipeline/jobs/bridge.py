@@ -1,10 +1,11 @@
-"""The job `bridge`: commits a streaming query's progress as a consumer group, so that lag tools see Spark.
+"""The job `bridge`: commits a streaming query's progress as a group, with --checkpoint from Spark's own private files.
 
-Spark keeps its position in the checkpoint and never commits. In the program that runs the query:
+Spark keeps its position in the checkpoint and never commits, so lag tools do not see it. In the program that runs the
+query, its progress is public:
 
     spark.streams.addListener(ProgressBridge("127.0.0.1:9092", "spark-orders"))          # or groups={"name": "group"}
 
-or in a process of its own, from the query's checkpoint, without changing it:
+In a process of its own nothing public tells it: there the job reads the query's checkpoint, without changing it:
 
     momus pipeline bridge --checkpoint ./checkpoint --group spark-orders --bootstrap-server 127.0.0.1:9092 --every 5
 

@@ -1,7 +1,7 @@
 """The job `compaction --follow`: keeps the figures current, decoding only segments that have changed.
 
     OUTPUT/segments/                 one row a segment, replaced whenever a segment has changed
-    OUTPUT/_state/round=N/NAME/      the state: pipeline.transforms.compaction.summary of each segment
+    OUTPUT/_state/round=N/NAME/      the state in Parquet: pipeline.transforms.compaction.summary of each segment
     OUTPUT/_state/ledger.json        the last finished round, and the segments it knows
 
 Which segments of a data directory have changed is seen from the files (pipeline/source/changed_segments.py). Segments
@@ -35,7 +35,8 @@ from pipeline.source.changed_segments import (
     state_after_read,
 )
 from pipeline.source.read_options import ReadOptions, spark_options
-from pipeline.streaming.follow import STATE, Folded, View, follow
+from pipeline.streaming.follow import STATE_FORMAT, Folded, View, follow
+from pipeline.streaming.position_table import STATE
 from pipeline.streaming.stop_signal import stop_on_signals
 from pipeline.streaming.transient_errors import RetryBudget
 from pipeline.transforms import compaction
@@ -43,6 +44,7 @@ from pipeline.transforms import compaction
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from pipeline.streaming.position_table import Ends
     from pipeline.streaming.stop_signal import StopSignal
     from pipeline.transforms.compaction import WithKey
 
@@ -78,7 +80,7 @@ def run(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, WithK
 
 
 def _follow_archive(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, WithKey]) -> int:
-    def fold(rows: Tables, state: Tables, _: int) -> Folded:
+    def fold(rows: Tables, state: Tables, _: Ends) -> Folded:
         if "raw" in rows:  # an archive has the internal topics in tables of their own
             rows = {"raw": rows["raw"].where(~F.col("topic").isin(list(TOPICS.values())))}
         found = compaction.summary(_keyed(views, rows), state or None, "log")
@@ -165,11 +167,11 @@ class Rounds:
             made = compaction.summary(rows, self._part(before, grown), "log", "segment")
             made = {name: table.unionByName(made[name]) for name, table in self._part(before, kept).items()}
         for name, table in made.items():
-            write(self._spark, table, f"{self._output}/{STATE}/round={self.number + 1}/{name}", self._kind)
+            write(self._spark, table, f"{self._output}/{STATE}/round={self.number + 1}/{name}", STATE_FORMAT)
 
     def _state(self) -> Tables:
         folder = f"{self._output}/{STATE}/round={self.number}"
-        return {name: self._spark.read.format(self._kind).load(f"{folder}/{name}") for name in _SUMMARY}
+        return {name: self._spark.read.format(STATE_FORMAT).load(f"{folder}/{name}") for name in _SUMMARY}
 
     def _part(self, state: Tables, keys: Iterable[SegmentKey]) -> Tables:
         return {name: self._of(table, keys) for name, table in state.items()}
@@ -183,6 +185,11 @@ class Rounds:
         found = read_json(self._ledger)
         if found is None:
             return -1, {}
+        if tables.is_delta(f"{self._output}/{STATE}/round={found['round']}/{_SUMMARY[0]}"):
+            raise PipelineError(
+                f"{self._output} was begun by an earlier version of momus, which kept the state in Delta: use another "
+                "--output"
+            )
         return found["round"], {each.key: each for each in (SegmentState(*row) for row in found["segments"])}
 
     def _save(self, known: dict[SegmentKey, SegmentState]) -> None:

@@ -20,8 +20,8 @@ from pipeline.errors import PipelineError
 from pipeline.output_guard import grown_output
 from pipeline.source.read_options import ReadOptions
 from pipeline.source.stream_planner import StreamPlanner
-from pipeline.streaming.checkpoint import committed_position, planned_position
-from pipeline.streaming.follow import CHECKPOINT, STATE, Folded, View, follow
+from pipeline.streaming.follow import STATE_FORMAT, Folded, View, follow
+from pipeline.streaming.position_table import STATE, read_position
 from pipeline.transforms import lag as lags
 from pipeline.transforms.lag_increments import EPOCH, MICRO, Moments, merge_new_rows, next_state, reportable_slots
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from pipeline.streaming.position_table import Ends
 
     Tables = dict[str, DataFrame]
 
@@ -45,10 +47,9 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
     if args.until or args.bootstrap_server:
         raise PipelineError("--follow reports every moment once it is over: use it without --until, --bootstrap-server")
     step = timedelta(seconds=args.step or STEP_S)
-    checkpoint = f"{grown_output(args)}/{CHECKPOINT}"
-    _check_step(spark, args, checkpoint, step)
+    _check_step(spark, grown_output(args), step)
     ends = args.ends or args.input
-    progress = ReadProgress([args.input, ends], checkpoint)
+    progress = ReadProgress([args.input, ends])
     views = {
         "offsets": View("offsets", lags.COMMITS),
         "raw": View("raw", lags.RECORDS, path=ends),
@@ -60,14 +61,14 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
         steps.persist()
 
 
-def _check_step(spark: SparkSession, args: argparse.Namespace, checkpoint: str, step: timedelta) -> None:
-    """Errors: PipelineError: OUTPUT was begun with another --step."""
-    done = committed_position(checkpoint)
-    if done is not None:
-        [row] = spark.read.format(args.format).load(f"{args.output}/{STATE}/batch={done[0]}/moments").collect()
+def _check_step(spark: SparkSession, output: str, step: timedelta) -> None:
+    """Errors: PipelineError: OUTPUT was begun with another --step; or see read_position."""
+    done = read_position(output)
+    if done is not None and done.batch >= 0:
+        [row] = spark.read.format(STATE_FORMAT).load(f"{output}/{STATE}/batch={done.batch}/moments").collect()
         if row["step"] != step // MICRO:
             raise PipelineError(
-                f"{args.output} was begun with --step {row['step'] / 1e6:g}: another step needs another --output"
+                f"{output} was begun with --step {row['step'] / 1e6:g}: another step needs another --output"
             )
 
 
@@ -75,38 +76,36 @@ class EndsSnapshot(NamedTuple):
     """Where the logs of each path ended at a time; None for an archive."""
 
     time: datetime
-    ends: list[dict[str, int] | None]
+    ends: dict[str, dict[str, int] | None]  # view -> key of a log -> offset
 
 
 class ReadProgress:
     """Compares how far the logs have been read with where they ended at earlier times."""
 
-    def __init__(self, paths: list[str], checkpoint: str) -> None:
+    def __init__(self, paths: list[str]) -> None:
         """paths: of the view `offsets` and of the view `raw`."""
-        self._planners: list[StreamPlanner | None] = []
+        self._planners: dict[str, StreamPlanner | None] = {}
         for path, records in zip(paths, ("offsets", "raw"), strict=True):
             is_archive = tables.is_archive(path)
-            self._planners.append(
+            self._planners[records] = (
                 None if is_archive else StreamPlanner(ReadOptions({"path": path, "records": records}))
             )
-        self._checkpoint = checkpoint
         self._pending = self._snapshot()
 
-    def complete_until(self, batch: int) -> datetime | None:
+    def complete_until(self, reached: Ends) -> datetime | None:
         """A time at which the logs held no more than is read with this micro-batch; None: they held more."""
-        position = planned_position(self._checkpoint, batch)
-        # The first source is the view `offsets` and the last is `raw`; an archive may have more in between.
-        reached = [position[0], position[-1]]
         now = self._snapshot()
         for snapshot in (now, self._pending):
-            if all(_is_read(*each) for each in zip(reached, snapshot.ends, now.ends, strict=True)):
+            if all(_is_read(reached.get(view), ends, now.ends[view]) for view, ends in snapshot.ends.items()):
                 self._pending = now
                 return snapshot.time
         return None
 
     def _snapshot(self) -> EndsSnapshot:
         time = datetime.now(UTC)
-        return EndsSnapshot(time, [None if planner is None else planner.log_ends() for planner in self._planners])
+        return EndsSnapshot(
+            time, {view: None if planner is None else planner.log_ends() for view, planner in self._planners.items()}
+        )
 
 
 def _is_read(reached: dict[str, int] | None, ends: dict[str, int] | None, now: dict[str, int] | None) -> bool:
@@ -123,7 +122,7 @@ class LagSteps:
         self,
         step: timedelta,
         since: datetime | None,
-        complete_until: Callable[[int], datetime | None],
+        complete_until: Callable[[Ends], datetime | None],
         *,
         sums: bool = False,
     ) -> None:
@@ -131,13 +130,13 @@ class LagSteps:
         self._sums = sums
         self._persisted: list[DataFrame] = []
 
-    def fold(self, rows: Tables, state: Tables, batch: int) -> Folded:
+    def fold(self, rows: Tables, state: Tables, ends: Ends) -> Folded:
         """The new rows of the table `lag`, and the state of pipeline/transforms/lag_increments.py."""
         moments = self._moments(state)
         moments = moments._replace(newest=_newest(rows, moments.newest))
         found = merge_new_rows(rows, state)
         self.persist(found["changes"], found["records"])  # several tables are made of each
-        until = self._until(moments, self._complete_until(batch))
+        until = self._until(moments, self._complete_until(ends))
         wanted = reportable_slots(moments, until, found["changes"])
         # A micro-batch that runs again must replace what it wrote before, so it writes a table, if an empty one.
         any_slot = lags.Slots(EPOCH, EPOCH, moments.step)

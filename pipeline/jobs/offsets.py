@@ -28,6 +28,8 @@ from pipeline.transforms import commits
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from pipeline.streaming.position_table import Ends
+
 READS_BROKER: Final = True
 
 
@@ -79,7 +81,7 @@ def choose(changes: DataFrame, args: argparse.Namespace, keys: DataFrame | None 
     return commits.latest(changes, args.as_of, keys).orderBy("group", "topic", "partition")
 
 
-def _step(rows: dict[str, DataFrame], state: dict[str, DataFrame], _: int) -> Folded:
+def _step(rows: dict[str, DataFrame], state: dict[str, DataFrame], _: Ends) -> Folded:
     added, left = fold(rows["offsets"], state)
     return Folded(left, added)
 

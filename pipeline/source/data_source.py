@@ -15,7 +15,8 @@ Give `columns` where speed matters: Spark does not tell a data source written in
 without it every column is decoded.
 
 A stream (`spark.readStream`) takes the same options and `maxBytesPerTrigger`, the bytes of one micro-batch over all
-logs. Its position holds, for each log, the offset behind the last batch that was read.
+logs. Its position holds, for each log, the offset behind the last batch that was read. Jobs that keep the position
+themselves give `plan`, the file of plan_file.py: a query without a checkpoint begins where it says.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
 from pipeline.schema import spark_schema, view_fields, with_nullability
+from pipeline.source.plan_file import PlanFile
 from pipeline.source.read_options import ReadOptions
 from pipeline.source.segment_index import divided
 from pipeline.source.segment_ranges import SegmentRange, read_range, whole_segments
@@ -89,10 +91,11 @@ class MomusStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: ReadOptions) -> None:
         self.options = options
         self._planner = StreamPlanner(options)
+        self._plan = PlanFile(options.plan) if options.plan else None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802  # Spark names this method
-        """The position before the first record of every log."""
-        return {}
+        """The start in the plan file; without one, the position before the first record of every log."""
+        return self._plan.start if self._plan else {}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  # Spark names this method
         """The option maxBytesPerTrigger, in bytes over all logs; without it, no limit."""
@@ -104,6 +107,16 @@ class MomusStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         Errors:  CorruptSegmentError: a segment is damaged in the middle of its log.
         """
+        if self._plan is None:
+            return self._next(start, limit)
+        repeated = self._plan.repeated()
+        if repeated is not None:
+            return repeated
+        end = self._next(start, limit)
+        self._plan.keep(start, end)
+        return end
+
+    def _next(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         return self._planner.next_position(start, limit.max_bytes if isinstance(limit, ReadMaxBytes) else None)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # Spark names this method

@@ -46,6 +46,7 @@ class ReadOptions:
         self.max_bytes_per_trigger = _bytes("maxBytesPerTrigger", options.get("maxBytesPerTrigger"))
         self.logs = _names(options.get("logs"))
         self.skip_damaged = _flag("skipDamaged", options.get("skipDamaged"))
+        self.plan = options.get("plan") or None
 
     def segments(self) -> list[SegmentFile]:
         """The segment files that there are now, in the order of log and base offset."""

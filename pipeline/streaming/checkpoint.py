@@ -1,7 +1,8 @@
-"""Reads a streaming query's position from its checkpoint, whether the query runs or was killed.
+"""Reads the position of another process's streaming query from Spark's own checkpoint files, for `bridge`.
 
-Spark writes `offsets/N` before it runs micro-batch N and `commits/N` after its rows are written. So the position behind
-N is committed when both files exist.
+Spark has no public reader of them, and tells its listeners only within the process that runs the query. It writes
+`offsets/N` before it runs micro-batch N and `commits/N` after its rows are written. So the position behind N is
+committed when both files exist.
 """
 
 from __future__ import annotations
@@ -21,16 +22,10 @@ def committed_position(path: str) -> tuple[int, list[Any]] | None:
     if not finished:
         return None
     batch = max(finished)
-    return batch, planned_position(path, batch)
-
-
-def planned_position(path: str, batch: int) -> list[Any]:
-    """The position of each source behind a micro-batch that has begun; None for a source without data."""
-    files, root = open_directory(path)
     with files.open_input_stream(f"{root}/offsets/{batch}") as stream:
         lines = bytes(stream.read()).decode().splitlines()
     # version, metadata, then one line a source: a dash for a source without data
-    return [None if line == "-" else json.loads(line) for line in lines[2:]]
+    return batch, [None if line == "-" else json.loads(line) for line in lines[2:]]
 
 
 def _batches(files: fs.FileSystem, folder: str) -> set[int]:

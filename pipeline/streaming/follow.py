@@ -2,11 +2,14 @@
 
     OUTPUT/TABLE/batch=N/            the rows that micro-batch N has added; in Delta one table with a column `batch`
     OUTPUT/TABLE/                    or all rows of a table that each micro-batch replaces
-    OUTPUT/_state/batch=N/NAME/      the state that micro-batch N leaves to the next one
-    OUTPUT/_checkpoint/              Spark's: one position for all views together
+    OUTPUT/_state/batch=N/NAME/      the state that micro-batch N leaves to the next one, in Parquet
+    OUTPUT/_position.json            the last finished micro-batch: one position for all views (position_table.py)
+    OUTPUT/_checkpoint/              Spark's
 
-A micro-batch that was killed runs again on the same rows and the same state, and replaces what it had written. So no
-row is lost or written twice.
+A micro-batch that was killed runs again on the same state and the same range of offsets, and replaces what it had
+written. So no row is lost or written twice. In Delta it replaces by `replaceWhere`. Delta's own way, to pass over a
+write whose txnVersion is known, would keep the rows of the first try beside the state of the second; the two differ
+where the cleaner has been in between.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from pipeline.files import is_directory, open_directory
 from pipeline.output import write, write_part
 from pipeline.output_guard import grown_output
 from pipeline.schema import LOCATION_COLUMNS, TOPICS, VIEWS, spark_schema
-from pipeline.streaming.checkpoint import committed_position
+from pipeline.streaming.position_table import CHECKPOINT, DATA_DIRECTORY, STATE, Ends, PositionTable
 from pipeline.streaming.transient_errors import TRANSIENT_ERRORS
 from pipeline.streaming.view_streams import add_stream_arguments, run_queries, view_stream, with_trigger
 
@@ -35,8 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 Tables: TypeAlias = "dict[str, DataFrame]"
-STATE: Final = "_state"
-CHECKPOINT: Final = "_checkpoint"
+STATE_FORMAT: Final = "parquet"  # whatever --format: nobody but the next micro-batch reads it
 
 
 class View(NamedTuple):
@@ -56,8 +58,9 @@ class Folded(NamedTuple):
     replaced: Tables | None = None  # table -> all of its rows
 
 
-# The new rows of each view, the state that the last micro-batch left (none: {}), and the micro-batch's number.
-Fold: TypeAlias = Callable[[Tables, Tables, int], Folded]
+# The new rows of each view, the state that the last micro-batch left (none: {}), and how far the views of data
+# directories are read with this one.
+Fold: TypeAlias = Callable[[Tables, Tables, Ends], Folded]
 
 
 def add_follow_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,21 +73,25 @@ def follow(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, Vi
     """Fold the new rows of the views into the tables of --output, once or until stopped; returns 0.
 
     Errors:  PipelineError: --output is missing or was begun with other tables, --input has no rows yet, or the stream
-             has failed.
+             has failed; or see read_position.
     """
     output = grown_output(args)
-    streams = {name: found for name, view in views.items() if (found := _streams(spark, args, view))}
-    if not streams:
+    sources = {name: found for name, view in views.items() if (found := _sources(args, view))}
+    if not sources:
         raise PipelineError(f"{args.input} has nothing to follow yet: an archive's tables appear with its first rows")
-    begun = committed_position(f"{output}/{CHECKPOINT}")
-    if begun is not None and len(begun[1]) != sum(map(len, streams.values())):
-        raise PipelineError(f"{args.input} now has other tables than when {output} was begun: use another --output")
-
+    table = PositionTable(output, sources)
+    streams = {
+        name: _streams(spark, args, views[name], found, table.plan_path(name)) for name, found in sources.items()
+    }
     failed: list[Exception] = []
 
-    def step(rows: DataFrame, batch: int) -> None:
+    def step(rows: DataFrame, spark_batch: int) -> None:
         try:
-            _run_batch(args, rows, batch, fold, lambda: _split(rows.sparkSession, rows, views, list(streams)))
+            batch = table.number(spark_batch)
+            if batch is not None:
+                _run_batch(
+                    args, table, rows, batch, fold, lambda: _split(rows.sparkSession, rows, views, list(streams))
+                )
         except Exception as error:
             failed.append(error)
             # Spark matches a regular expression against this text, and a whole Java trace overflows its stack.
@@ -94,6 +101,9 @@ def follow(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, Vi
 
     def start() -> StreamingQuery:
         failed.clear()  # the failure of an earlier start, which was transient
+        if not table.needs_checkpoint:
+            _remove(f"{output}/{CHECKPOINT}")
+            table.prepare()
         return with_trigger(writer, args.every).start()
 
     try:
@@ -105,25 +115,36 @@ def follow(spark: SparkSession, args: argparse.Namespace, views: Mapping[str, Vi
     return 0
 
 
-def _run_batch(args: argparse.Namespace, rows: DataFrame, batch: int, fold: Fold, split: Callable[[], Tables]) -> None:
-    """Read the state, fold one micro-batch's rows into it, and write the tables and the new state."""
+def _run_batch(
+    args: argparse.Namespace,
+    table: PositionTable,
+    rows: DataFrame,
+    batch: int,
+    fold: Fold,
+    split: Callable[[], Tables],
+) -> None:
+    """Read the state, fold one micro-batch's rows into it, write the tables and the new state, then the position."""
     session, output, kind = rows.sparkSession, args.output, args.format
+    ends, states = table.planned(), f"{output}/{STATE}"
     before: Tables = {}
     if batch > 0:
-        folder = f"{output}/{STATE}/batch={batch - 1}"
-        before = {name: session.read.format(kind).load(f"{folder}/{name}") for name in _names(folder)}
+        folder = f"{states}/batch={batch - 1}"
+        before = {name: session.read.format(STATE_FORMAT).load(f"{folder}/{name}") for name in _names(folder)}
     rows.persist()
     try:
-        found = fold(split(), before, batch)
-        for name, table in found.added.items():
-            write_part(session, table, f"{output}/{name}", kind, batch)
-        for name, table in (found.replaced or {}).items():
-            write(session, table, f"{output}/{name}", kind)
-        for name, table in found.state.items():
-            write(session, table, f"{output}/{STATE}/batch={batch}/{name}", kind)
+        found = fold(split(), before, ends)
+        for name, made in found.added.items():
+            write_part(session, made, f"{output}/{name}", kind, batch)
+        for name, made in (found.replaced or {}).items():
+            write(session, made, f"{output}/{name}", kind)
+        for name, made in found.state.items():
+            write(session, made, f"{states}/batch={batch}/{name}", STATE_FORMAT)
     finally:
         rows.unpersist()
-    _remove(f"{output}/{STATE}/batch={batch - 2}")  # the one after it is still needed if this one runs again
+    table.finish(batch, ends)
+    for name in _names(states):
+        if name != f"batch={batch}":
+            _remove(f"{states}/{name}")
 
 
 def _summary_line(error: Exception) -> str:
@@ -132,20 +153,32 @@ def _summary_line(error: Exception) -> str:
     return next((each for each in TRANSIENT_ERRORS if each in text), " ".join(text.splitlines()[:2]))
 
 
-def _streams(spark: SparkSession, args: argparse.Namespace, view: View) -> list[DataFrame]:
-    """The streams that make up a view, one a table of an archive; an empty list if there is no table yet.
+def _sources(args: argparse.Namespace, view: View) -> list[str]:
+    """What a view is read from: the logs of a data directory, or tables of an archive; empty if there is none yet."""
+    path, topic = view.path or args.input, view.topic or "*"
+    if not tables.is_archive(path):
+        return [DATA_DIRECTORY]
+    return [
+        records
+        for records in (VIEWS if view.records == "raw" else [view.records])
+        if is_directory(f"{path}/{records}") and (records == "raw" or fnmatchcase(TOPICS[records], topic))
+    ]
+
+
+def _streams(
+    spark: SparkSession, args: argparse.Namespace, view: View, sources: list[str], plan: str
+) -> list[DataFrame]:
+    """The streams that make up a view, one a source.
 
     An archive holds the internal topics decoded: the view `raw` has only their location columns.
     """
     path = view.path or args.input
-    if not tables.is_archive(path):
-        return [view_stream(spark, path, view.records, view.topic, args.max_bytes, view.columns)]
+    if sources == [DATA_DIRECTORY]:
+        return [view_stream(spark, path, view.records, view.topic, args.max_bytes, view.columns, plan)]
     found = []
-    for records in VIEWS if view.records == "raw" else [view.records]:
-        topic = view.topic or "*"
-        if is_directory(f"{path}/{records}") and (records == "raw" or fnmatchcase(TOPICS[records], topic)):
-            columns = [name for name in view.columns if records == view.records or name in LOCATION_COLUMNS]
-            found.append(view_stream(spark, path, records, view.topic, columns=columns))
+    for records in sources:
+        columns = [name for name in view.columns if records == view.records or name in LOCATION_COLUMNS]
+        found.append(view_stream(spark, path, records, view.topic, columns=columns))
     return found
 
 

@@ -43,10 +43,12 @@ def view_stream(
     topic: str | None = None,
     max_bytes: int | None = None,
     columns: Sequence[str] | None = None,
+    plan: str = "",
 ) -> DataFrame:
     """One view as a stream, with the columns of pipeline/schema.py or only the named ones, in that order.
 
-    max_bytes: of the logs in a micro-batch; an archive's table ignores it.
+    max_bytes: of the logs in a micro-batch; plan: the plan file (source/plan_file.py), or none. An archive's table
+    ignores both.
 
     Errors:  PipelineError: it is a table of Delta Lake and the session has no Delta Lake.
     """
@@ -58,7 +60,8 @@ def view_stream(
         else:
             found = spark.readStream.schema(spark_schema(records).add(tables.DAY, DateType())).parquet(table)
         return tables.select_view(found, path, records, topic, columns)
-    options = spark_options(path, records, topic, columns) | {"maxBytesPerTrigger": str(max_bytes or "")}
+    options = spark_options(path, records, topic, columns)
+    options |= {"maxBytesPerTrigger": str(max_bytes or ""), "plan": plan}
     return spark.readStream.format("momus").options(**options).load()
 
 

@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.source.plan_file import read_plan
+from pipeline.streaming.position_table import POSITION, read_position
+
 PAUSE_S = 0.05  # between two looks
 MOST_LOOKS = 12_000  # in one life: then it does nothing at all
 REST_LOOKS = 40
@@ -100,13 +103,17 @@ class KilledJob:
             pytest.fail(f"{self.name} has ended: {self._log.read_text()}")
 
     def _is_stream(self) -> bool:
-        return (self.output / "_checkpoint").exists()
+        return (self.output / POSITION).exists()
 
     def _marks(self) -> tuple[int, int]:
         """How many micro-batches, or rounds, were begun and how many done."""
-        state, checkpoint = self.output / "_state", self.output / "_checkpoint"
+        state = self.output / "_state"
         if self._is_stream():
-            return _newest(checkpoint / "offsets"), _newest(checkpoint / "commits")
+            position = read_position(str(self.output))
+            assert position is not None
+            plans = {view: read_plan(f"{self.output}/_plan/{view}.json") for view in position.ends}
+            is_begun = any(plan is not None and plan.end != position.ends[view] for view, plan in plans.items())
+            return position.batch + 1 + is_begun, position.batch + 1
         ledger = state / "ledger.json"
         done = json.loads(ledger.read_text())["round"] + 1 if ledger.exists() else 0
         return max(_newest(state, "round="), done), done

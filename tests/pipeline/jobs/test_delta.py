@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import job_kit
 import pytest
@@ -12,8 +13,10 @@ from pyspark.sql import SparkSession
 from test_archive import same
 
 from pipeline import tables
+from pipeline.errors import PipelineError
 from pipeline.jobs import archive
 from pipeline.jobs import offsets as offsets_job
+from pipeline.streaming.position_table import PositionTable
 from pipeline.transforms import commits
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "logs"
@@ -44,6 +47,10 @@ def run(job: ModuleType, spark: SparkSession, source: Path, output: Path, *words
     assert job_kit.run(job, spark, source, output, "--format", "delta", *words) == 0
 
 
+def stopped(*_: Any) -> None:
+    raise OSError("stopped")
+
+
 def test_archive_in_delta_holds_what_the_logs_hold_and_jobs_read_it(spark, logs, tmp_path):
     output = tmp_path / "archive"
     run(archive, spark, logs.data, output)
@@ -59,11 +66,20 @@ def test_archive_in_delta_holds_what_the_logs_hold_and_jobs_read_it(spark, logs,
     assert not whole.isEmpty()
 
 
-def test_history_that_is_followed_into_delta_is_one_table_with_every_row_once(spark, logs, tmp_path):
+def test_history_followed_into_delta_has_every_row_once_though_a_micro_batch_is_repeated(
+    spark, logs, tmp_path, monkeypatch
+):
     output = tmp_path / "history"
     run(offsets_job, spark, logs.data, output, "--follow")
     logs.grow()
+    with monkeypatch.context() as patched:
+        patched.setattr(PositionTable, "finish", stopped)
+        with pytest.raises(PipelineError, match="the stream has failed: stopped"):
+            run(offsets_job, spark, logs.data, output, "--follow")
+    twice = spark.read.format("delta").load(f"{output}/history")
     run(offsets_job, spark, logs.data, output, "--follow")
+    assert same(twice, spark.read.format("delta").load(f"{output}/history"))
+    assert not list(output.glob("_state/*/*/_delta_log"))
 
     found = spark.read.format("delta").load(f"{output}/history").drop("batch")
 

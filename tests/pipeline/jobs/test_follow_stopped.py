@@ -13,6 +13,7 @@ from pipeline import output as table_output
 from pipeline import tables
 from pipeline.errors import PipelineError
 from pipeline.jobs import offsets
+from pipeline.source.log_starts import CHECKPOINT
 from pipeline.streaming import follow, transient_errors
 from pipeline.streaming.transient_errors import TRANSIENT_ERRORS
 from pipeline.transforms import commits
@@ -61,14 +62,11 @@ def test_micro_batch_that_never_gets_done_ends_the_job_and_says_why(spark, tmp_p
 
 
 def test_job_that_ends_says_what_it_failed_for_last(spark, tmp_path, data, monkeypatch):
-    planned = tmp_path / "commits" / "_checkpoint" / "offsets"
-
     def spoilt(session: SparkSession, rows: DataFrame, path: str, kind: str) -> int:
-        (planned / ".0.crc").unlink()
-        (planned / "0").write_text("")
+        (data / CHECKPOINT).write_text("")
         raise PipelineError(TRANSIENT_ERRORS[0])
 
     monkeypatch.setattr(follow, "write", spoilt)
-    with pytest.raises(PipelineError, match="the stream has failed") as said:
+    with pytest.raises(PipelineError, match=r"^the stream has failed: \[PYTHON_STREAMING_DATA_SOURCE") as said:
         run(offsets, spark, data, tmp_path / "commits", *WORDS)
     assert TRANSIENT_ERRORS[0] not in str(said.value)
