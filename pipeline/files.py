@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -58,6 +60,20 @@ def write_bytes(path: str, content: bytes) -> None:
     files, root = open_directory(path)
     with files.open_output_stream(root) as stream:
         stream.write(content)
+
+
+@contextmanager
+def replaced_file(path: str) -> Iterator[pa.NativeFile]:
+    """A stream whose content replaces a file once all of it is written; after an error nothing of it is left."""
+    files, root = open_directory(path)
+    with files.open_output_stream(f"{root}.new") as stream:
+        try:
+            yield stream
+        except BaseException:
+            stream.close()
+            files.delete_file(f"{root}.new")
+            raise
+    files.move(f"{root}.new", root)
 
 
 def join_path(path: str, name: str) -> str:

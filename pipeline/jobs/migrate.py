@@ -8,9 +8,8 @@ After any interruption it can be run again: it resumes behind the records that t
 from __future__ import annotations
 
 import argparse
-import sys
-from collections import defaultdict
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
@@ -19,12 +18,11 @@ from pipeline import tables
 from pipeline.audit.log_coverage import BATCH_COLUMNS
 from pipeline.client_settings import add_client_arguments, connect_with, for_librdkafka, given_settings
 from pipeline.errors import PipelineError
-from pipeline.files import write_bytes
 from pipeline.migrate import plan
 from pipeline.migrate.groups import Groups
+from pipeline.migrate.proof import opened
 from pipeline.migrate.target import Target
-from pipeline.migrate.worker import comparer, copier
-from pipeline.output_guard import marked_json
+from pipeline.migrate.worker import comparer, copier, reader
 from pipeline.source.log_starts import starts_of
 
 if TYPE_CHECKING:
@@ -33,8 +31,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from pipeline.migrate.plan import Topic
+    from pipeline.migrate.proof import Proof
+    from pipeline.migrate.worker import Copied
 
 Sizes = dict[str, dict[str, Any]]  # by log: plan.counts
+MOST_POSITIONS: Final = 20_000  # of groups, that the driver holds at once
 
 
 # In the proof: whether the checkpoint of log starts may be older than the last DeleteRecords.
@@ -65,34 +66,32 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
         )
     connect_with(args)
     client = for_librdkafka(given_settings(args)) | {"bootstrap.servers": args.bootstrap_server}
-    proof = migrate(
-        spark,
-        args.input,
-        client,
-        patterns=args.topic or ["*"],
-        replication_factor=args.replication_factor,
-        groups=not args.no_groups,
-    )
-    text = marked_json("migrate", proof)
-    if args.output:
-        write_bytes(args.output, text.encode())
-    else:
-        sys.stdout.write(f"{text}\n")
-    return 0 if proof["equal"] else 1
+    with opened(args.output) as proof:
+        is_equal = migrate(
+            spark,
+            args.input,
+            client,
+            proof,
+            patterns=args.topic or ["*"],
+            replication_factor=args.replication_factor,
+            groups=not args.no_groups,
+        )
+    return 0 if is_equal else 1
 
 
 def migrate(
     spark: SparkSession,
     path: str,
     client: dict[str, Any],
+    proof: Proof,
     *,
     patterns: list[str],
     replication_factor: int = -1,
     groups: bool = True,
-) -> dict[str, Any]:
-    """Copy topics, verify the copy, then set and verify the groups' offsets; returns the proof, ready for JSON.
+) -> bool:
+    """Copy topics, verify the copy, then set and verify the groups' offsets; returns whether all is equal.
 
-    client: settings of confluent-kafka. patterns: globs of topics.
+    client: settings of confluent-kafka. proof: where it is written. patterns: globs of topics.
 
     Errors:  PipelineError: there is nothing to copy, a record has the timestamp 0, the target holds something else, or
              it does not answer.
@@ -114,9 +113,10 @@ def migrate(
     _check_times(sizes)
     target = Target(client)
     target.open_topics(topics.values(), replication_factor)
-    _copy(records, client, sizes)
-    partitions = _verify(records, client, sizes, topics, target)
-    proof: dict[str, Any] = {
+    copied = _copy(records, client, sizes)
+    partitions = _verify(records, client, sizes, copied, target.ends(topics.values()))
+    is_equal = all(each["equal"] for each in partitions)
+    proof.begin({
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "source": path,
         "source_starts": KNOWN_STARTS if starts.was_clean else OLDER_STARTS,
@@ -124,17 +124,15 @@ def migrate(
         "topics": [{"topic": t.name, "partitions": t.partitions, "configs": t.configs} for t in topics.values()],
         "partitions": partitions,
         "records": sum(each["records"] for each in partitions),
-        "groups": [],
-        "equal": all(each["equal"] for each in partitions),
-    }
-    if groups and proof["equal"]:
+    })  # fmt: skip  # one argument, no indent of its own
+    if groups and is_equal:
         offsets = tables.offsets(spark, path, plan.COMMITS)
-        proof["groups"] = _move_groups(plan.positions(offsets, locations, topics), client)
-        proof["equal"] = all(each["equal"] for each in proof["groups"])
-    if proof["equal"]:
+        is_equal = _move_groups(plan.positions(offsets, locations, topics), client, proof)
+    if is_equal:
         for topic in topics.values():
             target.close_topic(topic)
-    return proof
+    proof.end(equal=is_equal)
+    return is_equal
 
 
 def _topics(spark: SparkSession, path: str, patterns: list[str]) -> dict[str, Topic]:
@@ -157,29 +155,43 @@ def _check_times(sizes: Sizes) -> None:
             )
 
 
-def _copy(records: DataFrame, client: dict[str, Any], sizes: Sizes) -> None:
+def _copy(records: DataFrame, client: dict[str, Any], sizes: Sizes) -> dict[str, Copied]:
+    """Copy all logs; by log what was copied."""
     done = plan.in_order(records, len(sizes)).mapPartitions(copier(client)).collect()
     errors = [each.error for each in done if each.error]
     if errors:
         raise PipelineError(errors[0])
-    copied = {each.log: each.already + each.written for each in done}
+    copied = {each.log: each for each in done}
     for log, row in sizes.items():
-        if copied.get(log, 0) != row["kept"]:
-            have = copied.get(log, 0)
+        have = copied[log].already + copied[log].written if log in copied else 0
+        if have != row["kept"]:
             raise PipelineError(f"{log} has {row['kept']} records to copy, but the target has {have}: run it again")
+    return copied
 
 
 def _verify(
-    records: DataFrame, client: dict[str, Any], sizes: Sizes, topics: dict[str, Topic], target: Target
+    records: DataFrame, client: dict[str, Any], sizes: Sizes, copied: dict[str, Copied], ends: dict[str, int]
 ) -> list[dict[str, Any]]:
-    """The proof's entries of partitions, those without records included."""
-    compared = {each.log: each for each in plan.in_order(records, len(sizes)).mapPartitions(comparer(client)).collect()}
+    """The proof's entries of partitions, those without records included.
+
+    The target is read and hashed. The source was hashed when it was copied, so its records are not sorted a second
+    time: only those of a log whose hash differs, to name the first difference.
+    """
+    places = [(log, *_place(log)) for log in copied]
+    context = records.sparkSession.sparkContext
+    read = context.parallelize(places, max(1, len(places))).mapPartitions(reader(client)).collect() if places else []
+    held = {each.log: each for each in read}
+    doubtful = [log for log, each in held.items() if not each.is_dense or each.sha256 != copied[log].source_sha256]
+    differences = _differences(records, client, doubtful)
     found = []
-    for log, end in target.ends(topics.values()).items():
-        row, seen = sizes.get(log, {}), compared.get(log)
-        count, difference = row.get("kept", 0), seen.difference if seen else None
-        if difference is None and not count == (seen.records if seen else 0) == (seen.target_records if seen else end):
-            difference = f"{count} records were to be copied, and the target has {seen.target_records if seen else end}"
+    for log, end in ends.items():
+        row, seen = sizes.get(log, {}), held.get(log)
+        count, there = row.get("kept", 0), seen.records if seen else end
+        difference = differences.get(log)
+        if difference is None and count != there:
+            difference = f"{count} records were to be copied, and the target has {there}"
+        if difference is None and log in doubtful:
+            difference = "it differed when it was read, and no longer when it was compared: something else writes to it"
         found.append(
             {
                 "log": log,
@@ -188,38 +200,56 @@ def _verify(
                 "target_end_offset": end,
                 "records": count,
                 "left_out": {"markers": row.get("markers", 0), "uncommitted": row.get("uncommitted", 0)},
-                "source_sha256": seen.source_sha256 if seen else None,
-                "target_sha256": seen.target_sha256 if seen else None,
+                "source_sha256": copied[log].source_sha256 if seen else None,
+                "target_sha256": seen.sha256 if seen else None,
                 "difference": difference,
-                "equal": difference is None and (seen is None or seen.source_sha256 == seen.target_sha256),
+                "equal": difference is None,
             }
         )
     return sorted(found, key=lambda each: str(each["log"]))
 
 
-def _move_groups(positions: DataFrame, client: dict[str, Any]) -> list[dict[str, Any]]:
-    """Set every group's offsets and read them back; returns the proof's entries, one a group and partition."""
-    by_group: dict[str, list[Any]] = defaultdict(list)
-    for row in positions.collect():
-        by_group[row["group"]].append(row)
-    target = Groups(client)
-    found = []
-    for group, rows in by_group.items():
-        wanted = {(row["topic"], row["partition"]): (row["target_offset"], row["metadata"] or "") for row in rows}
-        target.set(group, wanted)
-        read_back = target.get(group)
-        for row in rows:
-            partition = row["topic"], row["partition"]
-            found.append(
-                {
-                    "group": group,
-                    "log": row["log"],
-                    "source_offset": row["commit_offset"],
-                    "target_offset": row["target_offset"],
-                    "read_back": read_back.get(partition, (None, ""))[0],
-                    "metadata": wanted[partition][1],
-                    "equal": read_back.get(partition) == wanted[partition],
-                }
-            )
+def _differences(records: DataFrame, client: dict[str, Any], logs: list[str]) -> dict[str, str | None]:
+    """The first difference of each log, record by record."""
+    if not logs:
+        return {}
+    wanted = plan.in_order(records.where(F.col("log").isin(logs)), len(logs))
+    return {each.log: each.difference for each in wanted.mapPartitions(comparer(client)).collect()}
+
+
+def _place(log: str) -> tuple[str, int]:
+    topic, _, partition = log.rpartition("-")
+    return topic, int(partition)
+
+
+def _move_groups(positions: DataFrame, client: dict[str, Any], proof: Proof) -> bool:
+    """Set every group's offsets, read them back, and add one entry each to the proof; returns whether all are equal."""
+    target, is_equal = Groups(client), True
+    for rows in plan.in_pieces(positions, MOST_POSITIONS):
+        for group, of_group in groupby(rows, key=lambda row: str(row["group"])):
+            entries = _move(target, group, list(of_group))
+            is_equal = is_equal and all(each["equal"] for each in entries)
+            proof.add(entries)
     target.close()
+    return is_equal
+
+
+def _move(target: Groups, group: str, rows: list[Any]) -> list[dict[str, Any]]:
+    wanted = {(row["topic"], row["partition"]): (row["target_offset"], row["metadata"] or "") for row in rows}
+    target.set(group, wanted)
+    read_back = target.get(group, wanted)
+    found = []
+    for row in rows:
+        partition = row["topic"], row["partition"]
+        found.append(
+            {
+                "group": group,
+                "log": row["log"],
+                "source_offset": row["commit_offset"],
+                "target_offset": row["target_offset"],
+                "read_back": read_back.get(partition, (None, ""))[0],
+                "metadata": wanted[partition][1],
+                "equal": read_back.get(partition) == wanted[partition],
+            }
+        )
     return found

@@ -7,7 +7,7 @@ be equal.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -63,9 +63,9 @@ class Groups:
                     "a group must have no members in the target"
                 )
 
-    def get(self, group: str) -> Positions:
-        """The committed offsets of a group."""
-        found = self._admin.list_group_offsets({group: None})[group]
+    def get(self, group: str, partitions: Iterable[tuple[str, int]]) -> Positions:
+        """The committed offsets of a group on these partitions."""
+        found = self._admin.list_group_offsets({group: [TopicPartition(*each) for each in partitions]})[group]
         return {
             (partition.topic, partition.partition): (each.offset, each.metadata or "")
             for partition, each in found.items()

@@ -189,8 +189,26 @@ def positions(offsets: DataFrame, records: DataFrame, topics: Iterable[str]) -> 
     numbered = counted_before(marks, records.where("kept").select("log", "offset")).select(
         "log", F.col("offset").alias("commit_offset"), F.col("before").alias("target_offset")
     )
-    found: DataFrame = current.join(numbered, ["log", "commit_offset"]).orderBy("group", "topic", "partition")
-    return found
+    return current.join(numbered, ["log", "commit_offset"])
+
+
+def in_pieces(rows: DataFrame, most: int) -> Iterator[list[Row]]:
+    """Rows of `positions` by group, topic and partition, a list of about `most` after the other.
+
+    Spark sorts them into so many partitions and hands over one at a time, so that the driver never holds all.
+    """
+    order = ("`group`", "topic", "partition")
+    found = rows.persist()
+    pieces = max(1, -(-found.count() // most))
+    kept: list[Row] = []
+    for row in found.repartitionByRange(pieces, *order).sortWithinPartitions(*order).toLocalIterator():
+        kept.append(row)
+        if len(kept) == most:
+            yield kept
+            kept = []
+    if kept:
+        yield kept
+    found.unpersist()
 
 
 def counted_before(marks: DataFrame, records: DataFrame) -> DataFrame:

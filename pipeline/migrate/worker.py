@@ -30,12 +30,29 @@ Row = Any  # log, topic, partition, offset, timestamp_ms, key, value, headers
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """The result of copying one partition; error: why it was refused, in a sentence."""
+    """The result of copying one partition; error: why it was refused, in a sentence.
+
+    source_sha256: over the digests of all records, those that the target had included.
+    """
 
     log: str
     already: int = 0
     written: int = 0
+    source_sha256: str | None = None
     error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a partition of the target holds: the SHA-256 is over the digests of all records.
+
+    is_dense: their offsets start at 0 and have no gaps.
+    """
+
+    log: str
+    records: int
+    sha256: str
+    is_dense: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +121,8 @@ def copier(client: Mapping[str, Any]) -> Callable[[Iterable[Row]], Iterator[Copi
 def _copy(client: dict[str, Any], log: str, records: Iterator[Row]) -> Copied:
     first = next(records)
     partition = first.topic, first.partition
-    already = _skip(client, partition, first, records)
+    ours = sha256()
+    already = _skip(client, partition, first, records, ours.update)
     failed: list[str] = []
 
     def delivered(error: Any, _: Any) -> None:
@@ -120,6 +138,7 @@ def _copy(client: dict[str, Any], log: str, records: Iterator[Row]) -> Copied:
     })  # fmt: skip  # one argument, no indent of its own
     written = 0
     for row in already.rest:
+        ours.update(of_row(row))
         message = {
             "value": _bytes(row.value),
             "key": _bytes(row.key),
@@ -140,7 +159,7 @@ def _copy(client: dict[str, Any], log: str, records: Iterator[Row]) -> Copied:
             break
     if producer.flush(300) or failed:
         raise RuntimeError(f"{log}: {failed[0] if failed else 'the target does not answer'}")
-    return Copied(log, already=already.count, written=written)
+    return Copied(log, already=already.count, written=written, source_sha256=ours.hexdigest())
 
 
 @dataclass(slots=True)
@@ -149,8 +168,17 @@ class _Rest:
     rest: Iterator[Row]
 
 
-def _skip(client: dict[str, Any], partition: tuple[str, int], first: Row, records: Iterator[Row]) -> _Rest:
-    """Skip the records that the target has. Errors: RefusedError: those are not the source's."""
+def _skip(
+    client: dict[str, Any],
+    partition: tuple[str, int],
+    first: Row,
+    records: Iterator[Row],
+    passed_on: Callable[[bytes], None],
+) -> _Rest:
+    """Skip the records that the target has; passed_on gets their digests.
+
+    Errors:  RefusedError: those are not the source's.
+    """
     consumer, name = _consumer(client), f"{partition[0]}-{partition[1]}"
     try:
         count = _count(consumer, partition)
@@ -160,7 +188,9 @@ def _skip(client: dict[str, Any], partition: tuple[str, int], first: Row, record
             row = next(rows, None)
             if row is None:
                 raise RefusedError(f"{name} of the target has {count} records, the source only {passed}")
-            tail.append((row.offset, of_row(row)))
+            digested = of_row(row)
+            passed_on(digested)
+            tail.append((row.offset, digested))
         there = _read(consumer, partition, count - len(tail), count)
         for number, ((offset, wanted), message) in enumerate(zip(tail, there, strict=True), count - len(tail)):
             if of_message(message) != wanted:
@@ -224,6 +254,25 @@ def _read(consumer: Consumer, partition: tuple[str, int], begin: int, end: int |
             yield message
             if message.offset() == last:
                 return
+
+
+def reader(client: Mapping[str, Any]) -> Callable[[Iterable[tuple[str, str, int]]], Iterator[Held]]:
+    """A function for mapPartitions that reads partitions (log, topic, partition) of the target. client: see copier."""
+
+    def read(places: Iterable[tuple[str, str, int]]) -> Iterator[Held]:
+        for log, topic, partition in places:
+            theirs, count, is_dense = sha256(), 0, True
+            consumer = _consumer(client)
+            try:
+                for message in _read(consumer, (topic, partition), 0, None):
+                    theirs.update(of_message(message))
+                    is_dense = is_dense and message.offset() == count
+                    count += 1
+            finally:
+                consumer.close()
+            yield Held(log, count, theirs.hexdigest(), is_dense)
+
+    return read
 
 
 def comparer(client: Mapping[str, Any]) -> Callable[[Iterable[Row]], Iterator[Compared]]:

@@ -105,6 +105,70 @@ def test_migrate_everything_is_equal_and_proven(spark, source, target, tmp_path)
     assert config(target, "stamped", "message.timestamp.type", "retention.ms") == ["LogAppendTime", "604800000"]
 
 
+def test_migrate_groups_in_pieces_are_proven_as_in_one(spark, source, target, tmp_path, monkeypatch):
+    with Broker() as other:
+        _, wanted = migrated(spark, source.directory, other.bootstrap_servers, tmp_path / "wanted.json")
+    set_at_once: list[int] = []
+    set_all = job.Groups.set
+
+    def counted(groups, group, positions):
+        set_at_once.append(len(positions))
+        set_all(groups, group, positions)
+
+    monkeypatch.setattr(job, "MOST_POSITIONS", 2)
+    monkeypatch.setattr(job.Groups, "set", counted)
+
+    _, proof = migrated(spark, source.directory, target, tmp_path / "proof.json")
+
+    assert of_logs(proof) == of_logs(wanted)
+    assert max(set_at_once) == 2
+    assert sum(set_at_once) == len(proof["groups"])
+
+
+def test_migrate_sorts_the_records_once(spark, source, target, tmp_path, monkeypatch):
+    sorts: list[int] = []
+    in_order = plan.in_order
+
+    def counted(records, logs):
+        sorts.append(logs)
+        return in_order(records, logs)
+
+    monkeypatch.setattr(plan, "in_order", counted)
+
+    migrated(spark, source.directory, target, tmp_path / "proof.json")
+
+    assert len(sorts) == 1
+
+
+def test_migrate_target_that_another_writes_to_is_not_equal(spark, source, target, tmp_path, monkeypatch):
+    copy = job._copy
+
+    def copied(*words):
+        done = copy(*words)
+        producer = Producer(settings(target))
+        producer.produce("latest", b"somebody else's", key=b"k", partition=0)
+        producer.flush(20)
+        return done
+
+    monkeypatch.setattr(job, "_copy", copied)
+    code, proof = migrated(spark, source.directory, target, tmp_path / "proof.json", "--topic", "latest")
+
+    assert (code, proof["equal"], proof["groups"]) == (1, False, [])
+    [entry] = proof["partitions"]
+    assert entry["difference"] == f"the record at offset {entry['records']} is not the source's"
+    assert entry["source_sha256"] != entry["target_sha256"]
+
+
+def test_migrate_that_fails_leaves_no_part_of_a_proof(spark, source, target, tmp_path, monkeypatch):
+    def refused(*_):
+        raise PipelineError("a group must have no members in the target")
+
+    monkeypatch.setattr(job.Groups, "set", refused)
+    with pytest.raises(PipelineError, match="no members"):
+        migrated(spark, source.directory, target, tmp_path / "proof.json")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_migrate_from_an_archive_says_and_copies_what_the_directory_does(spark, source, target, tmp_path):
     archived = tmp_path / "archive"
     assert archive.run(spark, parsed(archive, source.directory, archived, "--topics", "*")) == 0

@@ -10,12 +10,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from source_broker import T0, read, settings
 
 from momus import Broker
-from pipeline.migrate.worker import comparer, copier
+from pipeline.migrate.worker import comparer, copier, reader
 
 COUNT = 3000
 PLACE = ("t", 0)
@@ -102,3 +102,27 @@ def test_copier_target_with_more_than_the_source_is_refused(target):
     assert copied.error == "t-0 of the target has 20 records, the source only 10"
     assert (compared.records, compared.target_records) == (10, 20)
     assert compared.difference == "the record at offset 10 is not the source's"
+
+
+def test_source_is_hashed_as_it_is_copied_and_again_as_it_is_skipped(target):
+    [first] = copier(settings(target))(rows(20))
+    [again] = copier(settings(target))(rows(30))
+    [compared] = comparer(settings(target))(rows(30))
+    [held] = reader(settings(target))([("t-0", *PLACE)])
+
+    assert (again.already, again.written) == (20, 10)
+    assert first.source_sha256 != again.source_sha256 == compared.source_sha256 == held.sha256
+    assert (held.log, held.records, held.is_dense) == ("t-0", 30, True)
+
+
+def test_markers_in_the_target_take_offsets_and_are_seen(target):
+    producer = Producer({**settings(target), "transactional.id": "one"})
+    producer.init_transactions()
+    for value in (b"1", b"2"):
+        producer.begin_transaction()
+        producer.produce(PLACE[0], value, partition=PLACE[1])
+        producer.commit_transaction()
+
+    [held] = reader(settings(target))([("t-0", *PLACE)])
+
+    assert (held.records, held.is_dense) == (2, False)
