@@ -35,9 +35,12 @@ def with_group(offsets: DataFrame) -> DataFrame:
         .withColumn("member", F.coalesce(named, "member_id"))
         .withColumn("generation_then", F.get_json_object(value, "$.generation").cast("int"))
     )
-    rows = with_running(rows, ("log", "group"), {"group_then": Running(LAST, _of(GROUPS, state))})
-    rows = with_running(rows, ("log", "group", "member"), {"member_then": Running(LAST, _of(MEMBERS, state))})
-    return rows.where("kind = 'OffsetCommit' and not tombstone and generation >= 0")
+    # Each folding reads its input twice, and two checks read the result.
+    rows = with_running(rows.localCheckpoint(), ("log", "group"), {"group_then": Running(LAST, _of(GROUPS, state))})
+    rows = with_running(
+        rows.localCheckpoint(), ("log", "group", "member"), {"member_then": Running(LAST, _of(MEMBERS, state))}
+    )
+    return rows.where("kind = 'OffsetCommit' and not tombstone and generation >= 0").localCheckpoint()
 
 
 def _of(kinds: tuple[str, ...], state: Column) -> Column:
