@@ -24,14 +24,18 @@ from pipeline.audit.log_coverage import (
     with_end_rows,
     with_lost_before,
 )
+from pipeline.audit.sequences import COORDINATOR_TOPICS
 from pipeline.audit.shares import ShareInput, share_findings
 from pipeline.schema import TOPICS
+from pipeline.transforms.missing_offsets import BLOCK_OFFSETS
+from pipeline.transforms.running import plain_windows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import DataFrame
 
+FEW_ROWS: Final = BLOCK_OFFSETS  # of a log, that one task sorts as a whole
 # The columns that are needed of each view.
 COLUMNS: Final = {
     "raw": BATCH_COLUMNS,
@@ -159,6 +163,17 @@ def audit(
 
 def run_checks(seen: AuditInput, limits: DataFrame | None = None) -> CheckResults:
     """Run all checks. limits: see `newest`."""
+    with plain_windows(wanted=_longest(seen.known) <= FEW_ROWS):
+        return _run_checks(seen, limits)
+
+
+def _longest(known: DataFrame) -> int:
+    """The most rows that the checks read of one log: records of coordinators' logs, batches of the others."""
+    rows = F.when(F.col("topic").isin(*COORDINATOR_TOPICS), F.col("records")).otherwise(F.col("batches"))
+    return int(known.agg(F.max(rows)).collect()[0][0] or 0)
+
+
+def _run_checks(seen: AuditInput, limits: DataFrame | None) -> CheckResults:
     all_batches, offsets, states, known, twice, shares = seen
     data = materialized(txns.with_transaction_end(all_batches))
     all_commits = group_commits.commits(offsets)

@@ -37,9 +37,8 @@ def with_group(offsets: DataFrame) -> DataFrame:
     )
     # Each folding reads its input twice, and two checks read the result.
     rows = with_running(rows.localCheckpoint(), ("log", "group"), {"group_then": Running(LAST, _of(GROUPS, state))})
-    rows = with_running(
-        rows.localCheckpoint(), ("log", "group", "member"), {"member_then": Running(LAST, _of(MEMBERS, state))}
-    )
+    member = {"member_then": Running(LAST, _of(MEMBERS, state))}
+    rows = with_running(rows.localCheckpoint(), ("log", "group", "member"), member)
     return rows.where("kind = 'OffsetCommit' and not tombstone and generation >= 0").localCheckpoint()
 
 

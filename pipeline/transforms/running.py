@@ -1,12 +1,15 @@
 """Running values of a key with many rows, block by block of its offsets, so that no task holds all rows of a key.
 
 A window over key and block gives the value inside a block, a window over the blocks' summaries that of the blocks
-before: a summary is one row a key and block of a million offsets. The rows are computed twice for that.
+before: a summary is one row a key and block of a million offsets. The rows are computed twice for that, and the plans
+are twice as large. So where few rows are known to be there, plain windows take their place: `plain_windows`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 LAST, MAX, MIN, SUM = "last", "max", "min", "sum"
 BLOCK: Final = "_block"
+_are_plain: Final = ContextVar("_are_plain", default=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,16 @@ class Running:
         return F.greatest(inside, before) if self.how == MAX else F.least(inside, before)
 
 
+@contextmanager
+def plain_windows(*, wanted: bool = True) -> Iterator[None]:
+    """Within it, with_running makes plain windows, if wanted: a task must be able to sort all rows of a key."""
+    before = _are_plain.set(wanted)
+    try:
+        yield
+    finally:
+        _are_plain.reset(before)
+
+
 def previous(value: Column) -> Running:
     """The value of the row before, null or not, as a struct with the field `value`; null: there is no row before."""
     return Running(LAST, F.struct(value.alias("value")))
@@ -79,6 +93,10 @@ def with_running(
     order: the columns that order the rows of a key. block: which rows are folded together; it must not fall where the
     order rises; by default blocks of the first column of `order`, which then is an offset.
     """
+    if _are_plain.get():
+        return rows.withColumns(
+            {name: each.over(_plain(each, key, order), each.value) for name, each in values.items()}
+        )
     rows = rows.withColumn(BLOCK, block_of(order[0]) if block is None else block)
     names = [f"_running_{number}" for number in range(len(values))]
     part = (*key, BLOCK)
@@ -107,6 +125,11 @@ def with_running(
         for (target, each), name in zip(values.items(), names, strict=True)
     }
     return found.withColumns(made).drop(BLOCK, *names, *(f"{name}_before" for name in names), *same)
+
+
+def _plain(each: Running, key: Sequence[str], order: Sequence[str]) -> WindowSpec:
+    direction = F.desc if each.backwards else F.asc
+    return each.frame(Window.partitionBy(*key).orderBy(*map(direction, order)))
 
 
 def _quoted(name: str) -> str:

@@ -10,7 +10,9 @@ import pytest
 from made_logs import ABORT, COMMIT, STATES, Logs
 
 from broker.coordinator.transactions.transaction import State
+from pipeline.audit import audit as audits
 from pipeline.audit.audit import Audit, audit
+from pipeline.transforms import missing_offsets
 
 CO = "__consumer_offsets"
 TOPIC_ID = b"\1" * 16
@@ -325,11 +327,14 @@ def audited(spark: Any, directory: Path) -> Audit:
 
 @pytest.fixture(scope="module")
 def outcome(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Fault], list[Any], dict[str, Any]]:
-    """All cases in one directory, audited once: what each promised, and what was found."""
+    """All cases in one directory, audited once, in blocks of 8 offsets: what each promised, and what was found."""
     directory = tmp_path_factory.mktemp("faults")
     logs = Logs(directory)
     promised = {case.__name__: case(logs) for case in CASES}
-    made = audited(spark, directory)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(audits, "FEW_ROWS", -1)
+        patch.setattr(missing_offsets, "BLOCK_OFFSETS", 8)
+        made = audited(spark, directory)
     coverage = {row["log"]: row for row in made.coverage.collect()}
     assert {name: row["end_offset"] for name, row in coverage.items()} == logs.ends
     return promised, made.findings.collect(), {"coverage": coverage, "transactions": made.transactions.collect()}

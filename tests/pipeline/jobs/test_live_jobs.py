@@ -66,13 +66,12 @@ def test_jobs_of_a_running_broker_tell_what_its_files_tell(spark, tmp_path, caps
     assert len(known) > 20
     assert run(lag, spark, str(copy), tmp_path / "lag of files", "--step", "1") == 0
     assert rows(spark, tmp_path / "lag") == rows(spark, tmp_path / "lag of files")
-    files = tables.raw(spark, str(copy), columns=("log",)).where(
-        "log != '__cluster_metadata-0'"
-    )  # no client can read it
+    # No client can read the log of metadata.
+    files = tables.raw(spark, str(copy), columns=("log",)).where("log != '__cluster_metadata-0'")
     counts = {row["log"]: row["count"] for row in files.groupBy("log").count().collect()}
     coverage = {row["log"]: row["records"] for row in rows(spark, tmp_path / "audit" / "coverage")}
     assert coverage == counts
-    assert len(coverage) > 8
+    assert len(coverage) > 6
 
 
 @pytest.mark.parametrize("client", ["confluent", "java"])

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from pipeline.transforms import missing_offsets
-from pipeline.transforms.running import LAST, MAX, MIN, SUM, Running, previous, with_running
+from pipeline.transforms.running import LAST, MAX, MIN, SUM, Running, plain_windows, previous, with_running
 
 KEY = ("log", "member")
 PLAIN = {MAX: F.max, MIN: F.min, SUM: F.sum}
@@ -60,6 +60,20 @@ def test_running_values_are_those_of_a_window_over_the_key(spark, seed):
     expected = rows.withColumns({name: plain(each) for name, each in wanted.items()}).collect()
     assert sorted(map(repr, found)) == sorted(map(repr, expected))
     assert len({row["offset"] // 8 for row in found}) > 5
+
+
+def test_plain_windows_take_their_place(spark, capsys):
+    rows = rows_of(spark, 0).localCheckpoint()
+    wanted = {name: each for how in (LAST, MAX, MIN, SUM) for name, each in values(how).items()}
+    with plain_windows():
+        found = with_running(rows, KEY, wanted, order=("offset", "sub"))
+    with plain_windows(wanted=False):
+        folded = with_running(rows, KEY, wanted, order=("offset", "sub"))
+    assert sorted(map(repr, found.collect())) == sorted(map(repr, folded.collect()))
+    found.explain()
+    assert "_block" not in capsys.readouterr().out
+    folded.explain()
+    assert "_block" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("seed", range(2))
