@@ -64,6 +64,7 @@ def test_faults_are_found_each_log_is_fetched_once(spark, tmp_path):
         assert finding_line(row, as_json=False).startswith(f"{row['kind']}: {row['log']} offset {row['offset']}: ")
 
 
+@pytest.mark.long
 def test_faults_in_apache_kafkas_logs_are_found(spark):
     with served(GOLDEN / "unverified") as broker:
         made = live(spark, broker)
@@ -139,7 +140,7 @@ def test_what_may_still_come_or_has_been_removed_is_undecided(spark, tmp_path):
     assert "coverage: lost-0 lacks 1 offsets from 2 to 2: removed by the cleaner" in said
 
 
-@pytest.mark.parametrize("lost", [0, 1])
+@pytest.mark.parametrize("lost", [pytest.param(0, marks=pytest.mark.long), 1])
 def test_coordinator_whose_last_records_are_gone_leaves_its_producers_undecided(spark, tmp_path, lost):
     logs = Logs(tmp_path)
     logs.state(STATE, "other", State.EMPTY, 9, 0)
