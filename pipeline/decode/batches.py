@@ -23,6 +23,8 @@ LAST_DELTA_POSITION: Final = 23
 _LENGTH_POSITION: Final = 8
 _MAGIC_POSITION: Final = 16
 _FRONT: Final = Struct(">8xi4xBI")  # length, magic, CRC
+_PLACE: Final = Struct(">qi4xB")  # base offset, length, magic
+_LOOK_BYTES: Final = 1 << 16
 Ints = NDArray[np.int64]
 
 
@@ -131,6 +133,28 @@ def ends(file: File, source: Source, bounds: Bounds, chunk_bytes: int = CHUNK_BY
     for _, position, found in _walked(file, source, bounds, chunk_bytes):
         if found.next_offset >= 0:
             yield position + found.at, found.next_offset
+
+
+def batch_positions(file: File, position: int, end: int, step: int) -> Iterator[tuple[int, int]]:
+    """(base offset, position) of batches, at least `step` bytes apart, from header to header up to the position `end`.
+
+    What lies behind a header is neither read nor checked, so large batches cost little. It stops where no header is.
+    """
+    wanted = position + step
+    while position + HEADER_BYTES <= end:
+        data = file.read_at(min(_LOOK_BYTES, end - position), position)
+        at, limit = 0, len(data) - HEADER_BYTES
+        if limit < 0:
+            return  # the file was cut
+        while at <= limit:
+            base, length, magic = _PLACE.unpack_from(data, at)
+            if magic != MAGIC or length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
+                return
+            if position + at >= wanted:
+                yield base, position + at
+                wanted = position + at + step
+            at += length + LOG_OVERHEAD_BYTES
+        position += at
 
 
 def _walked(

@@ -1,4 +1,4 @@
-"""Segments divided at their indexes: every row once and in order, whatever the index says."""
+"""Segments divided at their indexes and batches: every row once and in order, whatever the index says."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import fs
 
-from pipeline.decode.batches import CorruptSegmentError
+from pipeline.decode.batches import CorruptSegmentError, batch_positions
 from pipeline.source.read_options import ReadOptions, spark_options
 from pipeline.source.segment_index import divided
 from pipeline.source.segment_ranges import read_range, whole_segments
@@ -93,11 +94,97 @@ def test_piece_reads_its_part_of_the_file_and_no_more(tmp_path):
     assert rows(options, [middle]) == expected
 
 
-def test_segment_without_index_is_read_whole(tmp_path):
-    write(tmp_path, batches(200, 0), b"")
-    (tmp_path / LOG / f"{0:020d}.index").unlink()
+def without_index(directory, found, base: int = 0, tail: bytes = b"") -> None:
+    write(directory, found, b"", base, tail)
+    (directory / LOG / f"{base:020d}.index").unlink()
+
+
+@pytest.mark.parametrize("tail", [b"", b"\1" * 30, bytes(300), made.batch_of([(b"k", b"v" * 80, ())])[:-1]])
+def test_last_segment_without_index_is_divided_at_its_batches(tmp_path, tail):
+    without_index(tmp_path, batches(200, 0), tail=tail)
+    options, whole, pieces = whole_and_pieces(tmp_path)
+    assert len(pieces) > 10
+    assert all(PIECE <= each.size < 3 * PIECE for each in pieces)
+    assert sum(each.size for each in pieces) == whole[0].size
+    assert rows(options, pieces) == rows(options, whole)
+    path = tmp_path / LOG / f"{0:020d}.log"
+    middle, content = pieces[5], path.read_bytes()
+    expected = rows(options, [middle])
+    begin, end = middle.bounds.position, middle.bounds.position + middle.size + 2 * PIECE
+    path.write_bytes(bytes(begin) + content[begin:end] + bytes(len(content) - end))
+    assert rows(options, [middle]) == expected  # read where it lies, and no more
+
+
+def test_batches_that_are_larger_than_what_is_looked_at_are_passed(tmp_path):
+    large = [made.batch_of([(b"k", b"v" * 90_000, ())], base_offset=offset) for offset in range(40)]
+    without_index(tmp_path, [(offset, offset, data) for offset, data in enumerate(large)])
+    options, whole, pieces = whole_and_pieces(tmp_path, 200_000)
+    assert [each.bounds.first for each in pieces] == list(range(0, 38, 3))
+    assert rows(options, pieces) == rows(options, whole)
+
+
+def test_closed_segment_without_index_is_read_whole(tmp_path):
+    """There may be thousands of them, and each is a task."""
+    found = batches(200, 0)
+    without_index(tmp_path, found)
+    without_index(tmp_path, batches(3, found[-1][1] + 1), found[-1][1] + 1)
     _, whole, pieces = whole_and_pieces(tmp_path)
     assert pieces == whole
+
+
+@pytest.mark.parametrize(("at", "wrong"), [(8, b"\xff\xff\xff\xf4"), (16, b"\1")])  # length -12, version 1
+def test_damage_ends_the_division_and_is_told(tmp_path, at, wrong):
+    found = batches(200, 0)
+    bad = found[100][2]
+    without_index(tmp_path, [*found[:100], (0, 0, bad[:at] + wrong + bad[at + len(wrong) :]), *found[101:]])
+    options, _, pieces = whole_and_pieces(tmp_path)
+    assert len(pieces) > 5
+    assert pieces[-1].size > 5 * PIECE
+    with pytest.raises(CorruptSegmentError, match="not a record batch"):
+        rows(options, pieces[-1:])
+    options.skip_damaged = True
+    assert rows(options, pieces) == rows(options, [replace(each, size=0) for each in pieces])
+
+
+def test_only_so_many_bytes_are_looked_through(tmp_path):
+    without_index(tmp_path, batches(200, 0))
+    options, [whole], _ = whole_and_pieces(tmp_path)
+    other = replace(whole, log="other-0")
+    assert divided(options.files, [whole], PIECE, most_walked=whole.size - 1) == [whole]
+    *pieces, last = divided(options.files, [whole, other], PIECE, most_walked=2 * whole.size - 1)
+    assert len(pieces) > 10
+    assert last == other
+
+
+def test_batches_are_looked_for_where_the_index_ends_and_no_denser_than_wanted(tmp_path):
+    found = batches(200, 0)
+    write(tmp_path, found, index_of(found[:100], 0, 3))
+    options, [whole], pieces = whole_and_pieces(tmp_path)
+    path = tmp_path / LOG / f"{0:020d}.log"
+    path.write_bytes(bytes(PIECE) + path.read_bytes()[PIECE:])
+    assert divided(options.files, [whole], PIECE) == pieces
+    with options.files.open_input_file(str(path)) as file:
+        places = [PIECE, *(at for _, at in batch_positions(file, pieces[1].bounds.position, whole.size, PIECE))]
+    assert len(places) > 10
+    assert all(after - before >= PIECE for before, after in pairwise(places))
+
+
+def test_file_on_another_store_is_not_looked_through(tmp_path):
+    """It would cross the network twice."""
+    without_index(tmp_path, batches(200, 0))
+    options, whole, pieces = whole_and_pieces(tmp_path)
+    assert divided(fs.SubTreeFileSystem("/", options.files), whole, PIECE) == whole != pieces
+
+
+def test_file_that_is_gone_or_cut_is_divided_as_far_as_it_is_there(tmp_path):
+    found = batches(200, 0)
+    without_index(tmp_path, found)
+    options, whole, _ = whole_and_pieces(tmp_path)
+    path = tmp_path / LOG / f"{0:020d}.log"
+    path.write_bytes(path.read_bytes()[: whole[0].size // 2])
+    assert len(divided(options.files, whole, PIECE)) > 5
+    path.unlink()
+    assert divided(options.files, whole, PIECE) == whole
 
 
 def test_small_segment_is_read_whole(tmp_path):
@@ -207,11 +294,11 @@ def test_stream_s_range_within_a_segment_is_divided_inside_its_bounds(tmp_path, 
 
 
 @pytest.mark.parametrize("suffix", ["", ".swap"])
-def test_index_that_is_cut_short_is_used_as_far_as_it_goes(tmp_path, suffix):
+def test_index_that_is_cut_short_is_used_as_far_as_it_goes_and_batches_behind_it(tmp_path, suffix):
     found = batches(200, 0)
     index = index_of(found, 0, 3)
     write(tmp_path, found, index[: len(index) // 2 + 3], suffix=suffix)
     options, whole, pieces = whole_and_pieces(tmp_path)
-    assert len(pieces) > 3
-    assert pieces[-1].size > whole[0].size // 3
+    assert len(pieces) > 10
+    assert all(PIECE <= each.size < 3 * PIECE for each in pieces)
     assert rows(options, pieces) == rows(options, whole)
