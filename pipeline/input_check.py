@@ -8,8 +8,10 @@ from typing import Final
 from pyarrow import fs
 
 from pipeline.broker_address import bootstrap_of
+from pipeline.client_settings import given_settings
 from pipeline.errors import PipelineError
 from pipeline.files import is_directory, open_directory
+from pipeline.live.cut import connected
 from pipeline.source.segment_files import LOG_FOLDER, log_segments
 from pipeline.tables import is_archive
 
@@ -43,8 +45,8 @@ def check_input(path: str) -> None:
 
 
 def check_broker_input(args: argparse.Namespace, *, reads_broker: bool) -> None:
-    """Check that a job can read a running broker, with these options. Errors: PipelineError."""
-    bootstrap_of(args.input)
+    """Check that a job can read a running broker, with these options, and that it answers. Errors: PipelineError."""
+    bootstrap = bootstrap_of(args.input)
     if not reads_broker:
         raise PipelineError(
             f"the job `{args.job}` reads files: --input kafka://... is for audit, lag and offsets. Give it the data "
@@ -54,3 +56,5 @@ def check_broker_input(args: argparse.Namespace, *, reads_broker: bool) -> None:
         if getattr(args, option, None):
             name = option.replace("_", "-")
             raise PipelineError(f"--{name} {why}: use it without --input kafka://..., or give the data directory")
+    with connected(bootstrap, given_settings(args)) as client:
+        client.places()

@@ -141,3 +141,19 @@ def test_settings_without_a_broker_are_refused(job, tmp_path, capsys):
 def test_broker_that_is_not_there_is_one_line(spark, tmp_path):
     with pytest.raises(PipelineError, match=r"the broker at 127\.0\.0\.1:1: cannot reach 127.0.0.1:1"):
         run(audit, spark, ANY, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "the broker at 127.0.0.1:1: cannot reach 127.0.0.1:1"),
+        (["--config", "absent.properties"], "--config absent.properties cannot be read"),
+    ],
+)
+def test_broker_that_cannot_be_asked_is_told_before_spark_starts(words, says, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(command, "session", None)
+    assert command.main(["audit", "--input", ANY, "--output", str(tmp_path / "out"), *words]) == 1
+    error = capsys.readouterr().err
+    assert says in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
