@@ -23,7 +23,6 @@ from storage.segment import LOG_SUFFIX, MAX_RELATIVE_OFFSET, Segment
 from storage.transaction_index import Markers, merge_indexes
 
 if TYPE_CHECKING:
-    from storage.env import Files
     from storage.log_writer import LogWriter
 
 _SLICE_BYTES: Final = 1 << 20
@@ -161,7 +160,7 @@ def _clean_group(log: LogWriter, plan: Plan, group: list[Segment]) -> Generator[
         if cleaned.pending:
             cleaned.flush()
         if cleaned.file.size:
-            synced = files.start_sync(cleaned.file)
+            synced = files.start(cleaned.file.sync)
             while not synced():
                 yield
         else:
@@ -179,23 +178,12 @@ def _clean_group(log: LogWriter, plan: Plan, group: list[Segment]) -> Generator[
         raise log.give_up(f"could not swap in a compacted segment: {error}") from error
 
 
-class _Directory:
-    """The names in a directory, to be synced beside the loop: a busy disk takes a tenth of a second for it."""
-
-    def __init__(self, files: Files, path: str) -> None:
-        self._files = files
-        self._path = path
-
-    def sync(self) -> None:
-        self._files.sync_dir(self._path)
-
-
 def _swap(log: LogWriter, cleaned: Segment, group: list[Segment], markers: Markers) -> Generator[None, None, bool]:
     files = log.env.files
     swap = cleaned.stem + LOG_SUFFIX + SWAP_SUFFIX
     cleaned.file.close()
     files.rename(cleaned.file.path, swap)
-    synced = files.start_sync(_Directory(files, log.directory))
+    synced = files.start(lambda: files.sync_dir(log.directory))  # a busy disk takes a tenth of a second for it
     while not synced():
         yield
     at = log.segments.index(group[0]) if group[0] in log.segments else len(log.segments)

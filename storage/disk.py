@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any, Final, Protocol
 
+from storage.beside import Beside, Work
 from storage.errors import LockedError
 from storage.troubles import SYNC, WRITE, Troubles, find_trouble
 
@@ -25,13 +26,6 @@ _IOV_MAX: Final = 1024
 _O_BINARY: Final = getattr(os, "O_BINARY", 0)
 _O_CLOEXEC: Final = getattr(os, "O_CLOEXEC", 0)
 _OPEN_FLAGS: Final = os.O_RDWR | os.O_APPEND | _O_BINARY | _O_CLOEXEC
-
-
-class Syncable(Protocol):
-    """A file or a directory that can be made durable."""
-
-    def sync(self) -> object:
-        """Durable: survives loss of power when this returns."""
 
 
 class Source(Protocol):
@@ -59,9 +53,14 @@ class Handle:
 
     def __init__(self, fd: int, platform: Platform) -> None:
         self.fd = fd
-        self._close = os.close  # at the interpreter's end this module may be empty before the last handle goes
+        # at the interpreter's end this module may be empty before the last handle goes
+        self._close: Callable[[int], object] = os.close
         self._platform = platform
         self._lock = None if platform.pread else threading.Lock()
+
+    def close_with(self, close: Callable[[int], object]) -> None:
+        """Have the descriptor closed by another function than os.close."""
+        self._close = close
 
     def pread(self, n: int, pos: int) -> bytes:
         """Up to n bytes from byte pos."""
@@ -87,6 +86,7 @@ class SystemFiles:
         self.syncs = False  # what is written is relied on to survive loss of power: so must a copy of it
         self._pool: OrderedDict[SystemFile, Handle] = OrderedDict()
         self._lock = threading.Lock()  # log.sync() opens handles from another thread
+        self.beside = Beside()
 
     def share(self, *, syncs: bool = False) -> SystemFiles:
         """The same disk and pool of descriptors for another cluster, with troubles of its own; `syncs`: as below."""
@@ -208,25 +208,8 @@ class SystemFiles:
         finally:
             os.close(fd)
 
-    def start_sync(self, file: Syncable) -> Callable[[], bool]:
-        """Sync beside the caller; what is returned says whether it is done, and raises what it raised."""
-        outcome: list[OSError | None] = []
-
-        def run() -> None:
-            try:
-                file.sync()
-            except OSError as error:
-                outcome.append(error)
-            else:
-                outcome.append(None)
-
-        def is_done() -> bool:
-            if outcome and outcome[0] is not None:
-                raise outcome[0]
-            return bool(outcome)
-
-        threading.Thread(target=run, name="momus-sync", daemon=True).start()
-        return is_done
+    def start(self, work: Work) -> Callable[[], bool]:
+        return self.beside.start(work)
 
     def lock(self, path: str) -> FileLock:
         return FileLock(path)
@@ -313,6 +296,8 @@ class SystemFile:
         self.close()
         if os.name != "nt":  # an open file cannot be deleted there
             self._handle = handle
+            self._files.beside.begin()
+            handle.close_with(self._files.beside.close)  # who lets it go last need not wait until its bytes are freed
 
     def sync(self) -> None:
         handle = self._files.handle(self)

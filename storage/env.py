@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from storage.disk import MAX_OPEN_FILES, Buffer, FileLock, Platform, Source, Syncable, SystemFile, SystemFiles
+from storage.beside import Work
+from storage.disk import MAX_OPEN_FILES, Buffer, FileLock, Platform, Source, SystemFile, SystemFiles
 from storage.troubles import Troubles
 
 __all__ = [
@@ -22,7 +23,6 @@ __all__ = [
     "Platform",
     "Rng",
     "Source",
-    "Syncable",
     "SystemClock",
     "SystemFile",
     "SystemFiles",
@@ -182,8 +182,11 @@ class Files(Protocol):
     def sync_dir(self, path: str) -> None:
         """Durable: the names in a directory survive loss of power."""
 
-    def start_sync(self, file: Syncable) -> Callable[[], bool]:
-        """Sync beside the caller. The function returned tells whether that is done, and raises what the sync raised."""
+    def start(self, work: Work) -> Callable[[], bool]:
+        """Have something done to the disk beside the caller, behind all that was started before.
+
+        The function returned tells whether that is done, and raises what the work raised.
+        """
 
     def lock(self, path: str) -> Lock:
         """Take a lock that the system drops when the process dies. Errors: LockedError: another process has it."""

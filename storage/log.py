@@ -243,6 +243,7 @@ class Log(LogWriter):
         """The whole directory goes; a crash in between leaves a *-delete, which a start removes."""
         files = self.env.files
         self._broken = f"{self.directory} was deleted"
+        held = [segment.file for segment in self.segments]  # while a file is open, its name goes in no time
         for segment in self.segments:
             segment.give_up_file()
         if not files.exists(self.directory):
@@ -250,3 +251,4 @@ class Log(LogWriter):
         doomed = f"{self.directory}.{self.env.rng.uuid_bytes().hex()}-delete"
         files.rename(self.directory, doomed)
         files.remove_tree(doomed)
+        held.clear()

@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Final
 
-from storage.env import Buffer, Clock, Env, Rng, Source, Syncable
+from storage.beside import Work
+from storage.env import Buffer, Clock, Env, Rng, Source
 from storage.errors import LockedError
 from storage.inode import Inode
 from storage.troubles import SYNC, WRITE, Troubles, find_trouble
@@ -261,9 +262,9 @@ class MemoryFiles:
         self._change("sync_dir")
         self._durable[path] = dict(self._names[path])
 
-    def start_sync(self, file: Syncable) -> Callable[[], bool]:
+    def start(self, work: Work) -> Callable[[], bool]:
         """At once: a simulated world has no second thread."""
-        file.sync()
+        work()
         return lambda: True
 
     def lock(self, path: str) -> MemoryLock:

@@ -21,7 +21,6 @@ VERSION: Final = 1
 _MAGIC: Final = b"momusST1"
 _HEADER: Final = Struct(">8sIQI")
 _CRC_SLICE_BYTES: Final = 4 << 20  # a millisecond, when they are in no cache
-_SLICE_BYTES: Final = 256 << 10  # written before others get their turn: well below a millisecond
 
 
 def path(directory: str, offset: int) -> str:
@@ -42,7 +41,9 @@ def write(files: Files, path: str, payload: Buffer, version: int = VERSION) -> N
 
 
 def write_slowly(files: Files, path: str, payload: Sequence[Buffer], version: int = VERSION) -> Iterator[None]:
-    """Write the parts of a payload in slices that hold nobody up; the sync runs beside the loop.
+    """Write the parts of a payload beside the loop, where making, writing and syncing a file holds nobody up.
+
+    The name comes in the loop: who iterates no more, because the directory has become another cluster's, leaves none.
 
     Durable: whole or not there at all, once the iterator is exhausted.
     """
@@ -55,24 +56,18 @@ def write_slowly(files: Files, path: str, payload: Sequence[Buffer], version: in
             handled = 0
             yield
     temporary = path + ".tmp"
-    with suppress(FileNotFoundError):
-        files.remove(temporary)
-    file = files.open_append(temporary)
-    slice_parts: list[Buffer] = [_HEADER.pack(_MAGIC, version, length, crc)]
-    size = 0
-    for part in payload:
-        slice_parts.append(part)
-        size += len(part)
-        if size >= _SLICE_BYTES:
-            file.append(slice_parts)
-            slice_parts, size = [], 0
-            yield
-    if slice_parts:
-        file.append(slice_parts)
-    synced = files.start_sync(file)
-    while not synced():
+
+    def write_all() -> None:
+        with suppress(FileNotFoundError):
+            files.remove(temporary)
+        file = files.open_append(temporary)
+        file.append([_HEADER.pack(_MAGIC, version, length, crc), *payload])
+        file.sync()
+        file.close()
+
+    written = files.start(write_all)
+    while not written():
         yield
-    file.close()
     files.rename(temporary, path)
 
 
@@ -93,4 +88,6 @@ def remove_older(files: Files, directory: str, offset: int) -> None:
     """Drop every snapshot taken before this offset."""
     for older in offsets(files, directory):
         if older < offset:
-            files.remove(path(directory, older))
+            file = files.open_append(path(directory, older))
+            file.retire()  # the loop takes the name away; the bytes are freed beside it
+            files.remove(file.path)

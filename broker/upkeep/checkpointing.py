@@ -56,7 +56,7 @@ class Checkpointing:
 
     def _sync(self, key: tuple[str, int], log: Log) -> Generator[None, None, bool]:
         sync = _Sync(log)
-        is_done = self._files.start_sync(sync)
+        is_done = self._files.start(sync.run)
         while not is_done():
             yield
         if sync.error is not None:
@@ -72,7 +72,7 @@ class _Sync:
         self._log = log
         self.error: Exception | None = None
 
-    def sync(self) -> None:
+    def run(self) -> None:
         """Log.sync without raising."""
         try:
             self._log.sync()

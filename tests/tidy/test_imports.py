@@ -65,6 +65,7 @@ THE_DISK = {"storage.env.File", "storage.env.Files"}  # what a system has of fil
 ENVIRONMENT = {"time", "random", "uuid", "secrets", "os"}
 ENVIRONMENT_DOORS = {
     "storage.env": ENVIRONMENT,
+    "storage.beside": {"os", "threading"},
     "storage.disk": {"os", "threading"},
     "storage.troubles": {"time"},  # a slow disk
     "broker.shell.traces.tracer": {"time"},  # spans lie on the machine's clock, also where the cluster's is moved

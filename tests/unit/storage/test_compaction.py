@@ -327,7 +327,7 @@ def test_segments_that_go_while_their_successors_name_is_synced_stay_gone(log, t
         put(log, (b"k%d" % (n % 3), b"v%d" % n))
     fill_up(log)
     steps = log.clean(NOW)
-    monkeypatch.setattr(files, "start_sync", lambda file: iter([False, True]).__next__)
+    monkeypatch.setattr(files, "start", lambda work: iter([False, True]).__next__)
     while not any(name.endswith(".swap") for name in files.listdir(DIRECTORY)):
         next(steps)
     log.log_start_offset = log.segments[-1].base_offset

@@ -184,22 +184,22 @@ def test_names_behave_alike_in_memory_and_on_disk(env, tmp_path):
     assert min(files.free_bytes(root)) > 0
 
 
-def test_start_sync_tells_when_it_is_done(env, tmp_path):
+def test_started_sync_tells_when_it_is_done(env, tmp_path):
     file = env.files.open_append(f"{tmp_path}/x")
     file.append([b"abc"])
-    done = env.files.start_sync(file)
+    done = env.files.start(file.sync)
     while not done():
         pass
     env.files.remove(f"{tmp_path}/x")
 
 
-def test_start_sync_raises_what_the_sync_raised(tmp_path):
+def test_started_sync_raises_what_the_sync_raised(tmp_path):
     files = SystemFiles()
     file = files.open_append(f"{tmp_path}/x")
     file.append([b"abc"])
     file.close()
     os.remove(file.path)
-    done = files.start_sync(file)
+    done = files.start(file.sync)
     with pytest.raises(FileNotFoundError):
         wait_for(done)
 

@@ -197,8 +197,31 @@ def test_delete_closes_files_when_the_last_slice_is_read_though_the_log_lives_on
     assert os.fstat(descriptor).st_nlink == 0
     assert len(found.read()) == len(found)
     del found
+    closed = files.start(lambda: None)  # behind what closes it
+    while not closed():
+        pass
     with pytest.raises(OSError, match="Bad file"):
         os.fstat(descriptor)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="/proc tells which files are open")
+def test_delete_takes_names_away_while_the_files_are_open_so_that_others_free_them(tmp_path, monkeypatch):
+    log = filled(system_env(), 3, directory=f"{tmp_path}/t-0")
+    files, counts = log.env.files, []
+    remove_tree = files.remove_tree
+
+    def removed(path):
+        closed = files.start(lambda: None)  # behind all that is being closed
+        while not closed():
+            pass
+        names = (os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd"))
+        counts.append(sum(os.path.dirname(name) == os.path.realpath(path) for name in names))
+        remove_tree(path)
+
+    monkeypatch.setattr(files, "remove_tree", removed)
+    segments = len(log.segments)
+    log.delete()
+    assert counts == [segments]
 
 
 def test_topic_id_is_written_with_the_first_batch(env):
