@@ -94,8 +94,14 @@ test-spark-cluster: $(VENV)/.spark-dev
 pipeline-demo: $(VENV)/.spark
 	$(BIN)/python -m pipeline.demo $(ARGS)
 
-bench: $(VENV)/.dev
-	$(BIN)/python -m benchmarks $(ARGS)
+# README's table: the wheel that a user gets, compiled for this Python, in an environment of its own, beside pure Python and the peers;
+# needs a C compiler, go, java and mvn. Without the wheel: .venv/bin/python -m benchmarks
+bench: $(VENV)/.wheels
+	rm -rf build/installed build/installed-wheels
+	$(BIN)/python tools/wheels.py build/installed-wheels --python $(BIN)/python
+	$(BIN)/python -m venv build/installed
+	build/installed/bin/python -m pip install --quiet --disable-pip-version-check -c tools/constraints.txt build/installed-wheels/momus-*-cp3*.whl
+	$(BIN)/python -m benchmarks --momus build/installed/bin/momus $(ARGS)
 
 # Optional: a copy of the project in build/compiled in which the serving path is compiled by mypyc; needs a C compiler.
 compiled: $(VENV)/.dev

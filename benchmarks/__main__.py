@@ -1,4 +1,7 @@
-"""Makes README's table of figures: `python -m benchmarks [--peer NAME ...] [--only NAME ...] [--rounds 3]`.
+"""Makes README's table of figures: `python -m benchmarks [--momus FILE] [--peer NAME ...] [--only NAME ...]`.
+
+The first column is this checkout, or with `--momus` the command `momus` of an environment into which a wheel was
+installed (`make bench`). Then the peer `pure` is this checkout; it makes no row bold.
 
 In each round every scenario runs against momus and all peers in turn, each started anew, because the speed of a machine
 drifts, and the load generator has its cores too. The table shows medians of the rounds, and behind each peer's the
@@ -21,10 +24,10 @@ import time
 from collections import defaultdict
 from typing import NamedTuple
 
-from benchmarks.peers import Running, running
-from momus import __version__, launch
+from benchmarks.peers import OURS, Running, running
 
 PEERS = {
+    "pure": "momus, pure Python",
     "kfake": "kfake, memory",
     "kfake-disk": "kfake, disk",
     "kfake-sync": "kfake, synced",
@@ -95,14 +98,17 @@ def measure(broker: Running, scenario: Scenario, seconds: float, topic: str) -> 
     return figures[scenario.figure]
 
 
-def run(name: str, scenario: Scenario, seconds: float, flush: str) -> float:
-    """One broker, from its start to its end."""
-    with running(name, flush) as broker:
+def run(name: str, program: str, scenario: Scenario, seconds: float, flush: str) -> float:
+    """One broker, from its start to its end.
+
+    program  as benchmarks.peers names it: that of `momus` may be another than its name.
+    """
+    with running(program, flush) as broker:
         if name in COMPILES_WHILE_IT_RUNS:
             measure(broker, scenario, seconds, "warm")
         figure = measure(broker, scenario, seconds, "load")
-        if name == "momus" and math.isnan(figure):
-            sys.exit(f"{scenario.name}: momus failed, or its answers were wrong")
+        if name in OURS and math.isnan(figure):
+            sys.exit(f"{scenario.name}: {name} failed, or its answers were wrong")
         return figure
 
 
@@ -132,8 +138,8 @@ def cells(figures: dict[str, list[float]], unit: str) -> tuple[list[str], bool]:
         ratio = theirs / ours if unit in LESS_IS_BETTER else ours / theirs
         shown = f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"
         is_behind = float(shown) < 1
-        behind |= is_behind
-        found.append(f"{theirs:,.0f}{unit} ({f'**{shown}**' if is_behind else shown})")
+        behind |= is_behind and name not in OURS
+        found.append(f"{theirs:,.0f}{unit} ({f'**{shown}**' if is_behind and name not in OURS else shown})")
     return found, behind
 
 
@@ -143,22 +149,27 @@ def row(name: str, figures: dict[str, list[float]], unit: str) -> str:
     return f"| {f'**{name}**' if behind else name} | {' | '.join(found)} |"
 
 
+def version(program: str) -> str:
+    """What `momus --version` says of itself."""
+    command = [sys.executable, "-m", "momus"] if program == "momus" else [program]
+    return subprocess.run([*command, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+
+
 def main() -> None:
     """Print a table in Markdown, row by row."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--momus", default="momus", help="the command of an installed wheel, in place of this checkout")
     parser.add_argument("--peer", action="append", help=f"{', '.join(PEERS)}, or a checkout")
     parser.add_argument("--only", action="append", help="rows whose name begins so")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--flush", default="os", choices=("memory", "os", "fsync"))
     options = parser.parse_args()
-    names = ["momus", *(options.peer or USUAL)]
-    print(
-        f"momus {__version__} ({launch.build()}), --flush {options.flush}; medians of {options.rounds} rounds of",
-        end="",
-    )
+    names = ["momus", *(options.peer or (USUAL if options.momus == "momus" else ("pure", *USUAL)))]
+    programs = {name: options.momus if name == "momus" else name for name in names}
+    print(f"{version(options.momus)}, --flush {options.flush}; medians of {options.rounds} rounds of", end="")
     print(f" {options.seconds:g} s; load of the machine before: {os.getloadavg()[0]:.1f}\n")
     print(f"| | {' | '.join(PEERS.get(name, name) for name in names)} |\n|---{'|---' * len(names)}|", flush=True)
     only = tuple(options.only or [""])
@@ -167,13 +178,13 @@ def main() -> None:
             figures = defaultdict[str, list[float]](list)
             for _ in range(options.rounds):
                 for name in names:
-                    figures[name].append(run(name, scenario, options.seconds, options.flush))
+                    figures[name].append(run(name, programs[name], scenario, options.seconds, options.flush))
             print(row(scenario.name, figures, scenario.unit), flush=True)
     if START.startswith(only) or MEMORY.startswith(only):
         times, memory = defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
         for _ in range(options.rounds):
             for name in names:
-                took_ms, rss_mb = start(name, options.flush)
+                took_ms, rss_mb = start(programs[name], options.flush)
                 times[name].append(took_ms)
                 memory[name].append(rss_mb)
         print(row(START, times, " ms"))

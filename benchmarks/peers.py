@@ -3,7 +3,9 @@
 kfake, kfake-disk, kfake-sync   franz-go's fake cluster: in memory, on disk, synced; needs Go
 kafka                           Apache Kafka, one KRaft node; needs Java and Maven
 rdmock                          librdkafka's mock cluster; needs confluent-kafka in this environment
+pure                            this checkout of momus, run by this Python
 a folder                        another checkout of momus, run by this Python: what a change costs
+a file                          the command `momus` of an environment into which a wheel was installed
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 CACHE = Path(os.environ.get("MOMUS_BENCH_CACHE", Path.home() / ".cache" / "momus-benchmarks"))
 JAVA = ["-Xms1G", "-Xmx1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Djava.awt.headless=true"]
+OURS = ("momus", "pure")
 START_S = 60.0
 ASK_AGAIN_S = 0.005
 API_VERSIONS = bytes.fromhex("0000000e 0012 0000 00000001 0004") + b"load"  # size, API, version, correlation id, client
@@ -105,9 +108,10 @@ def start(name: str, directory: Path, flush: str = "os", settings: Sequence[str]
     """Start a broker and wait until it answers ApiVersions."""
     port = free_port()
     folder = HERE.parent
-    if name == "momus" or Path(name).is_dir():
-        folder = folder if name == "momus" else Path(name)
-        command = momus_command(port, directory / "data", flush, settings)
+    if name in OURS or Path(name).exists():
+        program = [str(Path(name).resolve())] if Path(name).is_file() else [sys.executable, "-m", "momus"]
+        folder = Path(name) if Path(name).is_dir() and name not in OURS else folder
+        command = [*program, *serving(port, directory / "data", flush, settings)]
     elif name.startswith("kfake"):
         command = [str(_kfake()), str(port)]
         command += [str(directory / "data")] if name != "kfake" else []
@@ -146,9 +150,14 @@ def answers(address: str) -> bool:
 
 
 def momus_command(port: int, data: Path, flush: str, settings: Sequence[str] = ()) -> list[str]:
-    """The command line of our own broker."""
+    """The command line of this checkout's broker."""
+    return [sys.executable, "-m", "momus", *serving(port, data, flush, settings)]
+
+
+def serving(port: int, data: Path, flush: str, settings: Sequence[str] = ()) -> list[str]:
+    """What follows `momus` on the command line of a broker."""
     return [
-        *(sys.executable, "-m", "momus", "serve", "--listen", f"127.0.0.1:{port}"),
+        *("serve", "--listen", f"127.0.0.1:{port}"),
         *("--data-dir", str(data), "--flush", flush),
         *(word for setting in settings for word in ("--set", setting)),
     ]

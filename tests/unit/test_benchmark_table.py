@@ -29,3 +29,8 @@ def test_ratio_that_reads_one_is_not_behind():
 def test_peer_that_failed_in_one_round_has_no_figure():
     figures = {"momus": [1.0, 1.0, 1.0], "rdmock": [2.0, math.nan, 2.0]}
     assert row("commit", figures, "/s") == "| commit | 1/s | - |"
+
+
+def test_pure_python_beside_a_wheel_makes_no_row_bold():
+    figures = {"momus": [100.0], "pure": [110.0], "kfake": [50.0]}
+    assert row("commit", figures, "/s") == "| commit | 100/s | 110/s (0.91) | 50/s (2.00) |"
