@@ -1,20 +1,13 @@
-"""What keeping a log of committed offsets in order costs while commits go on: the room it takes, and the waiting.
+"""The room that the logs of committed offsets take while so many live entries are committed again and again.
 
-disk    so many live entries, committed again and again; the largest the logs get, over what one copy of all takes
-waits   p99 of commits with the cleaner and images at work all the time, over p99 with both switched off; in turn, the
-        median of the pairs
+Told is the largest that they get, over what one copy of all entries takes. The waiting is in upkeep_waits.py.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import statistics
-import subprocess
-import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from benchmarks.load import Load, arguments
 from benchmarks.load_requests import COMMIT_V
@@ -25,10 +18,6 @@ from protocol.messages.offsets import OffsetCommitRequest
 PARTITIONS = 100
 STEP_S = 0.05
 DISK_LIMIT = 2.0
-WAITS_LIMIT = 2.0
-# segments so small that the cleaner always finds one; images as soon as there is more to say
-ALWAYS = ("offsets.topic.segment.bytes=1048576", "log.cleaner.backoff.ms=100", "offsets.image.interval.ms=500")
-NEVER = ("log.cleaner.enable=false", "offsets.image.interval.ms=0")
 
 
 def _log_bytes(data: Path) -> int:
@@ -95,31 +84,3 @@ def disk(entries: int, seconds: float, records_per_s: float, flush: str) -> bool
         f" | {largest / 1e6:.0f} MB | {largest / live:.2f} | {after / 1e6:.0f} MB |"
     )
     return largest < DISK_LIMIT * live
-
-
-def waits(pairs: int, seconds: float, flush: str) -> bool:
-    """p99 with upkeep over p99 without; whether it less than doubles."""
-    print(f"\n| commits, --flush {flush} | p99 without upkeep | with cleaner and images | ratio | rate |")
-    print("|---|---|---|---|---|")
-    good = True
-    for conns, inflight, partitions in ((16, 1, 1), (16, 16, 1), (16, 4, 100)):
-        figures: dict[tuple[str, ...], list[Any]] = {NEVER: [], ALWAYS: []}
-        for _ in range(pairs):
-            for settings, found in figures.items():
-                with running("momus", flush, settings) as broker:
-                    options = ["--conns", conns, "--inflight", inflight, "--partitions", partitions]
-                    command = [sys.executable, "-m", "benchmarks.load", "commit", broker.address, *map(str, options)]
-                    done = subprocess.run(
-                        [*command, "--seconds", str(seconds)], capture_output=True, text=True, check=True
-                    )
-                    found.append(json.loads(done.stdout.splitlines()[-1]))
-        without, with_upkeep = ([each["p99_us"] for each in figures[settings]] for settings in (NEVER, ALWAYS))
-        rates = [on["ops_per_s"] / off["ops_per_s"] for off, on in zip(figures[NEVER], figures[ALWAYS], strict=True)]
-        ratio = statistics.median(b / a for a, b in zip(without, with_upkeep, strict=True))
-        good = good and ratio < WAITS_LIMIT
-        print(
-            f"| {conns} x {inflight} x {partitions} | {statistics.median(without):,.0f} us"
-            f" | {statistics.median(with_upkeep):,.0f} us | {ratio:.2f} | {statistics.median(rates):.2f} |",
-            flush=True,
-        )
-    return good

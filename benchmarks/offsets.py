@@ -8,7 +8,7 @@ mixed    resident bytes an entry of the table alone, where epochs and times are 
 replay   records a second from the log alone: 100, 10 and 1 a batch, and a log that was cleaned to gaps
 pause    the longest time an image of all entries, written in the background, holds others up
 disk     the room the logs take while all entries are committed again and again
-waits    p99 of commits while cleaner and images are at work all the time, over p99 without them
+waits    p99 of commits while cleaner, images and retention are at work all the time, over p99 without
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from pathlib import Path
 from benchmarks.load import Load, arguments
 from benchmarks.load_requests import COMMIT_V, FETCHOFF_V
 from benchmarks.offset_state import mixed, pause, replay
-from benchmarks.offset_upkeep import disk, waits
+from benchmarks.offset_upkeep import disk
 from benchmarks.peers import running, start
+from benchmarks.upkeep_waits import waits
 from benchmarks.wire import connect, frame, parse
 from protocol.messages.offsets import OffsetCommitRequest
 
