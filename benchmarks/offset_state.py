@@ -27,6 +27,7 @@ from broker.coordinator.offsets.provenance import provenance
 from broker.coordinator.offsets.table import OffsetTable
 from broker.coordinator.records import offset_key_prefix, offset_value
 from broker.coordinator.runtime import READY
+from broker.shell.server import COLLECTIONS
 from protocol.errors import KafkaError
 from storage.env import system_env
 
@@ -175,7 +176,7 @@ def pause(entries: int) -> bool:
             process.fill(entries, partitions)
             gc.collect()
             gc.freeze()
-            gc.set_threshold(50_000, 20, 50)  # as the server does
+            gc.set_threshold(*COLLECTIONS)  # as the server does
             slices = [each for shard in process.shards for each in _slices(take_image(shard))]
             image = sum(path.stat().st_size for path in Path(directory).rglob("*.momus-state"))
             process.close()
