@@ -8,6 +8,7 @@ After any interruption it can be run again: it resumes behind the records that t
 from __future__ import annotations
 
 import argparse
+from contextlib import closing
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
@@ -224,13 +225,13 @@ def _place(log: str) -> tuple[str, int]:
 
 def _move_groups(positions: DataFrame, client: dict[str, Any], proof: Proof) -> bool:
     """Set every group's offsets, read them back, and add one entry each to the proof; returns whether all are equal."""
-    target, is_equal = Groups(client), True
-    for rows in plan.in_pieces(positions, MOST_POSITIONS):
-        for group, of_group in groupby(rows, key=lambda row: str(row["group"])):
-            entries = _move(target, group, list(of_group))
-            is_equal = is_equal and all(each["equal"] for each in entries)
-            proof.add(entries)
-    target.close()
+    is_equal = True
+    with closing(Groups(client)) as target:  # left open, kafka-python's client would connect again and again
+        for rows in plan.in_pieces(positions, MOST_POSITIONS):
+            for group, of_group in groupby(rows, key=lambda row: str(row["group"])):
+                entries = _move(target, group, list(of_group))
+                is_equal = is_equal and all(each["equal"] for each in entries)
+                proof.add(entries)
     return is_equal
 
 

@@ -159,14 +159,17 @@ def test_migrate_target_that_another_writes_to_is_not_equal(spark, source, targe
     assert entry["source_sha256"] != entry["target_sha256"]
 
 
-def test_migrate_that_fails_leaves_no_part_of_a_proof(spark, source, target, tmp_path, monkeypatch):
+def test_migrate_that_fails_leaves_no_part_of_a_proof_and_no_connection(spark, source, target, tmp_path, monkeypatch):
     def refused(*_):
         raise PipelineError("a group must have no members in the target")
 
+    closed, close = [], job.Groups.close
     monkeypatch.setattr(job.Groups, "set", refused)
+    monkeypatch.setattr(job.Groups, "close", lambda groups: closed.append(close(groups)))
     with pytest.raises(PipelineError, match="no members"):
         migrated(spark, source.directory, target, tmp_path / "proof.json")
     assert list(tmp_path.iterdir()) == []
+    assert len(closed) == 1
 
 
 def test_migrate_from_an_archive_says_and_copies_what_the_directory_does(spark, source, target, tmp_path):
