@@ -40,10 +40,11 @@ def read_position(output: str) -> Position | None:
     Errors:  PipelineError: the folder was begun by an earlier version, or the file is damaged.
     """
     path = f"{output}/{POSITION}"
+    damaged = f"{path} is damaged: restore it from a copy, or use another --output"
     try:
         found: Any = read_json(path)
     except ValueError:
-        raise PipelineError(f"{path} is damaged: restore it from a copy, or use another --output") from None
+        raise PipelineError(damaged) from None
     if found is None:
         if is_directory(f"{output}/{CHECKPOINT}") or is_directory(f"{output}/{STATE}"):
             raise PipelineError(
@@ -53,6 +54,8 @@ def read_position(output: str) -> Position | None:
         return None
     if not isinstance(found, dict) or found.pop("version", None) != VERSION:
         raise PipelineError(f"{path} was written by another version of momus: use another --output")
+    if found.keys() != set(Position._fields):
+        raise PipelineError(damaged)
     return Position(**found)
 
 

@@ -112,7 +112,12 @@ def test_folder_of_an_earlier_form_is_refused(spark, tmp_path):
     Growing(data, 8).grow(9)
     for job, name in ((offsets, "offsets"), (lag, "lag")):
         output = begun(tmp_path / name, name, "_checkpoint")
-        for text, said in ((None, EARLIER), ('{"version": 0}', "another version of momus"), ("{", "is damaged")):
+        for text, said in (
+            (None, EARLIER),
+            ('{"version": 0}', "another version of momus"),
+            ("{", "is damaged"),
+            ('{"version": 1, "batch": 0}', "is damaged"),
+        ):
             if text is not None:
                 (output / "_position.json").write_text(text)
             with pytest.raises(PipelineError, match=said):
