@@ -82,9 +82,9 @@ test-pipeline: $(VENV)/.spark-dev
 	$(BIN)/mypy -p pipeline
 	$(BIN)/python -m pytest tests/pipeline -n 2 --dist loadfile --no-loadscope-reorder -m spark --require-spark --timeout 600 $(ARGS)
 
-# Their long form: ten kills of a streaming job, more random histories, more logs of a running broker.
+# Their long form: ten kills of a streaming job, more random histories, audits of archives, of cleaned logs and of running brokers.
 pipeline-long: $(VENV)/.spark-dev
-	$(BIN)/python -m pytest tests/pipeline -m spark --require-spark --pipeline-long --timeout 900 -k "killed or follow or live_audit" $(ARGS)
+	$(BIN)/python -m pytest tests/pipeline -m spark --require-spark --pipeline-long --timeout 900 -k "killed or follow or audit" $(ARGS)
 
 # Every job on a standalone cluster, a master and two workers of one core and 1 GB on loopback, one executor of each killed at work.
 test-spark-cluster: $(VENV)/.spark-dev

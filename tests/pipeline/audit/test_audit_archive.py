@@ -63,6 +63,7 @@ def places(rows: list[Any]) -> list[tuple[Any, ...]]:
     return sorted((row["kind"], row["log"], row["offset"]) for row in rows)
 
 
+@pytest.mark.long
 def test_audit_of_an_archive_says_what_that_of_the_logs_said(made):
     assert places(made.logs["findings"]) == made.wanted
     reasons = [(lacking.pop("reason"), told.pop("reason")) for lacking, told in zip(*gaps(made), strict=True)]
@@ -75,6 +76,7 @@ def gaps(made: Made) -> tuple[list[Any], list[Any]]:
     return made.logs["gaps"], made.whole["gaps"]
 
 
+@pytest.mark.long
 def test_audit_of_an_archive_without_topics_finds_only_what_it_has(made):
     """Of the other logs nothing is found, and their transactions are in doubt, not in order."""
     inside = [place for place in made.wanted if place[1].rpartition("-")[0] in INTERNAL]
@@ -114,6 +116,7 @@ def test_audit_of_an_archive_with_a_topic_made_again_decides_nothing_about_it(sp
     assert any(line.startswith("coverage: again-0 is archived twice") for line in summary(found, 1))
 
 
+@pytest.mark.long
 def test_audit_of_an_archive_in_the_making_waits_for_the_view_that_is_behind(spark, tmp_path):
     logs = Logs(tmp_path / "data")
     logs.transaction("tx", 1, 0, "d-0")

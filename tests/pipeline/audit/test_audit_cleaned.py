@@ -98,6 +98,7 @@ def outcome(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Audit
     return audit_of(spark, str(data)), audit_of(spark, str(output)), said
 
 
+@pytest.mark.long
 def test_audit_of_logs_after_cleaning_has_no_finding(outcome):
     made, _, _ = outcome
     assert rows_of(made.findings) == []
@@ -106,6 +107,7 @@ def test_audit_of_logs_after_cleaning_has_no_finding(outcome):
     assert {CO, STATES, SHIPMENTS} <= lacking
 
 
+@pytest.mark.long
 def test_audit_of_an_archive_tells_what_the_broker_did_not_wait_for(outcome):
     _, made, said = outcome
     assert "are held back; the archive will have a gap" in said

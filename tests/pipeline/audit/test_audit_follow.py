@@ -37,6 +37,7 @@ def batches(output: Path) -> int:
     return 0 if position is None else position.batch + 1
 
 
+@pytest.mark.long
 def test_findings_of_all_runs_are_those_of_the_whole(spark, tmp_path, audit_seed):
     made, rng, output = RandomLogs(tmp_path / "data", audit_seed), random.Random(audit_seed), tmp_path / "audit"
     data, codes = made.logs.directory, []
@@ -60,6 +61,7 @@ def test_findings_of_all_runs_are_those_of_the_whole(spark, tmp_path, audit_seed
     assert table(spark, output, "findings") == found
 
 
+@pytest.mark.long
 def test_topic_that_was_created_again_is_audited_as_a_new_one(spark, tmp_path):
     logs, output = Logs(tmp_path / "data"), tmp_path / "audit"
 

@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
 from job_kit import run
 
 from pipeline.audit.directory import audit_of
@@ -43,6 +44,7 @@ def test_nothing_is_found_where_clients_behaved(spark):
     assert decisions(made.transactions) == {"COMMIT": 5, "ABORT": 2}
 
 
+@pytest.mark.long
 def test_what_the_cleaner_removed_is_told_and_not_found(spark):
     made = audit_of(spark, str(GOLDEN / "compacted"))
     assert found(made) == []
@@ -76,6 +78,7 @@ def test_faults_that_kafka_lets_happen_without_verification(spark):
     assert made.doubts.collect() == []
 
 
+@pytest.mark.long
 def test_job_finds_nothing_in_transactions_v1_and_says_what_it_cannot_decide_for_each_group(spark, tmp_path, capsys):
     source, output = tmp_path / "kafka", tmp_path / "out"
     shutil.copytree(GOLDEN / "before", source)

@@ -168,6 +168,7 @@ def test_limits_are_those_of_the_logs(found):
         assert [each for each in said if words in each], words
 
 
+@pytest.mark.long
 def test_records_behind_findings_come_from_an_archive_as_well(spark, directory, found, tmp_path):
     assert run(archive, spark, directory, tmp_path / "archive", "--topics", "*") == 0
     again = figures(spark, str(tmp_path / "archive"))
