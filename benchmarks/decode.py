@@ -4,7 +4,7 @@ decode   one process, one core, files in the page cache, CRCs checked: records a
 process  the same as a whole process, start included, beside Apache Kafka's kafka-dump-log --offsets-decoder on the same
          segments; needs Java, and Kafka's jars in --kafka-libs or KAFKA_LIBS
 spark    the view into a sink that discards rows, local[2], best of three after two warm-up runs: all columns, and those
-         that the job `offsets` reads; CPU time of the JVM and the Python workers
+         that the job `offsets` reads; CPU time of the JVM and the Python workers, and the JVM's part of it
 
 The last column is wall-clock time divided by the number of cores. Each row checks that it has read every record.
 """
@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
@@ -71,20 +72,29 @@ def theirs(folder: Path, records: int, libs: str) -> tuple[float, float]:
     return whole(command, lambda line: pattern.match(line) is not None, records)
 
 
-def family_cpu_s() -> float:
-    """CPU seconds of this process' children and theirs so far: Spark's JVM and its Python workers."""
-    used = 0.0
+class Pass(NamedTuple):
+    """One pass through Spark: seconds, and CPU seconds of the JVM and of the Python workers."""
+
+    seconds: float
+    jvm_s: float
+    workers_s: float
+
+    @property
+    def cpu_s(self) -> float:
+        return self.jvm_s + self.workers_s
+
+
+def family_cpu_s() -> dict[bool, float]:
+    """CPU seconds of this process' children and theirs so far: of Spark's JVM (True) and of its Python workers."""
+    used = {True: 0.0, False: 0.0}
     for each in psutil.Process().children(recursive=True):
         times = each.cpu_times()
-        used += times.user + times.system
+        used[each.name() == "java"] += times.user + times.system
     return used
 
 
-def sparked(folder: Path, records: int, columns: Sequence[str]) -> tuple[float, float]:
-    """Seconds and CPU seconds of a pass through Spark, the best of three behind two that warm it up.
-
-    No columns: all.
-    """
+def sparked(folder: Path, records: int, columns: Sequence[str]) -> Pass:
+    """A pass through Spark, the best of three behind two that warm it up. No columns: all."""
     from pyspark.sql import Observation
     from pyspark.sql.functions import count, lit
 
@@ -98,9 +108,10 @@ def sparked(folder: Path, records: int, columns: Sequence[str]) -> tuple[float, 
         frame = spark.read.format("momus").options(**options).load()
         began, cpu = time.monotonic(), family_cpu_s()
         frame.observe(rows, count(lit(1)).alias("rows")).write.format("noop").mode("overwrite").save()
-        passes.append((time.monotonic() - began, family_cpu_s() - cpu))
+        now = family_cpu_s()
+        passes.append(Pass(time.monotonic() - began, now[True] - cpu[True], now[False] - cpu[False]))
         assert rows.get["rows"] == records, f"{rows.get['rows']} rows of {records}"
-    return min(passes[2:], key=lambda each: each[1])
+    return min(passes[2:], key=lambda each: each.cpu_s)
 
 
 def row(*cells: object) -> None:
@@ -155,8 +166,12 @@ def measure(folder: Path, options: argparse.Namespace, batch: int, size: int) ->
     if "spark" in options.only:
         from pipeline.transforms.commits import COLUMNS
 
-        show(f"Spark, all {len(VIEWS['offsets'])} columns", *sparked(folder, records, ()), CORES)
-        show(f"Spark, the {len(COLUMNS)} of the job offsets", *sparked(folder, records, COLUMNS), CORES)
+        for what, columns in (
+            (f"all {len(VIEWS['offsets'])} columns", ()),
+            (f"the {len(COLUMNS)} of the job offsets", COLUMNS),
+        ):
+            best = sparked(folder, records, columns)
+            show(f"Spark, {what}; JVM {best.jvm_s / best.cpu_s:.0%}", best.seconds, best.cpu_s, CORES)
 
 
 if __name__ == "__main__":
