@@ -115,6 +115,7 @@ def test_figures_after_a_round_that_was_stopped_are_those_of_the_whole(spark, tm
     assert len(set(decoded)) < len(decoded)  # of the round that did not count
 
 
+@pytest.mark.long
 def test_rounds_that_a_busy_machine_has_stopped_are_done_again_until_none_is_done(spark, tmp_path, monkeypatch):
     data, output = tmp_path / "data", tmp_path / "bytes"
     data.mkdir()
@@ -161,6 +162,7 @@ def test_figures_of_internal_topics_are_kept_current_until_the_job_is_stopped(sp
     assert sum(row["dead_records"] for row in same(spark, data, output, None)) > 20
 
 
+@pytest.mark.long
 def test_figures_of_an_archive_that_grows_are_those_of_the_whole_archive(spark, tmp_path):
     data, source, output = tmp_path / "data", tmp_path / "archive", tmp_path / "bytes"
     logs = Growing(data, 6)

@@ -32,7 +32,7 @@ from pipeline.transforms import commits
 from pipeline.transforms import lag as lags
 from pipeline.transforms.lag_increments import EPOCH, Moments
 
-pytestmark = pytest.mark.timeout(3600)  # a Spark starts six times, in the long form twenty-one times
+pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]  # a Spark starts twenty-one times
 KILLS, LONG_KILLS = 1, 4
 STEP = timedelta(seconds=2)
 CLEANED, ORDERS = "accounts", "orders"
