@@ -33,7 +33,7 @@ from pipeline.transforms import lag as lags
 from pipeline.transforms.lag_increments import EPOCH, Moments
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]  # a Spark starts twenty-one times
-KILLS, LONG_KILLS = 1, 4
+KILLS = 4
 STEP = timedelta(seconds=2)
 CLEANED, ORDERS = "accounts", "orders"
 UNCLEANED = f"not startswith(log, '{CLEANED}-')"
@@ -43,7 +43,6 @@ WORDS = {
     "lag": ("--step", str(STEP.seconds)),
     "audit": (),
 }
-STOPPED = ("offsets",)  # in the short form, as one of those that run a stream
 LANES = (("offsets", "lag"), ("compaction", "audit"))  # two cores
 CONFIG = {
     "offsets.topic.num.partitions": 2,
@@ -89,16 +88,14 @@ class Clients:
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> dict[str, KilledJob]:
+def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, KilledJob]:
     """The jobs, two at a time, each killed and in the end stopped; then the clients end, and the broker."""
     folder = tmp_path_factory.mktemp("followed")
     jobs = {name: KilledJob(name, folder / "data", folder, 3, *words) for name, words in WORDS.items()}
-    is_long = request.config.getoption("--pipeline-long")
-    kills = LONG_KILLS if is_long else KILLS
     with Broker(data_dir=folder / "data", config=CONFIG) as broker, closing(Live(broker)) as live:
         clients = Clients(live, 3)
         with ExitStack() as ends:
-            lives = {name: job.lives(kills, is_stopped=is_long or name in STOPPED) for name, job in jobs.items()}
+            lives = {name: job.lives(KILLS, is_stopped=True) for name, job in jobs.items()}
             for each in lives.values():
                 ends.enter_context(closing(each))
             for _ in zip_longest(*(chain(*(lives[name] for name in lane)) for lane in LANES)):
@@ -155,7 +152,7 @@ def test_lag_of_a_job_that_was_killed_has_every_moment_once(spark, played):
     assert len(found) > 200
 
 
-def test_audit_that_was_killed_finds_nothing_and_has_read_every_record(spark, played, request):
+def test_audit_that_was_killed_finds_nothing_and_has_read_every_record(spark, played):
     output, data = finished(spark, played["audit"], audit), str(played["audit"].data)
     assert spark.read.parquet(f"{output}/findings").count() == 0
     said = {name: spark.read.parquet(f"{output}/{name}").where(UNCLEANED) for name in ("doubts", "gaps", "coverage")}
@@ -164,8 +161,7 @@ def test_audit_that_was_killed_finds_nothing_and_has_read_every_record(spark, pl
     ends = (F.max("batch_last_offset") + 1).alias("end_offset"), F.count("*").alias("records")
     there = tables.raw(spark, data).where(UNCLEANED).groupBy("log").agg(*ends)
     assert rows_of(said["coverage"].select(*there.columns)) == rows_of(there)
-    if request.config.getoption("--pipeline-long"):  # the same once more, as the job says it
-        made = audit_of(spark, data).tables()
-        for name, table in said.items():
-            whole = made[name].where(UNCLEANED)
-            assert rows_of(table.select(*whole.columns)) == rows_of(whole), name
+    made = audit_of(spark, data).tables()  # the same once more, as the job says it
+    for name, table in said.items():
+        whole = made[name].where(UNCLEANED)
+        assert rows_of(table.select(*whole.columns)) == rows_of(whole), name
