@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from broker.journal.recording import Recording
     from broker.shell.cluster_plan import ClusterPlan, Origin
     from broker.shell.copies.snapshots import Snapshots
+    from broker.shell.kept_memory import KeptMemory
     from broker.shell.sync_threads import SyncThreads
     from broker.wire.clients import Room
     from broker.wire.connection import Connection
@@ -46,6 +47,7 @@ class ClusterServer:
     origin             what its first life begins with; None: with what its directory holds.
     movable            whether the clock can be moved.
     room               for connections, of the process.
+    memory             of large requests, of the process.
     Errors: ConfigError, DirectoryError, StorageError, OSError.
     """
 
@@ -57,6 +59,7 @@ class ClusterServer:
         *,
         movable: bool,
         room: Room,
+        memory: KeptMemory,
         origin: Origin | None = None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
@@ -71,6 +74,7 @@ class ClusterServer:
         self._syncs = syncs
         self._is_movable = movable
         self._room = room
+        self._memory = memory
         self._servers: dict[Node, list[asyncio.Server]] = {}
         self._alarm: asyncio.Handle | None = None
         self._sweeping: asyncio.Handle | None = None
@@ -99,6 +103,7 @@ class ClusterServer:
         )
         self._spin = Spin(self.loop.call_soon, env.clock.monotonic_ms)
         self.broker.clients.room = self._room
+        self.broker.clients.backlog.large_request = self._memory.large_request
         self.broker.keep_journal(self.plan.journal_bytes, self.recording)
 
     async def start(self) -> None:

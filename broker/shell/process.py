@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from broker.cluster.copies import CLUSTERS
 from broker.shell.cluster_plan import NOT_INHERITED, ClusterPlan, ClusterRefusedError, Names, Origin
 from broker.shell.cluster_server import DEFAULT_CLUSTER, ClusterServer
+from broker.shell.kept_memory import KeptMemory
 from broker.shell.sync_threads import SyncThreads
 from broker.wire.clients import Room
 
@@ -35,6 +36,7 @@ class Process:
         self.stopping = asyncio.Event()
         self._disk = disk
         self._room = Room(connection_limit)
+        self._memory = KeptMemory(self.loop)
         self._is_movable = movable
         self._syncs = SyncThreads(self.loop)
         self._control: Control | None = None
@@ -50,6 +52,7 @@ class Process:
             self._syncs,
             movable=self._is_movable,
             room=self._room,
+            memory=self._memory,
             origin=origin,
         )
         self.clusters[plan.name] = cluster

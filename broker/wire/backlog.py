@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from broker.turn.turn import Turn
 
 PATIENCE_MS = 1000  # a client without progress is kept so long while the limit is exceeded but not doubled
@@ -23,6 +25,7 @@ class Backlog:
     def __init__(self, limit_bytes: int, turn: Turn) -> None:
         self.limit_bytes = limit_bytes
         self.bytes = 0
+        self.large_request: Callable[[], None] = _nothing  # called when one begins to arrive
         self._turn = turn
         self._waiting: dict[SlowClient, tuple[int, int]] = {}  # bytes, and the time of the last progress
 
@@ -53,3 +56,7 @@ class Backlog:
             slowest.refuse(
                 f"slow clients hold more than {self.limit_bytes} bytes (queued.max.bytes), this one without progress"
             )
+
+
+def _nothing() -> None:
+    """Where nobody prepares for large requests."""

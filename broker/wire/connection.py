@@ -313,9 +313,9 @@ class Connection:
                 self.refuse(f"frame of {size} bytes; 8 to {most} (socket.request.max.bytes) are accepted")
                 return
             if left < size + 4 and size > 65536:
-                self.needed = size + 4
+                self.service.backlog.large_request()
+                self.needed, self.parts_size = size + 4, left
                 self.parts.append(data[position:end])
-                self.parts_size = left
                 return
         self.partial = data[position:end]
 
