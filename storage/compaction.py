@@ -139,16 +139,15 @@ def _clean_group(log: LogWriter, plan: Plan, group: list[Segment]) -> Generator[
     work = handled = 0
     for segment in group:
         for _, header, batch in segment.batches(0):
-            kept = yield from filter_batch(plan, header, batch, log.config.delete_retention_ms)
+            if plan.is_superseded(header):
+                kept = None
+                work += 1
+            else:
+                kept = yield from filter_batch(plan, header, batch, log.config.delete_retention_ms)
+                work += header.record_count + 2
             changed = changed or kept is not batch
             if kept is not None:
-                new = BatchHeader.from_buffer(kept)
-                cleaned.note(cleaned.size, new, log.config.index_interval_bytes)
-                cleaned.pending.append(kept)
-                cleaned.size += len(kept)
-                if new.is_control and new.record_count:
-                    markers.add(new.base_offset)
-            work += header.record_count + 2
+                _keep(cleaned, kept, log.config.index_interval_bytes, markers)
             handled += len(batch)
             if cleaned.size - cleaned.file.size >= _WRITE_BYTES:
                 cleaned.flush()
@@ -176,6 +175,15 @@ def _clean_group(log: LogWriter, plan: Plan, group: list[Segment]) -> Generator[
         return (yield from _swap(log, cleaned, group, markers))
     except OSError as error:
         raise log.give_up(f"could not swap in a compacted segment: {error}") from error
+
+
+def _keep(cleaned: Segment, batch: bytes | memoryview, index_interval_bytes: int, markers: Markers) -> None:
+    header = BatchHeader.from_buffer(batch)
+    cleaned.note(cleaned.size, header, index_interval_bytes)
+    cleaned.pending.append(batch)
+    cleaned.size += len(batch)
+    if header.is_control and header.record_count:
+        markers.add(header.base_offset)
 
 
 def _swap(log: LogWriter, cleaned: Segment, group: list[Segment], markers: Markers) -> Generator[None, None, bool]:

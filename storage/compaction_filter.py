@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from protocol.record import Headers, Record, encode_record
-from protocol.record_batch import CODEC_MASK, DELETE_HORIZON, LOG_APPEND_TIME, BatchHeader, assemble_batch
-from storage.compaction_plan import SLICE_RECORDS, Plan, raw_records
+from protocol.record import Headers, Record, decode_records, encode_record
+from protocol.record_batch import (
+    CODEC_MASK,
+    DELETE_HORIZON,
+    LOG_APPEND_TIME,
+    MAX_INFLATED_BYTES,
+    BatchHeader,
+    assemble_batch,
+    records_of,
+)
+from storage.compaction_plan import SLICE_KEYS, SLICE_RECORDS, Plan
+from storage.record_keys import record_keys
 from storage.spans import SPAN_HEADERS
+
+_ALL, _NONE, _SOME = True, False, None
 
 
 def filter_batch(
@@ -26,29 +37,19 @@ def filter_batch(
     # Kafka empties the marker that holds a producer's state; then a start does not find the epoch
     marker_goes = empty_marker and past_horizon and not holds_state
     discard = marker_goes or plan.is_aborted(header) or header.base_offset in plan.partial
+    strip = header.base_offset in plan.whole  # of what survives, nobody can tell any more whether it is all
     kept: list[Record] = []
     provenance: Headers = ()  # who made this commit: on the first record there is
     tombstones = empty_marker
     if not discard:
-        count, keeps, is_control = 0, plan.keeps, header.is_control
-        for record in raw_records(batch, header):
-            if not count:
-                provenance = record.headers
-            count += 1
-            if count % SLICE_RECORDS == 0:
-                yield
-            if not is_control:
-                if not keeps(record.offset, record.key):
-                    continue
-                if record.value is None:
-                    if past_horizon:
-                        if record.offset < plan.tombstones_end:
-                            continue
-                        plan.held_tombstones = True
-                    tombstones = True
-            kept.append(record)
+        data = bytes(records_of(batch, header, MAX_INFLATED_BYTES))
+        fate = _SOME if strip else (yield from _fate(plan, header, data))
+        if fate is _ALL:
+            return batch
+        if fate is _SOME:
+            kept, provenance = yield from _survivors(plan, header, data, past_horizon)
+            tombstones = tombstones or (not header.is_control and any(record.value is None for record in kept))
     new_horizon = plan.now_ms + delete_retention_ms if tombstones and kept and horizon is None else None
-    strip = header.base_offset in plan.whole  # of what survives, nobody can tell any more whether it is all
     if kept and len(kept) == header.record_count and new_horizon is None and not strip:
         return batch
     if kept:
@@ -59,6 +60,48 @@ def filter_batch(
     if ends_range or holds_state:
         return batch if not header.record_count else _bare(header)
     return None
+
+
+def _fate(plan: Plan, header: BatchHeader, data: bytes) -> Generator[None, None, bool | None]:
+    """Whether all records of a batch stay as they are, by their keys, or none; else each must be looked at."""
+    if header.is_control:
+        return _SOME
+    kept = 0
+    keeps = plan.keeps
+    for seen, (offset, key, is_null) in enumerate(record_keys(data, header.record_count, header.base_offset)):
+        if seen % SLICE_KEYS == SLICE_KEYS - 1:
+            yield
+        if keeps(offset, key):
+            if is_null or kept != seen:
+                return _SOME
+            kept += 1
+        elif kept:
+            return _SOME
+    return _ALL if kept else _NONE
+
+
+def _survivors(
+    plan: Plan, header: BatchHeader, data: bytes, past_horizon: bool
+) -> Generator[None, None, tuple[list[Record], Headers]]:
+    """The records that stay, and the headers of the first there is."""
+    kept: list[Record] = []
+    provenance: Headers = ()
+    keeps, is_control = plan.keeps, header.is_control
+    records = decode_records(data, header.record_count, header.base_offset, header.base_timestamp)
+    for count, record in enumerate(records, 1):
+        if count == 1:
+            provenance = record.headers
+        if count % SLICE_RECORDS == 0:
+            yield
+        if not is_control:
+            if not keeps(record.offset, record.key):
+                continue
+            if record.value is None and past_horizon:
+                if record.offset < plan.tombstones_end:
+                    continue
+                plan.held_tombstones = True
+        kept.append(record)
+    return kept, provenance
 
 
 def _bare(header: BatchHeader) -> bytes:

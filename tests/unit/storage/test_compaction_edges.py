@@ -11,7 +11,7 @@ from log_kit import DIRECTORY, put
 from protocol.record_batch import HEADER_BYTES, build_batch
 from storage import compaction
 from storage.compaction import clean
-from storage.compaction_plan import SLICE_RECORDS, Plan, ProducersInLog, plan_transactions
+from storage.compaction_plan import SLICE_KEYS, SLICE_RECORDS, Plan, ProducersInLog, plan_transactions
 from storage.log import Log, LogConfig
 from storage.segment import MAX_RELATIVE_OFFSET
 from storage.sim_env import MemoryFile, sim_env
@@ -80,21 +80,28 @@ def test_cleaned_segments_are_as_large_as_a_segment_may_be() -> None:
 @pytest.mark.parametrize("keep", ["all", "half", "one"])
 @pytest.mark.parametrize("records", [SLICE_RECORDS - 1, SLICE_RECORDS, SLICE_RECORDS + 1, 10 * SLICE_RECORDS])
 def test_batch_is_cleaned_in_exact_slices(records: int, keep: str) -> None:
-    """A step for every SLICE_RECORDS that are read for keys, filtered and written, one a group and one a long batch."""
+    """A step for every SLICE_KEYS that are read, for SLICE_RECORDS that are filtered and written; one a long batch.
+
+    One for the offsets that survive, one for the group. Keys are read until one is not like those before it.
+    """
     log = log_with()
     keys = {"all": records, "half": records // 2, "one": 1}[keep]
     add(log, build_batch([(b"k%d" % (n % keys), b"v") for n in range(records)], timestamp_ms=1000), records)
     seal(log)
     steps = sum(1 for _ in clean(log, NOW, log.end_offset))
-    read = records // SLICE_RECORDS
-    written = 0 if keep == "all" else keys // SLICE_RECORDS
+    planned = records // SLICE_KEYS + 1
+    judged = (records if keep == "all" else records - keys + 1) // SLICE_KEYS
+    rewritten = 0 if keep == "all" else records // SLICE_RECORDS + keys // SLICE_RECORDS
     after_batch = records + 2 >= SLICE_RECORDS
-    assert steps == 1 + read + read + written + after_batch, (read, written, after_batch)
+    assert steps == 1 + planned + judged + rewritten + after_batch, (planned, judged, rewritten, after_batch)
 
 
-@pytest.mark.parametrize(("batches", "size", "steps"), [(40, 1, 2), (8, 300 << 10, 3), (2, 300 << 10, 1)])
+@pytest.mark.parametrize(
+    ("batches", "size", "steps"),
+    [(40, 1, 3), (60, 1, 3), (61, 1, 4), (126, 1, 7), (8, 300 << 10, 4), (2, 300 << 10, 2)],
+)
 def test_many_batches_are_cleaned_in_exact_slices(batches: int, size: int, steps: int) -> None:
-    """Of one key, so that nothing is written before the last one."""
+    """Of one key, so that nothing is written before the last one: a step for 64 of them, and for a megabyte."""
     log = log_with(1 << 24)
     for _ in range(batches):
         put(log, (b"k", b"v" * size))
@@ -105,10 +112,10 @@ def test_many_batches_are_cleaned_in_exact_slices(batches: int, size: int, steps
 
 @pytest.mark.parametrize(
     ("batches", "producers", "steps"),
-    [(255, 0, 0), (256, 0, 1), (511, 0, 1), (512, 0, 2), (127, 127, 0), (128, 128, 1), (250, 5, 0), (250, 6, 1)],
+    [(127, 0, 0), (128, 0, 1), (255, 0, 1), (256, 0, 2), (63, 63, 0), (64, 64, 1), (122, 5, 0), (122, 6, 1)],
 )
 def test_headers_are_planned_in_exact_slices(batches: int, producers: int, steps: int) -> None:
-    """A step for every 256 headers and producers."""
+    """A step for every 128 headers and producers."""
     log = log_with()
     for number in range(batches):
         if number < producers:
