@@ -106,7 +106,7 @@ def build(folder: Path) -> None:
     sys.path.insert(0, str(folder))
     # A wheel is built without the extras (jwt); modules that are not compiled import them, and `make lint` checks that.
     checked = ["--ignore-missing-imports", *MODULES]
-    extensions = mypycify(checked, opt_level="1", debug_level="0", group_name="momus")
+    extensions = mypycify(checked, opt_level="3", debug_level="0", group_name="momus")
     command = Distribution({"name": "momus", "ext_modules": extensions}).get_command_obj("build_ext")
     command.inplace = True
     command.ensure_finalized()
