@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from pipeline.errors import PipelineError
 from pipeline.files import read_json, write_json
 
 
@@ -21,9 +22,20 @@ class Plan(NamedTuple):
 
 
 def read_plan(path: str) -> Plan | None:
-    """The last plan. None: nothing was planned yet."""
-    found = read_json(path)
-    return None if found is None else Plan(**found)
+    """The last plan. None: nothing was planned yet.
+
+    Errors: PipelineError: the file is damaged.
+    """
+    damaged = f"{path} is damaged: restore it from a copy, or use another --output"
+    try:
+        found = read_json(path)
+    except ValueError:
+        raise PipelineError(damaged) from None
+    if found is None:
+        return None
+    if not isinstance(found, dict) or found.keys() != set(Plan._fields):
+        raise PipelineError(damaged)
+    return Plan(**found)
 
 
 def write_plan(path: str, plan: Plan) -> None:

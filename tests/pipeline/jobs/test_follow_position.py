@@ -195,3 +195,12 @@ def test_position_of_other_tables_or_without_sparks_own_part_is_refused(tmp_path
     for other in (LOGS, {"offsets": ["offsets", "raw"]}):
         with pytest.raises(PipelineError, match="now has other tables"):
             PositionTable(str(tmp_path), other)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1]", '{"start": {}, "end": {}}', '{"start": {}, "end": {}, "more": 1}'])
+def test_damaged_plan_is_told_by_its_path(tmp_path, content):
+    path = tmp_path / "_plan" / "offsets.json"
+    path.parent.mkdir()
+    path.write_text(content)
+    with pytest.raises(PipelineError, match=r"_plan/offsets\.json is damaged: restore it from a copy, or use another"):
+        read_plan(str(path))
