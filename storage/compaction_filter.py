@@ -47,8 +47,8 @@ def filter_batch(
         if fate is _ALL:
             return batch
         if fate is _SOME:
-            kept, provenance = yield from _survivors(plan, header, data, past_horizon)
-            tombstones = tombstones or (not header.is_control and any(record.value is None for record in kept))
+            kept, provenance, has_tombstones = yield from _survivors(plan, header, data, past_horizon)
+            tombstones = tombstones or has_tombstones
     new_horizon = plan.now_ms + delete_retention_ms if tombstones and kept and horizon is None else None
     if kept and len(kept) == header.record_count and new_horizon is None and not strip:
         return batch
@@ -82,10 +82,11 @@ def _fate(plan: Plan, header: BatchHeader, data: bytes) -> Generator[None, None,
 
 def _survivors(
     plan: Plan, header: BatchHeader, data: bytes, past_horizon: bool
-) -> Generator[None, None, tuple[list[Record], Headers]]:
-    """The records that stay, and the headers of the first there is."""
+) -> Generator[None, None, tuple[list[Record], Headers, bool]]:
+    """The records that stay, the headers of the first there is, and whether a tombstone stays."""
     kept: list[Record] = []
     provenance: Headers = ()
+    has_tombstones = False
     keeps, is_control = plan.keeps, header.is_control
     records = decode_records(data, header.record_count, header.base_offset, header.base_timestamp)
     for count, record in enumerate(records, 1):
@@ -96,12 +97,14 @@ def _survivors(
         if not is_control:
             if not keeps(record.offset, record.key):
                 continue
-            if record.value is None and past_horizon:
-                if record.offset < plan.tombstones_end:
-                    continue
-                plan.held_tombstones = True
+            if record.value is None:
+                if past_horizon:
+                    if record.offset < plan.tombstones_end:
+                        continue
+                    plan.held_tombstones = True
+                has_tombstones = True
         kept.append(record)
-    return kept, provenance
+    return kept, provenance, has_tombstones
 
 
 def _bare(header: BatchHeader) -> bytes:

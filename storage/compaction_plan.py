@@ -92,6 +92,8 @@ class Plan:
         base_offset, next_offset = header.base_offset, header.next_offset
         if base_offset < self.dirty_offset or next_offset >= self.end_offset or header.is_control:
             return False
+        if next_offset - base_offset > _SLICE_OFFSETS:  # too many for one step
+            return False
         if header.producer_id >= 0 and self.last_by_producer.get(header.producer_id) == header.last_offset:
             return False
         return self.survivors.isdisjoint(range(base_offset, next_offset))

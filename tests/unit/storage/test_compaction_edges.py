@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from log_kit import DIRECTORY, put
 
-from protocol.record_batch import HEADER_BYTES, build_batch
+from protocol.record_batch import HEADER_BYTES, BatchHeader, build_batch
 from storage import compaction
 from storage.compaction import clean
 from storage.compaction_plan import SLICE_KEYS, SLICE_RECORDS, Plan, ProducersInLog, plan_transactions
@@ -196,3 +196,13 @@ def test_batch_without_a_producer_never_stays_as_a_header() -> None:
     for _ in clean(log, NOW, log.end_offset):
         pass
     assert [header.base_offset for header, _ in log.batches(0)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("records", "is_told"), [(1, True), (4096, True), (4097, False)])
+def test_batch_of_more_offsets_than_fit_a_step_is_looked_at_in_slices(records: int, is_told: bool) -> None:
+    plan = Plan(NOW, 10_000)
+    plan.dirty_offset = 0
+    header = BatchHeader.from_buffer(build_batch([(b"k", b"v")] * records, timestamp_ms=1000))
+    assert plan.is_superseded(header) is is_told
+    plan.survivors.add(records - 1)
+    assert not plan.is_superseded(header)
