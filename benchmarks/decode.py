@@ -4,7 +4,8 @@ decode   one process, one core, files in the page cache, CRCs checked: records a
 process  the same as a whole process, start included, beside Apache Kafka's kafka-dump-log --offsets-decoder on the same
          segments; needs Java, and Kafka's jars in --kafka-libs or KAFKA_LIBS
 spark    the view into a sink that discards rows, local[2], best of three after two warm-up runs: all columns, and those
-         that the job `offsets` reads; CPU time of the JVM and the Python workers, and the JVM's part of it
+         that the job `offsets` reads, from the segments and from an archive of them (Parquet); CPU time of the JVM and
+         the Python workers, and the JVM's part of it
 
 The last column is wall-clock time divided by the number of cores. Each row checks that it has read every record.
 """
@@ -15,6 +16,7 @@ import argparse
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -93,19 +95,25 @@ def family_cpu_s() -> dict[bool, float]:
     return used
 
 
-def sparked(folder: Path, records: int, columns: Sequence[str]) -> Pass:
-    """A pass through Spark, the best of three behind two that warm it up. No columns: all."""
+def archived(folder: Path, archive: Path) -> None:
+    """Copy the segments into an archive, by the job."""
+    command = [sys.executable, "-m", "momus", "pipeline", "archive", "--input", str(folder), "--output", str(archive)]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def sparked(path: Path, records: int, columns: Sequence[str]) -> Pass:
+    """A pass through Spark over logs or an archive, the best of three behind two that warm it up. No columns: all."""
     from pyspark.sql import Observation
     from pyspark.sql.functions import count, lit
 
+    from pipeline import tables
     from pipeline.session import session
 
     spark = session("decode", master=f"local[{CORES}]")
     passes = []
     for _ in range(5):
         rows = Observation()
-        options = {"path": str(folder), "records": "offsets", "columns": ",".join(columns)}
-        frame = spark.read.format("momus").options(**options).load()
+        frame = tables.offsets(spark, str(path), columns or None)
         began, cpu = time.monotonic(), family_cpu_s()
         frame.observe(rows, count(lit(1)).alias("rows")).write.format("noop").mode("overwrite").save()
         now = family_cpu_s()
@@ -166,12 +174,18 @@ def measure(folder: Path, options: argparse.Namespace, batch: int, size: int) ->
     if "spark" in options.only:
         from pipeline.transforms.commits import COLUMNS
 
-        for what, columns in (
-            (f"all {len(VIEWS['offsets'])} columns", ()),
-            (f"the {len(COLUMNS)} of the job offsets", COLUMNS),
-        ):
-            best = sparked(folder, records, columns)
-            show(f"Spark, {what}; JVM {best.jvm_s / best.cpu_s:.0%}", best.seconds, best.cpu_s, CORES)
+        archive = folder.with_name(f"{folder.name}-archive")
+        try:
+            archived(folder, archive)
+            for what, path, columns in (
+                (f"all {len(VIEWS['offsets'])} columns", folder, ()),
+                (f"the {len(COLUMNS)} of the job offsets", folder, COLUMNS),
+                (f"the same {len(COLUMNS)} from an archive", archive, COLUMNS),
+            ):
+                best = sparked(path, records, columns)
+                show(f"Spark, {what}; JVM {best.jvm_s / best.cpu_s:.0%}", best.seconds, best.cpu_s, CORES)
+        finally:
+            shutil.rmtree(archive, ignore_errors=True)
 
 
 if __name__ == "__main__":
