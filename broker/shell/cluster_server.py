@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from broker.broker import Broker
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from storage.log import Log
 
 DEFAULT_CLUSTER = "default"
-BUSY_WORK_S, BUSY_BREAK_S = 0.0002, 0.0015  # housekeeping at once while clients are served, and the break after it
+BUSY_WORK_S, BUSY_BREAK_S = 0.0003, 0.003  # housekeeping at once while clients are served, and the break after it
 IDLE_WORK_S, IDLE_BREAK_S = 0.002, 0.001
 IDLE_SWEEP_S = 5.0
 SWEPT = 50  # connections that are closed in an iteration of the loop
@@ -228,8 +229,8 @@ class ClusterServer:
     def _step(self, work_s: float) -> None:
         self._stepping = None
         self.broker.turn.begin()
-        stop_s = self.loop.time() + work_s
-        while self.broker.turn.jobs.step() and self.loop.time() < stop_s:
+        stop_s = monotonic() + work_s  # uvloop's own time has whole milliseconds
+        while self.broker.turn.jobs.step() and monotonic() < stop_s:
             pass
         self._step_soon()
 
