@@ -33,7 +33,7 @@ logger = logging.getLogger("momus.maintenance")
 
 SHARD_INTERVAL_MS = 2000  # between two checks of how dirty the coordinators' logs are
 LEAST_DIRTY_BYTES = 256 << 10  # of a coordinator's log, or a segment, before it is cleaned early
-BUSY_DIRTY_BYTES = 16 << 20  # the same while clients commit so much that they need the time
+BUSY_DIRTY_BYTES = 1 << 20  # the same while clients commit so much that they need the time
 BUSY_RECORDS_A_SECOND = 10_000
 LOGS_A_STEP = 500  # whose share of dirty bytes is looked at
 DIRTY_SHARE = 0.4  # of the clean bytes: with writes during a pass the log stays below twice its live bytes
