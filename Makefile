@@ -84,7 +84,7 @@ test-pipeline: $(VENV)/.spark-dev
 
 # Their long form: ten kills of a streaming job, more random histories, audits of archives, of cleaned logs and of running brokers.
 pipeline-long: $(VENV)/.spark-dev
-	$(BIN)/python -m pytest tests/pipeline -m spark --require-spark --pipeline-long --timeout 900 -k "killed or follow or audit" $(ARGS)
+	$(BIN)/python -m pytest tests/pipeline -m spark --require-spark --pipeline-long --timeout 900 -k "killed or follow or audit or demo or delta" $(ARGS)
 
 # Every job on a standalone cluster, a master and two workers of one core and 1 GB on loopback, one executor of each killed at work.
 test-spark-cluster: $(VENV)/.spark-dev

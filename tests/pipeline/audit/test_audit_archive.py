@@ -98,6 +98,7 @@ def test_audit_of_an_archive_without_topics_finds_only_what_it_has(made):
     assert any(line.startswith("coverage: nomarker-0 is named by transactions but is not there") for line in made.told)
 
 
+@pytest.mark.long
 def test_audit_of_an_archive_with_a_topic_made_again_decides_nothing_about_it(spark, tmp_path):
     logs = Logs(tmp_path / "data")
     logs.data("again-0", 5, pid=1, epoch=0, sequence=0)

@@ -70,6 +70,7 @@ def write(written: Written, rng: random.Random, batches: int) -> None:
             written.end(pid, rng.choice([COMMIT, COMMIT, ABORT]))
 
 
+@pytest.mark.long
 def test_figures_of_a_log_cut_at_random_are_those_of_the_whole_before_and_after_cleaning(spark, tmp_path, decoded):
     data, output, rng = tmp_path / "data", tmp_path / "bytes", random.Random(3)
     data.mkdir()

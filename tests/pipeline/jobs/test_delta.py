@@ -66,6 +66,7 @@ def test_archive_in_delta_holds_what_the_logs_hold_and_jobs_read_it(spark, logs,
     assert not whole.isEmpty()
 
 
+@pytest.mark.long
 def test_history_followed_into_delta_has_every_row_once_though_a_micro_batch_is_repeated(
     spark, logs, tmp_path, monkeypatch
 ):

@@ -43,6 +43,7 @@ def data(tmp_path: Path) -> Path:
     return logs.data
 
 
+@pytest.mark.long
 def test_micro_batches_that_a_busy_machine_has_stopped_are_done_again(spark, tmp_path, data, monkeypatch):
     monkeypatch.setattr(transient_errors, "MAX_RETRIES", 2)
     monkeypatch.setattr(follow, "write", failing := Failing(2))

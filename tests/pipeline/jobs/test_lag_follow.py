@@ -61,6 +61,7 @@ def batches(output: Path) -> int:
     return 0 if position is None else position.batch + 1
 
 
+@pytest.mark.long
 def test_lag_of_a_history_cut_at_random_and_cleaned_meanwhile_is_that_of_the_whole(spark, tmp_path):
     data, output, rng = tmp_path / "data", tmp_path / "lag", random.Random(1)
     logs = Growing(data, 1)
@@ -126,6 +127,7 @@ def test_lag_of_logs_that_grow_meanwhile_is_told_until_it_is_stopped(spark, tmp_
     assert same(found, whole(spark, data, found))
 
 
+@pytest.mark.long
 def test_lag_of_an_archive_that_grows_is_that_of_the_whole_archive(spark, tmp_path):
     data, source, output = tmp_path / "data", tmp_path / "archive", tmp_path / "lag"
     logs = Growing(data, 5)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from pyspark.sql import functions as F
 
 from pipeline.demo import play as demo
 
 
+@pytest.mark.long
 def test_demo_runs_every_job_and_they_agree_with_the_clients(spark, tmp_path, capfd):
     assert demo.play(tmp_path, 8, spark) == 0
 
