@@ -79,7 +79,17 @@ def commit_value(offset: int, version: int = 4, **fields: Any) -> bytes:
 
 
 def rows(batches: Iterable[pa.RecordBatch]) -> list[dict[str, Any]]:
-    return [row for batch in batches for row in batch.to_pylist()]
+    """With times after the year 9999, which Python's datetime does not know, as numbers."""
+    found = []
+    for batch in batches:
+        try:
+            found += batch.to_pylist()
+        except OverflowError:
+            for at, column in enumerate(batch.columns):
+                if pa.types.is_timestamp(column.type):
+                    batch = batch.set_column(at, batch.schema.names[at], column.cast(pa.int64()))
+            found += batch.to_pylist()
+    return found
 
 
 # ---------------------------------------------------------------- at random
