@@ -185,6 +185,48 @@ def decode_records(
         raise ValueError("bytes are left after the last record")
 
 
+def decode_keys(data: bytes, count: int, base_offset: int) -> Iterator[tuple[int, bytes | None, bool]]:
+    """(offset, key, whether the value is null) of each record of a record section; values and headers are passed over.
+
+    Raises ValueError where the records, or a key, reach over their end.
+    """
+    pos, total = 0, len(data)
+    try:
+        for _ in range(count):
+            byte = data[pos]
+            if byte < 0x80:
+                length, pos = (byte >> 1) ^ -(byte & 1), pos + 1
+            else:
+                length, pos = read_varint(data, pos)
+            end = pos + length
+            if length < 6 or end > total:
+                raise ValueError("a record is longer than its batch")
+            pos += 2  # the attributes, and a time of one byte
+            if data[pos - 1] >= 0x80:
+                _, pos = read_varint(data, pos - 1, 10)
+            byte = data[pos]
+            if byte < 0x80:
+                offset, pos = base_offset + ((byte >> 1) ^ -(byte & 1)), pos + 1
+            else:
+                delta, pos = read_varint(data, pos)
+                offset = base_offset + delta
+            byte = data[pos]
+            if byte < 0x80 and not byte & 1:
+                start = pos + 1
+                pos = start + (byte >> 1)
+                key: bytes | None = data[start:pos]
+            else:
+                key, pos = _read_bytes(data, pos, end)
+            if pos + 2 > end:  # the sizes of the value and of the headers
+                raise ValueError("a field is longer than its record")
+            yield offset, key, data[pos] == 1
+            pos = end
+    except IndexError:
+        raise ValueError("the records end too early") from None
+    if pos != total:
+        raise ValueError("bytes are left after the last record")
+
+
 def _read_bytes(data: bytes, pos: int, end: int) -> tuple[bytes | None, int]:
     size = data[pos]
     if size < 0x80:

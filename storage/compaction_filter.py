@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from protocol.record import Headers, Record, decode_records, encode_record
-from protocol.record_batch import (
-    CODEC_MASK,
-    DELETE_HORIZON,
-    LOG_APPEND_TIME,
-    MAX_INFLATED_BYTES,
-    BatchHeader,
-    assemble_batch,
-    records_of,
-)
-from storage.compaction_plan import SLICE_KEYS, SLICE_RECORDS, Plan
-from storage.record_keys import record_keys
+from protocol.record import Headers, Record, decode_keys, encode_record
+from protocol.record_batch import CODEC_MASK, DELETE_HORIZON, LOG_APPEND_TIME, BatchHeader, assemble_batch
+from storage.compaction_plan import SLICE_KEYS, SLICE_RECORDS, Plan, raw_records, section_of
 from storage.spans import SPAN_HEADERS
 
 _ALL, _NONE, _SOME = True, False, None
@@ -42,12 +33,12 @@ def filter_batch(
     provenance: Headers = ()  # who made this commit: on the first record there is
     tombstones = empty_marker
     if not discard:
-        data = bytes(records_of(batch, header, MAX_INFLATED_BYTES))
-        fate = _SOME if strip else (yield from _fate(plan, header, data))
+        section = section_of(batch, header)
+        fate = _SOME if strip else (yield from _fate(plan, header, section))
         if fate is _ALL:
             return batch
         if fate is _SOME:
-            kept, provenance, has_tombstones = yield from _survivors(plan, header, data, past_horizon)
+            kept, provenance, has_tombstones = yield from _survivors(plan, header, section, past_horizon)
             tombstones = tombstones or has_tombstones
     new_horizon = plan.now_ms + delete_retention_ms if tombstones and kept and horizon is None else None
     if kept and len(kept) == header.record_count and new_horizon is None and not strip:
@@ -62,13 +53,13 @@ def filter_batch(
     return None
 
 
-def _fate(plan: Plan, header: BatchHeader, data: bytes) -> Generator[None, None, bool | None]:
+def _fate(plan: Plan, header: BatchHeader, section: bytes) -> Generator[None, None, bool | None]:
     """Whether all records of a batch stay as they are, by their keys, or none; else each must be looked at."""
     if header.is_control:
         return _SOME
     kept = 0
     keeps = plan.keeps
-    for seen, (offset, key, is_null) in enumerate(record_keys(data, header.record_count, header.base_offset)):
+    for seen, (offset, key, is_null) in enumerate(decode_keys(section, header.record_count, header.base_offset)):
         if seen % SLICE_KEYS == SLICE_KEYS - 1:
             yield
         if keeps(offset, key):
@@ -81,15 +72,14 @@ def _fate(plan: Plan, header: BatchHeader, data: bytes) -> Generator[None, None,
 
 
 def _survivors(
-    plan: Plan, header: BatchHeader, data: bytes, past_horizon: bool
+    plan: Plan, header: BatchHeader, section: bytes, past_horizon: bool
 ) -> Generator[None, None, tuple[list[Record], Headers, bool]]:
     """The records that stay, the headers of the first there is, and whether a tombstone stays."""
     kept: list[Record] = []
     provenance: Headers = ()
     has_tombstones = False
     keeps, is_control = plan.keeps, header.is_control
-    records = decode_records(data, header.record_count, header.base_offset, header.base_timestamp)
-    for count, record in enumerate(records, 1):
+    for count, record in enumerate(raw_records(section, header), 1):
         if count == 1:
             provenance = record.headers
         if count % SLICE_RECORDS == 0:

@@ -10,16 +10,14 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final, TypeAlias
 
-from protocol.record import Record, decode_records
+from protocol.record import Record, decode_keys, decode_records
 from protocol.record_batch import (
     ABORT,
-    MAX_INFLATED_BYTES,
     TRANSACTIONAL,
     BatchHeader,
     control_type,
     records_of,
 )
-from storage.record_keys import record_keys
 from storage.segment import Segment
 from storage.spans import TXID, Runs, span_of
 
@@ -195,7 +193,7 @@ def plan_transactions(plan: Plan, segments: list[Segment], producers: ProducersI
 
 def _is_abort(segment: Segment, position: int, header: BatchHeader) -> bool:
     batch = segment.file.pread(header.size, position)
-    for record in raw_records(batch, header):
+    for record in raw_records(section_of(batch, header), header):
         return record.key is not None and control_type(record.key) == ABORT
     return False
 
@@ -216,18 +214,18 @@ def plan_keys(plan: Plan, segments: list[Segment], dirty_offset: int, max_keys: 
                 break
             if header.is_control or plan.is_aborted(header):
                 continue
-            data = bytes(records_of(batch, header, MAX_INFLATED_BYTES))
-            if not plan.commits or _TXID not in data:  # a commit of its own
+            section = section_of(batch, header)
+            if not plan.commits or _TXID not in section:  # a commit of its own
                 if runs.is_open and header.record_count:
                     _close(plan, runs)
-                for offset, key, _ in record_keys(data, header.record_count, header.base_offset):
+                for offset, key, _ in decode_keys(section, header.record_count, header.base_offset):
                     keys += 1
                     if keys % SLICE_KEYS == 0:
                         yield
                     if key is not None:
                         last_by_key[key if len(key) <= _KEY_BYTES else digest(key)] = offset
                 continue
-            yield from _plan_span(plan, runs, header, data)
+            yield from _plan_span(plan, runs, header, section)
     _close(plan, runs)
     offsets = iter(last_by_key.values())
     while some := tuple(islice(offsets, _SLICE_OFFSETS)):
@@ -236,11 +234,9 @@ def plan_keys(plan: Plan, segments: list[Segment], dirty_offset: int, max_keys: 
     plan.dirty_offset = dirty_offset
 
 
-def _plan_span(plan: Plan, runs: Runs[tuple[bytes, int, int]], header: BatchHeader, data: bytes) -> Iterator[None]:
+def _plan_span(plan: Plan, runs: Runs[tuple[bytes, int, int]], header: BatchHeader, section: bytes) -> Iterator[None]:
     """The keys of a batch that may be a part of a commit over several batches."""
-    for count, record in enumerate(
-        decode_records(data, header.record_count, header.base_offset, header.base_timestamp), 1
-    ):
+    for count, record in enumerate(raw_records(section, header), 1):
         if count % SLICE_RECORDS == 0:
             yield
         if record.key is None:
@@ -265,10 +261,14 @@ def _close(plan: Plan, runs: Runs[tuple[bytes, int, int]]) -> None:
         plan.whole |= bases
 
 
-def raw_records(batch: bytes | memoryview, header: BatchHeader) -> Iterator[Record]:
+def section_of(batch: bytes | memoryview, header: BatchHeader) -> bytes:
+    """The uncompressed record section of a batch."""
+    return bytes(records_of(batch, header))
+
+
+def raw_records(section: bytes, header: BatchHeader) -> Iterator[Record]:
     """Records with the times they were written with, whatever LogAppendTime makes of them."""
-    data = bytes(records_of(batch, header, MAX_INFLATED_BYTES))
-    return decode_records(data, header.record_count, header.base_offset, header.base_timestamp)
+    return decode_records(section, header.record_count, header.base_offset, header.base_timestamp)
 
 
 def _first(span: tuple[int, int]) -> int:

@@ -54,12 +54,12 @@ HISTORY = st.lists(
 )
 
 
-def every_key(data: bytes, count: int, base_offset: int) -> Iterator[tuple[int, bytes | None, bool]]:
-    for record in decode_records(data, count, base_offset, 0):
+def every_key(section: bytes, count: int, base_offset: int) -> Iterator[tuple[int, bytes | None, bool]]:
+    for record in decode_records(section, count, base_offset, 0):
         yield record.offset, record.key, record.value is None
 
 
-def unknown_fate(plan: Plan, header: BatchHeader, data: bytes) -> Generator[None, None, None]:
+def unknown_fate(plan: Plan, header: BatchHeader, section: bytes) -> Generator[None, None, None]:
     return
     yield
 
@@ -69,7 +69,7 @@ def plainly() -> ExitStack:
     patches = ExitStack()
     patches.enter_context(patch.object(Plan, "is_superseded", lambda self, header: False))
     patches.enter_context(patch.object(compaction_filter, "_fate", unknown_fate))
-    patches.enter_context(patch.object(compaction_plan, "record_keys", every_key))
+    patches.enter_context(patch.object(compaction_plan, "decode_keys", every_key))
     return patches
 
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.record import decode_records, encode_record, varint
-from storage.record_keys import record_keys
+from protocol.record import decode_keys, decode_records, encode_record, varint
 
 WORDS = st.one_of(st.none(), st.binary(max_size=3), st.binary(min_size=60, max_size=200))
 ROWS = st.lists(
@@ -25,7 +24,7 @@ ROWS = st.lists(
 
 
 def found(data: bytes, count: int) -> Any:
-    return list(record_keys(data, count, 1000))
+    return list(decode_keys(data, count, 1000))
 
 
 @given(rows=ROWS)
