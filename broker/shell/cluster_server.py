@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from broker.broker import Broker
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
     from storage.log import Log
 
 DEFAULT_CLUSTER = "default"
-BUSY_WORK_S, BUSY_BREAK_S = 0.0003, 0.003  # housekeeping at once while clients are served, and the break after it
-IDLE_WORK_S, IDLE_BREAK_S = 0.002, 0.001
+BUSY_WORK_US, BUSY_BREAK_S = 300, 0.003  # housekeeping at once while clients are served, and the break after it
+IDLE_WORK_US, IDLE_BREAK_S = 2000, 0.001
 IDLE_SWEEP_S = 5.0
 SWEPT = 50  # connections that are closed in an iteration of the loop
 BACKLOG = 128  # clients accepted in an iteration of the loop, 40 us each
@@ -217,20 +216,22 @@ class ClusterServer:
             is_busy, self._requests = requests != self._requests, requests
             # housekeeping gets a part of the time while clients are served, and all of it while one waits for a step
             if self.broker.turn.jobs.is_hurried:
-                self._stepping = self.loop.call_soon(self._step, 0.0)
+                self._stepping = self.loop.call_soon(self._step, 0)
             else:
-                work_s, break_s = (BUSY_WORK_S, BUSY_BREAK_S) if is_busy else (IDLE_WORK_S, IDLE_BREAK_S)
-                self._stepping = self.loop.call_later(break_s, self._step_due, work_s)
+                work_us, break_s = (BUSY_WORK_US, BUSY_BREAK_S) if is_busy else (IDLE_WORK_US, IDLE_BREAK_S)
+                self._stepping = self.loop.call_later(break_s, self._step_due, work_us)
 
-    def _step_due(self, work_s: float) -> None:
+    def _step_due(self, work_us: int) -> None:
         """Timers are called before the turn's end: let that write its records and send its replies first."""
-        self._stepping = self.loop.call_soon(self._step, work_s)
+        self._stepping = self.loop.call_soon(self._step, work_us)
 
-    def _step(self, work_s: float) -> None:
+    def _step(self, work_us: int) -> None:
         self._stepping = None
-        self.broker.turn.begin()
-        stop_s = monotonic() + work_s  # uvloop's own time has whole milliseconds
-        while self.broker.turn.jobs.step() and monotonic() < stop_s:
+        turn = self.broker.turn
+        turn.begin()
+        monotonic_us = turn.env.clock.monotonic_us  # uvloop's own time has whole milliseconds
+        stop_us = monotonic_us() + work_us
+        while turn.jobs.step() and monotonic_us() < stop_us:
             pass
         self._step_soon()
 

@@ -12,7 +12,6 @@ from core_requests import produce_request
 from test_cluster_failures import process
 from wire_peer import Peer, make_topic
 
-from broker.shell import cluster_server
 from broker.shell.cluster_server import ClusterServer
 
 pytestmark = pytest.mark.e2e
@@ -79,11 +78,11 @@ async def test_slice_ends_by_a_clock_that_is_finer_than_a_millisecond(tmp_path, 
         while jobs:
             await asyncio.sleep(0.01)
         ticks = itertools.count()
-        monkeypatch.setattr(cluster_server, "monotonic", lambda: next(ticks) / 10_000)
+        monkeypatch.setattr(cluster.broker.turn.env.clock, "monotonic_us", lambda: 100 * next(ticks))
         steps = iter(lambda: None, 0)  # without end
         counted = []
         job = (counted.append(step) for step in steps)
         jobs.add(job)
-        cluster._step(0.0003)
+        cluster._step(300)
         jobs.drop(job)
         assert len(counted) == 3

@@ -69,7 +69,6 @@ ENVIRONMENT_DOORS = {
     "storage.disk": {"os", "threading"},
     "storage.troubles": {"time"},  # a slow disk
     "broker.shell.traces.tracer": {"time"},  # spans lie on the machine's clock, also where the cluster's is moved
-    "broker.shell.cluster_server": {"time"},  # how long a step holds the loop is real time, which no test moves
     "storage.sim_env": {"os"},  # the simulated twin may join paths as the real one does
 }
 LOOP = {"asyncio", "socket", "uvloop", "asyncio_dgram", "selectors", "threading", "concurrent", "signal"}
