@@ -46,6 +46,22 @@ def read_json(path: str) -> Any:
         return json.loads(stream.read())
 
 
+def read_state(path: str) -> Any:
+    """The content of a JSON file in which a job keeps its state in --output; None when there is no such file.
+
+    Errors:  PipelineError: it is no JSON.
+    """
+    try:
+        return read_json(path)
+    except ValueError:
+        raise damaged_state(path) from None
+
+
+def damaged_state(path: str) -> PipelineError:
+    """The error for a file of a job's state that cannot be used."""
+    return PipelineError(f"{path} is damaged: restore it from a copy, or use another --output")
+
+
 def write_json(path: str, content: Any) -> None:
     """Replace a JSON file atomically; its directory is created."""
     files, root = open_directory(path)

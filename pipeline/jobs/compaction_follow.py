@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 from pipeline import tables
 from pipeline.errors import PipelineError
-from pipeline.files import open_directory, read_json, write_json
+from pipeline.files import open_directory, read_state, write_json
 from pipeline.output import write
 from pipeline.output_guard import grown_output
 from pipeline.schema import TOPICS
@@ -182,7 +182,7 @@ class Rounds:
         return rows.join(F.broadcast(wanted), ["log", "segment"], "left_semi").select(*rows.columns)
 
     def _load(self) -> tuple[int, dict[SegmentKey, SegmentState]]:
-        found = read_json(self._ledger)
+        found = read_state(self._ledger)
         if found is None:
             return -1, {}
         if tables.is_delta(f"{self._output}/{STATE}/round={found['round']}/{_SUMMARY[0]}"):

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pipeline.errors import PipelineError
-from pipeline.files import read_json, write_json
+from pipeline.files import damaged_state, read_state, write_json
 
 
 class Plan(NamedTuple):
@@ -26,15 +25,11 @@ def read_plan(path: str) -> Plan | None:
 
     Errors: PipelineError: the file is damaged.
     """
-    damaged = f"{path} is damaged: restore it from a copy, or use another --output"
-    try:
-        found = read_json(path)
-    except ValueError:
-        raise PipelineError(damaged) from None
+    found = read_state(path)
     if found is None:
         return None
     if not isinstance(found, dict) or found.keys() != set(Plan._fields):
-        raise PipelineError(damaged)
+        raise damaged_state(path)
     return Plan(**found)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from pipeline.errors import PipelineError
-from pipeline.files import is_directory, read_json, write_json
+from pipeline.files import damaged_state, is_directory, read_state, write_json
 from pipeline.source.plan_file import Plan, read_plan, write_plan
 
 POSITION: Final = "_position.json"
@@ -40,11 +40,7 @@ def read_position(output: str) -> Position | None:
     Errors:  PipelineError: the folder was begun by an earlier version, or the file is damaged.
     """
     path = f"{output}/{POSITION}"
-    damaged = f"{path} is damaged: restore it from a copy, or use another --output"
-    try:
-        found: Any = read_json(path)
-    except ValueError:
-        raise PipelineError(damaged) from None
+    found: Any = read_state(path)
     if found is None:
         if is_directory(f"{output}/{CHECKPOINT}") or is_directory(f"{output}/{STATE}"):
             raise PipelineError(
@@ -55,7 +51,7 @@ def read_position(output: str) -> Position | None:
     if not isinstance(found, dict) or found.pop("version", None) != VERSION:
         raise PipelineError(f"{path} was written by another version of momus: use another --output")
     if found.keys() != set(Position._fields):
-        raise PipelineError(damaged)
+        raise damaged_state(path)
     return Position(**found)
 
 

@@ -13,7 +13,7 @@ from job_kit import run
 from pyspark.sql import SparkSession
 
 from pipeline.errors import PipelineError
-from pipeline.jobs import compaction, lag, offsets
+from pipeline.jobs import compaction, compaction_follow, lag, offsets
 from pipeline.source.data_source import MomusStreamReader
 from pipeline.source.plan_file import Plan, PlanFile, read_plan, write_plan
 from pipeline.source.read_options import ReadOptions
@@ -204,3 +204,13 @@ def test_damaged_plan_is_told_by_its_path(tmp_path, content):
     path.write_text(content)
     with pytest.raises(PipelineError, match=r"_plan/offsets\.json is damaged: restore it from a copy, or use another"):
         read_plan(str(path))
+
+
+def test_damaged_ledger_of_compaction_is_told_by_its_path(tmp_path):
+    path = tmp_path / "_state" / "ledger.json"
+    path.parent.mkdir()
+    path.write_text('{"round": 3, "segm')
+    rounds = compaction_follow.Rounds.__new__(compaction_follow.Rounds)  # without a session
+    rounds._ledger = str(path)
+    with pytest.raises(PipelineError, match=r"_state/ledger\.json is damaged: restore it from a copy, or use another"):
+        rounds._load()
