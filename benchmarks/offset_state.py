@@ -87,7 +87,7 @@ class Process:
 
     def close(self) -> None:
         self.broker.close()
-        self.broker.env.files.close()
+        self.broker.turn.env.files.close()
 
 
 def mixed(entries: int) -> None:
@@ -132,7 +132,7 @@ def _filled(directory: str, entries: int, partitions: int, *, gaps: bool = False
         for n in range(entries // partitions):
             process.commit(f"load-{n}", range(0, partitions, 2), n + 1)
         log.roll()
-        for _ in log.clean(process.broker.now_ms, log.end_offset, commits=True):
+        for _ in log.clean(process.broker.turn.now_ms, log.end_offset, commits=True):
             pass
     records = sum(header.record_count for header, _ in log.batches(0))
     process.close()
