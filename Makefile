@@ -82,7 +82,7 @@ test-pipeline: $(VENV)/.spark-dev
 	$(BIN)/mypy -p pipeline
 	$(BIN)/python -m pytest tests/pipeline -n 2 --dist loadfile --no-loadscope-reorder -m spark --require-spark --timeout 600 $(ARGS)
 
-# Their long form: ten kills of a streaming job, more random histories, audits of archives, of cleaned logs and of running brokers.
+# Their long form: ten kills of a streaming job, random histories, Delta, the demo, audits of archives, cleaned logs and running brokers.
 pipeline-long: $(VENV)/.spark-dev
 	$(BIN)/python -m pytest tests/pipeline -m spark --require-spark --pipeline-long --timeout 900 -k "killed or follow or audit or demo or delta" $(ARGS)
 
