@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 from made_logs import ABORT, COMMIT, Logs
 
 from broker.coordinator.share.combine import StateBatch
@@ -123,6 +124,29 @@ def test_passed_records_that_are_not_finished_are_wrong_if_they_are_there():
     assert walked(*begin, update(10)) == wrong
     assert walked(*begin, snapshot(10, (10, 10, AVAILABLE, 1), epoch=1)) == wrong
     assert walked(*begin, update(10), lost=(0, 0, 1)) == [(*each[:3], 1, *each[4:]) for each in wrong]
+    assert walked(snapshot(0), update(1)) == [(SKIPPED, 1, 0, 0, 0, 0)]
+
+
+def test_state_further_on_at_the_same_delivery_is_not_wrong():
+    """As Kafka combines them: an acquisition comes with a higher count."""
+    assert walked(snapshot(0), update(0, (0, 9, ACKNOWLEDGED, 1)), update(0, (3, 4, ARCHIVED, 1))) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        ((3, 3, AVAILABLE, 2), "record 3 is available at delivery 2, but was acknowledged at delivery 1"),
+        ((3, 4, ARCHIVED, 2), "records 3 to 4 are archived at delivery 2, but were acknowledged at delivery 1"),
+        ((10, 10, ACKNOWLEDGED, 7), "record 10 came to delivery 7, the limit is 5"),
+        ((10, 12, ACKNOWLEDGED, 6), "records 10 to 12 came to delivery 6, the limit is 5"),
+        ((10, 10, ARCHIVED, 0), "record 10 is archived, but never came to a consumer"),
+        ((10, 12, ARCHIVED, 0), "records 10 to 12 are archived, but never came to a consumer"),
+    ],
+)
+def test_sentence_says_which_records_and_what_of_them(said, sentence):
+    records = (snapshot(0), update(0, (0, 9, ACKNOWLEDGED, 1)), update(0, said))
+    made = [StateRecord(at, 0, *record) for at, record in enumerate(records)]
+    assert [wrong.detail for wrong in walk(made, 5)] == [sentence]
 
 
 def test_without_a_snapshot_nothing_is_known():
