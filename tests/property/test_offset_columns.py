@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.coordinator.offsets.columns import Committed, Pending
 from broker.coordinator.offsets.commit_batch import CommitBatch
-from broker.coordinator.offsets.replay_run import replay_commit
+from broker.coordinator.offsets.replay_run import offset_key, replay_commit
 from broker.coordinator.offsets.table import OffsetTable
+from broker.coordinator.records import committed_value
 from broker.coordinator.replay import Replay
-from protocol.record_batch import BatchHeader, build_batch, iter_records
+from protocol.record import encode_record
+from protocol.record_batch import HEADER_BYTES, BatchHeader, build_batch, iter_records
 
 IDS = [bytes(16), bytes([1] * 16), bytes([2] * 16)]
 INT32, INT64 = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
@@ -112,9 +115,6 @@ def test_batch_of_a_commit_is_read_back_in_columns(run, topic_id, group_id, head
 @given(st.data())
 def test_batch_that_differs_anywhere_is_left_to_the_general_reader(data):
     """Change one byte of the records: either it is another commit of the same shape, read right, or it is not taken."""
-    from broker.coordinator.offsets.replay_run import offset_key
-    from broker.coordinator.records import committed_value
-
     n = data.draw(st.integers(1, 4))
     batch = bytearray(CommitBatch("group", "topic", IDS[1], range(n), b"\2\2c\2d").build(0, 0, 9, range(n), [3] * n))
     headers = batch.index(b"\2\2c\2d")  # not read again: the CRC stands for them
@@ -130,6 +130,61 @@ def test_batch_that_differs_anywhere_is_left_to_the_general_reader(data):
     if taken:
         expected = {offset_key(r.key): committed_value(r.value) for r in iter_records(bytes(batch))}
         assert table.fingerprint() == expected
+
+
+def cleaned(n: int, kept: list[int], headers: bytes = b"\0", group_id: str = "group") -> bytearray:
+    """What a cleaner leaves of a commit on n partitions."""
+    whole = CommitBatch(group_id, "topic", IDS[1], range(n), headers).build(0, 0, 9, range(n), range(n))
+    records = list(iter_records(whole))
+    left = [encode_record(each, 0, records[each].key, records[each].value, records[each].headers) for each in kept]
+    batch = bytearray(whole[: HEADER_BYTES - 4] + len(kept).to_bytes(4, "big") + b"".join(left))
+    assert list(iter_records(bytes(batch))) == [records[each] for each in kept]
+    return batch
+
+
+def taken_as_one_by_one(batch: bytes) -> bool:
+    """Whether the fast reader takes a batch. If it does, it reads what the slow one reads."""
+    table = OffsetTable()
+    try:
+        taken = replay_commit(table, BatchHeader.from_buffer(batch), memoryview(batch))
+    except UnicodeDecodeError:
+        return False
+    if taken:
+        expected = {offset_key(each.key): committed_value(each.value) for each in iter_records(bytes(batch))}
+        assert table.fingerprint() == expected
+    return taken
+
+
+@given(st.data(), st.sampled_from([b"\0", b"\2\2c\2d"]))
+def test_what_a_cleaner_left_of_a_batch_is_read_in_columns(data, headers):
+    n = data.draw(st.sampled_from([2, 3, 60, 64, 65, 66, 70, 130, 300]))
+    kept = sorted(data.draw(st.sets(st.integers(0, n - 1), min_size=1, max_size=n)))
+    assert taken_as_one_by_one(cleaned(n, kept, headers))
+
+
+@pytest.mark.parametrize("kept", [[0, 2, 4], [3, 62, 66, 68], [80, 90, 95]])
+def test_byte_that_differs_in_a_cleaned_batch_is_no_other_commit(kept):
+    whole = cleaned(100, kept)
+    taken = 0
+    for at in range(len(cleaned(100, kept[:1])), len(whole)):
+        for flip in (1, 2, 0x40, 0x80, 0xFF):
+            batch = bytearray(whole)
+            batch[at] ^= flip
+            taken += taken_as_one_by_one(batch)
+    assert taken
+
+
+@pytest.mark.parametrize("kept", [[0, 2, 4], [3, 62, 66, 68], [80, 90, 95]])
+@pytest.mark.parametrize("group_id", ["group", ""])
+def test_cleaned_batch_of_another_length_is_left_to_the_general_reader(kept, group_id):
+    """Without a group id a record with a delta of one byte has 63 bytes, with two its length takes two bytes too."""
+    whole = bytes(cleaned(100, kept, group_id=group_id))
+    assert replay_commit(OffsetTable(), BatchHeader.from_buffer(whole), memoryview(whole))
+    for length in range(len(cleaned(100, kept[:1], group_id=group_id)), len(whole)):
+        assert not replay_commit(OffsetTable(), BatchHeader.from_buffer(whole), memoryview(whole[:length]))
+    for more in range(1, 200):
+        longer = whole + bytes(more)
+        assert not replay_commit(OffsetTable(), BatchHeader.from_buffer(whole), memoryview(longer))
 
 
 def test_commit_with_metadata_is_left_to_the_general_reader():

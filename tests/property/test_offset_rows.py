@@ -24,7 +24,14 @@ def dense(draw):
     return "dense", range(start, start + n), *columns, draw(TIMES)
 
 
-@given(st.lists(PUT | REMOVE | dense(), max_size=12))
+@st.composite
+def any_run(draw):
+    n = draw(st.integers(2, 6))
+    columns = [draw(st.lists(each, min_size=n, max_size=n)) for each in (PARTITIONS, OFFSETS, EPOCHS)]
+    return "run", *columns, draw(TIMES)
+
+
+@given(st.lists(PUT | REMOVE | dense() | any_run(), max_size=12))
 def test_rows_hold_what_a_dict_would(steps):
     held: rows.Rows | None = None
     model: dict[int, tuple[int, int, int]] = {}
@@ -35,6 +42,10 @@ def test_rows_hold_what_a_dict_would(steps):
         elif kind == "remove":
             held = rows.remove(held, *values)
             model.pop(values[0], None)
+        elif kind == "run":
+            partitions, offsets, epochs, time_ms = values
+            held = rows.put_run(held, partitions, offsets, epochs, time_ms)
+            model |= {p: (o, e, time_ms) for p, o, e in zip(partitions, offsets, epochs, strict=True)}
         else:
             partitions, offsets, epochs, time_ms = values
             whole = rows.put_dense(held, partitions, offsets, epochs, time_ms)
@@ -63,6 +74,23 @@ def test_rows_hold_what_a_dict_would(steps):
             least = rows.HEAD + len(model)
             assert least <= len(held) <= rows.HEAD + 4 * len(model)
             assert held.__sizeof__() == array("q", held.tolist()).__sizeof__()  # no room to spare
+
+
+@given(st.integers(2, 60), st.sets(st.integers(0, 60), min_size=2, max_size=8), st.booleans())
+def test_run_is_set_alike_beside_few_rows_and_many(n, partitions, falls):
+    """Beside many rows it is set one by one, beside few all are packed anew."""
+    known = range(0, 2 * n, 2)
+    before = rows.put_run(None, known, [1] * n, [2] * n, 3)
+    run = sorted(partitions, reverse=falls)
+    held = rows.put_run(before, run, [7 + each for each in run], [8] * len(run), 9)
+    assert {p: rows.get(held, p) for p in range(-1, 125)} == {
+        p: (7 + p, 8, 9) if p in partitions else (1, 2, 3) if p in known else None for p in range(-1, 125)
+    }
+
+
+def test_run_on_as_many_other_partitions_replaces_none():
+    held = rows.put_run(rows.put_run(None, [0, 2, 4], [1] * 3, [2] * 3, 3), [1, 2, 5], [7] * 3, [8] * 3, 9)
+    assert [rows.get(held, p) for p in range(6)] == [(1, 2, 3), (7, 8, 9), (7, 8, 9), None, (1, 2, 3), (7, 8, 9)]
 
 
 def test_commit_of_all_at_one_time_is_stored_once():

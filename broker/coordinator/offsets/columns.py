@@ -237,11 +237,7 @@ class TopicOffsets:
             self._rows = put(self._rows, partitions[0], offsets[0], leader_epochs[0], commit_ts)
             return
         whole = rows.put_dense(self._rows, partitions, offsets, leader_epochs, commit_ts) if dense else None
-        if whole is None:
-            whole = self._rows
-            for partition, offset, epoch in zip(partitions, offsets, leader_epochs, strict=True):
-                whole = put(whole, partition, offset, epoch, commit_ts)
-        self._rows = whole
+        self._rows = whole or rows.put_run(self._rows, partitions, offsets, leader_epochs, commit_ts)
 
     def replay_removal(self, partition: int) -> None:
         """Remove a committed offset, and what is pending there. Nothing happens where there is none."""

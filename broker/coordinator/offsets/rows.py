@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from operator import lt
 from typing import Final
 
 Rows = int | array  # type: ignore[type-arg]  # array[int], which exists for type checkers alone
@@ -28,6 +29,7 @@ FLAG_BITS: Final = 3
 ALL: Final = EPOCHS | TIMES | GAPS
 WIDTH: Final = tuple(1 + flags.bit_count() for flags in range(ALL + 1))  # cells a row, by flags
 TIME_AT: Final = tuple(1 + (flags & EPOCHS) for flags in range(ALL + 1))  # where in a row its time is
+FEW: Final = 8  # rows that are set one by one are fewer than those there by this factor
 MANY: Final = 64  # rows, from which on an array that grows has room to spare
 
 RANGES_KEPT: Final = 4096
@@ -154,6 +156,27 @@ def put(rows: Rows | None, partition: int, offset: int, epoch: int, time_ms: int
     if flags & TIMES:
         rows[at + TIME_AT[flags]] = time_ms
     return rows
+
+
+def put_run(
+    rows: Rows | None, partitions: Sequence[int], offsets: Sequence[int], epochs: Sequence[int], time_ms: int
+) -> Rows:
+    """Set the rows of several partitions, in any order; of a partition that is named twice, the last one."""
+    n = len(partitions)
+    if n * FEW < count(rows):
+        for partition, offset, epoch in zip(partitions, offsets, epochs, strict=True):
+            rows = put(rows, partition, offset, epoch, time_ms)
+        assert rows is not None
+        return rows
+    rises = all(map(lt, partitions, partitions[1:]))
+    if rises and (rows is None or list(cells(rows)[0]) == list(partitions)):
+        return of_cells(partitions, offsets, epochs, (time_ms,) * n)
+    known, *others = cells(rows)
+    columns = [(each,) * len(known) if isinstance(each, int) else each for each in others]
+    merged = dict(zip(known, zip(*columns, strict=True), strict=True))
+    merged.update(zip(partitions, zip(offsets, epochs, (time_ms,) * n, strict=True), strict=True))
+    partitions = sorted(merged)
+    return of_cells(partitions, *zip(*map(merged.__getitem__, partitions), strict=True))
 
 
 def put_dense(
