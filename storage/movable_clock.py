@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage.env import Clock
+from storage.clock import Clock
 
 
 class MovableClock:

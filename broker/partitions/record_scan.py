@@ -33,6 +33,9 @@ class Scan(NamedTuple):
     without_key: list[int]  # indices, if keys_wanted was given
 
 
+_new: Final = tuple.__new__  # a NamedTuple's own is a function in Python, compiled or not
+
+
 def scan_records(
     data: bytes | memoryview, count: int, *, keys_wanted: bool = False, each_timestamp: list[int] | None = None
 ) -> Scan:
@@ -58,7 +61,7 @@ def _scan_one(data: bytes | memoryview, keys_wanted: bool) -> Scan:
     if stop != end:
         raise ValueError("bytes are left after the last record")
     delta = (zigzag >> 1) ^ -(zigzag & 1)
-    return Scan(delta, delta, [0] if keys_wanted and key == 1 else [])
+    return _new(Scan, (delta, delta, [0] if keys_wanted and key == 1 else []))
 
 
 def _scan(data: bytes | memoryview, count: int, keys_wanted: bool, each_timestamp: list[int] | None) -> Scan:
@@ -103,7 +106,7 @@ def _scan(data: bytes | memoryview, count: int, keys_wanted: bool, each_timestam
                 pos += rows * stride
     if pos != end:
         raise ValueError("bytes are left after the last record")
-    return Scan(low, high, without_key)
+    return _new(Scan, (low, high, without_key))
 
 
 def _record(data: bytes | memoryview, pos: int, end: int, index: int) -> _Fields:

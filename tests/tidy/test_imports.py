@@ -64,7 +64,8 @@ THE_DISK = {"storage.env.File", "storage.env.Files"}  # what a system has of fil
 # The only doors to the outside world: whoever needs time, chance or the disk is handed an Env.
 ENVIRONMENT = {"time", "random", "uuid", "secrets", "os"}
 ENVIRONMENT_DOORS = {
-    "storage.env": ENVIRONMENT,
+    "storage.env": ENVIRONMENT - {"time"},
+    "storage.clock": {"time"},
     "storage.beside": {"os", "threading"},
     "storage.disk": {"os", "threading"},
     "storage.troubles": {"time"},  # a slow disk

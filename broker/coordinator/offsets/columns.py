@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from broker.coordinator.offsets import rows
 from broker.coordinator.offsets.rows import Cells, Rows, put
 
 T = TypeVar("T")
+_new: Final = tuple.__new__  # a NamedTuple's own is a function in Python, compiled or not
 
 
 class Committed(NamedTuple):
@@ -164,7 +165,7 @@ class TopicOffsets:
         offset, epoch, time_ms = found
         more = self._more
         if isinstance(more, Label):
-            return Committed(offset, epoch, "", time_ms, -1, more.topic_id)
+            return _new(Committed, (offset, epoch, "", time_ms, -1, more.topic_id))
         rare, label = more.rare, more.label
         if rare is None:
             return Committed(offset, epoch, "", time_ms, -1, label.topic_id)

@@ -6,8 +6,11 @@ The values are in OffsetTable's columns, where a later commit finds them. This i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from broker.coordinator.offsets.table import Committed, OffsetTable, Pending
+
+_new: Final = tuple.__new__  # a NamedTuple's own is a function in Python, compiled or not
 
 
 class PendingOffsets:
@@ -49,7 +52,7 @@ class PendingOffsets:
         """Replay a batch of offset records without metadata; `record_offset`: of the first one."""
         columns = self._table.topic_or_new(group_id, topic)
         for index, offset, epoch in zip(partitions, offsets, leader_epochs, strict=True):
-            committed = Committed(offset, epoch, "", commit_timestamp_ms, -1, topic_id)
+            committed = _new(Committed, (offset, epoch, "", commit_timestamp_ms, -1, topic_id))
             columns.replay_pending(index, producer_id, Pending(committed, record_offset))
             record_offset += 1
         self._places.setdefault(producer_id, {}).setdefault((group_id, topic), set()).update(partitions)
