@@ -101,7 +101,7 @@ class ClusterServer:
         self.virtual_nodes = VirtualNodes(
             self.broker.nodes, self.broker.metadata_shard, self.broker.turn, self.broker.partitions
         )
-        self._spin = Spin(self.loop.call_soon, env.clock.monotonic_ms)
+        self._spin = Spin(self.loop.call_soon, env.clock.monotonic_us)
         self.broker.clients.room = self._room
         self.broker.clients.backlog.large_request = self._memory.large_request
         self.broker.keep_journal(self.plan.journal_bytes, self.recording)
@@ -184,9 +184,7 @@ class ClusterServer:
     def _turn(self, end_turn: Any) -> None:
         end_turn()
         self._after_turn()
-        if self.broker.turn.expects_more:
-            self.broker.turn.expects_more = False
-            self._spin.turn_ended()
+        self._spin.turn_ended()
 
     def _after_turn(self) -> None:
         turn = self.broker.turn

@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-LOOKS: Final = 20  # iterations of the loop after a turn, 2 to 3 µs each
+LOOK_US: Final = 100  # the loop stays awake for so long after a turn
+LONGEST_US: Final = 1000  # if that takes longer, other processes need the processor
 MOST_TRUST: Final = 8
 TURNS_A_TRIAL: Final = 16
-LONGEST_MS: Final = 1  # if all looks take longer, other processes need the processor
 
 
 class Spin:
-    """Keeps the loop awake for some 60 µs after a turn, while the next request mostly comes within that time.
+    """Keeps the loop awake for 100 µs after a turn, while the next request mostly comes within that time.
 
-    For the steps of a transaction, each of which waits for the reply to the one before. Where requests do not come in
-    time, because clients take longer or need the processor, it polls after one turn of sixteen only.
+    For clients that send a request when they have the reply to the one before. Where requests do not come in time,
+    because clients take longer or need the processor, it polls after one turn of sixteen only.
     """
 
-    __slots__ = ("_began_ms", "_call_soon", "_left", "_looking", "_monotonic_ms", "_trust", "_turns")
+    __slots__ = ("_began_us", "_call_soon", "_looking", "_monotonic_us", "_trust", "_turns")
 
-    def __init__(self, call_soon: Callable[[Callable[[], None]], object], monotonic_ms: Callable[[], int]) -> None:
+    def __init__(self, call_soon: Callable[[Callable[[], None]], object], monotonic_us: Callable[[], int]) -> None:
         self._call_soon = call_soon  # in the next iteration of the loop
-        self._monotonic_ms = monotonic_ms
-        self._began_ms = 0
-        self._left = 0
+        self._monotonic_us = monotonic_us
+        self._began_us = 0
         self._looking = False
         self._trust = 0
         self._turns = 0
@@ -39,19 +38,17 @@ class Spin:
             self._call_soon(self._look)
         else:
             return
-        self._left = LOOKS
-        self._began_ms = self._monotonic_ms()
+        self._began_us = self._monotonic_us()
 
     def _look(self) -> None:
-        self._left -= 1
-        if self._left > 0:
+        if self._monotonic_us() - self._began_us < LOOK_US:
             self._call_soon(self._look)
             return
         self._looking = False
         self._judge(came=False)
 
     def _judge(self, *, came: bool) -> None:
-        if self._monotonic_ms() - self._began_ms > LONGEST_MS:
+        if self._monotonic_us() - self._began_us > LONGEST_US:
             self._trust = 0
         elif came:
             self._trust = min(self._trust + 1, MOST_TRUST)

@@ -92,7 +92,6 @@ class AddToTxnShortcut:
             durability.hold_write(shard.flush_state, (connection, slot, data, position, stop))
         else:
             durability.hold(shard.flush_state, (connection, slot, data, position, stop))
-        self._turn.expects_more = True
         return REPLY_HEAD.pack(4 + len(place.reply), correlation_id) + place.reply
 
     def _learn(self, head: bytes, api_key: int) -> Place | None:

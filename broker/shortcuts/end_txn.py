@@ -62,7 +62,6 @@ class EndTxnShortcut:
         except REFUSED:
             return None
         assert made is not None
-        self._turn.expects_more = True
         return self._end(connection, data, position, stop, version, correlation_id, shard, made)
 
     def _find(self, connection: Connection, head: bytes) -> tuple[Shard, Transaction] | None:

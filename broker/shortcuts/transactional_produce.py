@@ -109,7 +109,6 @@ class TransactionalProduceShortcut:
         offset, append_time = partition.append(records, turn.now_ms, begins_at_zero=version >= ADDS_SINCE)
         answer = _ANSWER.pack(offset, append_time, partition.log.log_start_offset, 1 << 24, 0, 0)
         turn.durability.hold_write(partition.flush_state, (connection, connection.next_slot, data, position, stop))
-        turn.expects_more = True
         return REPLY_HEAD.pack(4 + len(place.reply) + len(answer), correlation_id) + place.reply + answer
 
     def _learn(self, head: bytes) -> Place | None:

@@ -147,7 +147,6 @@ class TxnOffsetCommitShortcut:
             shard.machine.pending.replay_sender(producer[0], place.group_id, place.sender)
         turn = self._turn
         turn.durability.hold_write(shard.flush_state, (connection, connection.next_slot, data, position, stop))
-        turn.expects_more = True
         return REPLY_HEAD.pack(4 + len(place.reply), correlation_id) + place.reply
 
     def _may_commit(self, place: Place, producer: tuple[int, int], *, adds: bool) -> bool:

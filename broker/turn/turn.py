@@ -29,7 +29,6 @@ class Turn:
         "call_soon",
         "durability",
         "env",
-        "expects_more",
         "fsync",
         "jobs",
         "learned",
@@ -51,7 +50,6 @@ class Turn:
         self.now_ms = env.clock.now_ms()  # Unix milliseconds by the wall clock, read once a turn
         self.steady_ms = env.clock.steady_ms()  # the same by the clock that does not step: for waits and timers
         self.answered_bytes = 0  # size of this turn's replies, on all connections
-        self.expects_more = False  # a client's next request usually follows this one: the server may poll for it
         self.timers = Timers()
         self.jobs = Jobs()
         self.learned = Learned()

@@ -1,18 +1,22 @@
 """The loop stays awake for a moment after a turn, but only where that is worth it."""
 
-from broker.shell.spin import LOOKS, MOST_TRUST, TURNS_A_TRIAL, Spin
+from broker.shell.spin import LOOK_US, MOST_TRUST, TURNS_A_TRIAL, Spin
+
+ITERATION_US = 5
+LOOKS = LOOK_US // ITERATION_US
 
 
 class Loop:
-    """Calls what is due in the next iteration, and counts the iterations."""
+    """Calls what is due in the next iteration, which takes 5 µs, and counts the iterations."""
 
     def __init__(self):
         self.ready = []
-        self.now_ms = 0
-        self.spin = Spin(self.ready.append, lambda: self.now_ms)
+        self.now_us = 0
+        self.spin = Spin(self.ready.append, lambda: self.now_us)
 
     def iterate(self):
         calls, self.ready[:] = self.ready[:], []
+        self.now_us += ITERATION_US
         for call in calls:
             call()
 
@@ -80,7 +84,7 @@ def test_spin_while_others_need_the_processor_stops_at_once():
     loop = Loop()
     loop.trusted()
     loop.spin.turn_ended()
-    loop.now_ms += 2
+    loop.now_us += 2000
     loop.spin.turn_ended()  # it came while we looked, and waited for the processor
     loop.run_dry()
     loop.spin.turn_ended()
