@@ -115,14 +115,18 @@ wheels: $(VENV)/.wheels
 test-examples: $(VENV)/.dev
 	$(BIN)/python tools/run_examples.py
 
-# What runs against whole brokers, on that build. Left out is what hands a class something that only looks like a broker or a
-# connection, or is derived from one: compiled ones refuse it; and what makes wheels of the checkout.
+# What runs against whole brokers, on that build. Left out is what hands a class something that only looks like another, or is
+# derived from one, or replaces a method of one: compiled ones refuse it; and what makes wheels of the checkout.
 test-compiled: compiled
 	cd build/compiled && $(abspath $(BIN))/python -m pytest -n 2 --dist worksteal -m "not java and not spark and not page" \
 	  --ignore tests/property/test_producers_model.py --ignore tests/property/test_transactions_model.py \
 	  --ignore tests/property/test_cleaned_transactions_model.py --ignore tests/e2e/packaging/test_wheel.py \
 	  --ignore tests/e2e/packaging/test_compiled_wheel.py \
 	  --deselect tests/crash/test_log_failures.py::test_power_cut_at_any_operation_loses_nothing_that_was_synced \
+	  --deselect tests/e2e/test_housekeeping_turns.py::test_slice_ends_by_a_clock_that_is_finer_than_a_millisecond \
+	  --deselect tests/unit/storage/test_compaction_edges.py::test_neighbours_become_one_as_far_as_size_and_offsets_allow \
+	  --deselect tests/unit/storage/test_log.py::test_delete_takes_names_away_while_the_files_are_open_so_that_others_free_them \
+	  --deselect tests/unit/storage/test_small_files.py::test_older_snapshots_go_while_they_are_open_so_that_others_free_them \
 	  tests/property tests/crash tests/simulation tests/conformance tests/e2e tests/unit/storage $(ARGS)
 
 # Keeps what usual requests take, in calls, instructions and blocks of memory: tests/work compares with it.

@@ -17,7 +17,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 COMPILED = ("protocol", "storage", "broker")
-COPIED = (*COMPILED, "momus", "pipeline", "benchmarks", "examples", "docs", "tests")
+COPIED = (*COMPILED, "momus", "pipeline", "benchmarks", "examples", "docs", "docker", "tools", "tests")
 # Beside the packages: what compiled them. `momus --version` reads it (momus/launch.py).
 NOTE = "COMPILED"
 # What a request passes through. Not storage.env: a subclass of random.Random cannot be compiled.
