@@ -13,7 +13,7 @@ from random import Random
 from fault_proxy import FaultProxy
 from read_back import read_back
 
-SEEDS = 10
+SEEDS = 6
 RECORDS = 300_000
 SMALL = b"%016d"
 BATCHES = {"defaults": 16_384, "32-kB": 32_768}  # Java's default, and what holds some 1,200 small records
