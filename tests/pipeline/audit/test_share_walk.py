@@ -1,0 +1,133 @@
+"""The walk through the records of one share partition: each fault, at its place and in its words; no fault, nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from broker.coordinator.share.combine import StateBatch
+from broker.coordinator.share.state import Key, ShareState, snapshot_record, tombstone, update_key, update_value
+from pipeline.audit.share_states import (
+    AGAIN,
+    BEYOND,
+    SKIPPED,
+    UNREAD,
+    StateRecord,
+    walk,
+)
+
+AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
+ID = bytes(range(16))
+KEY = Key("g", ID, 0)
+EMPTY = ShareState(0, 1, 0, 0, 0, 1, 1)
+Batch = tuple[int, int, int, int]  # first, last, state, count
+
+
+def snapshot(start: int = 0, *batches: Batch, epoch: int = 0, state_epoch: int = 1, key: Key = KEY) -> Any:
+    made = tuple(StateBatch(*batch) for batch in batches)
+    return snapshot_record(
+        key, EMPTY._replace(snapshot_epoch=epoch, state_epoch=state_epoch, start_offset=start, batches=made)
+    )
+
+
+def update(start: int, *batches: Batch, epoch: int = 0, key: Key = KEY) -> Any:
+    return update_key(key), update_value(epoch, 0, start, -1, [StateBatch(*batch) for batch in batches])
+
+
+def walked(*records: Any, limit: int = 5, lost: Sequence[int] = ()) -> list[tuple[str, int, int | None, int, int, int]]:
+    """(what, offset, proof offset, lost, first, last) of what is wrong. lost: missing offsets before each record."""
+    missing = [*lost, *[lost[-1] if lost else 0] * len(records)]
+    made = [StateRecord(at, missing[at], *record) for at, record in enumerate(records)]
+    return [wrong[:6] for wrong in walk(made, limit)]
+
+
+def test_what_a_group_may_do_is_not_wrong():
+    assert walked(
+        snapshot(0),
+        update(0, (0, 9, AVAILABLE, 1)),  # released
+        update(0, (0, 4, ACKNOWLEDGED, 2), (5, 5, AVAILABLE, 2), (6, 9, ARCHIVED, 2)),  # 6 to 9 rejected
+        update(0, (0, 4, ACKNOWLEDGED, 2)),  # a write that was tried again
+        update(5, (5, 5, ARCHIVED, 5)),  # came to the limit
+        snapshot(10, epoch=1),
+        update(-1, (10, 19, ACKNOWLEDGED, 1), epoch=1),
+        snapshot(0, epoch=2, state_epoch=2),  # an operator has set it back
+        update(0, (0, 9, ACKNOWLEDGED, 1), epoch=2),
+        tombstone(KEY),
+        snapshot(0),
+        update(-1, (0, 9, ACKNOWLEDGED, 1)),
+    ) == []  # fmt: skip  # one to a line
+
+
+def test_acknowledged_record_that_comes_again_is_wrong():
+    begin = (snapshot(0), update(0, (0, 9, ACKNOWLEDGED, 1)))
+    assert walked(*begin, update(0, (3, 4, ACKNOWLEDGED, 2))) == [(AGAIN, 2, 1, 0, 3, 4)]
+    assert walked(*begin, update(0, (9, 12, AVAILABLE, 2))) == [(AGAIN, 2, 1, 0, 9, 9)]
+    assert walked(*begin, update(10), update(10, (3, 3, ACKNOWLEDGED, 2))) == [(AGAIN, 3, 1, 0, 3, 3)]
+    idle = (*begin, update(10), snapshot(10, epoch=1))
+    assert walked(*idle, update(10, (3, 3, ACKNOWLEDGED, 2), epoch=1)) == [(AGAIN, 4, 1, 0, 3, 3)]
+    assert walked(*begin, update(0, (3, 4, ACKNOWLEDGED, 2)), lost=(0, 0, 7)) == [(AGAIN, 2, 1, 7, 3, 4)]
+
+
+def test_archived_record_that_comes_again_is_wrong():
+    begin = (snapshot(0), update(0, (0, 9, ARCHIVED, 2)))
+    assert walked(*begin, update(0, (9, 9, ACKNOWLEDGED, 3))) == [(AGAIN, 2, 1, 0, 9, 9)]
+
+
+def test_state_that_began_again_contradicts_nothing():
+    begin = (snapshot(0), update(0, (0, 9, ACKNOWLEDGED, 1)))
+    assert walked(*begin, snapshot(0, (0, 9, ACKNOWLEDGED, 2), epoch=1, state_epoch=2)) == []  # an operator set it back
+    assert walked(*begin, tombstone(KEY), snapshot(0, (0, 9, ACKNOWLEDGED, 2), epoch=1)) == []
+
+
+def test_delivery_beyond_the_limit_is_wrong():
+    assert walked(snapshot(0), update(0, (1, 1, AVAILABLE, 5), (2, 3, ACKNOWLEDGED, 6))) == [(BEYOND, 1, None, 0, 2, 3)]
+    assert walked(snapshot(0, (1, 1, ARCHIVED, 6)), snapshot(0, (1, 1, ARCHIVED, 6), epoch=1)) == [
+        (BEYOND, 0, None, 0, 1, 1)
+    ]
+
+
+def test_archived_record_without_a_delivery_is_wrong():
+    assert walked(snapshot(0), update(0, (1, 4, ARCHIVED, 0))) == [(UNREAD, 1, None, 0, 1, 4)]
+
+
+def test_passed_records_that_are_not_finished_are_wrong_if_they_are_there():
+    wrong = [(SKIPPED, 2, 1, 0, 0, 1), (SKIPPED, 2, 1, 0, 5, 7), (SKIPPED, 2, 1, 0, 9, 9)]
+    begin = (snapshot(0), update(0, (2, 4, ACKNOWLEDGED, 1), (5, 5, AVAILABLE, 1), (8, 8, ARCHIVED, 1)))
+    assert walked(*begin, update(10)) == wrong
+    assert walked(*begin, snapshot(10, (10, 10, AVAILABLE, 1), epoch=1)) == wrong
+    assert walked(*begin, update(10), lost=(0, 0, 1)) == [(*each[:3], 1, *each[4:]) for each in wrong]
+    assert walked(snapshot(0), update(1)) == [(SKIPPED, 1, 0, 0, 0, 0)]
+
+
+def test_state_further_on_at_the_same_delivery_is_not_wrong():
+    """As Kafka combines them: an acquisition comes with a higher count."""
+    assert walked(snapshot(0), update(0, (0, 9, ACKNOWLEDGED, 1)), update(0, (3, 4, ARCHIVED, 1))) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        ((3, 3, AVAILABLE, 2), "record 3 is available at delivery 2, but was acknowledged at delivery 1"),
+        ((3, 4, ARCHIVED, 2), "records 3 to 4 are archived at delivery 2, but were acknowledged at delivery 1"),
+        ((10, 10, ACKNOWLEDGED, 7), "record 10 came to delivery 7, the limit is 5"),
+        ((10, 12, ACKNOWLEDGED, 6), "records 10 to 12 came to delivery 6, the limit is 5"),
+        ((10, 10, ARCHIVED, 0), "record 10 is archived, but never came to a consumer"),
+        ((10, 12, ARCHIVED, 0), "records 10 to 12 are archived, but never came to a consumer"),
+    ],
+)
+def test_sentence_says_which_records_and_what_of_them(said, sentence):
+    records = (snapshot(0), update(0, (0, 9, ACKNOWLEDGED, 1)), update(0, said))
+    made = [StateRecord(at, 0, *record) for at, record in enumerate(records)]
+    assert [wrong.detail for wrong in walk(made, 5)] == [sentence]
+
+
+def test_without_a_snapshot_nothing_is_known():
+    again = update(0, (0, 9, ACKNOWLEDGED, 2), epoch=7)
+    assert walked(update(0, (0, 9, ACKNOWLEDGED, 1)), update(5, (0, 9, ACKNOWLEDGED, 2))) == []
+    assert walked(snapshot(0), update(0, (0, 9, ACKNOWLEDGED, 1)), again) == []  # of another snapshot, which is missing
+    assert (
+        walked(snapshot(0, (0, 9, ACKNOWLEDGED, 1)), snapshot(0, epoch=1), update(0, (0, 9, ACKNOWLEDGED, 2), epoch=1))
+        == []
+    )
