@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from made_logs import STATES, Logs
+from pyspark.sql import functions as F
 from test_audit_faults import CO, audited
 
+from pipeline.jobs import audit as audit_job
 from pipeline.jobs.audit import summary
 
 pytestmark = pytest.mark.timeout(900)
@@ -56,6 +59,9 @@ def write(logs: Logs) -> dict[str, str]:
     logs.skip(f"{CO}-3", 1)
     logs.commit(f"{CO}-3", "torn", {0: 2})
     assert first == 0
+
+    logs.commit(f"{CO}-3", "nobody", {0: 1, 1: 1, 2: 1})
+    logs.commit(f"{CO}-4", "other", {0: 1})
 
     logs.data("few-0", 5, pid=6, epoch=0, sequence=0)
     logs.skip("few-0", 1)
@@ -112,9 +118,36 @@ def test_audit_gaps_are_told_with_their_reason(outcome):
         ("gone-0", None, None, None, "absent"),
     }
     assert wanted <= rows
-    told = summary(made, 1)
-    assert (
-        "coverage: missing-0 lacks 2 offsets from 5 to 6: removed by the cleaner, retention or DeleteRecords"
-        in "".join(told)
-    )
-    assert any(line.startswith("coverage: gone-0 is named by transactions but is not there: ") for line in told)
+
+
+def test_summary_says_what_is_missing_and_what_cannot_be_decided(outcome, monkeypatch):
+    """Also what only archives have: logs that began again, and reasons of their own."""
+    made, _ = outcome
+    why = F.when(F.col("log") == "start-0", "before").when(F.col("log") == "early-0", "unwaited")
+    monkeypatch.setattr(audit_job, "MOST_GROUPS", 1)
+    gaps = made.gaps.withColumn("reason", F.coalesce(why, "reason"))
+    coverage = made.coverage.withColumn("renewed", F.col("log") == "few-0")
+    told = summary(replace(made, gaps=gaps, coverage=coverage), 1)
+    assert (told[0], told[-1]) == ("transactions: 4 CompleteCommit", "1 finding: exactly-once did not hold")
+    for line in (
+        "coverage: missing-0 lacks 2 offsets from 5 to 6: removed by the cleaner, retention or DeleteRecords; an "
+        "archive made before would have them",
+        "coverage: start-0 lacks 7 offsets from 0 to 6: removed before the archive began",
+        "coverage: early-0 lacks 3 offsets from 0 to 2: removed before they were archived: the archive ran too seldom "
+        "or without --retain-for, or more was held back than archive.retain.max.bytes allows",
+        "coverage: gone-0 is named by transactions but is not there: the topic was deleted, or was not archived "
+        "(archive --topics)",
+        "coverage: few-0 is archived twice: its topic was deleted and created again, so nothing in it can be decided",
+        f"undecided: 3 x transaction-without-marker in {STATES}-0, the first at offset 7: missing records could "
+        "explain them",
+        f"undecided: 3 commits of group nobody in {CO}-3 name no member (Apache Kafka writes none): offset-regression, "
+        "stale-generation, stale-member-epoch, commit-outside-transaction cannot be decided here",
+        "undecided: the same in 2 more groups, see the table `unnamed`",
+    ):
+        assert line in told
+
+
+def test_commits_that_name_no_member_are_counted_from_the_first(outcome):
+    made, _ = outcome
+    rows = {row["group"]: (row["log"], row["commits"], row["first_offset"]) for row in made.unnamed.collect()}
+    assert rows == {"torn": (f"{CO}-3", 3, 0), "nobody": (f"{CO}-3", 3, 4), "other": (f"{CO}-4", 1, 0)}

@@ -42,6 +42,12 @@ def test_nothing_is_found_where_clients_behaved(spark):
     assert made.gaps.collect() == []
     assert unnamed(made) == {"classic", "modern", "copier", "streaming"}
     assert decisions(made.transactions) == {"COMMIT": 5, "ABORT": 2}
+    told = audit_job.summary(made, 0)
+    assert told[0] == "transactions: 2 CompleteAbort, 5 CompleteCommit"
+    assert told[-1] == (
+        "Exactly-once held: no finding in 7 transactions, 7 logs complete; the commits of 4 groups name no member, so "
+        "who made them was not checked"
+    )
 
 
 @pytest.mark.long
