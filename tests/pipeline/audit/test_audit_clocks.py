@@ -22,13 +22,17 @@ EMPTY, NO_MARKER = "transaction-without-records", "transaction-without-marker"
 
 
 class Case(NamedTuple):
-    """kind, log, offset, log and offset of the proof; found: by no missing record to be explained."""
+    """kind, log, offset, log and offset of the proof; found: by no missing record to be explained.
+
+    says: its sentence, if it is not in test_audit_faults.py as well.
+    """
 
     kind: str
     log: str
     offset: int
     proof: tuple[str | None, int | None] = (None, None)
     found: bool = True
+    says: str | None = None
 
 
 class Clocked(Logs):
@@ -62,7 +66,8 @@ def fenced(logs: Clocked) -> list[Case]:
     logs.fence(states, "fenced", 70, 2)
     logs.tick(LATE_MS)
     place = logs.pending(log, "fenced", 70)
-    return [Case(STALE, log, place, (states, proof)), Case(HANGING, log, place)]
+    says = "producer 70 wrote with epoch 0 after its coordinator had raised it to 1"
+    return [Case(STALE, log, place, (states, proof), says=says), Case(HANGING, log, place)]
 
 
 def fenced_just_before(logs: Clocked) -> list[Case]:
@@ -122,11 +127,12 @@ def _before_its_transaction(logs: Clocked, number: int, ms: int) -> list[Case]:
     log, states, where = f"{CO}-{number}", f"{STATES}-{number}", {CO: [number]}
     place = logs.pending(log, f"along{number}", number)
     logs.tick(ms)
-    logs.state(states, f"along{number}", State.ONGOING, number, 0, where)
-    proof = logs.state(states, f"along{number}", State.PREPARE_COMMIT, number, 0, where)
+    logs.state(states, f"taker{number}", State.ONGOING, number, 0, where)
+    proof = logs.state(states, f"taker{number}", State.PREPARE_COMMIT, number, 0, where)
     logs.marker(log, number, 0)
-    logs.state(states, f"along{number}", State.COMPLETE_COMMIT, number, 0)
-    return [Case(OUTSIDE, log, place, (states, proof), found=ms > SOON_MS)]
+    logs.state(states, f"taker{number}", State.COMPLETE_COMMIT, number, 0)
+    says = f"t-0 of group along{number} was committed {ms + 1} ms before the transaction of taker{number} that ended it"
+    return [Case(OUTSIDE, log, place, (states, proof), ms > SOON_MS, f"{says} began")]
 
 
 def nobody_named(logs: Clocked) -> list[Case]:
@@ -143,6 +149,17 @@ def left_open(logs: Clocked) -> list[Case]:
     place = logs.data(log, 1, 79, 0, 0, txn=True)
     logs.data(log, 1, 79, 0, 1, txn=True)
     return [Case(HANGING, log, place)]
+
+
+def decided_and_left_open(logs: Clocked) -> list[Case]:
+    log, states, where = "decided-0", f"{STATES}-31", {"decided": [0]}
+    logs.state(states, "decided", State.ONGOING, 90, 3, where)
+    place = logs.data(log, 1, 90, 3, 0, txn=True)
+    logs.state(states, "decided", State.PREPARE_COMMIT, 90, 3, where)
+    logs.tick(LATE_MS)
+    logs.fence(states, "later91", 91, 0)
+    says = "producer 90, epoch 3, has records from here on without a marker: it was decided but not ended"
+    return [Case(HANGING, log, place, says=says)]
 
 
 def named_and_not_written(logs: Clocked) -> list[Case]:
@@ -191,8 +208,8 @@ def marker_that_may_be_missing(logs: Clocked) -> list[Case]:
 
 CASES: list[Callable[[Clocked], list[Case]]] = [
     fenced, fenced_just_before, fenced_later, dated_by_its_client, dated_by_the_broker, on_its_way, taken_along,
-    taken_along_just_before, nobody_named, left_open, named_and_not_written, named_after_what_is_missing,
-    named_where_records_are_missing, named_and_aborted, marker_that_may_be_missing,
+    taken_along_just_before, nobody_named, left_open, decided_and_left_open, named_and_not_written,
+    named_after_what_is_missing, named_where_records_are_missing, named_and_aborted, marker_that_may_be_missing,
 ]  # fmt: skip  # several to a line
 
 
@@ -209,7 +226,7 @@ def outcome(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[
 
 
 def _case(row: Any, *, found: bool) -> Case:
-    return Case(row["kind"], row["log"], row["offset"], (row["proof_log"], row["proof_offset"]), found)
+    return Case(row["kind"], row["log"], row["offset"], (row["proof_log"], row["proof_offset"]), found, row["detail"])
 
 
 @pytest.mark.parametrize("name", [case.__name__ for case in CASES])
@@ -219,6 +236,7 @@ def test_case_by_clocks_is_found_or_undecided_at_its_place(name, outcome):
         here = [row for row in rows if row[:3] == wanted[:3]]
         assert [row.found for row in here] == [wanted.found]
         assert wanted.kind == HANGING or here[0].proof == wanted.proof
+        assert wanted.says in (None, here[0].says)
 
 
 def test_nothing_but_the_cases_is_found_or_undecided(outcome):

@@ -19,7 +19,7 @@ TOPIC_ID = b"\1" * 16
 
 
 class Fault(NamedTuple):
-    """kind at offset of log (None: no finding), and what its sentence must say."""
+    """kind at offset of log (None: no finding), and its sentence."""
 
     kind: str | None
     log: str = ""
@@ -56,7 +56,8 @@ def wrapped_duplicate(logs: Logs) -> Fault:
     logs.data(log, 4, pid=3, epoch=0, sequence=2**31 - 1)
     place = logs.data(log, 4, pid=3, epoch=0, sequence=2**31 - 1)
     logs.data(log, 2, pid=3, epoch=0, sequence=3)
-    return Fault("duplicate-sequence", log, place, "2147483647 to 2 of producer 3, epoch 0, were already appended")
+    says = "sequences 2147483647 to 2 of producer 3, epoch 0, were already appended at offset 2147483647"
+    return Fault("duplicate-sequence", log, place, says)
 
 
 def duplicate(logs: Logs) -> Fault:
@@ -65,20 +66,23 @@ def duplicate(logs: Logs) -> Fault:
         logs.data(log, 5, pid=4, epoch=0, sequence=sequence)
     place = logs.data(log, 5, pid=4, epoch=0, sequence=5)
     logs.data(log, 5, pid=4, epoch=0, sequence=15)
-    return Fault("duplicate-sequence", log, place, "sequences 5 to 9 of producer 4, epoch 0, were already appended at")
+    says = "sequences 5 to 9 of producer 4, epoch 0, were already appended at offset 5"
+    return Fault("duplicate-sequence", log, place, says)
 
 
 def missing(logs: Logs) -> Fault:
     log = "missing-0"
     logs.data(log, 5, pid=5, epoch=0, sequence=0)
     place = logs.data(log, 5, pid=5, epoch=0, sequence=7)
-    return Fault("missing-sequence", log, place, "sequences 5 to 6 of producer 5, epoch 0, are not in the log")
+    says = "sequences 5 to 6 of producer 5, epoch 0, are not in the log before this one: 2 records"
+    return Fault("missing-sequence", log, place, says)
 
 
 def missing_at_the_start(logs: Logs) -> Fault:
     log = "start-0"
     place = logs.data(log, 5, pid=5, epoch=0, sequence=7)
-    return Fault("missing-sequence", log, place, "sequences 0 to 6")
+    says = "sequences 0 to 6 of producer 5, epoch 0, are not in the log before this one: 7 records"
+    return Fault("missing-sequence", log, place, says)
 
 
 def reordered(logs: Logs) -> Fault:
@@ -87,7 +91,7 @@ def reordered(logs: Logs) -> Fault:
         logs.data(log, 1, pid=6, epoch=0, sequence=sequence)
     place = logs.data(log, 1, pid=6, epoch=0, sequence=1)
     logs.data(log, 1, pid=6, epoch=0, sequence=3)
-    return Fault("reordered-sequence", log, place, "sequences 1 to 1 of producer 6")
+    return Fault("reordered-sequence", log, place, "sequences 1 to 1 of producer 6, epoch 0, came after higher ones")
 
 
 def stale_producer(logs: Logs) -> Fault:
@@ -104,17 +108,21 @@ def stale_in_transaction(logs: Logs) -> Fault:
     return Fault("stale-producer-epoch", log, 0, "producer 8 wrote with epoch 2 into a transaction of epoch 3")
 
 
+def left_open(producer: int, why: str) -> str:
+    return f"producer {producer}, epoch 0, has records from here on without a marker: {why}"
+
+
 def hanging(logs: Logs) -> Fault:
     log = "hang-0"
     logs.transaction("hang", 9, 0, log)
     place = logs.data(log, 1, pid=9, epoch=0, sequence=2, txn=True)
-    return Fault("hanging-transaction", log, place, "its coordinator has no open transaction")
+    return Fault("hanging-transaction", log, place, left_open(9, "its coordinator has no open transaction"))
 
 
 def hanging_unknown(logs: Logs) -> Fault:
     log = "hangunknown-0"
     place = logs.data(log, 1, pid=10, epoch=0, sequence=0, txn=True)
-    return Fault("hanging-transaction", log, place, "no coordinator has such a transaction")
+    return Fault("hanging-transaction", log, place, left_open(10, "no coordinator has such a transaction"))
 
 
 def overdue(logs: Logs) -> Fault:
@@ -122,14 +130,15 @@ def overdue(logs: Logs) -> Fault:
     logs.state(f"{STATES}-0", "overdue", State.ONGOING, 11, 0, {"overdue": [0]})
     place = logs.data(log, 1, pid=11, epoch=0, sequence=0, txn=True)
     logs.tick(75_000)
-    return Fault("hanging-transaction", log, place, "it has timed out but was not aborted")
+    return Fault("hanging-transaction", log, place, left_open(11, "it has timed out but was not aborted"))
 
 
 def without_marker(logs: Logs) -> Fault:
     log = "nomarker-0"
     logs.transaction("nomarker", 12, 0, log, markers=[])
     place = logs.ends[f"{STATES}-0"] - 1
-    return Fault("transaction-without-marker", f"{STATES}-0", place, "nomarker-0 has no COMMIT marker")
+    says = "nomarker is complete, but nomarker-0 has no COMMIT marker of it"
+    return Fault("transaction-without-marker", f"{STATES}-0", place, says)
 
 
 def without_marker_among_others(logs: Logs) -> Fault:
@@ -138,14 +147,16 @@ def without_marker_among_others(logs: Logs) -> Fault:
     logs.transaction("nomarker2", 13, 0, log, markers=[], sequence=2)
     place = logs.ends[f"{STATES}-0"] - 1
     logs.transaction("nomarker2", 13, 0, log, sequence=4)
-    return Fault("transaction-without-marker", f"{STATES}-0", place, "nomarker2-0 has no COMMIT marker")
+    says = "nomarker2 is complete, but nomarker2-0 has no COMMIT marker of it"
+    return Fault("transaction-without-marker", f"{STATES}-0", place, says)
 
 
 def stray_marker(logs: Logs) -> Fault:
     log = "stray-0"
     logs.data(log, 1)
     place = logs.marker(log, 14, 0)
-    return Fault("marker-without-transaction", log, place, "a COMMIT marker of producer 14, epoch 0")
+    says = "a COMMIT marker of producer 14, epoch 0, but no coordinator had such a transaction here"
+    return Fault("marker-without-transaction", log, place, says)
 
 
 def resent_marker(logs: Logs) -> Fault:
@@ -209,7 +220,8 @@ def stale_member(logs: Logs) -> Fault:
     logs.commit(log, "new", {0: 2}, generation=5, **said)
     logs.commit(log, "new", {1: 2}, generation=8, **said)
     place = logs.commit(log, "new", {1: 3}, generation=6, **said)
-    return Fault("stale-member-epoch", log, place, "t-1 with epoch 6, but owned the partition from epoch 7 on")
+    says = "m committed t-1 with epoch 6, but owned the partition from epoch 7 on"
+    return Fault("stale-member-epoch", log, place, says)
 
 
 def not_its_own(logs: Logs) -> Fault:
@@ -217,7 +229,7 @@ def not_its_own(logs: Logs) -> Fault:
     logs.consumer_group(log, "foreign", 9)
     logs.member(log, "foreign", "m", 9, {0: 5}, TOPIC_ID)
     place = logs.commit(log, "foreign", {3: 1}, generation=8, member="m", topic_id=TOPIC_ID)
-    return Fault("stale-member-epoch", log, place, "t-3 with epoch 8, but did not own the partition")
+    return Fault("stale-member-epoch", log, place, "m committed t-3 with epoch 8, but did not own the partition")
 
 
 def epoch_of_nobody(logs: Logs) -> Fault:
@@ -225,7 +237,7 @@ def epoch_of_nobody(logs: Logs) -> Fault:
     logs.consumer_group(log, "ahead", 9)
     logs.member(log, "ahead", "m", 9, {0: 5}, TOPIC_ID)
     place = logs.commit(log, "ahead", {0: 1}, generation=10, member="m", topic_id=TOPIC_ID)
-    return Fault("stale-member-epoch", log, place, "t-0 with epoch 10, but had epoch 9")
+    return Fault("stale-member-epoch", log, place, "m committed t-0 with epoch 10, but had epoch 9")
 
 
 def whole_commit(logs: Logs) -> Fault:
@@ -247,7 +259,8 @@ def incomplete_commit(logs: Logs) -> Fault:
 def unfinished_commit(logs: Logs) -> Fault:
     log = f"{CO}-9"
     first = logs.commit(log, "ending", {0: 1, 1: 1}, size=3)
-    return Fault("incomplete-commit", log, first, "the log ends here, so the rest may still be written")
+    says = "a commit of 3 records has 2: the log ends here, so the rest may still be written"
+    return Fault("incomplete-commit", log, first, says)
 
 
 def in_transaction(logs: Logs, log: str, group: str, pid: int, offset: int) -> None:
@@ -306,7 +319,8 @@ def coordinator_goes_back(logs: Logs) -> Fault:
     log = f"{STATES}-3"
     logs.state(log, "back", State.EMPTY, 64, 1)
     place = logs.state(log, "back", State.EMPTY, 64, 0)
-    return Fault("stale-producer-epoch", log, place, "took a change with epoch 0 after epoch 1")
+    says = "the coordinator of producer 64 took a change with epoch 0 after epoch 1"
+    return Fault("stale-producer-epoch", log, place, says)
 
 
 CASES: list[Callable[[Logs], Fault]] = [
@@ -348,7 +362,7 @@ def test_audit_fault_in_a_log_is_exactly_that_finding(name, outcome):
     if fault.kind is None:
         return  # the next test: nothing but what was promised
     assert [row["kind"] for row in here] == [fault.kind]
-    assert fault.says in here[0]["detail"]
+    assert here[0]["detail"] == fault.says
     assert here[0]["segment"] is not None
 
 
