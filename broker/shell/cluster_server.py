@@ -11,7 +11,7 @@ from broker.cluster.copies import RECORDINGS
 from broker.cluster.virtual_nodes import VirtualNodes
 from broker.shell.cluster_plan import ClusterRefusedError
 from broker.shell.sockets.doors import Doors
-from broker.shell.spin import Spin
+from broker.shell.spin import Spin, usable_processors
 from storage.movable_clock import MovableClock
 from storage.sim_env import MemoryFiles
 
@@ -101,7 +101,7 @@ class ClusterServer:
         self.virtual_nodes = VirtualNodes(
             self.broker.nodes, self.broker.metadata_shard, self.broker.turn, self.broker.partitions
         )
-        self._spin = Spin(self.loop.call_soon, env.clock.monotonic_us)
+        self._spin = Spin(self.loop.call_soon, env.clock.monotonic_us, usable_processors())
         self.broker.clients.room = self._room
         self.broker.clients.backlog.large_request = self._memory.large_request
         self.broker.keep_journal(self.plan.journal_bytes, self.recording)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Final
 
@@ -11,16 +12,27 @@ MOST_TRUST: Final = 8
 TURNS_A_TRIAL: Final = 16
 
 
+def usable_processors() -> int:
+    """How many processors this process may use, as far as the system says."""
+    if hasattr(os, "sched_getaffinity"):  # Linux
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 class Spin:
     """Keeps the loop awake for 100 µs after a turn, while the next request mostly comes within that time.
 
     For clients that send a request when they have the reply to the one before. Where requests do not come in time,
-    because clients take longer or need the processor, it polls after one turn of sixteen only.
+    because clients take longer or need the processor, it polls after one turn of sixteen only. With one processor it
+    never does: the client could not run meanwhile.
     """
 
-    __slots__ = ("_began_us", "_call_soon", "_looking", "_monotonic_us", "_trust", "_turns")
+    __slots__ = ("_began_us", "_call_soon", "_looking", "_monotonic_us", "_processors", "_trust", "_turns")
 
-    def __init__(self, call_soon: Callable[[Callable[[], None]], object], monotonic_us: Callable[[], int]) -> None:
+    def __init__(
+        self, call_soon: Callable[[Callable[[], None]], object], monotonic_us: Callable[[], int], processors: int
+    ) -> None:
+        self._processors = processors  # that this process may use
         self._call_soon = call_soon  # in the next iteration of the loop
         self._monotonic_us = monotonic_us
         self._began_us = 0
@@ -30,6 +42,8 @@ class Spin:
 
     def turn_ended(self) -> None:
         """Begin to poll, or continue."""
+        if self._processors < 2:
+            return
         self._turns += 1
         if self._looking:
             self._judge(came=True)

@@ -1,5 +1,11 @@
 """The loop stays awake for a moment after a turn, but only where that is worth it."""
 
+import os
+import subprocess
+import sys
+
+import pytest
+
 from broker.shell.spin import LOOK_US, MOST_TRUST, TURNS_A_TRIAL, Spin
 
 ITERATION_US = 5
@@ -9,10 +15,10 @@ LOOKS = LOOK_US // ITERATION_US
 class Loop:
     """Calls what is due in the next iteration, which takes 5 µs, and counts the iterations."""
 
-    def __init__(self):
+    def __init__(self, processors=2):
         self.ready = []
         self.now_us = 0
-        self.spin = Spin(self.ready.append, lambda: self.now_us)
+        self.spin = Spin(self.ready.append, lambda: self.now_us, processors)
 
     def iterate(self):
         calls, self.ready[:] = self.ready[:], []
@@ -89,3 +95,18 @@ def test_spin_while_others_need_the_processor_stops_at_once():
     loop.run_dry()
     loop.spin.turn_ended()
     assert loop.run_dry() == 0
+
+
+def test_spin_with_one_processor_never_looks():
+    loop = Loop(processors=1)
+    loop.trusted()
+    for _ in range(TURNS_A_TRIAL):
+        loop.spin.turn_ended()
+        assert loop.ready == []
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system does not let a process choose")
+def test_processors_are_those_that_the_process_may_use():
+    code = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); from broker.shell.spin import *; "
+    done = subprocess.run([sys.executable, "-c", code + "print(usable_processors())"], capture_output=True, check=True)
+    assert done.stdout.strip() == b"1"
