@@ -29,7 +29,6 @@ Columns = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]  # partitions
 class First(NamedTuple):
     """The fields of the first record of a batch; `end` is the position after it."""
 
-    delta: int
     prefix: bytes
     partition: int
     offset: int
@@ -109,7 +108,7 @@ def _first_record(batch: memoryview) -> First | None:
     end = at + size
     if batch[at] or batch[at + 1]:  # attributes, time delta
         return None
-    delta, at = read_varint(batch, at + 2)
+    _, at = read_varint(batch, at + 2)  # offset delta
     key_size, at = read_varint(batch, at)
     key_end = at + key_size
     if key_size < 10 or bytes(batch[at : at + 2]) != KEY_HEAD:
@@ -128,7 +127,7 @@ def _first_record(batch: memoryview) -> First | None:
         return None
     if b"txsize" in bytes(batch[value_end:end]):  # part of a commit over several batches
         return None
-    return First(delta, prefix, partition, offset, epoch, timestamp, tail, key_size, value_size, end)
+    return First(prefix, partition, offset, epoch, timestamp, tail, key_size, value_size, end)
 
 
 def _run(batch: memoryview, first: First, count: int) -> Columns | None:
