@@ -14,7 +14,7 @@ from protocol.messages.cluster import MetadataRequest
 
 # The peak. For a second, clients without progress may hold twice queued.max.bytes, 64 MB, and 32 MB of freed memory may
 # be kept. On a fast machine without other work 139 MB were measured, about 40 of them not accounted for.
-GROWTH_LIMIT_BYTES = 170 << 20
+GROWTH_LIMIT_BYTES = 100 << 20
 METADATA = MetadataRequest(topics=None)
 
 

@@ -164,11 +164,9 @@ class TopicOffsets:
             return None
         offset, epoch, time_ms = found
         more = self._more
-        if isinstance(more, Label):
-            return _new(Committed, (offset, epoch, "", time_ms, -1, more.topic_id))
-        rare, label = more.rare, more.label
+        label, rare = (more, None) if isinstance(more, Label) else (more.label, more.rare)
         if rare is None:
-            return Committed(offset, epoch, "", time_ms, -1, label.topic_id)
+            return _new(Committed, (offset, epoch, "", time_ms, -1, label.topic_id))
         return Committed(
             offset,
             epoch,

@@ -5,6 +5,7 @@ A batch that is neither as CommitBatch writes it nor what a cleaner left of one 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -23,6 +24,7 @@ KEY_HEAD: Final = b"\x00\x01"
 ZERO_ID: Final = bytes(16)
 NO_ID: Final = b"\x00"
 ID_TAG: Final = b"\x01\x00\x10"
+Cells = tuple[object, ...]  # one field of each record
 Columns = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]  # partitions, offsets, epochs
 
 
@@ -58,17 +60,7 @@ class Layout:
         self.records = struct.iter_unpack
 
 
-_layouts: dict[tuple[int, int, int], Layout] = {}
-
-
-def _layout(delta_bytes: int, key_size: int, value_size: int) -> Layout:
-    shape = delta_bytes, key_size, value_size
-    layout = _layouts.get(shape)
-    if layout is None:
-        if len(_layouts) >= LAYOUTS_KEPT:
-            _layouts.clear()
-        layout = _layouts[shape] = Layout(*shape)
-    return layout
+_layout = lru_cache(maxsize=LAYOUTS_KEPT)(Layout)
 
 
 def replay_commit(table: OffsetTable, header: BatchHeader, batch: memoryview) -> bool:
@@ -136,15 +128,9 @@ def _run(batch: memoryview, first: First, count: int) -> Columns | None:
     if first.end + template.size != len(batch):
         return None
     run = template.unpack(batch, first.end)
-    if (
-        run[0::10] != template.heads
-        or run[1::10].count(first.prefix) != count
-        or run[3::10].count(template.value_size) != count
-        or run[4::10].count(4) != count
-        or run[7::10].count(1) != count
-        or run[8::10].count(first.timestamp) != count
-        or run[9::10].count(first.tail + b"\x00") != count
-    ):
+    if run[0::10] != template.heads or run[3::10].count(template.value_size) != count:
+        return None
+    if not _are_like(first, run[1::10], run[4::10], run[7::10], run[8::10], run[9::10]):
         return None
     return run[2::10], run[5::10], run[6::10]
 
@@ -186,15 +172,23 @@ def _columns(records: memoryview, layout: Layout, first: First) -> Columns | Non
         heads.count(layout.head) != n
         or not _are_varints(b"".join(deltas), layout.delta_bytes)
         or keys.count(layout.key_size) != n
-        or prefixes.count(first.prefix) != n
         or sizes.count(layout.value_size) != n
-        or versions.count(4) != n
-        or metadata.count(1) != n
-        or times.count(first.timestamp) != n
-        or tails.count(first.tail + b"\x00") != n
+        or not _are_like(first, prefixes, versions, metadata, times, tails)
     ):
         return None
     return partitions, offsets, epochs
+
+
+def _are_like(first: First, prefixes: Cells, versions: Cells, metadata: Cells, times: Cells, tails: Cells) -> bool:
+    """Whether records have group, topic, time and topic id of the first one, and are of version 4 without metadata."""
+    n = len(prefixes)
+    return (
+        prefixes.count(first.prefix) == n
+        and versions.count(4) == n
+        and metadata.count(1) == n
+        and times.count(first.timestamp) == n
+        and tails.count(first.tail + b"\x00") == n
+    )
 
 
 def offset_key(key: bytes) -> tuple[str, str, int]:
