@@ -22,7 +22,6 @@ import argparse
 import asyncio
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -35,7 +34,7 @@ from typing import Any, NamedTuple
 from benchmarks.load_requests import COMMIT_V, FETCHOFF_V, PRODUCE_V, Requests
 from benchmarks.lone import Line
 from benchmarks.offsets import fill as fill_offsets
-from benchmarks.peers import API_VERSIONS, START_S, answers, free_port, momus_command
+from benchmarks.peers import API_VERSIONS, START_S, answers, free_port, momus_command, removed_behind
 from momus.launch import use_packages
 
 use_packages()
@@ -109,11 +108,6 @@ class Broker:
         """kill -9."""
         self.process.kill()
         self.process.wait()
-
-    def remove(self) -> None:
-        """End it, and remove its directory."""
-        self.kill()
-        shutil.rmtree(self.directory, ignore_errors=True)
 
 
 class Known(NamedTuple):
@@ -254,10 +248,11 @@ def told(step: tuple[float, str]) -> str:
     return f"{ms:.0f} ({name})" if ms else "-"
 
 
-def row(what: str, times: int, seconds: float) -> None:
-    """One line of the table."""
+def row(what: str, times: int, seconds: float, directories: list[Path]) -> None:
+    """One line of the table. Adds the directory that is to be removed."""
     fill, label = FILLS[what]
     broker = Broker()
+    directories.append(broker.directory)
     try:
         broker.start()
         begin = time.perf_counter()
@@ -285,7 +280,7 @@ def row(what: str, times: int, seconds: float) -> None:
         )
         print(f"| {' | '.join(cells)} |", flush=True)
     finally:
-        broker.remove()
+        broker.kill()
 
 
 def main() -> None:
@@ -302,10 +297,11 @@ def main() -> None:
         parser.error(f"{', '.join(sorted(unknown))}: one of {', '.join(FILLS)}")
     print("| | filled in | start, first answer | memory | files | commit | filling | measuring | after the start |")
     print("|---|---|---|---|---|---|---|---|---|", flush=True)
-    for what in options.what or FILLS:
-        for times in TIMES:
-            if times <= options.most:
-                row(what, times, options.seconds)
+    with removed_behind() as directories:
+        for what in options.what or FILLS:
+            for times in TIMES:
+                if times <= options.most:
+                    row(what, times, options.seconds, directories)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Share groups against peers, and what they hold in memory: `python -m benchmarks.share [--peer NAME ...]`.
+"""Share groups against peers, and what they hold in memory.
+
+`python -m benchmarks.share [--momus FILE] [--peer NAME ...]`:
 
 fetch and acknowledge   each of 4 members reads a partition of its own. A ShareFetch acknowledges what the one before
                         it acquired, and acquires one batch of 16 records of 1 kB, or as much as 1 MB
@@ -22,7 +24,7 @@ import time
 import uuid
 from typing import Any
 
-from benchmarks.load import Load
+from benchmarks.load import Load, arguments
 from benchmarks.peers import Running, cpu_s, running
 from benchmarks.wire import Wire, connect
 from protocol.errors import ErrorCode, MalformedError
@@ -141,8 +143,7 @@ class ShareLoad:
 
     async def open(self, members: int, partitions: int) -> None:
         """Make the topic, and members that have read its empty partitions: they get what is produced from now on."""
-        options = argparse.Namespace(address=self.address, topic=self.topic, partitions=partitions, conns=1)
-        load = Load(options)
+        load = Load(arguments(["produce", self.address, "--topic", self.topic, "--partitions", str(partitions)]))
         await load.open()
         asked = MetadataRequest(topics=[MetadataRequestTopic(name=self.topic)], allow_auto_topic_creation=False)
         topic_id = (await load.wires[0].ask(asked, METADATA_V)).topics[0].topic_id
@@ -313,14 +314,14 @@ def measure(broker: Running, scenario: str, seconds: float) -> dict[str, float]:
     return figures
 
 
-def compare(peer: str, pairs: int, seconds: float) -> None:
+def compare(momus: str, peer: str, pairs: int, seconds: float) -> None:
     """Print a table in Markdown; a ratio above 1 means that momus is better."""
     print(f"\n| scenario | momus | {peer} | ratio |\n|---|---|---|---|")
     rows: dict[str, list[tuple[float, float]]] = {}
     plain: list[float] = []
     for _ in range(pairs):
         found: list[dict[str, float]] = []
-        for name in ("momus", peer):
+        for name in (momus, peer):
             figures = {}
             with running(name) as broker:
                 for scenario in SIZES:
@@ -329,7 +330,7 @@ def compare(peer: str, pairs: int, seconds: float) -> None:
                     figures[f"{scenario}, {CPU}"] = measured.get("cpu_us", float("nan"))
                 latency = measure(broker, "latency", seconds)
                 figures["produce to share fetch, p50"] = latency.get("p50_us", float("nan"))
-                if name == "momus":
+                if name == momus:
                     plain.append(latency.get("p50_us", float("nan")) / latency.get("plain_us", float("nan")))
             found.append(figures)
         for scenario in found[0]:
@@ -346,6 +347,7 @@ def compare(peer: str, pairs: int, seconds: float) -> None:
 def main() -> None:
     """See the module's text."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.share", description=__doc__)
+    parser.add_argument("--momus", default="momus", help="the command of an installed wheel, in place of this checkout")
     parser.add_argument("--peer", action="append", help="kfake, kfake-disk, kafka, or a checkout")
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4.0)
@@ -360,11 +362,11 @@ def main() -> None:
         else:
             print(json.dumps(asyncio.run(load.rate(SIZES[scenario], options.seconds, 200))))
     elif options.memory:
-        with running("momus") as broker:
+        with running(options.momus) as broker:
             asyncio.run(memory(broker))
     else:
         for peer in options.peer or ["kfake-disk"]:
-            compare(peer, options.pairs, options.seconds)
+            compare(options.momus, peer, options.pairs, options.seconds)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from typing import Any
 
 from benchmarks.load_requests import PRODUCE_V, Requests
 from benchmarks.lone import Line
-from benchmarks.peers import running
+from benchmarks.peers import removed_behind, running
 from protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 from protocol.record_batch import build_batch
 
@@ -125,9 +125,11 @@ class Watch:
         return {"images": len(self._images), "passes": passes, "removed": removed}
 
 
-def measured(shape: tuple[int, int, int], settings: tuple[str, ...], seconds: float, flush: str) -> dict[str, Any]:
-    """Figures of one run, and how much upkeep there was."""
-    with running("momus", flush, settings) as broker:
+def measured(
+    shape: tuple[int, int, int], settings: tuple[str, ...], seconds: float, flush: str, kept: list[Path]
+) -> dict[str, Any]:
+    """Figures of one run, and how much upkeep there was. `kept` takes its directory."""
+    with running("momus", flush, settings, kept) as broker:
         command = [sys.executable, "-m", "benchmarks.load", "commit", broker.address, "--seconds", str(seconds)]
         for name, count in zip(("--conns", "--inflight", "--partitions"), shape, strict=True):
             command += [name, str(count)]
@@ -140,12 +142,17 @@ def waits(rounds: int, seconds: float, flush: str) -> bool:
     """Print the table. Answers whether the p99 with all upkeep stays within the limit, and all of it was at work."""
     print(f"\n| --flush {flush} | upkeep | p99 | of none's | commits/s | images, cleaned, retained |")
     print("|---|---|---|---|---|---|")
+    with removed_behind() as kept:
+        return _rows(rounds, seconds, flush, kept)
+
+
+def _rows(rounds: int, seconds: float, flush: str, kept: list[Path]) -> bool:
     good = True
     for shape in SHAPES:
         runs: dict[str, list[dict[str, Any]]] = {name: [] for name in ROWS}
         for _ in range(rounds):
             for name, settings in ROWS.items():
-                runs[name].append(measured(shape, settings, seconds, flush))
+                runs[name].append(measured(shape, settings, seconds, flush, kept))
         for name, found in runs.items():
             ratio = statistics.median(a["p99_us"] / b["p99_us"] for a, b in zip(found, runs["none"], strict=True))
             p99, rate, images, passes, removed = (
