@@ -123,7 +123,6 @@ test-compiled: compiled
 	  --ignore tests/property/test_cleaned_transactions_model.py --ignore tests/e2e/packaging/test_wheel.py \
 	  --ignore tests/e2e/packaging/test_compiled_wheel.py \
 	  --deselect tests/crash/test_log_failures.py::test_power_cut_at_any_operation_loses_nothing_that_was_synced \
-	  --deselect tests/e2e/test_housekeeping_turns.py::test_slice_ends_by_a_clock_that_is_finer_than_a_millisecond \
 	  --deselect tests/unit/storage/test_compaction_edges.py::test_neighbours_become_one_as_far_as_size_and_offsets_allow \
 	  --deselect tests/unit/storage/test_log.py::test_delete_takes_names_away_while_the_files_are_open_so_that_others_free_them \
 	  --deselect tests/unit/storage/test_small_files.py::test_older_snapshots_go_while_they_are_open_so_that_others_free_them \

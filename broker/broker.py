@@ -18,6 +18,7 @@ from broker.cluster.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC
 from broker.config.authorizer_setting import is_authorizer_set
 from broker.coordinator.group_shards import GroupShards
 from broker.coordinator.runtime import UNLOADED, Shard
+from broker.coordinator.shard_parts import LoneLog
 from broker.handlers import make_routes
 from broker.partitions.fetch_session import FetchSessions
 from broker.partitions.table import Partitions
@@ -37,12 +38,13 @@ if TYPE_CHECKING:
     from broker.cluster.directory import DataDirectory
     from broker.cluster.listeners import Node
     from broker.config.settings import BrokerConfig
+    from broker.coordinator.share.sessions import ShareSession
     from broker.coordinator.share.table import SharePartitions
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
     from broker.faults.table import FaultTable
     from broker.journal.recording import Recording
     from broker.security.security import Security
-    from storage.env import Env
+    from storage.env import Env, Rng
     from storage.log import Log
 
 logger = logging.getLogger("momus.broker")
@@ -56,6 +58,8 @@ class Broker:
     The server around it runs the `turn` and makes connections with `clients`.
     """
 
+    earlier_faults: int = 0  # how many were set in the lives of its cluster before this one
+
     def __init__(
         self,
         env: Env,
@@ -68,6 +72,8 @@ class Broker:
         later: Callable[[float, Callable[[], None]], object] | None = None,
     ) -> None:
         self.config = config
+        self._is_open = False
+        self._maintenance: Maintenance | None = None
         self._later = later or (lambda seconds, call: call_soon(call))  # by the machine's clock
         self.directory = directory
         self.nodes = Nodes(nodes)
@@ -91,7 +97,7 @@ class Broker:
             self.turn,
             self.parked,
             "__cluster_metadata-0",
-            directory.open_metadata_log,
+            LoneLog(directory.open_metadata_log),
             self._new_metadata,
             load_at_once_bytes=1 << 62,  # nothing can be served before it is loaded
         )
@@ -132,14 +138,21 @@ class Broker:
         metadata = ClusterMetadata(
             self.config,
             self.nodes.ids,
-            start_up=start_up,
+            start_up=self._records_at_load,
             changed=self._metadata_changed,
             followers=self.nodes.followers,
         )
         for value in self.directory.image.values():
             metadata.replay(None, value)
-        metadata.version = self.directory.image.offset  # the number of records so far
+        # the number of records so far; after a failed write above all that were seen, because caches compare it
+        metadata.version = self.metadata.version + 1 if self._is_open else self.directory.image.offset
         return metadata
+
+    def _records_at_load(self, metadata: ClusterMetadata, rng: Rng) -> list[bytes]:
+        """What a start writes. After a failed write the metadata is loaded again, and nodes may be stopped then."""
+        if not self._is_open or "metadata.version" not in metadata.feature_levels:
+            return start_up(metadata, rng)
+        return self.nodes.records_of_moves()
 
     def _metadata_changed(self) -> None:
         """Something in the metadata has changed: shortcuts forget, and quotas begin or end to be obeyed."""
@@ -153,10 +166,17 @@ class Broker:
         if has_quotas:
             from broker.quotas.client_quotas import ClientQuotas  # 4 ms: most brokers have no quotas
 
-            self.router.quotas = ClientQuotas(self.turn, self.config, lambda: self.metadata)
+            self.router.quotas = ClientQuotas(self.turn, self.config, lambda: self.metadata, self.fetch_sessions)
         else:
             self.router.quotas = None
         self.clients.pass_by("quotas", has_quotas)  # they measure nothing
+
+    def _follow_topics(self) -> None:
+        self.metadata.listeners.append(self._topic_changed)
+
+    def _topic_changed(self, event: str, topic: Topic, _index: int) -> None:
+        if event == "deleted" and self.clients.journal is not None:
+            self.clients.journal.topic_deleted(topic.topic_id, topic.name)
 
     def _obey_address_quotas(self) -> None:
         from broker.quotas.address_quotas import IP, AddressQuotas  # 4 ms: most brokers have no quotas
@@ -170,11 +190,19 @@ class Broker:
     # -- opening and closing
 
     def open(self) -> None:
-        """Load the cluster's metadata; shards and partitions follow when they are first needed."""
+        """Load the cluster's metadata; shards and partitions follow when they are first needed.
+
+        Errors:  StorageError: what a start writes cannot be written.
+        """
         shard = self.metadata_shard
         shard.require()
+        shard.when_reloaded += [self._metadata_changed, self._follow_topics]
         self._metadata_changed()
+        self._follow_topics()
         self.turn.end()
+        if self.turn.durability.failures:
+            raise StorageError(f"{shard.log.directory} cannot be written: is there room on the disk?")
+        self._is_open = True
         shrink(shard.log, self.directory.image, self.metadata, self.turn.now_ms)
         self.groups.start()
         self.directory.remove_orphans(self.metadata)
@@ -182,7 +210,7 @@ class Broker:
 
     def start_maintenance(self) -> None:
         """Start housekeeping."""
-        Maintenance(
+        self._maintenance = Maintenance(
             self.turn,
             self.config,
             self.directory,
@@ -191,7 +219,13 @@ class Broker:
             self.partitions,
             self.archive,
             self,
-        ).start()
+        )
+        self._maintenance.start()
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether a start still loads coordinators: sessions and timeouts of what they hold have not begun."""
+        return self._maintenance is not None and self._maintenance.is_loading
 
     def close(self) -> None:
         """Flush and close every log, and mark the clean shutdown: the next start need not check for damage."""
@@ -241,9 +275,24 @@ class Broker:
             from broker.faults.table import FaultTable  # 6 ms: most brokers have none
 
             self._faults = FaultTable(
-                self.turn, self.clients, self.router, self.metadata_shard, self.fetch_sessions, self.directory.path
+                self.turn,
+                self.clients,
+                self.router,
+                self.metadata_shard,
+                self.fetch_sessions,
+                self._share_session,
+                self.directory.path,
+                self.earlier_faults,
             )
         return self._faults
+
+    @property
+    def faults_named(self) -> int:
+        """How many faults have been set in this life and in those before it. They give no name twice."""
+        return self.earlier_faults if self._faults is None else self._faults.named
+
+    def _share_session(self, node_id: int, group_id: str, member_id: str) -> ShareSession | None:
+        return self._share.sessions.get(node_id, group_id, member_id) if self._share is not None else None
 
     def _explain_refusals(self) -> None:
         """Let the log and the journal say why requests are refused."""
@@ -330,6 +379,8 @@ class Broker:
         except (OSError, StorageError) as error:  # the shard was reloaded, or is out of use until it can be
             logger.error("cannot write the log of %s, which moves to another node: %s", shard, error)
         else:
-            if shard.state is not UNLOADED:
+            if shard.state is not UNLOADED and topic.name == SHARE_STATE_TOPIC:
+                self.share.coordinator.reload_moved(shard)
+            elif shard.state is not UNLOADED:
                 shard.reload()
         shard.log.set_leader_epoch(topic.leader_epoch(index))

@@ -18,8 +18,52 @@ class ClusterError(RuntimeError):
     """A cluster was asked for what only a process can do."""
 
 
+class Keeper:
+    """The clusters that a test has made: each is verified before it is closed, whoever closes it."""
+
+    def __init__(self) -> None:
+        self.wrong: list[str] = []  # what the test must fail for
+        self._kept: list[Cluster] = []
+
+    def keep(self, cluster: Cluster) -> None:
+        """It is made. Its forks are kept too."""
+        cluster.keeper = self
+        self._kept.append(cluster)
+
+    def give(self, cluster: Cluster) -> None:
+        """Somebody else verifies and closes it."""
+        cluster.keeper = None
+        self._kept.remove(cluster)
+
+    def closing(self, cluster: Cluster) -> None:
+        """It is about to be closed, and can be asked for the last time."""
+        if cluster in self._kept:
+            self._kept.remove(cluster)
+        self._add(cluster, cluster.unverified())
+
+    def end(self, *, is_up: bool) -> None:
+        """The process of all that are kept ends, or has ended."""
+        for each in self._kept:
+            each.settle(each.control, is_up=is_up)
+            self._add(each, each.left())
+        self._kept.clear()
+
+    def close(self) -> None:
+        """Close all that are still open."""
+        from contextlib import ExitStack  # there already, where pytest is
+
+        with ExitStack() as ends:
+            for each in self._kept:
+                ends.callback(each.close)
+
+    def _add(self, cluster: Cluster, sentences: list[str]) -> None:
+        self.wrong += [f"cluster {cluster.name}: {sentence}" for sentence in sentences]
+
+
 class Forkable(ClusterHandle):
     """A cluster of which others can be made."""
+
+    keeper: Keeper | None = None
 
     def fork(self, snapshot: str | None = None, *, name: str | None = None, listen: str | None = None) -> Cluster:
         """Another cluster that goes on from this one, or from a snapshot of it; neither sees the other.
@@ -31,6 +75,8 @@ class Forkable(ClusterHandle):
         made = self._ask("POST", "/fork", {key: value for key, value in given.items() if value is not None})
         fork = Cluster.found(self.control, made, self._read_log)
         fork.security = self.security
+        if self.keeper is not None:
+            self.keeper.keep(fork)
         return fork
 
 
@@ -101,8 +147,12 @@ class Cluster(Forkable):
     def close(self) -> None:
         """Remove the cluster and its data; its clients are disconnected."""
         if self.is_open:
-            self.is_open = False
-            self._ask("DELETE", "")
+            try:
+                if self.keeper is not None:
+                    self.keeper.closing(self)
+            finally:
+                self.is_open = False
+                self._ask("DELETE", "")
 
     @property
     def log(self) -> str:

@@ -9,6 +9,7 @@ from typing import TypeVar
 import click
 
 from momus.control_commands import _connect, _endpoint
+from momus.quoting import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def cluster_create(
 @_endpoint
 def cluster_reset(name: str, address: str) -> None:
     """Drop all data and connections of a cluster; addresses and settings stay."""
-    _ask(address, "POST", f"{PLACE}/{name}/reset")
+    _ask(address, "POST", f"{PLACE}/{quoted(name)}/reset")
     click.echo(f"reset {name}")
 
 
@@ -114,7 +115,7 @@ def cluster_reset(name: str, address: str) -> None:
 @_endpoint
 def cluster_remove(name: str, address: str) -> None:
     """Remove a cluster with its data and snapshots."""
-    _ask(address, "DELETE", f"{PLACE}/{name}")
+    _ask(address, "DELETE", f"{PLACE}/{quoted(name)}")
     click.echo(f"removed {name}")
 
 
@@ -131,9 +132,9 @@ def cluster_snapshot(
     """Keep a cluster as it is: its data, and how its clock was moved. No client notices."""
     if (snapshot is not None) + lists + (removed is not None) > 1:
         raise click.UsageError("give one of --as, --list and --remove")
-    place = f"{PLACE}/{name}/snapshots"
+    place = f"{PLACE}/{quoted(name)}/snapshots"
     if removed is not None:
-        _ask(address, "DELETE", f"{place}/{removed}")
+        _ask(address, "DELETE", f"{place}/{quoted(removed)}")
         click.echo(f"removed {removed}")
     elif lists:
         _show(_ask(address, "GET", place), as_json, _snapshot_line)
@@ -153,7 +154,7 @@ def cluster_fork(
 ) -> None:
     """Make another cluster that goes on from a cluster; neither sees the other."""
     body = _given(snapshot=snapshot, name=fork, listen=listen)
-    _show(_ask(address, "POST", f"{PLACE}/{name}/fork", body), as_json, _cluster_line)
+    _show(_ask(address, "POST", f"{PLACE}/{quoted(name)}/fork", body), as_json, _cluster_line)
 
 
 @cluster.command("restore")
@@ -162,5 +163,5 @@ def cluster_fork(
 @_endpoint
 def cluster_restore(name: str, snapshot: str, address: str) -> None:
     """Go back to a snapshot, on the same ports; connections are cut."""
-    _ask(address, "POST", f"{PLACE}/{name}/restore", {"snapshot": snapshot})
+    _ask(address, "POST", f"{PLACE}/{quoted(name)}/restore", {"snapshot": snapshot})
     click.echo(f"restored {name} from {snapshot}")

@@ -16,6 +16,8 @@ from copy import copy
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection, RemoteDisconnected
 
+from momus.quoting import quoted
+
 LIMIT_S = 30.0
 MILLISECOND = timedelta(milliseconds=1)
 
@@ -56,7 +58,7 @@ class Control:
     def of_cluster(self, name: str) -> Control:
         """The same endpoint for another cluster of the process."""
         other = copy(self)
-        other.prefix = f"/_admin/clusters/{name}"
+        other.prefix = f"/_admin/clusters/{quoted(name)}"
         other.clock = Clock(other)
         other._owner = self._owner or self
         return other

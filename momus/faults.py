@@ -14,6 +14,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
+from momus.quoting import quoted
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -49,10 +51,11 @@ every_time = "every_time"
 class Fault:
     """A fault that is set."""
 
-    def __init__(self, control: Control, prefix: str, name: str) -> None:
+    def __init__(self, control: Control, prefix: str, name: str, idle: set[str] | None = None) -> None:
         self.name = name
+        self._idle = idle if idle is not None else set()  # of its cluster, those that were not seen to act
         self._control = control
-        self._path = f"{prefix}/faults/{name}"
+        self._path = f"{prefix}/faults/{quoted(name)}"
 
     def state(self) -> dict[str, Any]:
         """The fault, with `calls`, `hits` and `held`."""
@@ -82,12 +85,13 @@ class Fault:
         self._wait("hits", n, timeout)
 
     def release(self, most: int | None = None) -> int:
-        """Let go what it keeps: all, or the `most` oldest. Answers how many."""
+        """Let go what it keeps: the `most` oldest; None: all, and replies still to come to it. Answers how many."""
         return int(self._ask("POST", "/release", {} if most is None else {"most": most})["released"])
 
     def remove(self) -> None:
         """Take it away; what it keeps goes on."""
         self._ask("DELETE", "")
+        self._idle.discard(self.name)
 
     def _wait(self, what: str, n: int, timeout: float) -> None:
         end = time.monotonic() + timeout
@@ -107,6 +111,8 @@ class Fault:
     def _ask(self, method: str, suffix: str, body: object = None) -> dict[str, Any]:
         answer = self._control.ask(method, self._path + suffix, body)
         assert isinstance(answer, dict)
+        if answer["hits"]:
+            self._idle.discard(self.name)
         return answer
 
     def __repr__(self) -> str:
@@ -118,16 +124,19 @@ class Faults:
     topic, partition, group, transactional_id; those of the disk take topic and partition. `trigger` is every_time,
     once, on_call(n), times(n) or with_probability(p, seed)."""
 
-    def __init__(self, control: Control, prefix: str = "/_admin") -> None:
-        self._control = control
+    def __init__(self, control: Control, prefix: str = "/_admin", before: Faults | None = None) -> None:
+        self.control = control
         self._prefix = prefix
+        self._idle: set[str] = set()  # those that were set here and not seen to act
+        self.unmet_before: list[str] = [] if before is None else before.unmet_before  # in processes that have ended
 
     def add(self, **words: object) -> Fault:
         """Set a fault by its words, as a JSON file has them. Errors: ControlError, which says what is wrong."""
         given = {key: value for key, value in words.items() if value is not None}
-        answer = self._control.ask("POST", f"{self._prefix}/faults", given)
+        answer = self.control.ask("POST", f"{self._prefix}/faults", given)
         assert isinstance(answer, dict)
-        return Fault(self._control, self._prefix, answer["name"])
+        self._idle.add(answer["name"])
+        return Fault(self.control, self._prefix, answer["name"], self._idle)
 
     def inject_error(self, api: str | list[str], error: str, **filters: object) -> Fault:
         """Refuse requests with an error of Kafka's, such as "NOT_COORDINATOR"; they take no effect."""
@@ -183,18 +192,38 @@ class Faults:
 
     def list(self) -> list[dict[str, Any]]:  # the name users look for
         """All that are set, with `calls`, `hits` and `held`."""
-        answer = self._control.ask("GET", f"{self._prefix}/faults")
+        answer = self.control.ask("GET", f"{self._prefix}/faults")
         assert isinstance(answer, list)
         return answer
 
     def clear(self) -> None:
         """Remove all; what they keep goes on."""
-        self._control.ask("DELETE", f"{self._prefix}/faults")
+        self.control.ask("DELETE", f"{self._prefix}/faults")
+        self.forget()
 
     def unmet(self) -> Iterable[str]:
-        """A sentence for each fault that has acted on nothing: what the test meant to happen did not."""
+        """A sentence for each fault that has acted on nothing: what the test meant to happen did not.
+
+        Faults end with their process: those that had not acted by then are named too.
+        """
+        yield from self.unmet_before
         for each in self.list():
             if not each["hits"]:
                 what = {key: value for key, value in each.items() if key not in ("name", "hits", "held", "calls")}
                 matched = f"{each['calls']} requests matched it" if each["calls"] else "no request matched it"
                 yield f"the fault {each['name']} never acted ({matched}): {what}"
+
+    def end(self, unmet: Iterable[str] | None) -> None:
+        """Their process ends. `unmet`: what `unmet` says; None: it could not be asked."""
+        if unmet is not None:
+            self.unmet_before[:] = unmet
+        else:
+            self.unmet_before += [
+                f"the broker ended, and could not be asked whether the fault {name} acted"
+                for name in sorted(self._idle)
+            ]
+        self.forget()
+
+    def forget(self) -> None:
+        """None is set any more."""
+        self._idle.clear()

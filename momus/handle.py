@@ -15,6 +15,8 @@ from __future__ import annotations
 import base64
 import time
 
+from momus.quoting import quoted
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from momus.security import Acls, Certificates, ClientFiles, Users
 
 WAIT_S = 20.0  # asked for at once; longer waits ask again
+MOST_RECORDS = 10_000  # of one answer
 
 # client -> (key of the address list, how that client spells its settings)
 _CLIENT_KEYS = {
@@ -46,6 +49,7 @@ class ClusterHandle:
     """One cluster, reached by its control plane."""
 
     _journal: Journal | None = None
+    _faults: Faults | None = None
     _read_log: Callable[[], str] | None = None  # what its process has logged; None: that is not known here
     _client_files: ClientFiles | None = None
     security: str | None = None  # the word it was made with
@@ -125,9 +129,11 @@ class ClusterHandle:
     @property
     def faults(self) -> Faults:
         """What is to go wrong: `broker.faults.inject_error("OffsetCommit", "NOT_COORDINATOR", trigger=once)`."""
-        from momus.faults import Faults  # 1 ms
+        if self._faults is None or self._faults.control is not self.control:
+            from momus.faults import Faults  # 1 ms
 
-        return Faults(self.control, self.control.prefix)
+            self._faults = Faults(self.control, self.control.prefix, self._faults)
+        return self._faults
 
     @property
     def journal(self) -> Journal:
@@ -135,7 +141,7 @@ class ClusterHandle:
         if self._journal is None or self._journal.control is not self.control:
             from momus.journal import Journal  # 1 ms
 
-            self._journal = Journal(self.control, self.control.prefix)
+            self._journal = Journal(self.control, self.control.prefix, self._journal)
         return self._journal
 
     def stop_broker(self, node_id: int) -> None:
@@ -156,7 +162,7 @@ class ClusterHandle:
 
     def reset(self) -> None:
         """Drop all data, connections, faults and moves of the clock; addresses and settings stay."""
-        self._ask("POST", "/reset")
+        self._begin_anew("/reset")
 
     # ---- snapshots ----
 
@@ -173,7 +179,7 @@ class ClusterHandle:
 
         Errors: ControlError: there is none of this name.
         """
-        self._ask("POST", "/restore", {"snapshot": snapshot})
+        self._begin_anew("/restore", snapshot=snapshot)
 
     def snapshots(self) -> list[str]:
         """The names of its snapshots, oldest first."""
@@ -181,13 +187,13 @@ class ClusterHandle:
 
     def remove_snapshot(self, snapshot: str) -> None:
         """Give a snapshot up; what was made from it stays. Errors: ControlError: there is none of this name."""
-        self._ask("DELETE", f"/snapshots/{snapshot}")
+        self._ask("DELETE", f"/snapshots/{quoted(snapshot)}")
 
     # ---- recordings ----
 
     def record(self) -> None:
         """Begin again with the data that is there, as a restore does, and record whatever happens from then on."""
-        self._ask("POST", "/recording")
+        self._begin_anew("/recording")
 
     def recording(self) -> bytes:
         """What was recorded so far, as a file for `momus replay`. Errors: ControlError: nothing is recorded."""
@@ -215,7 +221,7 @@ class ClusterHandle:
         pairs = [[name, _to_json(value)] for name, value in headers]
         record = {"key": _to_json(key), "partition": partition, "headers": pairs, "timestamp_ms": timestamp_ms}
         records = [{**record, "value": _to_json(value)} for value in values]
-        answer = self._ask("POST", f"/topics/{topic}/records", {"records": records})
+        answer = self._ask("POST", f"/topics/{quoted(topic)}/records", {"records": records})
         return [row["offset"] for row in answer]
 
     def consume(
@@ -230,23 +236,34 @@ class ClusterHandle:
     ) -> list[Record]:
         """All records of a topic, or of one partition from an offset on; at least n, which are waited for.
 
+        With n the topic is waited for as well. Without, it must be there: a wrong name would look like an empty topic.
+
         isolation   "committed" leaves out what open and aborted transactions have written.
         timeout     seconds.
-        Errors:     WaitTimeoutError: there are fewer than n. ControlError.
+        Errors:     WaitTimeoutError: there are fewer than n. ControlError: without n, there is no such topic.
         """
-        body: dict[str, object] = {"least": n, "offset": offset, "isolation": isolation}
+        body: dict[str, object] = {"offset": offset, "isolation": isolation}
         if partition is not None:
             body["partition"] = partition
-        answer = self._wait(f"/topics/{topic}/consume", body, timeout)
-        if not answer["reached"]:
-            raise WaitTimeoutError(f"{topic} has {len(answer['records'])} records after {timeout:g} s, not {n}")
+        rows: list[dict[str, Any]] = []
+        end, is_more = time.monotonic() + timeout, True
+        while is_more:
+            body["least"] = max(0, min(n - len(rows), MOST_RECORDS))
+            answer = self._wait(f"/topics/{quoted(topic)}/consume", body, max(0.0, end - time.monotonic()))
+            rows += answer["records"]
+            if not answer["reached"]:
+                if not answer["offsets"]:
+                    missing = f"topic {topic}" if partition is None else f"partition {topic}-{partition}"
+                    raise WaitTimeoutError(f"there is no {missing} after {timeout:g} s")
+                raise WaitTimeoutError(f"{topic} has {len(rows)} records after {timeout:g} s, not {n}")
+            is_more, body["offsets"] = answer["more"], answer["offsets"]
         from momus.record import record_of  # 4 ms, of typing
 
-        return [record_of(topic, row) for row in answer["records"]]
+        return [record_of(topic, row) for row in rows]
 
     def committed(self, group: str) -> dict[tuple[str, int], int]:
         """The offsets that a group has committed, by topic and partition."""
-        answer = self._ask("GET", f"/groups/{group}/offsets")
+        answer = self._ask("GET", f"/groups/{quoted(group)}/offsets")
         return {(row["topic"], row["partition"]): row["offset"] for row in answer}
 
     def wait_for_group(
@@ -261,7 +278,7 @@ class ClusterHandle:
         body: dict[str, object] = {"state": state}
         if members is not None:
             body["members"] = members
-        answer = self._wait(f"/groups/{group}/wait", body, timeout)
+        answer = self._wait(f"/groups/{quoted(group)}/wait", body, timeout)
         if not answer["reached"]:
             wanted = state if members is None else f"{state} with {members} members"
             raise WaitTimeoutError(
@@ -272,6 +289,39 @@ class ClusterHandle:
         return found
 
     # ---- inside ----
+
+    def unverified(self) -> list[str]:
+        """A sentence for whatever its test must fail for."""
+        return [sentence for check in VERIFY for sentence in check(self)]
+
+    def settle(self, control: Control, *, is_up: bool) -> None:
+        """Its process ends, or has ended: ask it for what is wanted to know of its requests and faults later."""
+        faults, journal = self._faults, self._journal
+        if faults is not None and faults.control is control:
+            faults.end(_asked(lambda: list(faults.unmet()), is_up))
+        if journal is not None and journal.control is not control:  # nobody has looked at that of this process
+            from momus.journal import Journal  # there already
+
+            journal = self._journal = Journal(control, control.prefix, journal)
+        if journal is not None and not journal.is_over:
+            journal.begin_anew(_asked(journal.counted, is_up))
+            journal.is_over = True
+
+    def left(self) -> list[str]:
+        """As `unverified`, of what has been settled."""
+        unmet = [] if self._faults is None else list(self._faults.unmet_before)
+        return unmet if self._journal is None else [*unmet, *self._journal.unmet()]
+
+    def _begin_anew(self, path: str, **body: object) -> None:
+        """A call that empties the journal and drops the faults. What is expected of the requests goes on: it is counted
+        once no more of them can come."""
+        if self._journal is not None and (asked := self._journal.asked()):
+            body["count"] = asked
+        answer = self._ask("POST", path, body)
+        if self._faults is not None:
+            self._faults.forget()
+        if self._journal is not None:
+            self._journal.begin_anew(answer.get("counted", []))
 
     def _ask(self, method: str, path: str, body: object = None) -> Any:
         return self.control.ask(method, self.control.prefix + path, body)
@@ -284,6 +334,16 @@ class ClusterHandle:
             answer = self._ask("POST", path, {**body, "timeout_ms": int(1000 * max(0.0, min(left, WAIT_S)))})
             if answer["reached"] or left <= WAIT_S:
                 return answer
+
+
+def _asked(question: Callable[[], Any], is_up: bool) -> Any:
+    """What a process answers; None: it does not."""
+    from http.client import HTTPException  # there already: the control has asked
+
+    try:
+        return question() if is_up else None
+    except (OSError, HTTPException, RuntimeError):
+        return None
 
 
 def unmet_faults(cluster: ClusterHandle) -> list[str]:

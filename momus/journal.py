@@ -4,8 +4,8 @@
         ...
         broker.journal.verify(api="OffsetCommit", group="billing", times=3)
 
-A filter is `api`, `client_id`, `connection`, `group`, `topic`, `transactional_id` or `error`. Names may hold *, ? and
-[...].
+A filter is `api`, `client_id`, `principal`, `connection`, `group`, `topic`, `transactional_id` or `error`. Names that
+clients have chosen may hold *, ? and [...].
 """
 
 from __future__ import annotations
@@ -21,22 +21,48 @@ if TYPE_CHECKING:
 MOST = 10_000  # entries of one answer
 NEAR = 10  # misses that are shown
 DEFAULT_MB = 16
+DECODED = ("group", "topic", "transactional_id", "error")  # filters for which all of a request or reply is needed
+
+GONE = "the broker ended, and could not be asked what it had seen"
+NOTHING: dict[str, Any] = {"bytes": 1, "dropped": 0, "fitting": 0, "undecided": 0, "entries": []}  # that is all
 
 
 class JournalError(AssertionError):
     """What a test expected of the requests is not so; the text shows what came near."""
 
 
+class _Wanted:
+    """How often requests are to come: `low` times at least, `high` at most."""
+
+    __slots__ = ("before", "filters", "high", "low", "past")
+
+    def __init__(self, filters: dict[str, str], times: int | None, at_least: int, at_most: int | None) -> None:
+        self.filters = filters
+        self.low, self.high = (times, times) if times is not None else (at_least, at_most)
+        self.before = 0  # how many came before a restart, a reset or a restore
+        self.past: list[str] = []  # why these may not be all
+
+    @property
+    def words(self) -> str:
+        if self.high is None:
+            return f"{self.low} or more"
+        return f"exactly {self.low}" if self.low == self.high else f"{self.low} to {self.high}"
+
+
 class Journal:
     """The journal of one cluster."""
 
-    def __init__(self, control: Control, prefix: str = "/_admin") -> None:
+    def __init__(self, control: Control, prefix: str = "/_admin", before: Journal | None = None) -> None:
         self.control = control
+        self.is_over = False  # what it kept is gone with its process
         self._path = f"{prefix}/journal"
-        self._expected: list[tuple[dict[str, str], int | None, int, int | None]] = []
+        self._expected: list[_Wanted] = [] if before is None else before._expected
 
     def keep(self, mb: int = DEFAULT_MB) -> None:
-        """Keep the last requests and replies, so many MB; 0: keep none."""
+        """Keep the last requests and replies, so many MB; 0: none, of which expectations know."""
+        counted = self.counted()
+        if not mb or not all(each["bytes"] for each in counted):
+            self.begin_anew(counted)
         self._ask("POST", {"bytes": mb << 20})
 
     def entries(self, *, limit: int = MOST, **filters: str) -> list[dict[str, Any]]:
@@ -46,37 +72,67 @@ class Journal:
     def verify(
         self, *, times: int | None = None, at_least: int = 1, at_most: int | None = None, **filters: str
     ) -> list[dict[str, Any]]:
-        """Check how often such a request came: exactly `times`, or within limits. Answers these requests.
+        """Check how often such a request came: exactly `times`, or within limits. Answers these, the newest 10,000.
 
-        Errors: JournalError.
+        With `times` or `at_most` it also fails where the journal cannot know that there were no more.
+        Errors: JournalError. ControlError: there is no such API, error or filter.
         """
-        found = self._read(MOST, filters)
-        low, high = (times, times) if times is not None else (at_least, at_most)
-        entries: list[dict[str, Any]] = found["entries"]
-        if len(entries) >= low and (high is None or len(entries) <= high):
-            return entries
-        wanted = f"exactly {times}" if times is not None else f"{low} or more" if high is None else f"{low} to {high}"
-        text = [f"{shown(filters)} came {len(entries)} times, expected {wanted}"]
-        if not found["bytes"]:
-            text.append("the journal is off: turn it on with journal.keep()")
-        if found["dropped"]:
-            text.append("older requests had to make room: keep more with journal.keep(mb)")
-        text += self._near_misses(filters) if len(entries) < low else [one_line(each) for each in entries[-NEAR:]]
-        raise JournalError("\n  ".join(text))
+        return self._check(_Wanted(filters, times, at_least, at_most))
 
     def expect(
         self, *, times: int | None = None, at_least: int = 1, at_most: int | None = None, **filters: str
     ) -> None:
-        """Check at the end of the test, as `verify` does."""
-        self._expected.append((filters, times, at_least, at_most))
+        """Check at the end of the test, as `verify` does, over all restarts, resets and restores.
+
+        Errors: ControlError: there is no such API, error or filter.
+        """
+        self._read(1, filters)  # whose names are wrong is told at once
+        self._expected.append(_Wanted(filters, times, at_least, at_most))
 
     def unmet(self) -> Iterable[str]:
         """A sentence for each expectation that is not met."""
-        for filters, times, at_least, at_most in self._expected:
+        for wanted in self._expected:
             try:
-                self.verify(times=times, at_least=at_least, at_most=at_most, **filters)
+                self._check(wanted)
             except JournalError as error:
                 yield str(error)
+
+    def asked(self) -> list[dict[str, str]]:
+        """The filters of each expectation, for calls that count as they empty the journal."""
+        return [wanted.filters for wanted in self._expected]
+
+    def counted(self) -> list[dict[str, Any]]:
+        """What there is of the requests of each expectation. Errors: as Control.ask."""
+        return [self._read(1, filters) for filters in self.asked()]
+
+    def begin_anew(self, counted: list[dict[str, Any]] | None) -> None:
+        """What was kept is gone; expectations go on from what was counted of it. None: it could not be asked."""
+        for index, wanted in enumerate(self._expected):
+            unknown = [GONE] if counted is None else _unknown(counted[index], wanted.filters)
+            wanted.before += 0 if counted is None else counted[index]["fitting"]
+            wanted.past += [f"before the journal began anew: {sentence}" for sentence in unknown]
+
+    def _check(self, wanted: _Wanted) -> list[dict[str, Any]]:
+        """The requests, if there are as many as wanted. Errors: JournalError."""
+        filters, low, high = wanted.filters, wanted.low, wanted.high
+        found = NOTHING if self.is_over else self._read(MOST, filters)
+        count: int = wanted.before + found["fitting"]
+        entries: list[dict[str, Any]] = found["entries"]
+        unknown = [*wanted.past, *_unknown(found, filters)]
+        is_within = count >= low and (high is None or count <= high)
+        if is_within and (high is None or not unknown):
+            return entries
+        said = (
+            f"{shown(filters)} came {count} times{' as far as is known' if is_within else ''}, expected {wanted.words}"
+        )
+        earlier = [f"{wanted.before} of them before the journal began anew"] if wanted.before else []
+        if is_within:
+            text = [said, *earlier, *unknown]
+        elif count < low:
+            text = [said, *earlier, *unknown, *([] if self.is_over else self._near_misses(filters))]
+        else:
+            text = [said, *earlier, *map(one_line, entries[-NEAR:])]
+        raise JournalError("\n  ".join(text))
 
     def clear(self) -> None:
         """Drop what is kept, and what is expected."""
@@ -89,7 +145,23 @@ class Journal:
 
     def follow(self, since: int, **filters: str) -> tuple[int, list[dict[str, Any]]]:
         """The requests that were answered since then, oldest first, and what now is."""
-        found = self._read(MOST, {**filters, "since": str(since)})
+        return self.look(since, **filters)[:2]
+
+    def look(self, since: int, **filters: str) -> tuple[int, list[dict[str, Any]], bool]:
+        """As `follow`, and whether there may have been more, which had to make room before this look."""
+        words = {**filters, "since": str(since)}
+        found = page = self._read(MOST, words)
+        now, entries = found["now"], found["entries"]
+        while page["fitting"] > len(page["entries"]):
+            page = self._read(MOST, {**words, "before": page["entries"][0]["number"]})
+            if page["now"] < now:  # numbers have begun again
+                break
+            entries += [each for each in page["entries"] if each["answered"] < now]  # the others are of the next look
+        return now, sorted(entries, key=lambda each: int(each["answered"])), since < page["oldest"] and since <= now
+
+    def newest(self, **filters: str) -> tuple[int, list[dict[str, Any]]]:
+        """As `follow` of all, but only the newest 10,000."""
+        found = self._read(MOST, {**filters, "since": "0"})
         return found["now"], sorted(found["entries"], key=lambda each: int(each["answered"]))
 
     def _near_misses(self, filters: dict[str, str]) -> list[str]:
@@ -113,6 +185,23 @@ class Journal:
 
     def _ask(self, method: str, body: object) -> None:
         self.control.ask(method, self._path, body)
+
+
+def _unknown(found: dict[str, Any], filters: dict[str, str]) -> list[str]:
+    """A sentence for each reason why there may be more such requests than the journal has, and what to do."""
+    if not found["bytes"]:
+        return ["the journal is off: turn it on with journal.keep() or journal_mb"]
+    told = []
+    if found["dropped"]:
+        told.append("older requests had to make room: keep more with journal.keep(mb) or a larger journal_mb")
+    if found["undecided"]:
+        words = " and ".join(key for key in filters if key in DECODED)
+        told.append(
+            f"{found['undecided']} more may be such: above 4 kB only the first bytes of a request or reply are kept,"
+            f" and a Fetch of a session names topics once, maybe before the journal began; these do not tell {words};"
+            f" ask without {words}, or for one api, or let clients send less at once"
+        )
+    return told
 
 
 def shown(filters: dict[str, str]) -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 LOOK_AGAIN_S = 0.2
+MADE_ROOM = "(requests had to make room before they could be shown: keep more with momus serve --journal MB)"
 COLOURS = {"error": "red", "why": "yellow"}
 
 
@@ -48,11 +49,13 @@ def tail(last: int, once: bool, as_json: bool, address: str, **words: str | None
 
 
 def _show(journal: Any, filters: dict[str, str], last: int, *, once: bool, as_json: bool) -> None:
-    seen, entries = journal.follow(0, **filters)
+    seen, entries = journal.newest(**filters)
     _print(entries[len(entries) - min(last, len(entries)) :], as_json)
     while not once:
         time.sleep(LOOK_AGAIN_S)
-        seen, entries = journal.follow(seen, **filters)
+        seen, entries, is_cut = journal.look(seen, **filters)
+        if is_cut:
+            click.echo(MADE_ROOM, err=True)
         _print(entries, as_json)
 
 

@@ -137,7 +137,8 @@ def history(
 ) -> None:
     """Tell who set which offset when, as far back as the log goes; the newest last.
 
-    With --control also who was refused, with the error and the reason, as far back as the journal goes.
+    What a transaction sets is told with its outcome: committed, aborted or open. With --control also who was refused,
+    with the error and the reason, as far back as the journal goes.
     """
     import json  # 1 ms
 
@@ -149,7 +150,7 @@ def history(
 
         found += [{**row, "refused": None, "why": None} for row in read_history(index, batches)]
     if data_dir is None and control is not None:
-        found += _refused(control, cluster, bootstrap, timeout_s)
+        found += [{**row, "outcome": None} for row in _refused(control, cluster, bootstrap, timeout_s)]
     rows = [
         row
         for row in found
@@ -166,8 +167,10 @@ def history(
         when = datetime.fromtimestamp(row["time_ms"] / 1000, UTC)
         row["time"] = when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         row["offset"] = "deleted" if row["offset"] is None else row["offset"]
-    columns = ("time", "group", "topic", "partition", "offset", "client", "member", "instance", "generation", "log")
-    _show(False, rows, (*columns, "refused", "why") if any(row["refused"] for row in rows) else columns)
+    columns = ["time", "group", "topic", "partition", "offset", "client", "member", "instance", "generation", "log"]
+    columns += ["outcome"] if any(row["outcome"] for row in rows) else []
+    columns += ["refused", "why"] if any(row["refused"] for row in rows) else []
+    _show(False, rows, tuple(columns))
 
 
 def _refused(address: str, cluster: str | None, bootstrap: str, timeout_s: float) -> list[Row]:
@@ -217,7 +220,9 @@ def _committed(data_dir: str | None, groups: tuple[str, ...], bootstrap: str, ti
             rows += committed(batches)
     else:
         with _connect(bootstrap, timeout_s) as client:
-            for group in groups or [row["group"] for row in client.groups()]:
+            # a share group commits none, and refuses to be asked
+            listed = groups or [row["group"] for row in client.groups() if row["type"] != "share"]
+            for group in listed:
                 rows += client.committed_offsets(group)
     rows = [row for row in rows if not groups or row["group"] in groups]
     return sorted(rows, key=lambda row: (row["group"], row["topic"], row["partition"]))

@@ -16,7 +16,7 @@ from broker.coordinator.offsets.replay_run import offset_key
 from broker.coordinator.offsets.table import OffsetTable
 from broker.coordinator.records import committed_value
 from broker.coordinator.replay import LAST_OFFSET_TYPE, Replay
-from protocol.record_batch import BatchHeader, iter_records
+from protocol.record_batch import ABORT, COMMIT, BatchHeader, control_type, iter_records
 
 if TYPE_CHECKING:
     from momus.offset_client import OffsetClient
@@ -89,10 +89,15 @@ def committed(batches: Batches) -> list[Row]:
     ]
 
 
-def history(partition: int, batches: Batches) -> Iterator[Row]:
-    """Every offset record a log still holds, in order; one of a transaction counts from its marker on."""
+def history(partition: int, batches: Batches) -> list[Row]:
+    """Every offset record a log still holds, in order; of one of a transaction also what became of it."""
+    rows: list[Row] = []
+    open_rows: dict[int, list[Row]] = {}  # by producer id, of transactions whose marker has not come yet
     for header, batch in batches:
         if header.is_control:
+            outcome = _outcome(batch)
+            for row in open_rows.pop(header.producer_id, ()) if outcome else ():
+                row["outcome"] = outcome
             continue
         who: Row = {}
         for n, record in enumerate(iter_records(batch)):
@@ -102,7 +107,7 @@ def history(partition: int, batches: Batches) -> Iterator[Row]:
                 continue
             group, topic, index = offset_key(record.key)
             found = None if record.value is None else committed_value(record.value)
-            yield {
+            row = {
                 "time_ms": record.timestamp if found is None else found.commit_timestamp_ms,
                 "group": group,
                 "topic": topic,
@@ -111,8 +116,21 @@ def history(partition: int, batches: Batches) -> Iterator[Row]:
                 "metadata": None if found is None else found.metadata or None,
                 **who,
                 "producer_id": header.producer_id if header.producer_id >= 0 else None,
+                "outcome": "open" if header.is_transactional else None,
                 "log": f"{partition}:{record.offset}",
             }
+            rows.append(row)
+            if header.is_transactional:
+                open_rows.setdefault(header.producer_id, []).append(row)
+    return rows
+
+
+def _outcome(batch: memoryview) -> str | None:
+    """How a marker ends its transaction; None: it says nothing of that, or the cleaner has emptied it."""
+    for record in iter_records(batch):
+        kind = control_type(record.key) if record.key is not None else -1
+        return {COMMIT: "committed", ABORT: "aborted"}.get(kind)
+    return None
 
 
 def _provenance(headers: dict[str, bytes | None]) -> Row:

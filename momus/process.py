@@ -117,6 +117,7 @@ class Broker(Forkable):
         """Start, or start again on the same ports and data; return when clients are served."""
         if self._process is not None and self._process.poll() is None:
             return self
+        self._settle()
         self._release()
         if self._temporary is None:
             self._temporary = tempfile.mkdtemp(prefix="momus-")
@@ -173,6 +174,7 @@ class Broker(Forkable):
         process = self._process
         if process is None or os.getpid() != self._owner_pid:
             return 0  # a forked child must not stop its parent's broker
+        self._settle()
         if process.poll() is None:
             if os.name == "posix":
                 process.terminate()
@@ -190,6 +192,7 @@ class Broker(Forkable):
     def kill(self) -> None:
         """End the broker as kill -9 does. Ports and data are kept for `start`."""
         if self._process is not None and os.getpid() == self._owner_pid:
+            self._settle()
             self._process.kill()
             self._process.wait()
             self._release()
@@ -256,7 +259,10 @@ class Broker(Forkable):
 
     def create_cluster(self, **words: Any) -> Cluster:
         """Another cluster in this process. Words: brokers, config, flush ("memory"), listen, seed, at, name."""
-        return Cluster(self.control, log=self._read_log, **words)
+        made = Cluster(self.control, log=self._read_log, **words)
+        if self.keeper is not None:
+            self.keeper.keep(made)
+        return made
 
     def _read_log(self) -> str:
         return self.log
@@ -284,7 +290,22 @@ class Broker(Forkable):
     def __repr__(self) -> str:
         return f"<Broker {','.join(self._addresses) or 'not started'}{'' if self.running else ', down'}>"
 
+    def unverified(self) -> list[str]:
+        """A sentence for whatever its test must fail for, of processes that have ended too."""
+        if self.running:
+            return super().unverified()
+        self._settle()
+        return self.left()
+
     # ---- inside ----
+
+    def _settle(self) -> None:
+        """The process ends, or has ended: ask it for what is wanted to know of its requests and faults later."""
+        if self._process is None or self._control is None:
+            return
+        if self.keeper is not None:
+            self.keeper.end(is_up=self.running)
+        self.settle(self._control, is_up=self.running)
 
     def _launch(self, options: dict[str, object]) -> str:
         """Start the subprocess and wait for its first line."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from momus import Broker
     from momus.cluster import Cluster
     from momus.control import Control
+    from momus.handle import ClusterHandle
     from momus.shared_process import SharedProcess
 
 # name -> (default, help)
@@ -44,13 +45,21 @@ OPTIONS = {
     "log_level": ("warning", "Of the process that is started: debug, info, warning or error."),
 }
 MARKER = (
-    "momus(topics, faults, **words): for the cluster of this test. topics: name -> number of partitions; faults: a list"
-    " as docs/faults.md has them; words: config, brokers, flush, as_version, seed, at, security, users."
+    "momus(topics, faults, **words): for the cluster of this test, or of its class or module. topics: name -> number of"
+    " partitions; faults: a list as docs/faults.md has them; words: config, brokers, flush, as_version, seed,"
+    " at, security, users."
 )
 ARRANGED = ("topics", "faults")  # words of the marker that act on a cluster that is there
+OWN = {"kafka_broker", "kafka_broker_fork", "kafka_process_broker"}  # fixtures of one test
+WIDER: dict[str, Any] = {  # fixtures of several -> whose markers they obey
+    "kafka_broker_class": pytest.Class,
+    "kafka_broker_module": pytest.Module,
+    "kafka_broker_session": pytest.Session,
+}
 SHARED: pytest.StashKey[SharedProcess] = pytest.StashKey()
 FAILED: pytest.StashKey[bool] = pytest.StashKey()
 REPORT: pytest.StashKey[str] = pytest.StashKey()
+WRONG: pytest.StashKey[list[str]] = pytest.StashKey()  # what clusters of make_kafka_broker left that are closed
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -82,6 +91,16 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shared.close()
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A marker that no cluster of the test obeys fails it: it would pass without its faults, or with one broker."""
+    names = set(getattr(item, "fixturenames", ()))
+    words = None if names & OWN else _marked(item)
+    for name, kind in WIDER.items() if words else ():
+        node: Any = item.getparent(kind) or item.getparent(pytest.Module)
+        if name in names and node is not None and _marked(node) != words:
+            pytest.fail(f"{name} is shared with tests without this marker: use kafka_broker", pytrace=False)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
@@ -89,6 +108,23 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         item.stash[REPORT] = report.longreprtext
     item.stash[FAILED] = report.failed or item.stash.get(FAILED, False)
     return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    """A cluster of make_kafka_broker that was closed with something unverified is an error of the test."""
+    wrong = item.config.stash.setdefault(WRONG, [])
+    try:
+        yield
+    except BaseException as error:
+        if wrong:
+            error.add_note("\n".join(wrong))
+            wrong.clear()
+        raise
+    if wrong:
+        text = "\n".join(wrong)
+        wrong.clear()
+        pytest.fail(text, pytrace=False)
 
 
 def _option(config: pytest.Config, name: str) -> str:
@@ -145,10 +181,11 @@ def make_kafka_broker(
     kafka_broker_config: Mapping[str, object],
     kafka_listen_address: tuple[str, int],
 ) -> Iterator[Callable[..., Cluster]]:
-    """Makes clusters: `make_kafka_broker(brokers=3, config={...}, seed=7)`. All are gone at the end of the session."""
-    from contextlib import ExitStack
+    """Makes clusters: `make_kafka_broker(brokers=3, config={...}, seed=7)`. All are gone at the end of the session.
 
-    from momus.cluster import Cluster
+    Each is verified before it is closed.
+    """
+    from momus.cluster import Cluster, Keeper
 
     control, log = _momus_process
     seed, (host, port) = _option(request.config, "seed"), kafka_listen_address
@@ -157,41 +194,44 @@ def make_kafka_broker(
     usual["as_version"] = _option(request.config, "as_version") or None
     if seed:
         usual["seed"] = int(seed)
-    with ExitStack() as ends:
+    keeper = Keeper()
+    keeper.wrong = request.config.stash.setdefault(WRONG, [])
 
-        def make(*, config: Mapping[str, object] | None = None, **words: Any) -> Cluster:
-            made = Cluster(control, **{**usual, **words}, config={**kafka_broker_config, **(config or {})})
-            ends.callback(made.close)
-            return made
+    def make(*, config: Mapping[str, object] | None = None, **words: Any) -> Cluster:
+        made = Cluster(control, **{**usual, **words}, config={**kafka_broker_config, **(config or {})})
+        keeper.keep(made)
+        return made
 
-        yield make
+    yield make
+    keeper.close()
 
 
-def _verified(
-    cluster: Cluster, node: pytest.Item | None = None, words: Mapping[str, Any] | None = None
-) -> Iterator[Cluster]:
-    """A cluster for a test, verified and removed after it.
+def _verified(cluster: Cluster, node: pytest.Item | None, words: Mapping[str, Any]) -> Iterator[Cluster]:
+    """A cluster for a test, verified and removed after it, and so are the forks that the test made of it.
 
     node    the test, if it is for one alone.
     words   what its markers ask for.
     """
-    from momus.handle import VERIFY
+    from momus.cluster import Keeper
 
+    keeper = Keeper()
+    if cluster.keeper is not None:
+        cluster.keeper.give(cluster)
+    cluster.keeper = keeper
     kept = _option(node.config, "keep_failed") if node is not None else ""
     with cluster:
         if kept:
             cluster.record()
-        words = words or {}
-        for name, partitions in words.get("topics", {}).items():
-            cluster.create_topic(name, partitions)
-        cluster.faults.load(words.get("faults", ()))
+        _arrange(cluster, words)
         yield cluster
-        if node is not None and node.stash.get(FAILED, False) and cluster.is_open:
-            sys.stderr.write(f"the last requests:\n{cluster.journal.last() or 'none'}\n")
+        if node is not None and cluster.is_open:
+            _show_last(node, cluster)
         # pytest shows captured output of failed tests only, which is when the log matters.
         sys.stderr.write(cluster.log)
-        wrong = [sentence for check in VERIFY if cluster.is_open for sentence in check(cluster)]
-        if kept and node is not None and cluster.is_open and (wrong or node.stash.get(FAILED, False)):
+        keeper.close()
+        cluster.keeper = None
+        wrong = [*(cluster.unverified() if cluster.is_open else ()), *keeper.wrong]
+        if kept and node is not None and cluster.is_open and (bool(wrong) or node.stash.get(FAILED, False)):
             from momus.kept_run import keep_run  # 5 ms
 
             path = keep_run(kept, node.nodeid, cluster, "\n".join([node.stash.get(REPORT, ""), *wrong]))
@@ -200,15 +240,31 @@ def _verified(
         pytest.fail("\n".join(wrong), pytrace=False)
 
 
+def _arrange(cluster: ClusterHandle, words: Mapping[str, Any]) -> None:
+    for name, partitions in words.get("topics", {}).items():
+        cluster.create_topic(name, partitions)
+    cluster.faults.load(words.get("faults", ()))
+
+
+def _of_marker(words: Mapping[str, Any]) -> dict[str, Any]:
+    """The words for whoever makes the cluster."""
+    return {key: value for key, value in words.items() if key not in ARRANGED}
+
+
 @pytest.fixture
 def kafka_broker(request: pytest.FixtureRequest, make_kafka_broker: Callable[..., Cluster]) -> Iterator[Cluster]:
     """A fresh cluster for this test; `kafka_broker.bootstrap_servers` is its address."""
     words = _marked(request.node)
-    cluster = make_kafka_broker(**{key: value for key, value in words.items() if key not in ARRANGED})
-    yield from _verified(cluster, request.node, words)
+    yield from _verified(make_kafka_broker(**_of_marker(words)), request.node, words)
 
 
-def _marked(node: pytest.Item) -> dict[str, Any]:
+def _show_last(node: pytest.Item, cluster: ClusterHandle) -> None:
+    """In the report of a failed test: what its cluster was asked last."""
+    if node.stash.get(FAILED, False):
+        sys.stderr.write(f"the last requests:\n{cluster.journal.last() or 'none'}\n")
+
+
+def _marked(node: pytest.Item | pytest.Collector) -> dict[str, Any]:
     """What the markers of a test ask for; the closest to the test wins."""
     words: dict[str, Any] = {}
     for marker in reversed(list(node.iter_markers("momus"))):
@@ -232,21 +288,23 @@ def kafka_broker_fork(request: pytest.FixtureRequest, kafka_broker_template: Clu
 
 
 @pytest.fixture(scope="class")
-def kafka_broker_class(make_kafka_broker: Callable[..., Cluster]) -> Iterator[Cluster]:
+def kafka_broker_class(request: pytest.FixtureRequest, make_kafka_broker: Callable[..., Cluster]) -> Iterator[Cluster]:
     """A fresh cluster for the tests of a class."""
-    yield from _verified(make_kafka_broker())
+    words = _marked(request.node)
+    yield from _verified(make_kafka_broker(**_of_marker(words)), None, words)
 
 
 @pytest.fixture(scope="module")
-def kafka_broker_module(make_kafka_broker: Callable[..., Cluster]) -> Iterator[Cluster]:
+def kafka_broker_module(request: pytest.FixtureRequest, make_kafka_broker: Callable[..., Cluster]) -> Iterator[Cluster]:
     """A fresh cluster for the tests of a module."""
-    yield from _verified(make_kafka_broker())
+    words = _marked(request.node)
+    yield from _verified(make_kafka_broker(**_of_marker(words)), None, words)
 
 
 @pytest.fixture(scope="session")
 def kafka_broker_session(make_kafka_broker: Callable[..., Cluster]) -> Iterator[Cluster]:
     """A cluster for all tests; under xdist, for all tests of a worker."""
-    yield from _verified(make_kafka_broker())
+    yield from _verified(make_kafka_broker(), None, {})
 
 
 @pytest.fixture
@@ -257,9 +315,23 @@ def kafka_process_broker(
 ) -> Iterator[Broker]:
     """A process for this test alone, for what kills and restarts it; its data survives `kill`."""
     from momus import Broker
+    from momus.cluster import Keeper
 
-    host, port = kafka_listen_address
-    level, release = _option(request.config, "log_level"), _option(request.config, "as_version") or None
-    with Broker(config=kafka_broker_config, listen=f"{host}:{port}", log_level=level, as_version=release) as broker:
+    (host, port), config = kafka_listen_address, request.config
+    words: dict[str, Any] = {"log_level": _option(config, "log_level"), "listen": f"{host}:{port}"}
+    words |= {"as_version": _option(config, "as_version") or None, "journal_mb": int(_option(config, "journal_mb"))}
+    marked = _marked(request.node)
+    words |= _of_marker(marked)
+    words["config"] = {**kafka_broker_config, **marked.get("config", {})}
+    with Broker(**words) as broker:
+        broker.keeper = keeper = Keeper()
+        _arrange(broker, marked)
         yield broker
+        if broker.running:
+            _show_last(request.node, broker)
         sys.stderr.write(broker.log)
+        wrong = broker.unverified()
+        keeper.close()
+        wrong += keeper.wrong
+    if wrong:
+        pytest.fail("\n".join(wrong), pytrace=False)

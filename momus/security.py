@@ -15,6 +15,8 @@ import tempfile
 import weakref
 from urllib.parse import quote
 
+from momus.quoting import quoted
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -83,7 +85,7 @@ class Users:
 
     def remove(self, name: str) -> None:
         """Remove a user. Its connections stay. Errors: ControlError."""
-        self._control.ask("DELETE", f"{self._path}/{name}")
+        self._control.ask("DELETE", f"{self._path}/{quoted(name)}")
 
     def list(self) -> list[str]:
         """Their names."""

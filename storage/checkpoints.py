@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from storage.env import Files
@@ -25,12 +25,12 @@ LOCK: Final = ".lock"
 
 
 def read_lines(files: Files, path: str) -> list[str]:
-    """The entries of a checkpoint; none when it is missing or damaged (the logs can make it again)."""
+    """The entries of a checkpoint; none when it is missing, damaged or short (the logs can make it again)."""
     try:
         lines = files.read_file(path).decode().split("\n")
     except (FileNotFoundError, UnicodeDecodeError):
         return []
-    if len(lines) < 2 or lines[0] != "0" or not lines[1].isdigit():
+    if len(lines) < 3 or lines[0] != "0" or not lines[1].isdigit() or lines[-1]:
         return []
     entries = [line for line in lines[2:] if line]
     return entries if len(entries) == int(lines[1]) else []
@@ -100,14 +100,16 @@ def write_partition_metadata(files: Files, directory: str, topic_id: bytes, *, s
 
 
 def read_partition_metadata(files: Files, directory: str) -> bytes | None:
-    """The topic id of a partition directory; None when the file is missing or says nothing."""
+    """The topic id of a partition directory; None when the file is missing, says nothing, or is short: a loss of power
+    may leave a part of it, before anything beside it is synced."""
     try:
         text = files.read_file(f"{directory}/{PARTITION_METADATA}").decode()
     except FileNotFoundError:
         return None
     for line in text.splitlines():
         if line.startswith("topic_id:"):
-            return uuid_from_text(line.partition(":")[2].strip())
+            with suppress(ValueError):
+                return uuid_from_text(line.partition(":")[2].strip())
     return None
 
 

@@ -2,9 +2,9 @@
 
 Plan (pure, over bytes): which offset is the last of each key in the dirty part, which transactions were
 aborted, which batches a producer's state needs. Apply: copy what survives of a group of old segments into
-BASE.log.cleaned, sync it, rename it to BASE.log.swap (from here on it counts), remove the old segments,
-rename it to BASE.log. A crash before the first rename undoes the whole, a crash after it is finished at the
-next start. Offsets never change; a batch keeps its base and last offset and its sequence numbers.
+BASE.log.cleaned, sync it, rename it to BASE.log.swap (from here on it counts), remove the old segments, sync
+the directory, rename it to BASE.log. A crash before the first rename undoes the whole, a crash after it is
+finished at the next start. Offsets never change; a batch keeps its base and last offset and its sequence numbers.
 
 Source: Kafka's Cleaner and MemoryRecords.filterTo.
 """
@@ -19,7 +19,7 @@ from protocol.record_batch import HEADER_BYTES, BatchHeader
 from storage.compaction_filter import filter_batch
 from storage.compaction_plan import MAX_KEYS, SLICE_RECORDS, Plan, ProducersInLog, plan_keys, plan_transactions
 from storage.recovery import CLEANED_SUFFIX, SWAP_SUFFIX, remove_segment
-from storage.segment import LOG_SUFFIX, MAX_RELATIVE_OFFSET, Segment
+from storage.segment import LOG_SUFFIX, MAX_RELATIVE_OFFSET, Segment, remove_index
 from storage.transaction_index import Markers, merge_indexes
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ def clean(
     commits: a coordinator's log, where a batch is one commit: what its first record says of who made it goes to the
     first that survives, and a commit over several batches loses the marks of its wholeness (spans.py).
 
-    tombstones_end: from this offset on tombstones stay, for a reader that knows the log up to there from elsewhere.
-    When one was due, `log.held_tombstones` is set.
+    tombstones_end: from this offset on tombstones and markers stay, for a reader that knows the log up to there from
+    elsewhere: it may hold what one deletes or ends. When one was due, `log.held_tombstones` is set.
 
     Durable: each group of segments is replaced whole or not at all.
     """
@@ -128,7 +128,7 @@ def _groups(segments: list[Segment], max_bytes: int) -> Iterator[list[Segment]]:
 
 
 def _clean_group(log: LogWriter, plan: Plan, group: list[Segment]) -> Generator[None, None, bool]:
-    """Replace some segments by one; False when they were taken away meanwhile (retention, a cut)."""
+    """Replace some segments by one; False when they were taken away (retention, a cut), or the log is out of use."""
     files = log.env.files
     path = f"{group[0].stem}{LOG_SUFFIX}{CLEANED_SUFFIX}"
     if files.exists(path):
@@ -170,7 +170,7 @@ def _clean_group(log: LogWriter, plan: Plan, group: list[Segment]) -> Generator[
         cleaned.file.close()
         if files.exists(path):
             files.remove(path)
-        return still_there
+        return still_there and not log.broken
     try:
         return (yield from _swap(log, cleaned, group, markers))
     except OSError as error:
@@ -191,11 +191,12 @@ def _swap(log: LogWriter, cleaned: Segment, group: list[Segment], markers: Marke
     swap = cleaned.stem + LOG_SUFFIX + SWAP_SUFFIX
     cleaned.file.close()
     files.rename(cleaned.file.path, swap)
+    remove_index(files, group[0].stem)  # durably before the log is replaced: a start would take it for the new one's
     synced = files.start(lambda: files.sync_dir(log.directory))  # a busy disk takes a tenth of a second for it
     while not synced():
         yield
     at = log.segments.index(group[0]) if group[0] in log.segments else len(log.segments)
-    if log.broken or log.segments[at : at + len(group)] != group:  # taken away meanwhile
+    if log.broken or log.segments[at : at + len(group)] != group or not files.exists(swap):  # taken away meanwhile
         if files.exists(swap):
             files.remove(swap)
         return False
@@ -204,11 +205,21 @@ def _swap(log: LogWriter, cleaned: Segment, group: list[Segment], markers: Marke
     merge_indexes(files, log.directory, [segment.base_offset for segment in group], markers)
     for segment in group[1:]:  # upwards: what a crash leaves are later records, never older ones alone
         remove_segment(files, log.directory, segment.base_offset)
-    files.rename(swap, cleaned.stem + LOG_SUFFIX)
-    cleaned.file = files.open_append(cleaned.stem + LOG_SUFFIX)
+    cleaned.file = files.open_append(swap)
+    cleaned.is_going = True  # a thread that syncs the log may miss it while it is renamed; it is synced
     cleaned.max_bytes = log.config.segment_bytes
-    cleaned.save_index(final=True)
     log.segments[at : at + len(group)] = [cleaned]
     if log.when_compacted is not None:  # in this step: readers are told of the transactions of what they read
         log.when_compacted(cleaned.base_offset, log.segments[at + 1].base_offset, markers)
+    if len(group) > 1:  # what was removed must not be back once the name of the swap is gone
+        synced = files.start(lambda: files.sync_dir(log.directory))
+        while not synced():
+            yield
+    if log.broken or cleaned not in log.segments:
+        return False
+    cleaned.file.retire()
+    files.rename(swap, cleaned.stem + LOG_SUFFIX)
+    cleaned.file = files.open_append(cleaned.stem + LOG_SUFFIX)
+    cleaned.is_going = False
+    cleaned.save_index(final=True)
     return True

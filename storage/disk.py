@@ -16,6 +16,7 @@ from copy import copy
 from typing import Any, Final, Protocol
 
 from storage.beside import Beside, Work
+from storage.clock import SystemClock
 from storage.errors import LockedError
 from storage.troubles import SYNC, WRITE, Troubles, find_trouble
 
@@ -83,7 +84,7 @@ class SystemFiles:
         self.platform = platform or Platform()
         self.troubles: Troubles = {}
         self.shared = 1  # counts up whenever other names are made for files here: those must be looked at again
-        self.syncs = False  # what is written is relied on to survive loss of power: so must a copy of it
+        self.syncs = False  # as env.Files says it; so must a copy of it
         self._pool: OrderedDict[SystemFile, Handle] = OrderedDict()
         self._lock = threading.Lock()  # log.sync() opens handles from another thread
         self.beside = Beside()
@@ -160,6 +161,9 @@ class SystemFiles:
 
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
+
+    def file_clock_ms(self) -> int:
+        return SystemClock().now_ms()
 
     def read_file(self, path: str) -> bytes:
         with open(path, "rb") as stream:

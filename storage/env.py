@@ -95,6 +95,7 @@ class Files(Protocol):
     """The only door to the disk."""
 
     shared: int  # as Source
+    syncs: bool  # what is written is relied on to survive loss of power
 
     @property
     def troubles(self) -> Troubles:
@@ -116,7 +117,10 @@ class Files(Protocol):
         """Bytes. Errors: FileNotFoundError."""
 
     def modified_ms(self, path: str) -> int:
-        """When the file was last written, in Unix milliseconds. Errors: FileNotFoundError."""
+        """When the file was last written, by the clock of file_clock_ms. Errors: FileNotFoundError."""
+
+    def file_clock_ms(self) -> int:
+        """Unix milliseconds by the clock that files are dated with: the machine's, on a disk."""
 
     def read_file(self, path: str) -> bytes:
         """All of a file. Errors: FileNotFoundError."""

@@ -75,7 +75,7 @@ class LeaderEpochs:
     def save(self, files: Files, directory: str) -> None:
         """Write the checkpoint of a log's directory. Durable: no; recovery reads the epochs from the batches."""
         lines = [f"{epoch} {start}" for epoch, start in zip(self.epochs, self.start_offsets, strict=True)]
-        # the epochs are in the batches too: recovery finds what a crash loses here, so no sync
+        # the epochs are in the batches too: recovery finds those that a crash loses here, so no sync
         write_lines(files, f"{directory}/{FILE_NAME}", lines, sync=False)
         self.dirty = False
 
@@ -83,5 +83,7 @@ class LeaderEpochs:
         """Add what the checkpoint of a log's directory holds."""
         for line in read_lines(files, f"{directory}/{FILE_NAME}"):
             epoch, _, start = line.partition(" ")
+            if not epoch.isdigit() or not start.isdigit():
+                break  # damaged: recovery finds the rest in the batches
             self.assign(int(epoch), int(start))
         self.dirty = False

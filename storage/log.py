@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record_batch import BatchHeader
@@ -15,6 +15,7 @@ from storage.errors import StorageError
 from storage.file_slice import FileSlice
 from storage.log_writer import LogWriter
 from storage.recovery import RecoveryReport, recover, recovering
+from storage.removal import remove_directory
 from storage.segment import base_offset_of
 from storage.slices import all_at_once
 
@@ -77,6 +78,7 @@ class Log(LogWriter):
         log.synced_offset = end if clean and synced else min(recovery_point, end)
         log._names_synced = clean and synced
         log.epochs.cut_back(end + 1)
+        log.epochs.cut_front(log.log_start_offset)
         log.cleaned_offset = log.log_start_offset
         if log.segments:
             log._activate(log.segments[-1])
@@ -98,6 +100,7 @@ class Log(LogWriter):
         if self.segments:
             self._activate(self.segments[-1])
         self.epochs.cut_back(self.end_offset + 1)
+        self.epochs.cut_front(self.log_start_offset)
         self.cut_back(limit_offset)
 
     # -- reading
@@ -182,12 +185,14 @@ class Log(LogWriter):
             self.cleaned_offset = max(self.cleaned_offset, offset)
         return self.log_start_offset
 
-    def retain(self, now_ms: int, limit_offset: int | None = None) -> list[int]:
+    def retain(
+        self, now_ms: int, limit_offset: int | None = None, before: Callable[[], object] | None = None
+    ) -> list[int]:
         """Delete segments by start offset, size and time as Kafka does; their base offsets.
 
-        limit_offset is the high watermark: nothing that reaches beyond it is deleted.
+        limit_offset is the high watermark: nothing that reaches beyond it is deleted. `before` is called if any goes.
         """
-        return retention.retain(self, now_ms, self.flushed_offset if limit_offset is None else limit_offset)
+        return retention.retain(self, now_ms, self.flushed_offset if limit_offset is None else limit_offset, before)
 
     def clean(
         self,
@@ -241,14 +246,12 @@ class Log(LogWriter):
 
     def delete(self) -> None:
         """The whole directory goes; a crash in between leaves a *-delete, which a start removes."""
-        files = self.env.files
         self._broken = f"{self.directory} was deleted"
+        self.when_compacted = None  # who follows the log refers to it: both are to go from memory at once
         held = [segment.file for segment in self.segments]  # while a file is open, its name goes in no time
         for segment in self.segments:
             segment.give_up_file()
-        if not files.exists(self.directory):
+        if not self.env.files.exists(self.directory):
             return
-        doomed = f"{self.directory}.{self.env.rng.uuid_bytes().hex()}-delete"
-        files.rename(self.directory, doomed)
-        files.remove_tree(doomed)
+        remove_directory(self.env, self.directory)
         held.clear()

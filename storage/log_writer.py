@@ -18,7 +18,7 @@ from storage.errors import StorageError
 from storage.file_slice import FileSlice
 from storage.index import TIME_ENTRY_BYTES
 from storage.leader_epochs import LeaderEpochs
-from storage.recovery import RecoveryReport, remove_segment
+from storage.recovery import SWAP_SUFFIX, RecoveryReport, remove_segment
 from storage.segment import NEVER, Segment, base_offset_of
 from storage.transaction_index import Markers
 
@@ -38,6 +38,7 @@ class LogWriter:
         self.flushed_offset = 0
         self.synced_offset = 0
         self.synced_ms = env.clock.steady_ms()  # when it was synced last, or opened
+        self.ahead_of_files_ms = env.clock.now_ms() - env.files.file_clock_ms()  # the clock then, of what dates files
         # below this the cleaner has been; what lies behind it is dirty
         self.cleaned_offset = 0
         self.held_tombstones = False  # whether the last cleaning kept some that were due
@@ -174,6 +175,8 @@ class LogWriter:
                 file.append(segment.pending)  # as Segment.flush: this is done for each write
                 segment.pending.clear()
                 segment.flushed_max = segment.max_timestamp, segment.max_timestamp_offset
+                if segment.max_timestamp < 0:
+                    segment.undated_written_ms = self.env.clock.now_ms()
         except OSError:
             self._drop_pending()
             raise
@@ -229,7 +232,7 @@ class LogWriter:
             return
         files = self.env.files
         try:
-            count = len(self.segments)
+            count = len(self.segments) + self._remove_swaps()
             while len(self.segments) > 1 and self.segments[-1].base_offset >= offset:
                 segment = self.segments.pop()
                 segment.retire()
@@ -252,8 +255,22 @@ class LogWriter:
         self.epochs.cut_back(end_offset + 1)  # an epoch that begins just here has not written yet
         self._activate(segment)
 
+    def _remove_swaps(self) -> int:
+        """Before a cut: remove what the cleaner is about to put in place of segments; a start would put it there."""
+        own = {segment.file.path for segment in self.segments}
+        swaps = [f"{self.directory}/{name}" for name in self.env.files.listdir(self.directory) if SWAP_SUFFIX in name]
+        swaps = [path for path in swaps if path not in own]
+        for path in swaps:
+            self.env.files.remove(path)
+        return len(swaps)
+
     def set_leader_epoch(self, epoch: int) -> None:
-        """From the end of the log on, a new leader epoch writes."""
+        """From the end of the log on, a new leader epoch writes.
+
+        An earlier one goes on where the later one has written nothing and could not be recorded.
+        """
+        if epoch < self.epochs.latest:
+            self.epochs.cut_back(self.end_offset)
         self.epochs.assign(epoch, self.end_offset)
 
     def roll(self) -> None:

@@ -23,7 +23,7 @@ from storage.config import LogConfig
 from storage.env import Env, Files
 from storage.errors import StorageError
 from storage.leader_epochs import LeaderEpochs
-from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, SEGMENT_SUFFIXES, Segment, read_batches
+from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, NEVER, SEGMENT_SUFFIXES, Segment, read_batches, remove_index
 from storage.slices import all_at_once
 from storage.transaction_index import Markers, merge_indexes
 
@@ -72,6 +72,7 @@ def recovering(
     if not bases:
         return Recovered([], 0, RecoveryReport())
     segments = [Segment(files, directory, base, config.segment_bytes) for base in bases]
+    yield from _missing_epochs(segments, epochs, NEVER if clean else recovery_point)
     scanned = 0
     for segment, next_base in zip(segments, bases[1:], strict=False):
         if not clean and next_base > recovery_point:
@@ -85,7 +86,7 @@ def recovering(
             segment.save_index(final=True)
     last = segments[-1]
     if clean:
-        tail = _tail(last)
+        tail = _tail(last, epochs)
         if tail is not None:
             return Recovered(segments, tail, RecoveryReport(scanned))
     scan = _Scan(last, config, epochs, 0 if clean else recovery_point)
@@ -157,21 +158,43 @@ def _finish_swap(files: Files, directory: str, name: str) -> None:
     merge_indexes(files, directory, [base, *covered], markers)
     for other_base in covered:
         remove_segment(files, directory, other_base)
-    for suffix in (".index", ".timeindex"):
-        if files.exists(f"{directory}/{base:020d}{suffix}"):
-            files.remove(f"{directory}/{base:020d}{suffix}")
+    remove_index(files, f"{directory}/{base:020d}")
+    files.sync_dir(directory)  # what it replaces must not be back once its name is
     files.rename(f"{directory}/{name}", f"{directory}/{base:020d}{LOG_SUFFIX}")
 
 
 def remove_segment(files: Files, directory: str, base_offset: int) -> None:
-    """The log goes first: an index without a log is nothing, a log without an index only slow."""
-    for suffix in SEGMENT_SUFFIXES:
+    """What the cleaner was about to put in its place goes first, since a start would; then the log: an index without a
+    log is nothing, a log without an index only slow."""
+    for suffix in (LOG_SUFFIX + SWAP_SUFFIX, *SEGMENT_SUFFIXES):
         path = f"{directory}/{base_offset:020d}{suffix}"
         if files.exists(path):
             files.remove(path)
 
 
-def _tail(segment: Segment) -> int | None:
+def _missing_epochs(segments: list[Segment], epochs: LeaderEpochs, trusted_offset: int) -> Iterator[None]:
+    """Read the epochs below an offset from the batches, in slices, if a late batch is of none that is known.
+
+    The file of the epochs is not synced: after a loss of power it may be damaged, or an older one.
+    """
+    last = next((segment for segment in reversed(segments) if segment.size), None)
+    if last is None:
+        return
+    known = last.index.positions if last.files.exists(last.stem + INDEX_SUFFIX) else None
+    late = next(last.headers(known[-1] if known else 0), None)  # what follows is read in any case
+    if late is None or late[1].partition_leader_epoch <= epochs.latest:
+        return
+    for segment in segments:
+        for number, (_, header) in enumerate(segment.headers(0)):
+            if header.base_offset >= trusted_offset:
+                return
+            if header.partition_leader_epoch > epochs.latest:
+                epochs.assign(header.partition_leader_epoch, header.base_offset)
+            if number % _SLICE == _SLICE - 1:
+                yield
+
+
+def _tail(segment: Segment, epochs: LeaderEpochs) -> int | None:
     """End offset of a segment that was closed well, or None when its file does not end with a whole batch."""
     index = segment.index
     position = index.positions[-1] if index.positions else 0
@@ -179,6 +202,8 @@ def _tail(segment: Segment) -> int | None:
     for at, header in segment.headers(position):
         position = at + header.length + LOG_OVERHEAD_BYTES
         end_offset = header.next_offset
+        if header.partition_leader_epoch > epochs.latest:
+            epochs.assign(header.partition_leader_epoch, header.base_offset)
         if header.max_timestamp > segment.max_timestamp:
             segment.max_timestamp, segment.max_timestamp_offset = header.max_timestamp, header.last_offset
     segment.flushed_max = (segment.max_timestamp, segment.max_timestamp_offset)
@@ -214,7 +239,8 @@ class _Scan:
                 raise damage(segment, position, f"offset {last_offset} is too far from its segment's")
             if header.partition_leader_epoch != leader_epoch:
                 leader_epoch = header.partition_leader_epoch
-                epochs.assign(leader_epoch, base_offset)
+                if epochs.epoch_of(base_offset) != leader_epoch:  # else it may have begun before the scan
+                    epochs.assign(leader_epoch, base_offset)
             segment.note(position, header, interval_bytes)
             next_offset = last_offset + 1
             self.position = position + header.length + LOG_OVERHEAD_BYTES
@@ -241,10 +267,7 @@ class _Scan:
                 index.offsets.pop()
                 position = index.positions.pop()
                 segment.indexed_position = index.positions[-1] if index.positions else 0
-                segment.max_timestamp, segment.max_timestamp_offset = -1, segment.base_offset
-                if index.timestamps:
-                    segment.max_timestamp = index.timestamps[-1]
-                    segment.max_timestamp_offset = segment.base_offset + index.time_offsets[-1]
+                segment.measure_max_timestamp(position)
                 header = BatchHeader.from_buffer(segment.file.pread(HEADER_BYTES, position))
                 self.next_offset = header.base_offset
                 return position

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from storage.recovery import remove_segment
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from storage.log_writer import LogWriter
     from storage.segment import Segment
 
 
-def retain(log: LogWriter, now_ms: int, limit_offset: int) -> list[int]:
+def retain(log: LogWriter, now_ms: int, limit_offset: int, before: Callable[[], object] | None = None) -> list[int]:
     """Delete from the oldest on; the log keeps one segment, empty and new if all others are to go.
 
     Source: Kafka's UnifiedLog.deleteOldSegments (start offset, then size, then time).
@@ -19,16 +21,24 @@ def retain(log: LogWriter, now_ms: int, limit_offset: int) -> list[int]:
     doomed = expired(log, now_ms, limit_offset)
     if not doomed:
         return []
+    if before is not None:
+        before()
     if doomed == len(log.segments):
         log.roll()
-        # the name of the empty file is what remembers the end of the log
-        log.env.files.write_file_atomic(log.segments[-1].file.path, b"", sync=False)
+    last = log.segments[-1]
+    if not last.size and not log.env.files.exists(last.file.path):
+        # The name of the empty file is what remembers the end of the log: it is synced before the others are removed,
+        # where that counts. An earlier round may have failed to write it.
+        log.env.files.write_file_atomic(last.file.path, b"", sync=log.env.files.syncs)
     removed: list[int] = []
     for segment in log.segments[:doomed]:
-        log.log_start_offset = max(log.log_start_offset, log.segments[1].base_offset)
         segment.retire()
-        remove_segment(log.env.files, log.directory, segment.base_offset)
-        del log.segments[0]
+        try:
+            remove_segment(log.env.files, log.directory, segment.base_offset)
+        finally:  # what a start will find: a segment whose file is there, however its removal ended, and no other
+            if not log.env.files.exists(segment.file.path):
+                log.log_start_offset = max(log.log_start_offset, log.segments[1].base_offset)
+                del log.segments[0]
         removed.append(segment.base_offset)
     log.cleaned_offset = max(log.cleaned_offset, log.log_start_offset)
     log.epochs.cut_front(log.log_start_offset)
@@ -61,13 +71,20 @@ def expired(log: LogWriter, now_ms: int, limit_offset: int) -> int:
             excess -= segments[doomed].size
             doomed += 1
     if config.retention_ms >= 0:
-        while doomed < deletable and now_ms - _written_ms(segments[doomed], now_ms) > config.retention_ms:
+        while doomed < deletable and now_ms - _written_ms(log, segments[doomed], now_ms) > config.retention_ms:
             doomed += 1
     return doomed
 
 
-def _written_ms(segment: Segment, now_ms: int) -> int:
-    """The largest record time; the file's own when its records have none; now where nobody knows."""
+def _written_ms(log: LogWriter, segment: Segment, now_ms: int) -> int:
+    """The largest record time; that of the last write when its records have none; now where nobody knows.
+
+    The time of the file is for those written before the last start alone. It is the machine's, and the cluster's clock
+    may have been moved: what counts is how old the file was then.
+    """
     if segment.largest_timestamp >= 0:
         return segment.largest_timestamp
-    return segment.files.modified_ms(segment.file.path) or now_ms
+    if segment.undated_written_ms:
+        return segment.undated_written_ms
+    modified_ms = segment.files.modified_ms(segment.file.path)
+    return modified_ms + log.ahead_of_files_ms if modified_ms else now_ms

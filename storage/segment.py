@@ -52,6 +52,7 @@ class Segment:
         "size",
         "stem",
         "undated_since_ms",
+        "undated_written_ms",
     )
 
     def __init__(
@@ -78,6 +79,7 @@ class Segment:
         self.is_full = False  # the next batch begins a new segment
         self.is_going = False  # its file is about to be removed, or is
         self.undated_since_ms: int | None = None  # set where the first batch has no time
+        self.undated_written_ms = 0  # when it was written last, by the cluster's clock, while no batch had a time
         # the first append sets the real time; until then every append takes the slow path
         self.roll_after_ms = -NEVER
         # where readers stopped is where they go on: base offset of a batch -> its position
@@ -129,6 +131,8 @@ class Segment:
     def cut_back(self, position: int, next_offset: int) -> None:
         """Cut the file at a batch boundary before which all offsets are below next_offset."""
         self.pending.clear()
+        if remove_index(self.files, self.stem):  # or a start could take it for what comes in its place
+            self.files.sync_dir(self.stem.rpartition("/")[0])
         self.file.truncate(position)
         self.size = position
         self._forget_from(position, next_offset)
@@ -157,8 +161,8 @@ class Segment:
         self._limit_hint = (-1, 0)
         self.is_full = False
 
-    def measure_max_timestamp(self) -> None:
-        """Largest timestamp by time index, then by the headers behind its last entry."""
+    def measure_max_timestamp(self, end: int = NEVER) -> None:
+        """Largest timestamp before a position: by time index, then by the headers behind its last entry."""
         index = self.index
         self.max_timestamp, self.max_timestamp_offset = -1, self.base_offset
         start = 0
@@ -166,7 +170,9 @@ class Segment:
             self.max_timestamp = index.timestamps[-1]
             self.max_timestamp_offset = index.time_offsets[-1] + self.base_offset
             start = index.position_before(index.time_offsets[-1])
-        for _, header in self.headers(start):
+        for position, header in self.headers(start):
+            if position >= end:
+                break
             if header.max_timestamp > self.max_timestamp:
                 self.max_timestamp, self.max_timestamp_offset = header.max_timestamp, header.last_offset
         self.flushed_max = (self.max_timestamp, self.max_timestamp_offset)
@@ -188,10 +194,8 @@ class Segment:
         self.indexed_position = self._index.positions[-1] if self._index.positions else 0
         if index is None or (not index.positions and self.file.size):
             self.rebuild_index()
-        elif index.timestamps:
-            self.max_timestamp = index.timestamps[-1]
-            self.max_timestamp_offset = index.time_offsets[-1] + self.base_offset
-            self.flushed_max = (self.max_timestamp, self.max_timestamp_offset)
+        else:  # neither file is synced: the one of times may be older than the other one, or shorter
+            self.measure_max_timestamp()
 
     def _starts_batch(self, index: SparseIndex) -> bool:
         raw = self.file.pread(HEADER_BYTES, index.positions[-1])
@@ -344,6 +348,16 @@ def read_batches(file: File, position: int, end: int) -> Iterator[tuple[int, Bat
                 return
         yield position, header, view[at : at + size]
         position += size
+
+
+def remove_index(files: Files, stem: str) -> bool:
+    """Remove both index files of a segment, which are made anew when needed. Whether there were any."""
+    found = False
+    for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+        if files.exists(stem + suffix):
+            files.remove(stem + suffix)
+            found = True
+    return found
 
 
 def base_offset_of(segment: Segment) -> int:

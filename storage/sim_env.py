@@ -92,6 +92,7 @@ class MemoryFiles:
         self._dead = False
         self.troubles: Troubles = {}
         self.shared = 0
+        self.syncs = True
         self.operations = 0
         # what files are dated with; without it their age is unknown
         self.clock: Clock | None = None
@@ -206,6 +207,9 @@ class MemoryFiles:
 
     def modified_ms(self, path: str) -> int:
         return self._find(path).modified_ms
+
+    def file_clock_ms(self) -> int:
+        return self.clock.now_ms() if self.clock is not None else 0
 
     def read_file(self, path: str) -> bytes:
         return bytes(self._find(path).data)

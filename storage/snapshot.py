@@ -91,3 +91,10 @@ def remove_older(files: Files, directory: str, offset: int) -> None:
             file = files.open_append(path(directory, older))
             file.retire()  # the loop takes the name away; the bytes are freed beside it
             files.remove(file.path)
+
+
+def remove_all(files: Files, directory: str) -> None:
+    """Drop every snapshot. Durable: when this returns."""
+    if offsets(files, directory):
+        remove_older(files, directory, 1 << 63)
+        files.sync_dir(directory)

@@ -68,6 +68,8 @@ class Transport:
         self.buffer = bytearray()  # what it has not read yet
         self.most_buffered = 0
         self.writes = 0
+        # sizes of what was written and not read, as asyncio keeps it: whole to the last byte
+        self.pieces: list[int] = []
         self.stalled = False
         self.reading = True
         self.closed = False
@@ -95,6 +97,7 @@ class Transport:
             self.received += data
             return
         self.buffer += data
+        self.pieces.append(len(data))
         self.most_buffered = max(self.most_buffered, len(self.buffer))
         if len(self.buffer) > self.high and not self.paused:
             self.paused = True
@@ -105,6 +108,8 @@ class Transport:
         n = len(self.buffer) if n is None else n
         self.received += self.buffer[:n]
         del self.buffer[:n]
+        while sum(self.pieces[1:]) >= len(self.buffer) and self.pieces:
+            del self.pieces[0]
         if self.paused and len(self.buffer) <= self.high // 4:
             self.paused = False
             self._connection.resume_writing()
@@ -276,11 +281,15 @@ class World:
                 self.sync()
             elif (due_ms := self.broker.turn.timers.next_ms) is not None and due_ms <= self.clock.steady_ms():
                 self.broker.turn.ring()
-            elif self.broker.turn.jobs:
+            elif self.broker.turn.jobs and self.may_step():
                 self.broker.turn.begin()
                 self.broker.turn.jobs.step()
             elif not self.ready:
                 return
+
+    def may_step(self) -> bool:
+        """Whether `run` does another step of the background jobs; here it does all there are."""
+        return True
 
     def advance(self, ms: int) -> None:
         """Let time pass; what becomes due on the way happens when it is due."""

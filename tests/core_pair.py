@@ -66,7 +66,7 @@ class Pair:
             assert (ours.log is None) == (theirs.log is None)
             if ours.log is not None:
                 assert log_bytes(ours.log) == log_bytes(theirs.log)
-            assert ours.deadlines == theirs.deadlines
+            assert ours.deadlines.by_name == theirs.deadlines.by_name
         live, replayed = fast.fingerprints(), fast.crash().fingerprints()
         for name, facts in live.items():
             if "offsets" in facts:

@@ -7,6 +7,11 @@ from typing import Any
 
 from core_broker import Client, World
 
+from protocol.messages.configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+)
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.offsets import (
     OffsetCommitRequest,
@@ -17,6 +22,8 @@ from protocol.messages.offsets import (
 )
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.record_batch import build_batch
+
+TOPIC, BROKER, GROUP_RESOURCE = 2, 4, 32  # kinds of resources
 
 
 def commit_request(
@@ -63,3 +70,15 @@ def fetch_request(topic: str, index: int, offset: int, *, max_wait_ms: int = 0, 
 def fetch_bytes(answer: Any) -> bytes:
     """The records of the first partition in a reply to Fetch."""
     return bytes(answer.responses[0].partitions[0].records or b"")
+
+
+def alter_request(kind: int, name: str, configs: Mapping[str, str | None]) -> IncrementalAlterConfigsRequest:
+    """Set configs of one resource."""
+    entries = [
+        IncrementalAlterConfigsRequestAlterableConfig(name=key, config_operation=0, value=value)
+        for key, value in configs.items()
+    ]
+    resource = IncrementalAlterConfigsRequestAlterConfigsResource(
+        resource_type=kind, resource_name=name, configs=entries
+    )
+    return IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)

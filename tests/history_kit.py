@@ -10,6 +10,8 @@ from core_broker import Client, World, frame
 from txn_kit import Producer
 
 from broker.cluster.virtual_nodes import VirtualNodes
+from protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
+from protocol.messages.share_group import ShareGroupHeartbeatRequest
 from protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.transactions import EndTxnRequest, InitProducerIdRequest
 from storage.env import Rng
@@ -44,10 +46,10 @@ class Side:
 class History:
     """The same requests to both brokers, one after the other; replies are compared at `check`."""
 
-    def __init__(self, flush: str, brokers: int, topics: Mapping[str, int] = TOPICS) -> None:
+    def __init__(self, flush: str, brokers: int, topics: Mapping[str, int] = TOPICS, **settings: str) -> None:
         self.flush = flush
         self.topics = topics
-        worlds = [World(flush, brokers=brokers), World(flush, brokers=brokers, shortcuts=False)]
+        worlds = [World(flush, brokers=brokers, shortcuts=shortcuts, **settings) for shortcuts in (True, False)]
         self.sides = [Side(world) for world in worlds]
         self.taken: Counter[int] = Counter()
         self.producers = {name: Producer(self.sides[0].client, name) for name in NAMES}
@@ -143,6 +145,14 @@ class History:
         assert {name: ours[name] for name in both} == {name: theirs[name] for name in both}
         assert logs(fast) == logs(general)
         fast.check_replay()
+
+
+def heartbeat(kind: str, group_id: str, epoch: int = 0) -> Any:
+    """Join a consumer or a share group, or leave it (epoch -1). Version 1."""
+    fields = {"group_id": group_id, "member_id": "m" * 22, "member_epoch": epoch, "subscribed_topic_names": ["a"]}
+    if kind == "share":
+        return ShareGroupHeartbeatRequest(**fields)
+    return ConsumerGroupHeartbeatRequest(**fields, rebalance_timeout_ms=1000, topic_partitions=[])
 
 
 def logs(world: World) -> dict[str, bytes]:

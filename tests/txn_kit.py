@@ -27,6 +27,7 @@ from protocol.messages.transactions import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from protocol.record import Record
 from protocol.record_batch import TRANSACTIONAL, build_batch, control_type, iter_batches, iter_records
 
 ABORT, COMMIT = 0, 1
@@ -193,22 +194,30 @@ def fetched(client: Client, topic: str = "t", index: int = 0, *, read_committed:
 
 
 def visible(client: Client, topic: str = "t", index: int = 0) -> list[bytes]:
-    """What a read_committed consumer is given, with aborted records dropped as clients drop them."""
+    """What a read_committed consumer is given."""
     answer = fetched(client, topic, index)
-    aborted = sorted((each.first_offset, each.producer_id) for each in answer.aborted_transactions or ())
-    dropping: set[int] = set()
-    found: list[bytes] = []
-    data = bytes(answer.records)
+    return [record.value for record in not_aborted(bytes(answer.records), answer.aborted_transactions)]
+
+
+def not_aborted(data: bytes, aborted: Iterable[Any] | None) -> Iterator[Record]:
+    """The records of a reply to a read_committed Fetch, without aborted ones, as clients drop them."""
+    left = sorted((each.first_offset, each.producer_id) for each in aborted or ())
+    aborting: set[int] = set()
     for position, header in iter_batches(data):
-        while aborted and aborted[0][0] <= header.last_offset:
-            dropping.add(aborted.pop(0)[1])
+        while left and left[0][0] <= header.last_offset:
+            aborting.add(left.pop(0)[1])
         for record in iter_records(data[position : position + header.size]):
             if header.is_control:
                 if control_type(record.key) == ABORT:
-                    dropping.discard(header.producer_id)
-            elif not (header.attributes & TRANSACTIONAL and header.producer_id in dropping):
-                found.append(record.value)
-    return found
+                    aborting.discard(header.producer_id)
+            elif not (header.is_transactional and header.producer_id in aborting):
+                yield record
+
+
+def end_of(data: bytes) -> int:
+    """The offset behind some batches."""
+    *_, (_, last) = iter_batches(data)
+    return last.next_offset
 
 
 def markers_of(world: World, topic: str = "t", index: int = 0) -> list[tuple[int, int, int]]:

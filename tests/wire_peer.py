@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import socket
+import ssl
 from typing import Any
 
 from core_broker import frame
@@ -18,11 +19,15 @@ from protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 class Peer:
     """One connection. Everything blocks, and nothing longer than the limit."""
 
-    def __init__(self, broker: Broker | str, limit_s: float = 60.0) -> None:
+    def __init__(self, broker: Broker | str, limit_s: float = 60.0, *, tls: bool = False) -> None:
         address = broker if isinstance(broker, str) else broker.bootstrap_servers.split(",")[0]
         host, _, port = address.rpartition(":")
         self.socket = socket.create_connection((host, int(port)), timeout=limit_s)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            self.socket = context.wrap_socket(self.socket)
         self.correlation_id = 0
 
     def send(self, request: Any, version: int) -> int:

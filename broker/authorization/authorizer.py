@@ -118,6 +118,8 @@ class Authorizer:
             rule = self.decide(principal, host, operation, resource_type, WILDCARD)[1]
             if isinstance(rule, str):  # a default: it is another one for resources that have ACLs
                 return False
+            if rule.pattern_type == PREFIXED:  # of names that begin with a star
+                return False
         return True
 
 

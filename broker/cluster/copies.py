@@ -37,20 +37,26 @@ CLUSTERS: Final = "clusters"  # folder of the other clusters of a process, in th
 RECORDINGS: Final = ".recordings"  # folder of what is recorded of the cluster
 SECURITY: Final = "security"  # folder of test certificates, which a reset leaves in place
 SNAPSHOTS: Final = ".snapshots"  # folder of the cluster's snapshots
-DISCARDED: Final = ".discarded."  # and a number: a folder with what a reset has put aside, to be removed
+DISCARDED: Final = ".discarded."  # and what has no dash: a folder with what a reset has put aside, to be removed
 STAYING: Final = {CLUSTERS, RECORDINGS, SECURITY, SNAPSHOTS}
 _LEFT_OUT: Final = {*STAYING, checkpoints.LOCK, checkpoints.CLEAN_SHUTDOWN}
 _UNFINISHED: Final = (CLEANED_SUFFIX, DELETED_SUFFIX, ".tmp")
 
 
+def is_discarded(name: str) -> bool:
+    """Whether a folder was put aside. One that ends with a dash and a number is a partition's, of any topic."""
+    return name.startswith(DISCARDED) and partition_of(name) is None
+
+
+def partition_of(name: str) -> tuple[str, int] | None:
+    """Topic and index of the partition whose folder has this name; None: it is no such name."""
+    topic, dash, index = name.rpartition("-")
+    return (topic, int(index)) if dash and index.isdigit() else None
+
+
 def partitions_in(files: Files, path: str) -> set[tuple[str, int]]:
     """Topic and index of each partition that has a folder in a data directory."""
-    found = set()
-    for name in files.listdir(path):
-        topic, dash, index = name.rpartition("-")
-        if dash and index.isdigit() and not name.startswith(DISCARDED):
-            found.add((topic, int(index)))
-    return found
+    return {found for name in files.listdir(path) if (found := partition_of(name)) is not None}
 
 
 class Copied:
@@ -73,10 +79,10 @@ def copy_directory(source: Files, old: str, target: Files, new: str, *, sync: bo
     folders = []  # synced at the end: a journaling file system writes all of them with the first one
     target.makedirs(new)
     for name in source.listdir(old):
-        topic, dash, index = name.rpartition("-")
-        if name in _LEFT_OUT or name.startswith(DISCARDED) or name.endswith((*_UNFINISHED, "-delete")):
+        if name in _LEFT_OUT or is_discarded(name) or name.endswith((*_UNFINISHED, "-delete")):
             continue
-        if not (dash and index.isdigit()):
+        key = partition_of(name)
+        if key is None:
             target.adopt(source, f"{old}/{name}", f"{new}/{name}")
             copied.files += 1
             continue
@@ -89,7 +95,7 @@ def copy_directory(source: Files, old: str, target: Files, new: str, *, sync: bo
             copied.files += 1
             if file.endswith(LOG_SUFFIX):
                 copied.log_bytes += target.file_size(f"{new_folder}/{file}")
-                copied.last_segments[topic, int(index)] = int(file[: -len(LOG_SUFFIX)])
+                copied.last_segments[key] = int(file[: -len(LOG_SUFFIX)])
         folders.append(new_folder)
     for folder in (*folders, new, new.rpartition("/")[0]) if sync else ():
         target.sync_dir(folder)

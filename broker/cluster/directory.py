@@ -6,17 +6,17 @@ Layout, as Kafka's: `meta.properties`, the checkpoints, `.lock`, `__cluster_meta
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
-from broker.cluster.copies import DISCARDED, STAYING, Copied, copy_directory, partitions_in
+from broker.cluster.copies import DISCARDED, STAYING, Copied, copy_directory, is_discarded, partition_of, partitions_in
 from broker.cluster.foreign_directory import DirectoryError, refuse_strangers
 from broker.cluster.metadata_image import MetadataImage, cut_before
 from storage import checkpoints
 from storage.errors import LockedError, StorageError
 from storage.log import Log, LogConfig
 from storage.recovery import remove_segment
+from storage.removal import is_leftover, remove_directory
 from storage.slices import all_at_once
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("momus.directory")
 
 METADATA_TOPIC = "__cluster_metadata"
-_LEFTOVER = re.compile(r".+-\d+\.[0-9a-f]{32}-delete")  # of a deleted partition: storage/log.py, Kafka the same
 WORTH_AN_INDEX_BYTES = 1 << 20  # a start walks over less within a few milliseconds
 
 
@@ -136,10 +135,10 @@ class DataDirectory:
     def recover(self, metadata: ClusterMetadata, topic: Topic, index: int) -> Iterator[None]:
         """Open a log in slices, before it is needed; `open_log` does what is left. Errors: StorageError, OSError."""
         key = topic.name, index
-        if key not in self.logs and key not in self._ahead:
+        if key not in self.logs:
             self._remove_other(topic, index)
-            self._ahead[key] = self._opening(metadata, topic, index)
-            yield from self._ahead[key]
+            # if another job is at it, they take turns
+            yield from self._ahead.setdefault(key, self._opening(metadata, topic, index))
 
     def _opening(self, metadata: ClusterMetadata, topic: Topic, index: int) -> Generator[None, None, Log]:
         log = yield from self._recovering(topic.name, index, log_config(metadata, topic), topic.topic_id)
@@ -220,7 +219,7 @@ class DataDirectory:
     def delete(self, name: str, index: int) -> None:
         """Remove the files of a partition that is not open."""
         if self.exists(name, index):
-            self.env.files.remove_tree(f"{self.path}/{name}-{index}")
+            remove_directory(self.env, f"{self.path}/{name}-{index}")
         self.forget(name, index)
 
     # -- checkpoints
@@ -261,7 +260,7 @@ class DataDirectory:
     def remove_discarded(self) -> None:
         """Remove what a crash has left of earlier resets and removals."""
         for name in self.env.files.listdir(self.path):
-            if name.startswith(DISCARDED):
+            if is_discarded(name):
                 self.env.files.remove_tree(f"{self.path}/{name}")
 
     def remove_orphans(self, metadata: ClusterMetadata) -> None:
@@ -271,22 +270,23 @@ class DataDirectory:
         """
         files = self.env.files
         for name in files.listdir(self.path):
-            topic_name, dash, index = name.rpartition("-")
-            is_leftover = _LEFTOVER.fullmatch(name) is not None
-            if not is_leftover:
-                if not dash or not index.isdigit():
-                    continue
-                topic = metadata.topics.get(topic_name)
-                if topic is not None and int(index) < len(topic.partitions):
-                    continue
+            key = partition_of(name)
+            if is_leftover(name):
+                files.remove_tree(f"{self.path}/{name}")
+            elif key is not None and not self._is_known(metadata, *key):
                 topic_id = checkpoints.read_partition_metadata(files, f"{self.path}/{name}")
-                if topic_id is None or topic_id in metadata.topics_by_id:
-                    continue
-            logger.info("removing %s: its topic was deleted", name)
-            files.remove_tree(f"{self.path}/{name}")
-            if not is_leftover:
-                self.forget(topic_name, int(index))
+                if topic_id is not None and topic_id not in metadata.topics_by_id:
+                    logger.info("removing %s: its topic was deleted", name)
+                    remove_directory(self.env, f"{self.path}/{name}")
+        for key in {*self._recovery_points, *self._log_starts, *self._cleaned}:
+            if not self._is_known(metadata, *key):
+                self.forget(*key)  # or a topic that is made anew would begin where this one began
         self.write_checkpoints()
+
+    @staticmethod
+    def _is_known(metadata: ClusterMetadata, name: str, index: int) -> bool:
+        topic = metadata.topics.get(name)
+        return name == METADATA_TOPIC or (topic is not None and index < len(topic.partitions))
 
     def discard(self, place: str | None = None) -> str:
         """Give everything up: close the logs unwritten, and move all files aside, into a folder that may be removed.
@@ -316,7 +316,7 @@ class DataDirectory:
         files.makedirs(doomed)
         stays = {*STAYING, checkpoints.LOCK, checkpoints.UNFINISHED}
         for name in files.listdir(self.path):
-            if name not in stays and not name.startswith(DISCARDED):
+            if name not in stays and not is_discarded(name):
                 files.rename(f"{self.path}/{name}", f"{doomed}/{name}")
         files.remove(f"{self.path}/{checkpoints.UNFINISHED}")
         return doomed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.cluster.copies import DISCARDED, STAYING
+from broker.cluster.copies import STAYING, is_discarded
 from storage import checkpoints
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def refuse_strangers(files: Files, path: str) -> None:
     """Refuse a directory with files that no broker has written there. Writes nothing. Errors: DirectoryError."""
     if _is_ours(files, path):
         return
-    strangers = [name for name in files.listdir(path) if name not in HARMLESS and not name.startswith(DISCARDED)]
+    strangers = [name for name in files.listdir(path) if name not in HARMLESS and not is_discarded(name)]
     if not strangers or _is_ours(files, path):  # another process may have begun to use it while it was listed
         return
     raise DirectoryError(

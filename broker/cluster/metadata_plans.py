@@ -133,7 +133,9 @@ def grow_topic(topic: Topic, replicas: Sequence[Sequence[int]]) -> list[bytes]:
     ]
 
 
-def move_partition(topic: Topic, partition: TopicPartition, replicas: Sequence[int]) -> list[bytes]:
+def move_partition(
+    metadata: ClusterMetadata, topic: Topic, partition: TopicPartition, replicas: Sequence[int]
+) -> list[bytes]:
     """Move a partition to these nodes; the leader stays if it is one of them. No records if nothing changes.
 
     A new leader epoch begins with a new leader, and when a replica is removed, as in Kafka.
@@ -149,7 +151,18 @@ def move_partition(topic: Topic, partition: TopicPartition, replicas: Sequence[i
         isr=[node for node in replicas if node not in partition.replicas or node in partition.isr],
         leader=leader if begins_epoch else NO_LEADER_CHANGE,
     )
-    return [encode_record(change, 0)]
+    least = least_in_sync(metadata.value(topic, "min.insync.replicas"), replicas)
+    return [_with_eligible(partition, change, least)]
+
+
+def _with_eligible(partition: TopicPartition, change: PartitionChangeRecord, least: int) -> bytes:
+    """A change of replicas, with who is eligible after it: nobody if enough are in sync, else who was and stays."""
+    replicas, isr = change.replicas or [], change.isr or []
+    eligible = [] if len(isr) >= least else [node for node in partition.elr if node in replicas and node not in isr]
+    if eligible == partition.elr and not partition.last_known_elr:
+        return encode_record(change, 0)
+    change.eligible_leader_replicas, change.last_known_elr = eligible, []
+    return encode_record(change, WITH_ELIGIBLE)
 
 
 def elect_leader(topic: Topic, partition: TopicPartition, leader: int) -> list[bytes]:
@@ -234,4 +247,4 @@ def _with_present_nodes(metadata: ClusterMetadata, topic: Topic, partition: Topi
     change = PartitionChangeRecord(topic_id=topic.topic_id, partition_id=partition.index, replicas=present, isr=present)
     if partition.leader not in present:
         change.leader = present[0]
-    return [encode_record(change, 0)]
+    return [_with_eligible(partition, change, len(present))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from broker.cluster.followers import Followers
@@ -28,6 +29,8 @@ class Nodes:
     def __init__(self, nodes: list[Node]) -> None:
         self.up = list(nodes)
         self.followers = Followers()
+        # what partitions need so that the nodes that are up lead and follow them: VirtualNodes sets it
+        self.records_of_moves: Callable[[], list[bytes]] = list
         self.is_one = len(nodes) == 1  # not: the last one that is up, for a partition may be without a leader then
 
     def __len__(self) -> int:

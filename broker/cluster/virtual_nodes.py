@@ -51,6 +51,7 @@ class VirtualNodes:
         # partition -> its replicas before any of them was stopped, and what they were changed into
         self._homes: dict[tuple[bytes, int], tuple[list[int], list[int]]] = {}
         self._alarms: dict[int, int] = {}  # node that lags -> timer that looks whether it is still in sync
+        nodes.records_of_moves = lambda: self._records(nodes.ids)
 
     def find(self, node_id: int) -> Node | None:
         """A node by its id, up or not."""
@@ -127,19 +128,24 @@ class VirtualNodes:
         metadata: ClusterMetadata = shard.machine
         self._homes = {key: home for key, home in self._homes.items() if key[0] in metadata.topics_by_id}
         node_ids = [node.node_id for node in up]
-        records = [
-            (None, record)
-            for topic in metadata.topics.values()
-            for partition in topic.partitions
-            for record in self._follow(topic, partition, node_ids, late)
-        ]
+        records = self._records(node_ids, late)
         if records:
-            shard.append(records, turn.now_ms)
+            shard.append([(None, record) for record in records], turn.now_ms)
         self._nodes.up[:] = up
         metadata.node_ids[:] = node_ids
         turn.learned.drop()  # which node serves what has changed, even if no partition has moved
         shard.flush_state.then(then)
         turn.touch(shard.flush_state)
+
+    def _records(self, node_ids: list[int], late: int | None = None) -> list[bytes]:
+        """What partitions need so that these nodes lead and follow them."""
+        metadata: ClusterMetadata = self._metadata_shard.machine
+        return [
+            record
+            for topic in metadata.topics.values()
+            for partition in topic.partitions
+            for record in self._follow(topic, partition, node_ids, late)
+        ]
 
     def _follow(self, topic: Topic, partition: TopicPartition, up: list[int], late: int | None) -> list[bytes]:
         """The records of one partition. Its log is cut to what a new leader has when these are durable."""
@@ -197,7 +203,7 @@ class VirtualNodes:
             self._homes[key] = home, replicas
         if replicas == partition.replicas:
             return []
-        records = move_partition(topic, partition, replicas)
+        records = move_partition(self._metadata_shard.machine, topic, partition, replicas)
         if partition.leader in replicas and partition.leader != replicas[0]:  # the preferred leader is back
             records += elect_leader(topic, partition, replicas[0])
         return records

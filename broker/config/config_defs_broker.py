@@ -315,7 +315,7 @@ BROKER_ROWS: tuple[Row, ...] = (
     ("max.connections", "INT", "2147483647", (0, None), "cluster", "Most connections at the same time."),
     ("max.connections.per.ip", "INT", "2147483647", (0, None), "cluster",
      "Most connections from one address."),
-    ("max.connections.per.ip.overrides", "STRING", "", None, "cluster",
+    ("max.connections.per.ip.overrides", "STRING", "", "host counts", "cluster",
      "Exceptions to max.connections.per.ip as host:count."),
     ("max.connection.creation.rate", "INT", "2147483647", (0, None), "cluster",
      "Most new connections a second."),

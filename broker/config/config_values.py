@@ -24,6 +24,11 @@ TYPE_IDS = {
 _BITS = {"SHORT": 15, "INT": 31, "LONG": 63}
 _DOUBLE = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _THROTTLED = re.compile(r"(\d+:\d+)?")
+BY_DURATION = "by_duration:"
+_DURATION = re.compile(  # the groups: sign, days, hours, minutes, seconds, their fraction
+    r"([-+]?)P(?:([-+]?\d+)D)?(?:T(?=[-+\d])(?:([-+]?\d+)H)?(?:([-+]?\d+)M)?(?:([-+]?\d+)(?:[.,](\d{0,9}))?S)?)?",
+    re.ASCII | re.IGNORECASE,
+)
 
 
 class ConfigError(ValueError):
@@ -93,10 +98,46 @@ def _check_special(key: str, rule: str, value: Value) -> None:
     elif rule == "throttled replicas":
         if value != ("*",) and not (isinstance(value, tuple) and all(map(_THROTTLED.fullmatch, value))):
             raise ConfigError(key, format_value(value), "must be '*' or a list of [partitionId]:[brokerId] pairs")
+    elif rule == "host counts":
+        host_counts(key, str(value))
     elif rule == "offset reset":
         text = str(value)
-        if text not in ("earliest", "latest") and not text.startswith("by_duration:P"):
+        if text not in ("earliest", "latest") and not _is_by_duration(text):
             raise ConfigError(key, value, "must be earliest, latest or by_duration:PnDTnHnMn.nS")
+
+
+def _is_by_duration(text: str) -> bool:
+    try:
+        return text.startswith(BY_DURATION) and duration_ms(text.removeprefix(BY_DURATION)) >= 0
+    except ValueError:
+        return False
+
+
+def duration_ms(text: str) -> int:
+    """Milliseconds of an ISO-8601 duration in days and smaller units: "P1DT2H30M1.5S".
+
+    Errors: ValueError: it is none, or has more seconds than 63 bits hold. Source: Java's Duration.parse.
+    """
+    found = _DURATION.fullmatch(text)
+    if found is None or len(text) > 200 or not any(found.groups()[1:5]):
+        raise ValueError(f"not a duration: {text:.100}")
+    sign, days, hours, minutes, whole, fraction = found.groups()
+    seconds = int(days or 0) * 86_400 + int(hours or 0) * 3_600 + int(minutes or 0) * 60 + int(whole or 0)
+    if abs(seconds) >= 1 << 63:
+        raise ValueError(f"too long a duration: {text:.100}")
+    part_ns = int((fraction or "").ljust(9, "0")) * (-1 if (whole or "").startswith("-") else 1)
+    return (-1 if sign == "-" else 1) * (seconds * 1000 + part_ns // 1_000_000)
+
+
+def host_counts(key: str, text: str) -> dict[str, int]:
+    """HOST:COUNT, separated by commas. Errors: ConfigError."""
+    found = {}
+    for pair in filter(None, text.replace(" ", "").split(",")):
+        host, colon, count = pair.rpartition(":")
+        if not colon or not (count.isascii() and count.isdigit()):
+            raise ConfigError(key, text, f"{pair} is not HOST:COUNT")
+        found["127.0.0.1" if host == "localhost" else host] = int(count)
+    return found
 
 
 def format_value(value: Value) -> str | None:

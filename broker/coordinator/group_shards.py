@@ -9,7 +9,8 @@ from broker.cluster.metadata_plans import is_short_of_replicas
 from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.coordinator.groups.machine import GroupMachine
 from broker.coordinator.placement import shard_index
-from broker.coordinator.runtime import READY, Answers, Shard
+from broker.coordinator.runtime import READY, Shard
+from broker.coordinator.shard_parts import PartitionLog
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from broker.cluster.nodes import Nodes
     from broker.config.settings import BrokerConfig
     from broker.coordinator.result import Context
+    from broker.coordinator.shard_parts import Answers
     from broker.turn.turn import Turn
-    from storage.log import Log
 
 
 class GroupShards:
@@ -47,9 +48,7 @@ class GroupShards:
         self.shards = [self._shard(index) for index in range(self.metadata.internal_partitions())]
 
     def _shard(self, index: int) -> Shard:
-        def open_log() -> Log:
-            metadata = self.metadata
-            return self._directory.open_log(metadata, metadata.topics[OFFSETS_TOPIC], index)
+        source = PartitionLog(self._directory, lambda: self.metadata, OFFSETS_TOPIC, index)
 
         def make_machine() -> GroupMachine:
             machine = GroupMachine(index, self._config, self)
@@ -60,7 +59,7 @@ class GroupShards:
             return not self._nodes.is_one and is_short_of_replicas(self.metadata, OFFSETS_TOPIC, index)
 
         name = f"{OFFSETS_TOPIC}-{index}"
-        return Shard(self._turn, self._answers, name, open_log, make_machine, is_short=is_short)
+        return Shard(self._turn, self._answers, name, source, make_machine, is_short=is_short)
 
     @property
     def metadata(self) -> ClusterMetadata:

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from broker.coordinator.offsets.spans import are_offsets, span_batches
-from broker.coordinator.replay import LAST_OFFSET_TYPE, Replay, keep
+from broker.coordinator.deadlines import Deadlines
+from broker.coordinator.offsets.image_files import begin
+from broker.coordinator.offsets.spans import append_span, are_offsets
+from broker.coordinator.replay import LAST_OFFSET_TYPE, keep
 from broker.coordinator.result import Context, Record, Result, Token
 from broker.turn.durability import FlushState
 from protocol.errors import ErrorCode, KafkaError
-from protocol.record_batch import (
-    ABORT,
-    COMMIT,
-    TRANSACTIONAL,
-    build_batch,
-    control_batch,
-)
+from protocol.record_batch import ABORT, COMMIT, TRANSACTIONAL, build_batch, control_batch
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
+    from broker.coordinator.shard_parts import Answers, LogSource, Machine
     from broker.turn.turn import Turn
     from storage.log import Log
 
@@ -31,32 +27,7 @@ logger = logging.getLogger("momus.shard")
 UNLOADED, LOADING, READY, CLOSED = "unloaded", "loading", "ready", "closed"
 LOAD_AT_ONCE_BYTES = 1 << 20  # a log up to this size is replayed at the first `require`: about 10 ms
 COST_A_SLICE = 4000  # of a larger log, replayed in one step: about 2 ms
-
-
-class Machine(Protocol):
-    """State that is rebuilt by replaying records. Replay decides nothing."""
-
-    def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int = -1) -> None:
-        """Apply one record."""
-
-    def after_batch(self) -> None:
-        """All records of a new batch are replayed: assert what must hold then."""
-
-    def on_timer(self, name: Hashable, ctx: Context) -> Result:
-        """A timer has run out."""
-
-    def on_load(self, ctx: Context) -> Result:
-        """The whole log is replayed: set the timers."""
-
-
-class Answers(Protocol):
-    """The parked requests."""
-
-    def answer(self, token: Token, response: Any, *seen: FlushState) -> None:
-        """Answer a request once `seen`, the logs its response was made from, are durable."""
-
-    def refuse(self, token: Token, code: ErrorCode) -> None:
-        """Answer a request with an error."""
+REST_MS = 1000  # from a load after a failed write until its records are written
 
 
 class Shard:
@@ -71,7 +42,7 @@ class Shard:
         turn: Turn,
         answers: Answers,
         name: str,
-        open_log: Callable[[], Log],
+        source: LogSource,
         make_machine: Callable[[], Machine],
         *,
         load_at_once_bytes: int = LOAD_AT_ONCE_BYTES,
@@ -84,16 +55,18 @@ class Shard:
         self._turn = turn
         self._answers = answers
         self.name = name
-        self._open_log = open_log
+        self._source = source
         self._make_machine = make_machine
         self.state = UNLOADED
         self.flush_state: FlushState = None  # type: ignore[assignment]  # set by the first `require`
         self.log: Log = None  # type: ignore[assignment]  # the same
         self.machine: Any = make_machine()
-        self.deadlines: dict[Hashable, int] = {}  # by the steady clock
-        self._alarms: dict[Hashable, int] = {}
+        self.deadlines = Deadlines(turn, self._due)
+        self._opening: Iterator[None] | None = None  # the job that recovers a large log and begins to load it
         self._loading: Iterator[None] | None = None
         self._loads = 0  # loads begun so far: an older one in the background stops
+        self._failure: Exception | None = None  # of a load in the background, until somebody is told
+        self._reloading = False  # until a load has worked: `when_reloaded` is still to be called
         self.parked: set[Token] = set()
         self.cleanable_from = 0
         self.image_offset = 0  # of the last image of the state
@@ -118,15 +91,45 @@ class Shard:
             self._begin()
             return
         if self.state == UNLOADED:
+            self._raise_failure()
+            self._recover_large()
             self._begin_loading()
         self._finish_loading()
 
     def load(self) -> Iterator[None]:
         """Load in slices; `require` loads the rest of a small log at once. Errors: StorageError, OSError."""
+        if self.log is None:
+            yield from self._source.recover()
         if self.state == UNLOADED:
             self._begin_loading()
         while self.state == LOADING:
             yield
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise StorageError(str(failure)) from failure
+
+    def _recover_large(self) -> None:
+        """Have a large log recovered and loaded in slices. Errors: COORDINATOR_LOAD_IN_PROGRESS: it has begun."""
+        jobs = self._turn.jobs
+        if self._opening is None:
+            if self._source.size_on_disk() <= self.load_at_once_bytes:
+                return
+            self._opening = self._open_slowly()
+            jobs.add(self._opening)
+        elif not jobs.has_any((self._opening,)):  # it has failed: whoever asks next is told why
+            return
+        jobs.hurry(self._opening)
+        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"the log of {self.name} is being recovered")
+
+    def _open_slowly(self) -> Iterator[None]:
+        yield from self._source.recover()
+        if self.state == UNLOADED:
+            self._begin_loading()
+        assert self._loading is not None
+        self._turn.jobs.hurry(self._loading)
 
     def _begin_loading(self) -> None:
         self.open()
@@ -146,29 +149,27 @@ class Shard:
             self._turn.jobs.hurry(self._loading)
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.name} is being loaded")
         self._turn.jobs.drop(self._loading)
-        for _ in self._loading:
-            pass
+        try:
+            for _ in self._loading:
+                pass
+        finally:
+            self._failure = None  # it is raised here
 
     def open(self) -> None:
         """Open the log; the state is loaded by `require`."""
         if self.log is None:
-            self.log = self._open_log()
+            self.log = self._source.open()
             self.flush_state = FlushState(self, is_shard=True)
 
     def _replay_log(self, load: int) -> Iterator[None]:
-        replay, cost = Replay(self._make_machine()), 0
+        cost, log, durable_offset = 0, self.log, self.flush_state.durable_offset
         try:
-            start = None
-            if replay.table is not None and self.log.size_bytes > self.load_at_once_bytes:
-                from broker.coordinator.offsets.image_files import load_image  # 1 ms: see LOAD_AT_ONCE_BYTES
-
-                start = yield from load_image(self.log, self.flush_state.durable_offset, replay)
+            is_large = log.size_bytes > self.load_at_once_bytes
+            replay, start = yield from begin(self._make_machine, log, durable_offset, is_large=is_large)
             if load != self._loads:
                 return
-            if start is None:
-                replay, start = Replay(self._make_machine()), self.log.log_start_offset
             self.image_offset = start
-            for header, batch in self.log.batches(start):
+            for header, batch in log.batches(start):
                 if header.base_offset >= self.flush_state.durable_offset:  # a failed write that could not be cut off
                     break
                 cost += replay.batch(header, batch)
@@ -178,9 +179,9 @@ class Shard:
                     if load != self._loads:
                         return
             repairs = replay.repairs()
-        except Exception:
+        except Exception as error:
             if load == self._loads:
-                self.state = UNLOADED  # the next `require` tries again
+                self.state, self._failure = UNLOADED, error  # the next `require` but one tries again
             raise
         self.machine, self.kept = replay.machine, replay.kept
         self._turn.learned.drop()
@@ -188,6 +189,10 @@ class Shard:
             self.state = CLOSED
         else:
             self._begin(repairs)
+        if self._reloading:
+            self._reloading = False
+            for call in self.when_reloaded:
+                call()
 
     def _begin(self, repairs: Sequence[Record] = ()) -> None:
         self.state = READY
@@ -200,6 +205,14 @@ class Shard:
             self.append(repairs)
         self.cleanable_from = self.log.end_offset  # the cleaner must wait until the repairs are durable
         self.apply(self.machine.on_load(self._context()))
+        if self.flush_state.rest_offset >= 0:
+            self.flush_state.rest_offset = self.log.end_offset
+            self._turn.timers.at(self._turn.steady_ms + REST_MS, self._rested)
+
+    def _rested(self, _due_ms: int, _now_ms: int) -> None:
+        self.flush_state.rest_offset = -1
+        if self.log.dirty:
+            self._turn.touch(self.flush_state)
 
     def in_background(self, steps: Iterator[None]) -> None:
         """Run the steps between turns."""
@@ -219,16 +232,31 @@ class Shard:
         for follow in self.followers:
             follow(durable_offset)
 
-    def reload(self) -> None:
-        """Rebuild the state from the log. Parked requests get NOT_COORDINATOR, so clients look the coordinator up."""
+    def forget(self) -> None:
+        """Throw the state away. Parked requests get NOT_COORDINATOR, so clients look the coordinator up."""
         parked, self.parked = self.parked, set()
         self.deadlines.clear()
-        self._alarms.clear()
         self.state = UNLOADED
         self._turn.learned.drop()
         for token in parked:
             self._answers.refuse(token, ErrorCode.NOT_COORDINATOR)
+
+    def reload(self) -> None:
+        """Rebuild the state from the log.
+
+        What the load itself appends is written after REST_MS, or with the next request's records. Written at once on a
+        disk that is full, it would fail, and be made again by another reload, without end.
+        """
+        self.flush_state.rest_offset = self.log.end_offset
+        self._reloading = True
+        self.forget()
         logger.info("%s: reloading from its log", self.name)
+        self._load_anew()
+
+    def _load_anew(self, _due_ms: int = 0, _now_ms: int = 0) -> None:
+        """Load, unless a request has done it. A failed load is tried again: of the metadata, no request asks for it."""
+        if self.state != UNLOADED or self.flush_state.gone:
+            return
         try:
             self._replay_anew()
             self._finish_loading()
@@ -236,9 +264,7 @@ class Shard:
             logger.info("%s: %s", self.name, error.message)
         except (OSError, StorageError) as error:
             logger.error("cannot reload %s: %s", self.name, error)
-        else:
-            for call in self.when_reloaded:
-                call()
+            self._turn.timers.at(self._turn.steady_ms + REST_MS, self._load_anew)
 
     # -- work
 
@@ -246,19 +272,35 @@ class Shard:
         """A request of a client is about to write. What the broker decides itself, at a timeout say, is written anyway.
 
         Differs: Kafka's group coordinator writes with acks=1 and gives up after five seconds; the record is in its log
-                 then and takes effect later. Its transaction coordinator refuses at once.
+                 then and takes effect later, as in `apply_of_client`. Its transaction coordinator refuses at once.
         Errors:  COORDINATOR_NOT_AVAILABLE: fewer replicas are in sync than min.insync.replicas of the topic asks for.
         Source:  three brokers of Apache Kafka 4.3.1; CoordinatorOperationExceptionHelper, TransactionStateManager.
         """
         if self.is_short():
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"too few replicas of {self.name} are in sync")
 
+    def apply_of_client(self, result: Result, now_ms: int) -> None:
+        """Carry out what was decided for a client's request to a group.
+
+        Errors:  COORDINATOR_NOT_AVAILABLE, as `check_replicas`. It takes effect all the same, as in Kafka: the handler
+                 has changed what no record holds. The parked requests that it would have answered get the same error.
+        """
+        if not result.records or not self.is_short():
+            self.apply(result, now_ms)
+            return
+        woken, result.wake = result.wake, ()
+        self.apply(result, now_ms)
+        for token, _ in woken:
+            self.parked.discard(token)
+            self._answers.refuse(token, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        self.check_replicas()
+
     def apply(self, result: Result, now_ms: int | None = None) -> None:
         """Carry out a handler's decision, except for its own reply."""
         if result.records:
             self.append(result.records, now_ms)
         for name, deadline_ms in result.timers:
-            self.set_timer(name, deadline_ms)
+            self.deadlines.set(name, deadline_ms)
         for token, response in result.wake:
             self.parked.discard(token)
             self._answers.answer(token, response, self.flush_state)
@@ -279,12 +321,11 @@ class Shard:
         """Append the records as one batch and replay them; with a producer, as part of its transaction.
 
         `replay`: replays the records without decoding them; called with the offset of the first one.
-        Errors:  StorageError: nothing was appended, and the shard was reloaded.
+        Errors:  StorageError: nothing was appended, and the shard was reloaded; OSError: it cannot be loaded.
         """
-        if self.state is CLOSED:
+        if self.state is CLOSED or self.state is UNLOADED:  # without a load it would follow a state that was lost
             self.require()
-        if now_ms is None:
-            now_ms = self._turn.now_ms
+        now_ms = self._turn.now_ms if now_ms is None else now_ms
         log = self.log
         base = log.end_offset
         batch = build_batch(
@@ -347,52 +388,13 @@ class Shard:
             raise
 
     def _append_span(self, records: Sequence[Record], now_ms: int) -> None:
-        """Append records that are too many for one batch as several batches, valid only together (storage.spans)."""
-        log = self.log
-        batches = span_batches(
-            records,
-            base_offset=log.end_offset,
-            leader_epoch=log.leader_epoch,
-            timestamp_ms=now_ms,
-            max_bytes=log.config.max_message_bytes,
-        )
         try:
-            log.append_together(batches, max_timestamp_ms=now_ms)
+            append_span(self.log, records, now_ms)
         except StorageError:
             self.reload()
             raise
         self._turn.touch(self.flush_state)
 
-    def set_timer(self, name: Hashable, deadline_ms: int | None) -> None:
-        """Set, move or cancel a timer. A later deadline is only stored: the old alarm sets the next one.
-
-        `deadline_ms` is by the turn's wall clock; what counts is how far it lies ahead.
-        """
-        if deadline_ms is None:
-            self.deadlines.pop(name, None)
-            return
-        self._set_alarm(name, deadline_ms - self._turn.now_ms + self._turn.steady_ms)
-
-    def _set_alarm(self, name: Hashable, deadline_ms: int) -> None:
-        """`deadline_ms`: by the steady clock, as in `deadlines`."""
-        self.deadlines[name] = deadline_ms
-        alarm_ms = self._alarms.get(name)
-        if alarm_ms is None or deadline_ms < alarm_ms:
-            self._alarms[name] = deadline_ms
-            is_round = isinstance(name, tuple) and len(name) == 1  # of upkeep, as ("expiry",): nobody's deadline
-            call = partial(self.ring, name)
-            self._turn.timers.at(deadline_ms, call, is_deadline=not is_round)
-
-    def ring(self, name: Hashable, alarm_ms: int, now_ms: int) -> None:
-        """An alarm rings. Its deadline may have moved or been cancelled since."""
-        if self._alarms.get(name) != alarm_ms or self.state != READY:
-            return
-        del self._alarms[name]
-        deadline_ms = self.deadlines.get(name)
-        if deadline_ms is None:
-            return
-        if deadline_ms > now_ms:
-            self._set_alarm(name, deadline_ms)
-            return
-        del self.deadlines[name]
-        self.apply(self.machine.on_timer(name, self._context()))
+    def _due(self, name: Hashable) -> None:
+        if self.state == READY:
+            self.apply(self.machine.on_timer(name, self._context()))

@@ -64,10 +64,15 @@ class DiskFaults:
             if size <= room:
                 self._room[fault.name] = room - size
                 return None
-            fault.hit()
+            _acts(fault)
             self._room[fault.name] = 0
             return Trouble(errno.ENOSPC, short_bytes=room)
-        fault.hit()
+        _acts(fault)
         if fault.kind == "slow_disk":
             return Trouble(0, delay_ms=fault.values["ms"])
         return Trouble(errno.EIO)
+
+
+def _acts(fault: Fault) -> None:
+    fault.trigger.fired()
+    fault.hit()

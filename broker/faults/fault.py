@@ -150,14 +150,13 @@ class Fault:
         )
 
     def acts(self) -> bool:
-        """Count a matching request. Whether the fault would act on it; `hit` says that it does."""
+        """Count a matching request. Whether the fault would act on it; `trigger.fired` says that it is to."""
         self.calls += 1
         return self.trigger.fires(self.calls)
 
     def hit(self) -> None:
-        """It acts."""
+        """It has acted: on a request, or on its reply."""
         self.hits += 1
-        self.trigger.fired()
 
     def as_json(self) -> dict[str, Any]:
         """The fault as it was given, its name, and the counts."""
@@ -214,7 +213,7 @@ def parse(data: Any, name: str, make_rng: Callable[[int], Rng], new_seed: Callab
 
 def _value(kind: str, key: str, value: Any) -> Any:
     if key == "error":
-        return _error(value)
+        return error_code(value)
     if key == "when":
         if value not in WHENS[kind]:
             raise FaultError(f'"when" of {kind} is one of {", ".join(WHENS[kind])}, not {value!r}')
@@ -228,7 +227,8 @@ def _value(kind: str, key: str, value: Any) -> Any:
     return value
 
 
-def _error(value: Any) -> ErrorCode:
+def error_code(value: Any) -> ErrorCode:
+    """An error by its name. Errors: FaultError: there is none."""
     try:
         code = ErrorCode[value] if isinstance(value, str) else ErrorCode(value)
     except (KeyError, ValueError):
@@ -240,7 +240,7 @@ def _error(value: Any) -> ErrorCode:
 
 def _filter(key: str, value: Any) -> Any:
     if key == "api":
-        return tuple(_api(each) for each in (value if isinstance(value, list) else [value]))
+        return tuple(api_key(each) for each in (value if isinstance(value, list) else [value]))
     if key == "version":
         ends = value if isinstance(value, list) else [value, value]
         if len(ends) != 2 or any(type(end) is not int for end in ends):
@@ -255,7 +255,8 @@ def _filter(key: str, value: Any) -> Any:
     return value
 
 
-def _api(value: Any) -> int:
+def api_key(value: Any) -> int:
+    """The key of an API by its name. Errors: FaultError: there is none."""
     if isinstance(value, int) and value in ApiKey.__members__.values():
         return int(value)
     key = _APIS.get(str(value).replace("_", "").lower())

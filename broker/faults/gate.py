@@ -16,25 +16,31 @@ if TYPE_CHECKING:
     from broker.wire.connection import Connection
 
 HEAD_BYTES = 8  # size and correlation id: left whole, so that the client finds the damage in the body
+NEED_BYTES = ("corrupt_reply", "throttle")  # these act on what is in a reply
 
 
 class _Reply:
     """One reply that a fault acts on."""
 
-    __slots__ = ("fault", "is_free", "is_seen", "timer")
+    __slots__ = ("age", "correlation_id", "fault", "is_free", "is_seen", "timer")
 
-    def __init__(self, fault: Fault | None) -> None:
+    def __init__(self, fault: Fault | None, correlation_id: int = 0) -> None:
+        self.correlation_id = correlation_id
         self.fault = fault  # None: the reply to the first copy of a doubled request, which is dropped
         self.is_seen = False
+        self.age = 0  # when it came to the gate, from 1: what is held earlier has a lower one; 0: it has not come
         self.is_free = False
         self.timer = 0
 
 
 class Watcher(Protocol):
-    """Who is told that a fault keeps something, or keeps it no more."""
+    """Who is told that a fault acts, that it keeps something, or keeps it no more."""
 
-    def held(self, fault: Fault, by: int) -> None:
-        """It keeps so many more (or fewer)."""
+    def acts(self, fault: Fault, connection: Connection, correlation_id: int) -> None:
+        """It does to a reply what it is for."""
+
+    def held(self, fault: Fault, by: int) -> int:
+        """It keeps so many more (or fewer). Answers a number that is higher each time."""
 
     def random_byte(self, below: int) -> int:
         """Where a reply is damaged, if the fault does not say."""
@@ -58,21 +64,25 @@ class Gate:
         """The reply in this slot is not sent."""
         self._replies[slot] = _Reply(None)
 
-    def expect(self, slot: int, fault: Fault) -> None:
-        """A fault acts on the reply in this slot."""
-        self._replies[slot] = _Reply(fault)
+    def expect(self, slot: int, fault: Fault, correlation_id: int) -> None:
+        """A fault is to act on the reply in this slot."""
+        self._replies[slot] = _Reply(fault, correlation_id)
 
-    def free(self, fault: Fault, most: int) -> int:
-        """Let replies go that the fault keeps, the oldest first. Answers how many were kept."""
-        freed = 0
+    def kept(self, fault: Fault) -> list[int]:
+        """The ages of the replies that the fault keeps now."""
+        mine = (reply for reply in self._replies.values() if reply.fault is fault)
+        return [reply.age for reply in mine if reply.is_seen and not reply.is_free]
+
+    def free(self, fault: Fault, age: int | None = None) -> None:
+        """Let go what the fault keeps: the reply of this age; None: all, and those that are still to come."""
+        kept = False
         for reply in list(self._replies.values()):
-            if reply.fault is fault and not reply.is_free and freed < most:
-                freed += reply.is_seen
+            if reply.fault is fault and not reply.is_free and (age is None or reply.age == age):
+                kept |= reply.is_seen
                 self._let_go(reply)
-        if freed:
+        if kept:
             self._turn.begin()
             self._connection.drain()
-        return freed
 
     def close(self) -> None:
         """The connection is closed."""
@@ -93,12 +103,16 @@ class Gate:
                 out[index] = b""
             elif reply.is_free:
                 pass
+            elif fault.kind in NEED_BYTES and _size(out[index]) <= HEAD_BYTES:
+                pass  # as acks=0: there is nothing to act on
             elif fault.kind == "corrupt_reply":
+                self._watcher.acts(fault, connection, reply.correlation_id)
                 out[index] = self._damaged(whole(out[index]), fault.values["at"])
             else:
                 if index:  # those before it leave first
                     self._turn.call_soon(connection.drain)
                 elif fault.kind == "disconnect_on":
+                    self._watcher.acts(fault, connection, reply.correlation_id)
                     self._cut(connection, fault)
                     return 0
                 elif not reply.is_seen:
@@ -110,7 +124,8 @@ class Gate:
     def _keep(self, reply: _Reply, fault: Fault, content: Any) -> None:
         """The reply has come to the gate: it stays until released, or for a time."""
         reply.is_seen = True
-        self._watcher.held(fault, 1)
+        self._watcher.acts(fault, self._connection, reply.correlation_id)
+        reply.age = self._watcher.held(fault, 1)
         if fault.kind == "hold":
             return
         ms = fault.values.get("ms")
@@ -139,11 +154,13 @@ class Gate:
 
     def _damaged(self, content: bytes, at: int | None) -> bytes:
         """A reply with one byte changed. `at`: which, counted from the first behind size and correlation id."""
-        if len(content) <= HEAD_BYTES:
-            return content
         rest = len(content) - HEAD_BYTES
         position = HEAD_BYTES + (self._watcher.random_byte(rest) if at is None else min(at, rest - 1))
         return content[:position] + bytes([content[position] ^ 0xFF]) + content[position + 1 :]
+
+
+def _size(reply: Any) -> int:
+    return len(reply) if isinstance(reply, bytes) else sum(map(len, reply))
 
 
 def whole(reply: Any) -> bytes:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from protocol.declare import Message
+from protocol.wire import Array
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +37,30 @@ def named_in(request: Message, topic_name: Callable[[bytes], str]) -> Named:
     named = Named()
     _walk(request, "", named, topic_name)
     return named
+
+
+@cache
+def may_name(cls: type[Message]) -> frozenset[str]:
+    """What messages of a class can name at all: "group", "topic", "transactional_id"."""
+    found: set[str] = set()
+    fields = {each.name for each in cls.FIELDS}
+    for these, kinds in (
+        (_GROUPS, ("group",)),
+        (_TRANSACTIONAL_IDS, ("transactional_id",)),
+        (_TOPIC_LISTS, ("topic",)),
+        (("key_type",), ("group", "transactional_id")),
+        (("resource_type",), ("topic", "group")),
+    ):
+        if fields.intersection(these):
+            found.update(kinds)
+    for each in cls.FIELDS:
+        is_list = isinstance(each.wire, Array)
+        if is_list and "topic" in each.name:
+            found.add("topic")
+        inner = each.wire.element if isinstance(each.wire, Array) else each.wire
+        if isinstance(inner, type) and issubclass(inner, Message):
+            found |= may_name(inner)
+    return frozenset(found)
 
 
 def _walk(message: Message, topic: str, named: Named, topic_name: Callable[[bytes], str]) -> None:

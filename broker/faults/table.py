@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.coordinator.runtime import Shard
+    from broker.coordinator.share.sessions import ShareSession
     from broker.faults.named import Named
     from broker.partitions.fetch_session import FetchSessions
     from broker.turn.turn import Turn
@@ -42,18 +43,29 @@ class FaultTable:
     """All faults of a cluster."""
 
     def __init__(
-        self, turn: Turn, clients: Clients, router: Router, metadata: Shard, sessions: FetchSessions, root: str
+        self,
+        turn: Turn,
+        clients: Clients,
+        router: Router,
+        metadata: Shard,
+        sessions: FetchSessions,
+        share_session: Callable[[int, str, str], ShareSession | None],
+        root: str,
+        named: int,
     ) -> None:
+        """`share_session`: finds one by node, group and member. `named`: how many earlier lives have named."""
         self._turn = turn
         self._clients = clients
         self._router = router
         self._metadata = metadata
         self._sessions = sessions
+        self._share_session = share_session
         self._faults: dict[str, Fault] = {}
         self._lanes: dict[Connection, Lane] = {}
         self._gates: dict[Connection, Gate] = {}
         self._disk = DiskFaults(turn.env.files, root)
-        self._number = 0
+        self.named = named  # the number of the last fault
+        self._age = 0
         self._actions: dict[str, Callable[[Fault, Connection, bytes], object]] = {
             "inject_error": self._inject_error,
             "delay_on": self._delay_on,
@@ -72,8 +84,8 @@ class FaultTable:
         """Set a fault, which acts from the next request on. Errors: FaultError."""
         if len(self._faults) >= MOST_FAULTS:
             raise FaultError(f"{MOST_FAULTS} faults are set: remove some")
-        self._number += 1
-        fault = parse(data, f"fault-{self._number}", Rng, lambda: self._turn.env.rng.getrandbits(32))
+        self.named += 1
+        fault = parse(data, f"fault-{self.named}", Rng, lambda: self._turn.env.rng.getrandbits(32))
         if fault.name in self._faults:
             raise FaultError(f"a fault named {fault.name} is set already: remove it, or give another name")
         self._faults[fault.name] = fault
@@ -106,18 +118,28 @@ class FaultTable:
             self._clients.pass_by("faults", False)
         return fault
 
-    def release(self, fault: Fault, most: int = 1 << 30) -> int:
-        """Let go what a fault keeps, the oldest of each connection first. Answers how many requests and replies."""
-        released = 0
-        for connection, gate in list(self._gates.items()):
-            released += gate.free(fault, most - released)
-            self._forget_gate(connection)
-        for connection, lane in list(self._lanes.items()):
-            if lane.fault is fault and not lane.is_swallowed and released < most:
-                released += 1
+    def release(self, fault: Fault, most: int | None = None) -> int:
+        """Let go what a fault keeps now, the oldest first. Answers how many requests and replies.
+
+        most   so many; None: all, and replies that are still to come to it.
+        """
+        lanes = [  # in the order in which they were kept
+            connection for connection, lane in self._lanes.items() if lane.fault is fault and not lane.is_swallowed
+        ][:most]
+        for connection in lanes:
+            if connection in self._lanes:  # it may have been closed by what another one has done
                 self._turn.begin()
                 self._go_on(connection)
-        return released
+        replies = [(age, gate) for gate in self._gates.values() for age in gate.kept(fault)]
+        replies.sort(key=lambda each: each[0])
+        for age, gate in replies[:most]:
+            gate.free(fault, age)
+        if most is None:
+            for gate in list(self._gates.values()):
+                gate.free(fault)
+        for connection in list(self._gates):
+            self._forget_gate(connection)
+        return len(lanes) + len(replies[:most])
 
     # -- requests
 
@@ -146,10 +168,7 @@ class FaultTable:
         if fault is None:
             self._router.dispatch(connection, data, position, stop, api_key, api_version, correlation_id)
             return
-        fault.hit()
-        log.debug("%s (%s) acts", fault.name, fault.kind)
-        if self._clients.journal is not None:
-            self._clients.journal.note(connection, correlation_id, "fault", fault.name)
+        fault.trigger.fired()
         self._actions[fault.kind](fault, connection, bytes(data[position:stop]))
 
     def _choose(
@@ -172,14 +191,16 @@ class FaultTable:
                 continue
             if fault.needs_body():
                 if named is None:
-                    named = self._named(data, position + 4 + body_at, stop, api_key, api_version)
+                    named = self._named(connection, data, position + 4 + body_at, stop, api_key, api_version)
                 if named is None or not fault.matches_body(named):
                     continue
             if fault.acts() and chosen is None:
                 chosen = fault
         return chosen
 
-    def _named(self, data: bytes, start: int, stop: int, api_key: int, api_version: int) -> Named | None:
+    def _named(
+        self, connection: Connection, data: bytes, start: int, stop: int, api_key: int, api_version: int
+    ) -> Named | None:
         """What a frame names; None if it cannot be read."""
         route = self._router.routes.get(api_key)
         if route is None or not route.min_version <= api_version <= route.max_version:
@@ -190,13 +211,21 @@ class FaultTable:
         except (MalformedError, ImportError, OSError):
             return None  # the router refuses it
         named = named_in(request, self._topic_name)
-        session = self._sessions.get(request.session_id) if api_key == ApiKey.FETCH else None
-        if session is not None:  # what is in a session is not named again
-            for wanted in session.wanted.values():
-                topic = wanted.topic or self._topic_name(wanted.topic_id)
-                named.topics.add(topic)
-                named.partitions.add((topic, wanted.partition))
+        for topic, partition in self._in_session(connection, request, api_key):
+            named.topics.add(topic)
+            named.partitions.add((topic, partition))
         return named
+
+    def _in_session(self, connection: Connection, request: Any, api_key: int) -> list[tuple[str, int]]:
+        """The partitions of the session of a Fetch or ShareFetch, which does not name them again."""
+        if api_key == ApiKey.FETCH:
+            session = self._sessions.get(request.session_id)
+            wanted = session.wanted.values() if session is not None else ()
+            return [(each.topic or self._topic_name(each.topic_id), each.partition) for each in wanted]
+        if api_key == ApiKey.SHARE_FETCH and request.share_session_epoch > 0:
+            read = self._share_session(connection.node_id, request.group_id, request.member_id)
+            return [(self._topic_name(topic_id), index) for topic_id, index in read.partitions] if read else []
+        return []
 
     def _topic_name(self, topic_id: bytes) -> str:
         topic = self._metadata.machine.topics_by_id.get(topic_id)
@@ -247,6 +276,10 @@ class FaultTable:
             self._serve(connection, frame)
             return
         assert route is not None
+        self._acts(fault, connection, frame)
+        if not reply:  # acks=0: as Kafka tells a producer that waits for no answer
+            connection.refuse(f"{fault.name} refuses a request that is not answered")
+            return
         self._turn.metrics.counts[api_key] += 1
         slot = connection.next_slot
         connection.out.append(None)
@@ -269,21 +302,24 @@ class FaultTable:
 
     def _disconnect_on(self, fault: Fault, connection: Connection, frame: bytes) -> None:
         if fault.values["when"] == BEFORE:
+            self._acts(fault, connection, frame)
             connection.refuse(f"{fault.name} disconnects {address_of(connection)}")
         else:
             self._expect(fault, connection, frame)
 
     def _deliver_twice(self, fault: Fault, connection: Connection, frame: bytes) -> None:
+        self._acts(fault, connection, frame)
         self._gate(connection).drop(connection.next_slot)
         self._serve(connection, frame)
         if not connection.closed:
             self._serve(connection, frame)
 
     def _expect(self, fault: Fault, connection: Connection, frame: bytes) -> None:
-        self._gate(connection).expect(connection.next_slot, fault)
+        self._gate(connection).expect(connection.next_slot, fault, _FRAME_HEAD.unpack_from(frame)[3])
         self._serve(connection, frame)
 
     def _keep(self, fault: Fault, connection: Connection, frame: bytes) -> Lane:
+        self._acts(fault, connection, frame)
         lane = self._lanes[connection] = Lane(fault, frame)
         self.held(fault, 1)
         return lane
@@ -301,9 +337,21 @@ class FaultTable:
 
     # -- counting
 
-    def held(self, fault: Fault, by: int) -> None:
-        """A fault keeps so many more (or fewer)."""
+    def _acts(self, fault: Fault, connection: Connection, frame: bytes) -> None:
+        self.acts(fault, connection, _FRAME_HEAD.unpack_from(frame)[3])
+
+    def acts(self, fault: Fault, connection: Connection, correlation_id: int) -> None:
+        """A fault does to a request, or to its reply, what it is for."""
+        fault.hit()
+        log.debug("%s (%s) acts", fault.name, fault.kind)
+        if self._clients.journal is not None:
+            self._clients.journal.note(connection, correlation_id, "fault", fault.name)
+
+    def held(self, fault: Fault, by: int) -> int:
+        """A fault keeps so many more (or fewer). Answers a number that is higher each time."""
         fault.held += by
+        self._age += 1
+        return self._age
 
     def random_byte(self, below: int) -> int:
         """Where a reply is damaged, if the fault does not say."""

@@ -46,7 +46,7 @@ def delete_records(broker: View, ctx: Context, request: DeleteRecordsRequest) ->
 
     Shape:   a partition that is named twice is answered once, and the last offset counts; so are topics.
     Errors:  UNKNOWN_TOPIC_OR_PARTITION; INVALID_TOPIC_EXCEPTION: an internal topic; NOT_LEADER_OR_FOLLOWER;
-             POLICY_VIOLATION, OFFSET_OUT_OF_RANGE: see Partition.delete_records.
+             POLICY_VIOLATION, OFFSET_OUT_OF_RANGE: see TopicRules.check_deletion.
     Source:  Kafka's ReplicaManager.deleteRecordsOnLocalLog, Partition.deleteRecordsOnLeader.
     """
     wanted: dict[str, dict[int, int]] = {}

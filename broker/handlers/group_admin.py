@@ -33,6 +33,7 @@ from protocol.messages.group_admin import (
 )
 
 if TYPE_CHECKING:
+    from broker.cluster.metadata import ClusterMetadata
     from broker.coordinator.group_shards import GroupShards
     from broker.coordinator.groups.machine import GroupMachine
     from broker.coordinator.share.table import SharePartitions
@@ -45,6 +46,8 @@ CLASSIC: Final = ClassicGroup.group_type
 class View(Protocol):
     """What these handlers use of the broker."""
 
+    @property
+    def metadata(self) -> ClusterMetadata: ...
     @property
     def groups(self) -> GroupShards: ...
     @property
@@ -167,6 +170,10 @@ def _delete_share_state(broker: View, group: Any) -> None:
         for topic_id, (_, indexes) in topics.items()
         for index in indexes
     ]
+    known = broker.metadata.topics_by_id
+    for topic_id in partitions.deleting:  # by DeleteShareGroupOffsets, which could not write it
+        if topic_id in known:
+            keys += [Key(group.group_id, topic_id, index) for index in range(len(known[topic_id].partitions))]
     if keys:
         broker.share.drop_group(group.group_id)
         failed: list[bool] = []
@@ -184,5 +191,5 @@ def _deletion(shard: Any, group_id: str) -> list[Record]:
         if not group.is_empty:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
         for member_id in group.pending_joins:
-            shard.set_timer(("session", group_id, member_id), None)
+            shard.deadlines.set(("session", group_id, member_id), None)
     return machine.delete_group_records(group_id)

@@ -177,7 +177,7 @@ def _check_group(
         raise KafkaError(code)
     if group is not None:
         for name, deadline_ms in on_offset_commit_accepted(group, request.member_id, ctx.now_ms):
-            shard.set_timer(name, deadline_ms)
+            shard.deadlines.set(name, deadline_ms)
 
 
 def _commit(broker: View, ctx: Context, request: OffsetCommitRequest, wanted: Iterable[Wanted]) -> Commit:

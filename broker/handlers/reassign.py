@@ -136,7 +136,7 @@ def alter_partition_reassignments(broker: View, ctx: Context, request: AlterPart
                 unknown = f"Unable to find a topic named {asked.name:.249}."
                 topic, partition = _find(metadata, asked.name, index, unknown, "Unable to find partition")
                 replicas = _target(metadata, partition, wanted, request.allow_replication_factor_change)
-                records[asked.name, index] = move_partition(topic, partition, replicas)
+                records[asked.name, index] = move_partition(metadata, topic, partition, replicas)
             except KafkaError as error:
                 refuse(result, error)
     response = AlterPartitionReassignmentsResponse(

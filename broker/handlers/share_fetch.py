@@ -7,6 +7,8 @@ Behaviour: the records that a response names as acquired are locked for the memb
            session ends, or the lock expires. ShareFetch takes acknowledgements too, before it reads. Without records it
            is parked for up to max_wait_ms. Partitions take turns at the front of a response.
 Differs:   a ShareFetch that finds the log's start moved goes on to read from there; Kafka answers it without records.
+           Where DeleteRecords cuts a record batch of which a member then takes a part, the rest below the log's start
+           is passed over; Kafka delivers nothing more of the partition.
 Differs:   an acknowledgement of records in front of all that are acquired is INVALID_RECORD_STATE; Kafka fails, with
            UNKNOWN_SERVER_ERROR. The end of a session releases its records before the response, in Kafka after it.
 """

@@ -97,10 +97,10 @@ def share_group_heartbeat(broker: View, ctx: Context, request: ShareGroupHeartbe
     out = Outcome(ctx, broker.config)
     if request.member_epoch == LEAVING_EPOCH:
         response = leave(shard.machine, request, out)
-        shard.apply(out.result(), ctx.now_ms)
+        shard.apply_of_client(out.result(), ctx.now_ms)
         return Result(response)
     response, group_epoch, to_make = heartbeat(shard.machine, ctx, request, out)
-    shard.apply(out.result(), ctx.now_ms)
+    shard.apply_of_client(out.result(), ctx.now_ms)
     if not to_make:
         return Result(response)
     waits = broker.config.group_share_first_assignment == AT_ONCE

@@ -10,7 +10,7 @@ Behaviour: the start offset is the stored one, which follows with the next chang
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from broker.coordinator.groups.common.metadata_hash import metadata_hash
 from broker.coordinator.groups.share.group import ShareGroup
@@ -180,15 +180,23 @@ def alter_share_group_offsets(
     records.append(state_partitions_record(group_id, group.state_partitions.begun(topics)))
     shard.append(records, ctx.now_ms)
     broker.share.drop_group(group_id)
+
+    def settled(durable: bool) -> None:
+        _tell_list(shard, group_id, topics, durable=durable)
+        if not durable:
+            _refuse_partitions(responses, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
     try:
-        broker.share.coordinator.initialize(
-            starts, group.group_epoch, _list_updater(shard, group_id, topics), at_once=True
-        )
+        broker.share.coordinator.initialize(starts, group.group_epoch, settled, at_once=True)
     except KafkaError as error:
-        for response in responses:
-            for answer in response.partitions:
-                answer.error_code = answer.error_code or error.code
+        _refuse_partitions(responses, error.code)
     return AlterShareGroupOffsetsResponse(responses=responses)
+
+
+def _refuse_partitions(responses: list[AlterShareGroupOffsetsResponseTopic], code: int) -> None:
+    for response in responses:
+        for answer in response.partitions:
+            answer.error_code = answer.error_code or code
 
 
 def _size(topic: Topic) -> int:
@@ -207,17 +215,13 @@ def _altered(asked: AlterShareGroupOffsetsRequestTopic, topic: Topic | None) -> 
     )
 
 
-def _list_updater(shard: Shard, group_id: str, topics: Topics) -> Any:
-    """Called with whether the states of these topics are durable: the group's list of share partitions says so."""
-
-    def settled(durable: bool) -> None:
-        group = shard.machine.groups.get(group_id)
-        if isinstance(group, ShareGroup):
-            partitions = group.state_partitions
-            after = partitions.ended(topics) if durable else partitions.given_up(topics)
-            shard.append([state_partitions_record(group_id, after)])
-
-    return settled
+def _tell_list(shard: Shard, group_id: str, topics: Topics, *, durable: bool) -> None:
+    """Whether the states of these topics are durable is known: the group's list of share partitions says so."""
+    group = shard.machine.groups.get(group_id)
+    if isinstance(group, ShareGroup):
+        partitions = group.state_partitions
+        after = partitions.ended(topics) if durable else partitions.given_up(topics)
+        shard.append([state_partitions_record(group_id, after)])
 
 
 def _empty_group(broker: View, ctx: Context, group_id: str) -> tuple[Shard, ShareGroup | None]:
@@ -245,7 +249,8 @@ def delete_share_group_offsets(
 
     Shape:   the group's list of share partitions, before the tombstones of their states and after them.
     Errors:  UNSUPPORTED_VERSION, INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, NOT_COORDINATOR,
-             COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE; per topic UNKNOWN_TOPIC_OR_PARTITION.
+             COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE; per topic UNKNOWN_TOPIC_OR_PARTITION,
+             COORDINATOR_NOT_AVAILABLE.
     Source:  Kafka's GroupMetadataManager.sharePartitionsEligibleForOffsetDeletion, completeDeleteShareGroupOffsets.
     """
     check_enabled(broker)
@@ -275,6 +280,9 @@ def delete_share_group_offsets(
             group = shard.machine.groups.get(group_id)
             if durable and isinstance(group, ShareGroup):
                 shard.append([state_partitions_record(group_id, group.state_partitions.deleted(gone))])
+            if not durable:  # the topics stay in the list of those to delete, so the client's next try finds them
+                for answer in responses:
+                    answer.error_code = answer.error_code or ErrorCode.COORDINATOR_NOT_AVAILABLE
 
         keys = [Key(group_id, topic_id, index) for topic_id, indexes in gone.items() for index in indexes]
         broker.share.coordinator.delete(keys, settled)

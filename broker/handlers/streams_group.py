@@ -65,8 +65,8 @@ def streams_group_heartbeat(broker: View, ctx: Context, request: StreamsGroupHea
     Shape:   records of what changed: member, topology, group epoch, target and current assignment; none for most.
              Missing internal topics are created in one batch of the cluster's metadata.
     Errors:  UNSUPPORTED_VERSION (streams groups are switched off), INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY,
-             GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, GROUP_MAX_SIZE_REACHED. Problems with
-             the topics are no error, but a status.
+             GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, GROUP_MAX_SIZE_REACHED,
+             COORDINATOR_NOT_AVAILABLE. Problems with the topics are no error, but a status.
     Source:  KIP-1071; KafkaApis.handleStreamsGroupHeartbeat.
     """
     _check_enabled(broker)
@@ -75,11 +75,11 @@ def streams_group_heartbeat(broker: View, ctx: Context, request: StreamsGroupHea
     out = Outcome(ctx, broker.config)
     if request.member_epoch == LEAVING_EPOCH:
         response = leave(shard.machine, request, out)
-        shard.apply(out.result(), ctx.now_ms)
+        shard.apply_of_client(out.result(), ctx.now_ms)
         return Result(response)
     topology = None if request.topology is None else topology_value(request.topology)
     response, missing = heartbeat(shard.machine, ctx, request, topology, out)
-    shard.apply(out.result(), ctx.now_ms)
+    shard.apply_of_client(out.result(), ctx.now_ms)
     return Result(response, appends=_make_topics(broker, ctx, missing, response) if missing else ())
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.coordinator.patterns import STEPS_A_SLICE, PatternError, compiled
 from broker.coordinator.result import PARKED, _Parked
 from broker.coordinator.transactions.transaction import STATE_NAMES, Transaction
@@ -35,9 +36,10 @@ from protocol.record_batch import NO_PRODUCER_ID
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.cluster.metadata import ClusterMetadata
+    from broker.cluster.metadata import ClusterMetadata, Topic
     from broker.coordinator.result import Context
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
+    from broker.partitions.table import Partitions
     from broker.turn.turn import Turn
     from broker.wire.parked import ParkedRequests
 
@@ -52,6 +54,8 @@ class View(Protocol):
     def metadata(self) -> ClusterMetadata: ...
     @property
     def transactions(self) -> TransactionCoordinator: ...
+    @property
+    def partitions(self) -> Partitions: ...
     @property
     def parked(self) -> ParkedRequests: ...
     @property
@@ -220,6 +224,8 @@ def _mark(
     if marker.transaction_version == -1:
         return ErrorCode.UNKNOWN_SERVER_ERROR  # as in Kafka, which takes any version above 2 for 2, below 0 for 0
     try:
+        if name == OFFSETS_TOPIC:
+            _check_offsets_marker(broker, topic, index, marker)
         flush_state = broker.transactions.write_marker(
             name,
             index,
@@ -238,3 +244,16 @@ def _mark(
     broker.turn.touch(flush_state)
     flush_states.append(flush_state)
     return ErrorCode.NONE
+
+
+def _check_offsets_marker(broker: View, topic: Topic, index: int, marker: WritableTxnMarker) -> None:
+    """The pending offsets of a group know no epoch of their producer; the log they are in, read as a partition, does.
+
+    Errors:  INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR; OSError, StorageError.
+    """
+    partition = broker.partitions.get(topic, index)
+    broker.turn.durability.settle_now(partition.flush_state)  # it follows what is durable
+    partition.known_producers()  # this makes it follow
+    partition.producers.check_marker(
+        marker.producer_id, marker.producer_epoch, marker.coordinator_epoch, marker.transaction_version
+    )

@@ -180,5 +180,8 @@ def _append(broker: View, shard: Shard, ctx: Context, request: TxnOffsetCommitRe
     elif shard.is_short():
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     else:
-        commit.append_to(shard, now_ms, (request.producer_id, request.producer_epoch))
+        try:
+            commit.append_to(shard, now_ms, (request.producer_id, request.producer_epoch))
+        except StorageError:  # whoever waited for the transaction's record has nobody else who would answer
+            return ErrorCode.NOT_COORDINATOR
     return ErrorCode.NONE

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from broker.faults.named import named_in
+from broker.faults.fault import api_key, error_code
+from broker.faults.named import may_name, named_in
 from broker.journal.message_json import as_json
 from broker.journal.ring import STRANGERS
 from broker.wire.error_counts import errors_in
@@ -18,11 +19,17 @@ from protocol.errors import MalformedError, error_label
 from protocol.header import decode_request_header, decode_response_header
 
 if TYPE_CHECKING:
+    from broker.cluster.metadata import Topic
     from broker.journal.ring import Kept, Peer, Piece, Ring
     from protocol.declare import Message
 
 _HEAD: Final = Struct(">ihhi")
 _STRANGERS: Final = {key: f"{kind} hello" for kind, key in STRANGERS.items()}
+_HELLOS: Final = frozenset(map(str.lower, _STRANGERS.values()))
+_NAMED: Final = ("group", "topic", "transactional_id")
+SessionTopics: TypeAlias = "Callable[[Entry], frozenset[str] | None]"
+ZERO_ID: Final = bytes(16)
+_KEYS: Final = 1 << 15  # of APIs: 0 to this
 FILTERS: Final = ("api", "client_id", "connection", "principal", "group", "topic", "transactional_id", "error")
 
 
@@ -69,6 +76,16 @@ class Entry:
             return decode_request_header(self.frame[4:], 0)[0].client_id or ""
         except (MalformedError, IndexError):
             return ""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the request was too large to be kept whole."""
+        return self.size > len(self.frame) and not _is_whole(self.frame)
+
+    @property
+    def is_reply_cut(self) -> bool:
+        """Whether the reply was too large to be kept whole."""
+        return self.reply_size > len(self.reply) and not _is_whole(self.reply)
 
     def request(self) -> Message | None:
         """The decoded request; None: it was too large to be kept whole, or is malformed."""
@@ -132,41 +149,116 @@ def entries(ring: Ring) -> list[Entry]:
     return pairs.found
 
 
-def select(ring: Ring, filters: dict[str, str], topic_name: Callable[[bytes], str]) -> Iterator[Entry | None]:
-    """The entries that fit all filters, the newest first. Yields None after each that does not, to let others work."""
-    api = filters.get("api", "").replace("_", "").lower()
-    for entry in reversed(entries(ring)):
-        if api and entry.api.lower() != api:
-            yield None
-        elif fits(entry, filters, topic_name):
-            yield entry
+def check_filters(filters: dict[str, str]) -> None:
+    """Refuse the names of APIs and errors that do not exist: they fit nothing. Errors: FaultError."""
+    if "api" in filters:
+        _api(filters["api"])
+    if "error" in filters:
+        error_code(filters["error"])
+
+
+def _api(text: str) -> str:
+    """An API as entries name it, in small letters, by its name or its key. Errors: FaultError."""
+    if text.isascii() and text.isdigit() and int(text[:9]) < _KEYS:
+        return api_label(int(text)).lower()
+    name = text.replace("_", "").lower()
+    return name if name in _HELLOS else api_label(api_key(text)).lower()
+
+
+def topic_names(ring: Ring | None, topics: Mapping[bytes, Topic]) -> Callable[[bytes], str]:
+    """Finds the name of a topic by its id, also of one that was deleted; "" for one that nobody knows."""
+
+    def name_of(topic_id: bytes) -> str:
+        topic = topics.get(topic_id)
+        if topic is not None:
+            return topic.name
+        return "" if ring is None else ring.deleted_topics.get(topic_id, "")
+
+    return name_of
+
+
+def select(
+    found: Sequence[Entry],
+    filters: dict[str, str],
+    topic_name: Callable[[bytes], str],
+    since: int = -1,
+    before: int = -1,
+    session_topics: SessionTopics | None = None,
+) -> Iterator[tuple[Entry, bool | None]]:
+    """All of `entries`, the newest first, each with whether it fits, as `judge` says it. Errors: FaultError.
+
+    since   those that were answered before do not fit.
+    before  those whose number is not below this do not fit; -1: all may.
+    session_topics  tells what a Fetch of a session reads beside what it names (sessions.py); needed to find topics.
+    """
+    api = _api(filters["api"]) if "api" in filters else ""
+    for entry in reversed(found):
+        if entry.answered < since or 0 <= before <= entry.number or (api and entry.api.lower() != api):
+            yield entry, False
         else:
-            yield None
+            yield entry, judge(entry, filters, topic_name, session_topics)
 
 
 def fits(entry: Entry, filters: dict[str, str], topic_name: Callable[[bytes], str]) -> bool:
-    """Whether an entry passes all filters but that for the API."""
+    """Whether an entry is known to pass all filters but that for the API."""
+    return judge(entry, filters, topic_name) is True
+
+
+def judge(
+    entry: Entry,
+    filters: dict[str, str],
+    topic_name: Callable[[bytes], str],
+    session_topics: SessionTopics | None = None,
+) -> bool | None:
+    """Whether an entry passes all filters but that for the API. None: what is kept of it does not tell."""
     if not fnmatchcase(entry.peer.principal, filters.get("principal", "*")):
         return False
-    if not fnmatchcase(entry.client_id, filters.get("client_id", "*")):
+    if "client_id" in filters and not fnmatchcase(entry.client_id, filters["client_id"]):
         return False
     if filters.get("connection", entry.peer.address) != entry.peer.address:
         return False
-    if any(name in filters for name in ("group", "topic", "transactional_id")):
-        request = entry.request()
-        if request is None:
-            return False
-        named = named_in(request, topic_name)
-        for name, among in (
-            ("group", named.groups),
-            ("topic", named.topics),
-            ("transactional_id", named.transactional_ids),
-        ):
-            if name in filters and not any(fnmatchcase(each, filters[name]) for each in among):
-                return False
-    if "error" in filters:
-        return filters["error"] in error_names(entry.response())
-    return True
+    named = _names_fit(entry, filters, topic_name, session_topics)
+    if named is False or "error" not in filters:
+        return named
+    if entry.is_reply_cut:
+        return None
+    return named if filters["error"] in error_names(entry.response()) else False
+
+
+def _names_fit(
+    entry: Entry, filters: dict[str, str], topic_name: Callable[[bytes], str], session_topics: SessionTopics | None
+) -> bool | None:
+    wanted = {name: filters[name] for name in _NAMED if name in filters}
+    if not wanted:
+        return True
+    request = entry.request()
+    if request is None:
+        return None if entry.is_cut and _could_name(entry.api_key, wanted) else False
+    is_unknown = False
+
+    def name_of(topic_id: bytes) -> str:
+        nonlocal is_unknown
+        name = topic_name(topic_id)
+        is_unknown = is_unknown or not (name or topic_id == ZERO_ID)
+        return name
+
+    named = named_in(request, name_of)
+    among = {"group": named.groups, "topic": named.topics, "transactional_id": named.transactional_ids}
+    missing = [name for name, pattern in wanted.items() if not any(fnmatchcase(each, pattern) for each in among[name])]
+    if missing != ["topic"]:
+        return not missing
+    read = frozenset() if session_topics is None else session_topics(entry)
+    if read is not None and any(fnmatchcase(each, wanted["topic"]) for each in read if each):
+        return True
+    return None if is_unknown or read is None or "" in read else False
+
+
+def _could_name(key: int, wanted: Iterable[str]) -> bool:
+    """Whether requests of an API have a place for such names."""
+    try:
+        return may_name(request_class(key)).issuperset(wanted)
+    except LookupError:
+        return False
 
 
 def error_names(response: Message | None) -> list[str]:

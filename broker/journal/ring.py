@@ -96,6 +96,7 @@ class Ring:
         self.kept_bytes = 0
         self.seen = 0  # the number of the next piece
         self.dropped = 0  # pieces that had to make room
+        self.deleted_topics: dict[bytes, str] = {}  # id -> name, of the last ones
         self._peers: dict[Connection, Peer] = {}
         self._number = 0
         self._notes: dict[tuple[int, int], dict[str, str]] = {}
@@ -172,6 +173,12 @@ class Ring:
         self._number += 1
         peer = self._peers[connection] = Peer(self._number, connection)
         return peer
+
+    def topic_deleted(self, topic_id: bytes, name: str) -> None:
+        """Remember its name: requests name it by its id."""
+        if len(self.deleted_topics) >= MOST_NOTES:
+            del self.deleted_topics[next(iter(self.deleted_topics))]
+        self.deleted_topics[topic_id] = name
 
     def disconnected(self, connection: Connection) -> None:
         """A connection is closed; what it said stays."""

@@ -8,7 +8,7 @@ that which has fewer partitions than the new one.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -64,14 +64,16 @@ class Wanted:
         self.last_fetched_epoch = last_fetched_epoch
         self.high_watermark = -1
         self.log_start_offset = -1
-        self.source: Partition | None = None  # the partition, when the shortcut has checked it
+        self.source: Partition | None = None  # the partition, when the shortcut has checked it for these epochs
 
     def update(self, new: Wanted) -> None:
         """Take over the request's fields; the last response stays."""
         self.fetch_offset = new.fetch_offset
         self.partition_max_bytes = new.partition_max_bytes
-        self.current_leader_epoch = new.current_leader_epoch
-        self.last_fetched_epoch = new.last_fetched_epoch
+        if self.current_leader_epoch != new.current_leader_epoch or self.last_fetched_epoch != new.last_fetched_epoch:
+            self.source = None
+            self.current_leader_epoch = new.current_leader_epoch
+            self.last_fetched_epoch = new.last_fetched_epoch
 
 
 class FetchSession:
@@ -107,6 +109,13 @@ class FetchSession:
         wanted = self.wanted.pop(key, None)
         if wanted is not None:
             self.wanted[key] = wanted
+
+    def take_back(self, keys: Iterable[Key]) -> None:
+        """A response for these was not sent after all: the next one tells of them."""
+        for key in keys:
+            wanted = self.wanted.get(key)
+            if wanted is not None:
+                wanted.high_watermark = wanted.log_start_offset = -1
 
 
 class FetchSessions:
@@ -144,6 +153,14 @@ class FetchSessions:
             session_id = rng.randint(1, _MAX_INT32)
         self._sessions[session_id] = FetchSession(session_id, wanted, uses_topic_ids, now_ms, node_id)
         return session_id
+
+    def forget_deleted(self) -> Iterator[None]:
+        """Let go of partitions that were deleted, in slices. What a session names stays, as in Kafka."""
+        for session in list(self._sessions.values()):
+            for wanted in session.wanted.values():
+                if wanted.source is not None and wanted.source.closed:
+                    wanted.source = None
+            yield
 
     def _evict(self, size: int, now_ms: int) -> bool:
         if not self._sessions:

@@ -75,14 +75,13 @@ class Partition:
         self._stable_seen, self._held_offset = -1, 0
         self._producers: Producers | None = None
         self.configure(topic, metadata)
-        self.appended_bytes = 0  # since this object was made
+        self.appended_bytes = self._appended_at_snapshot = 0  # since this object was made
         self.closed = False
         self._producers_before: Producers | None = None  # their state before a failed write
         self._plain = not log.end_offset  # the log was empty: there is no producer state to load
         self._followed_offset = -1  # how far a log that a shard writes was read for producers
         self._files = ProducerFiles(files, log)
         log.when_compacted = self._compacted
-        self._appended_at_snapshot = 0
 
     def configure(self, topic: Topic, metadata: ClusterMetadata) -> None:
         """Take over the topic's present metadata. Callers compare `metadata_version` first."""
@@ -125,10 +124,8 @@ class Partition:
             producers = self.producers
         if self._followed_offset >= 0:
             self._follow(producers)
-        unstable = producers.unstable
-        if unstable >= self.high_watermark:
-            return self.high_watermark
-        return max(unstable, self.log.log_start_offset)
+        unstable = producers.unstable  # no min() and max(): each Fetch of committed records asks
+        return self.high_watermark if unstable >= self.high_watermark else max(unstable, self.log.log_start_offset)
 
     def aborted_transactions(self, from_offset: int, end_offset: int) -> list[tuple[int, int]]:
         """(producer id, first offset) of the aborted transactions that touch the range."""
@@ -354,8 +351,8 @@ class Partition:
         appended_bytes = self.appended_bytes
         for _ in self._files.save(producers):
             yield
-            if self._producers is not producers:
-                return  # the log was cut back meanwhile
+            if self._producers is not producers or self.log.broken:
+                return  # the log was cut back or deleted meanwhile
         self._appended_at_snapshot = appended_bytes
 
     # ---------------------------------------------------------------- housekeeping
@@ -370,7 +367,8 @@ class Partition:
 
     def maintenance(self, now_ms: int, limit_offset: int | None = None) -> Iterator[None]:
         """Retention below the limit (the high watermark), expiry of producers and their snapshot, in small steps."""
-        if self.log.retain(now_ms, self.high_watermark if limit_offset is None else limit_offset):
+        limit = self.high_watermark if limit_offset is None else limit_offset
+        if self.log.retain(now_ms, limit, lambda: self._plain or self.producers):  # known before their records go
             self._files.remove_before(self.log.log_start_offset)
             if self._producers is not None:
                 self._producers.aborted.drop_before(self.log.log_start_offset)
@@ -382,17 +380,19 @@ class Partition:
         every = max(SNAPSHOT_EVERY_BYTES, SNAPSHOT_BYTES_A_PRODUCER * rows)
         if self.appended_bytes - self._appended_at_snapshot >= every and not self.closed:
             yield
-            yield from self._save()
+            if not self.closed:  # else the directory may be that of a topic made anew
+                yield from self._save()
 
     def delete_records(self, offset: int) -> int:
         """Move the log start offset up to `offset` (-1: the high watermark). Answers the new low watermark.
 
-        Errors:  POLICY_VIOLATION: a topic that is only compacted keeps its records.
-                 OFFSET_OUT_OF_RANGE: negative or beyond the high watermark.
+        Errors:  those of TopicRules.check_deletion.
         """
         offset = self.high_watermark if offset == -1 else offset
         self.rules.check_deletion(str(self), offset, self.high_watermark)
         if offset > self.log.log_start_offset:
+            if not self._plain and len(self.producers.table):
+                self.take_snapshot()  # for a start, which reads the log from its new beginning
             self.log.delete_records_before(offset)
             if self._producers is not None:
                 self._producers.aborted.drop_before(offset)

@@ -191,10 +191,17 @@ class ProducerSnapshots:
             self._remove(old)
 
     def remove_after(self, end_offset: int) -> None:
-        """The log was cut back: remove snapshots of what is no longer in it."""
-        for offset in self.offsets.copy():
-            if offset > end_offset:
-                self._remove(offset)
+        """The log was cut back: remove snapshots of what is no longer in it.
+
+        Durable: when this returns, or a loss of power could bring them back when the log has grown beyond them. A disk
+        that fails to sync was cut back for that: it must not keep the partition from going on.
+        """
+        lost = [offset for offset in self.offsets if offset > end_offset]
+        for offset in lost:
+            self._remove(offset)
+        if lost:
+            with suppress(OSError):
+                self._files.sync_dir(self._directory)
 
     def remove_before(self, start_offset: int) -> None:
         """The log start offset has moved: remove older snapshots."""

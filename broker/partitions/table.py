@@ -93,6 +93,7 @@ class Partitions:
             partition.flush_state = FlushState(partition)
         else:
             partition.log.reopen(partition.flush_state.durable_offset)
+            partition.reload()  # the cleaner may have removed markers before it gave the log up
         self._open[topic.topic_id, index] = partition
         return partition
 
@@ -113,6 +114,10 @@ class Partitions:
         self._turn.durability.settle_now(state)
         partition.log.cut_back(end_offset)
         state.durable_offset = partition.log.end_offset
+        key = topic.name, index
+        if self._directory.recovery_point(key) > partition.log.synced_offset:  # what comes there next is not synced
+            self._directory.recovery_point_moved(key, partition.log.synced_offset)
+            self._directory.write_checkpoints()
         partition.reload(lost=True)
 
     def _missed_from(self, topic: Topic, index: int) -> int:
@@ -210,6 +215,9 @@ class Partitions:
     def _metadata_reloaded(self) -> None:
         """The metadata was reloaded: remove partitions that are not in it any more, configure the others."""
         self.metadata.listeners.append(self._topic_changed)
+        for name in {name for name, _ in self._directory.logs}:
+            if (topic := self.metadata.topics.get(name)) is not None:
+                self._directory.configure(self.metadata, topic)
         for (topic_id, index), partition in list(self._open.items()):
             topic = self.metadata.topics_by_id.get(topic_id)
             if topic is not None and index < len(topic.partitions):

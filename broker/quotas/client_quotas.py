@@ -3,7 +3,7 @@
     key                        measured                                         the answer
     producer_byte_rate         bytes of records in Produce                      throttle_time_ms
     consumer_byte_rate         bytes of records in answers to Fetch             throttle_time_ms and no records
-    request_percentage         time in handlers; 100 is all of the loop         throttle_time_ms
+    request_percentage         time in handlers; 100 is all of the loop         throttle_time_ms, of Fetch no records
     controller_mutation_rate   partitions made and deleted                      throttle_time_ms, and for newer versions
                                                                                 89 for what is beyond the quota
 
@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.authorization.split import Merge, refuse_parts
+from broker.partitions.fetch_session import INITIAL_EPOCH, NO_SESSION
 from broker.security.principals import INTERNAL
 from broker.turn.rate import Credits, Rate
 from protocol.api import ApiKey
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata
     from broker.config.settings import BrokerConfig
     from broker.coordinator.result import Context
+    from broker.partitions.fetch_session import FetchSessions
     from broker.turn.turn import Turn
 
 PRODUCE, FETCH, REQUEST, MUTATION = (
@@ -47,9 +49,16 @@ MOST_MEASURES: Final = 10_000  # clients that are measured at a time
 class ClientQuotas:
     """The quotas of one cluster."""
 
-    def __init__(self, turn: Turn, config: BrokerConfig, metadata: Callable[[], ClusterMetadata]) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        config: BrokerConfig,
+        metadata: Callable[[], ClusterMetadata],
+        fetch_sessions: FetchSessions,
+    ) -> None:
         self._turn = turn
         self._metadata = metadata
+        self._fetch_sessions = fetch_sessions
         self._window = window_of(config)
         key = "controller.quota.window"
         self._mutation_window = (
@@ -113,11 +122,10 @@ class ClientQuotas:
                 throttle_ms = max(throttle_ms, self._throttle_ms(PRODUCE, ctx, produced))
             elif ctx.api_key == ApiKey.FETCH and response is not None:
                 size = _bytes_of_fetch(response)
-                waits = self._throttle_ms(FETCH, ctx, size)
-                if waits:
+                throttle_ms = max(throttle_ms, self._throttle_ms(FETCH, ctx, size))
+                if throttle_ms > 0:
                     self._unrecord(ctx, size)
-                    response.responses = []
-                throttle_ms = max(throttle_ms, waits)
+                    self._empty(ctx, request, response)
             if throttle_ms > 0:
                 if hasattr(response, "throttle_time_ms"):
                     response.throttle_time_ms = throttle_ms
@@ -136,6 +144,20 @@ class ClientQuotas:
         found = self.find(FETCH, *_who(ctx))
         if found is not None:
             self._rates[FETCH, found[1]].record(-size, self._turn.steady_ms)
+
+    def _empty(self, ctx: Context, request: Any, response: Any) -> None:
+        """Tell nothing of the partitions, and let the session know; none begins with such an answer, as in Kafka."""
+        if request.session_epoch == INITIAL_EPOCH:
+            self._fetch_sessions.remove(response.session_id)
+            response.session_id = NO_SESSION
+        session = self._fetch_sessions.find(response.session_id, ctx.node_id)
+        if session is not None:
+            session.take_back(
+                (topic.topic_id if session.uses_topic_ids else topic.topic, each.partition_index)
+                for topic in response.responses
+                for each in topic.partitions
+            )
+        response.responses = []
 
     def _mute(self, connection: Any, throttle_ms: int) -> None:
         until_ms = self._turn.steady_ms + throttle_ms

@@ -10,8 +10,9 @@ from broker.broker import Broker
 from broker.cluster.copies import RECORDINGS
 from broker.cluster.virtual_nodes import VirtualNodes
 from broker.shell.cluster_plan import ClusterRefusedError
+from broker.shell.loop.spin import Spin, usable_processors
+from broker.shell.loop.steps import Steps
 from broker.shell.sockets.doors import Doors
-from broker.shell.spin import Spin, usable_processors
 from storage.movable_clock import MovableClock
 from storage.sim_env import MemoryFiles
 
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from storage.log import Log
 
 DEFAULT_CLUSTER = "default"
-BUSY_WORK_US, BUSY_BREAK_S = 300, 0.003  # housekeeping at once while clients are served, and the break after it
-IDLE_WORK_US, IDLE_BREAK_S = 2000, 0.001
 IDLE_SWEEP_S = 5.0
 SWEPT = 50  # connections that are closed in an iteration of the loop
 BACKLOG = 128  # clients accepted in an iteration of the loop, 40 us each
@@ -78,11 +77,10 @@ class ClusterServer:
         self._servers: dict[Node, list[asyncio.Server]] = {}
         self._alarm: asyncio.Handle | None = None
         self._sweeping: asyncio.Handle | None = None
-        self._stepping: asyncio.Handle | None = None
-        self._requests = 0  # counted up to the last step of housekeeping
         self._closing = False
         self._doors = Doors(self.loop, plan.new_config())
         self._snapshots: Snapshots | None = None
+        self._faults_named = 0  # in earlier lives: a test may still know a fault of one by its name
         self._begin_life(origin)
 
     def _begin_life(self, origin: Origin | None = None) -> None:
@@ -102,6 +100,9 @@ class ClusterServer:
             self.broker.nodes, self.broker.metadata_shard, self.broker.turn, self.broker.partitions
         )
         self._spin = Spin(self.loop.call_soon, env.clock.monotonic_us, usable_processors())
+        counts = self.broker.metrics.counts
+        self._steps = Steps(self.broker.turn, lambda: sum(counts), self.loop.call_soon, self.loop.call_later)
+        self.broker.earlier_faults = self._faults_named
         self.broker.clients.room = self._room
         self.broker.clients.backlog.large_request = self._memory.large_request
         self.broker.keep_journal(self.plan.journal_bytes, self.recording)
@@ -117,7 +118,7 @@ class ClusterServer:
             self._after_turn()
             self._sweep()
             self.broker.start_maintenance()
-            self._step_soon()
+            self._steps.turn_ended()
 
     @asynccontextmanager
     async def change(self) -> AsyncIterator[None]:
@@ -129,6 +130,11 @@ class ClusterServer:
             if self._closing:
                 raise ClusterRefusedError(f"the cluster {self.name} was removed")
             yield
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether it has been stopped for good: what it still holds is no answer."""
+        return self._closing
 
     @property
     def addresses(self) -> list[str]:
@@ -169,9 +175,10 @@ class ClusterServer:
 
     def clock_moved(self) -> None:
         """Run the timers that have become due. Clients do not become idle because the clock was moved."""
-        now_ms = self.clock.steady_ms()
+        turn = self.broker.turn
+        turn.read_clock()
         for connection in self.broker.clients.open:
-            connection.last_active_ms = now_ms
+            connection.last_active_ms = turn.steady_ms
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm = self.loop.call_soon(self._ring)
@@ -191,8 +198,7 @@ class ClusterServer:
         if turn.timers.moved:
             turn.timers.moved = False
             self._set_alarm()
-        if turn.jobs and self._stepping is None:
-            self._step_soon()
+        self._steps.turn_ended()
 
     def _set_alarm(self) -> None:
         if self._alarm is not None:
@@ -207,31 +213,6 @@ class ClusterServer:
         self._alarm = None
         self.broker.turn.ring()
         self._set_alarm()
-
-    def _step_soon(self) -> None:
-        if self.broker.turn.jobs and self._stepping is None:
-            requests = sum(self.broker.metrics.counts)
-            is_busy, self._requests = requests != self._requests, requests
-            # housekeeping gets a part of the time while clients are served, and all of it while one waits for a step
-            if self.broker.turn.jobs.is_hurried:
-                self._stepping = self.loop.call_soon(self._step, 0)
-            else:
-                work_us, break_s = (BUSY_WORK_US, BUSY_BREAK_S) if is_busy else (IDLE_WORK_US, IDLE_BREAK_S)
-                self._stepping = self.loop.call_later(break_s, self._step_due, work_us)
-
-    def _step_due(self, work_us: int) -> None:
-        """Timers are called before the turn's end: let that write its records and send its replies first."""
-        self._stepping = self.loop.call_soon(self._step, work_us)
-
-    def _step(self, work_us: int) -> None:
-        self._stepping = None
-        turn = self.broker.turn
-        turn.begin()
-        monotonic_us = turn.env.clock.monotonic_us  # uvloop's own time has whole milliseconds
-        stop_us = monotonic_us() + work_us
-        while turn.jobs.step() and monotonic_us() < stop_us:
-            pass
-        self._step_soon()
 
     def _sync(self, logs: list[Log]) -> None:
         """Sync logs in threads, then call sync_done. While stopping it does nothing: closing a log syncs it."""
@@ -263,21 +244,27 @@ class ClusterServer:
         wait_s = 0 if is_more else min(IDLE_SWEEP_S, max(limit_ms, 100) / 2000)
         self._sweeping = self.loop.call_later(wait_s, self._sweep)
 
-    async def reset(self) -> None:
+    async def reset(self) -> Broker:
         """Drop all data and connections, and begin again with nothing, on the same ports, as planned.
+
+        Answers the broker whose life has ended, which still has its journal.
 
         Errors: OSError, StorageError: the cluster hangs clients up until a reset, restore or removal succeeds.
         """
         async with self.change():
-            await self._live_again(None)
+            return await self._live_again(None)
 
-    async def restore(self, name: str) -> None:
+    async def restore(self, name: str) -> Broker:
         """Drop all data and connections, and begin again with what a snapshot holds, on the same ports.
 
+        Answers as `reset`.
         Errors: UnknownSnapshotError: nothing has changed. Others: as `reset`.
         """
         async with self.change():
-            await self._live_again(self.snapshots.origin(name))
+            origin, security = self.snapshots.origin(name), self.plan.security
+            if security is not None:  # the passwords that its credentials are of
+                security.users = self.snapshots.users(name, security.users)
+            return await self._live_again(origin)
 
     async def _open_doors(self) -> None:
         """Make users, certificates and keys, before anybody can connect. Errors: ConfigError, StorageError."""
@@ -286,8 +273,11 @@ class ClusterServer:
             self.plan.security.add_users(self.broker)
         await self._doors.open(self.broker, self.nodes)
 
-    async def _live_again(self, origin: Origin | None) -> None:
+    async def _live_again(self, origin: Origin | None) -> Broker:
+        ended = self.broker
         self._end_life()
+        is_recorded_anew = self.recording is not None and not self.recording.events  # a replay begins without faults
+        self._faults_named = 0 if is_recorded_anew else ended.faults_named
         self._begin_life(origin)
         self.broker.open()
         await self._open_doors()
@@ -296,9 +286,10 @@ class ClusterServer:
                 await self.listen(node)
         self._after_turn()
         self.broker.start_maintenance()
-        self._step_soon()
+        self._steps.turn_ended()
         for call in self.when_reset:
             call()
+        return ended
 
     # -- snapshots
 
@@ -315,7 +306,8 @@ class ClusterServer:
     async def take_snapshot(self, name: str | None) -> dict[str, Any]:
         """Keep it as it is now. Errors: ClusterRefusedError, OSError, StorageError: there is no such snapshot."""
         async with self.change():
-            return self.snapshots.take(name, self.broker, self.clock)
+            security = self.plan.security
+            return self.snapshots.take(name, self.broker, self.clock, None if security is None else security.users)
 
     def stop_recording(self) -> None:
         """Record no more."""
@@ -331,6 +323,7 @@ class ClusterServer:
         """Hang up, and give the data up; it is removed in the background. `place`: see DataDirectory.discard."""
         broker = self.broker
         self._hang_up(broker)
+        broker.turn.durability.give_up()  # a turn may be open: its records are not for the files of the next life
         directory, files = broker.directory, broker.directory.env.files
         if isinstance(files, MemoryFiles):
             files.discard()
@@ -342,10 +335,10 @@ class ClusterServer:
         broker.clients.closed = True
         for connection in list(broker.clients.open):
             _close(connection)
-        for handle in (self._alarm, self._stepping):
-            if handle is not None:
-                handle.cancel()
-        self._alarm = self._stepping = None
+        self._steps.cancel()
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
 
     def stop(self) -> None:
         """Stop listening, and close all connections."""

@@ -116,6 +116,7 @@ def _groups(broker: Broker, ends: dict[tuple[str, int], int]) -> Iterator[Value]
         for topic, offsets in groupby(commits(machine, group_id), itemgetter(0)):
             of_topic: Labels = {"consumergroup": group_id, "topic": topic}
             committed_sum = lag_sum = 0
+            is_known = True
             for _, index, committed in offsets:
                 labels: Labels = {**of_topic, "partition": index}
                 yield COMMITTED, committed, labels
@@ -125,8 +126,11 @@ def _groups(broker: Broker, ends: dict[tuple[str, int], int]) -> Iterator[Value]
                     lag = max(0, end - committed)
                     yield LAG, lag, labels
                     lag_sum += lag
+                else:
+                    is_known = False  # its log cannot be read: a sum of the others would look like less lag
             yield COMMITTED_SUM, committed_sum, of_topic
-            yield LAG_SUM, lag_sum, of_topic
+            if is_known:
+                yield LAG_SUM, lag_sum, of_topic
 
 
 def counters(metrics: Metrics) -> Iterator[Family]:

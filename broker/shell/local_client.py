@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.security.principals import INTERNAL
-from broker.wire.clients import Clients
+from broker.wire.clients import NO_RATE, Clients
 from broker.wire.connection import Connection
 from protocol.api import ApiKey, response_class
 from protocol.codegen import codec
@@ -68,12 +69,20 @@ class _Transport:
     resume_reading = pause_reading
 
 
+def _without_limits(config: BrokerConfig) -> BrokerConfig:
+    """Settings by which any number of connections may be made at any rate."""
+    free = copy(config)
+    free.max_connections = free.max_connections_per_ip = free.max_connection_creation_rate = NO_RATE
+    free.max_connections_per_ip_overrides = ""
+    return free
+
+
 class LocalClient:
     """Connections to the nodes of one broker, one for each node that is asked."""
 
     def __init__(self, broker: Broker, config: BrokerConfig) -> None:
         self._broker = broker
-        self._service = Clients(broker.turn, config, broker.parked, broker.router)
+        self._service = Clients(broker.turn, _without_limits(config), broker.parked, broker.router)
         self._service.dispatch = broker.router.dispatch_ours
         self._connections: dict[int, tuple[Connection, _Transport]] = {}
 

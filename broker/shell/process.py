@@ -117,6 +117,8 @@ class Process:
             try:
                 plan = source.plan.fork(name, folder, listen)
                 origin = Origin.now(source.broker) if snapshot is None else source.snapshots.origin(snapshot)
+                if plan.security is not None and snapshot is not None:
+                    plan.security.users = source.snapshots.users(snapshot, plan.security.users)
                 return await self.start(plan, origin)
             except BaseException:
                 self._syncs.run(lambda: self._disk.remove_tree(folder))
@@ -127,7 +129,8 @@ class Process:
 
     def _check_new(self, name: str | None, brokers: int) -> str:
         """The name of a new cluster. Errors: ClusterRefusedError."""
-        name = self._names.checked(name, self.clusters.__contains__)
+        # A name that is made up is not that of a folder which an earlier process has left: it would open its data.
+        name = self._names.checked(name, lambda made: made in self.clusters or self._disk.exists(self._folder(made)))
         if name in self.clusters:
             raise ClusterRefusedError(f"there is a cluster {name} already")
         if sum(len(cluster.nodes) for cluster in self.clusters.values()) + brokers > MOST_LISTENERS:

@@ -105,6 +105,7 @@ class RepeatedFetch:
         "_size_when_parked",
         "_slot",
         "_turn",
+        "_version",
         "_wanted",
         "_watched",
         "api_version",
@@ -132,6 +133,7 @@ class RepeatedFetch:
         self._session: FetchSession | None = None
         self._given_epoch = self._epoch = 0
         self._wanted: Iterable[Wanted] = shape.wanted
+        self._version = -1  # of the metadata, at which it checked its partitions or had others check them anew
         self._watched: list[Partition] = []
         self._min_bytes = self._missing_bytes = self._size_when_parked = 0
 
@@ -188,8 +190,6 @@ class RepeatedFetch:
             old = known.get((new.topic_id if shape.by_id else new.topic, new.partition))
             if old is None:
                 return False
-            if old.current_leader_epoch != new.current_leader_epoch or old.last_fetched_epoch >= 0:
-                old.source = None
             new.fetch_offset = offset
             old.update(new)
         self._session = session
@@ -199,14 +199,19 @@ class RepeatedFetch:
     def _read(self) -> Found | None:
         """The records of each partition, within the limits; None: for the general handler."""
         shape = self._shape
+        # A version comes twice where metadata was lost; then Learned has dropped this object, and a new one has none.
         version = self._partitions.metadata.version
+        if self._version != version:
+            self._version = version
+            for wanted in self._wanted:
+                wanted.source = None
         committed = shape.committed
         left = min(shape.max_bytes, self._config.fetch_max_bytes)
         min_one = True
         found: Found = []
         for wanted in self._wanted:
             partition = wanted.source
-            if partition is None or partition.metadata_version != version:
+            if partition is None:
                 partition = self._find(wanted)
                 if partition is None:
                     return None
@@ -295,7 +300,8 @@ class RepeatedFetch:
             return
         if self._missing_bytes > 1 and not self._shape.committed:  # no read before enough bytes can have arrived
             logs_size = sum(partition.log.size_bytes for partition in self._watched)
-            changed = any(partition.closed for partition in self._watched)
+            node_id = self._connection.node_id
+            changed = any(partition.closed or partition.info.leader != node_id for partition in self._watched)
             if logs_size - self._size_when_parked < self._missing_bytes and not changed:
                 return
         found = self._read_parked()

@@ -189,7 +189,7 @@ class OffsetCommitShortcut:
         if self._config.offsets_provenance:
             headers = encode_headers(provenance(head.member_id, head.instance_id, head.generation, head.client_id))
         batch = CommitBatch(head.group_id, topic.name, topic.topic_id, partitions, headers)
-        if batch.size > self._config.message_max_bytes:
+        if batch.size > head.shard.log.config.max_message_bytes:
             return False
         head.partitions, head.batch = partitions, batch
         name = topic.name.encode()
@@ -208,7 +208,7 @@ class OffsetCommitShortcut:
             if code != ErrorCode.NONE:
                 return False
             for name, deadline_ms in on_offset_commit_accepted(group, head.member_id, now_ms):
-                shard.set_timer(name, deadline_ms)
+                shard.deadlines.set(name, deadline_ms)
             return True
         topic = head.topic
         code = shard.machine.check_offset_commit(

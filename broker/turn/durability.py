@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
+from protocol.errors import KafkaError
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -52,6 +53,21 @@ class Owner(Protocol):
         """Throw away the state and rebuild it from the log."""
 
 
+class _Nobody:
+    """The owner of a log that has been deleted."""
+
+    log: Log
+
+    def advance(self, durable_offset: int) -> None:
+        """Nothing."""
+
+    def reload(self) -> None:
+        """Nothing."""
+
+
+_NOBODY: Final = _Nobody()
+
+
 class FlushState:
     """One log with its state machine and the replies that depend on its next flush."""
 
@@ -64,6 +80,7 @@ class FlushState:
         "log",
         "owner",
         "queued",
+        "rest_offset",
         "steps",
         "sync_offset",
         "syncing",
@@ -82,6 +99,8 @@ class FlushState:
         self.sync_offset = self.durable_offset  # how far the running job syncs
         self.failed_in_sync = False  # the log was cut back during a sync
         self.gone = False  # its log has been deleted
+        # after a failed write: what the shard itself appended up to here is written later (Shard.reload)
+        self.rest_offset = -1
         self.steps: deque[tuple[int, Callable[[bool], None]]] = deque()  # what waits until an offset is durable
 
     def then(self, step: Callable[[bool], None]) -> None:
@@ -98,14 +117,21 @@ class FlushState:
         self.owner.advance(durable_offset)
         steps = self.steps
         while steps and steps[0][0] <= durable_offset:
-            steps.popleft()[1](True)
+            self._take(steps.popleft()[1], durable=True)
 
     def fail(self) -> None:
         """What was not durable is lost: reload the owner, and tell the waiting steps."""
         steps, self.steps = self.steps, deque()
         self.owner.reload()
         for _, step in steps:
-            step(False)
+            self._take(step, durable=False)
+
+    def _take(self, step: Callable[[bool], None], *, durable: bool) -> None:
+        """Take one step. One that fails, at another log that is out of use say, must not keep others from theirs."""
+        try:
+            step(durable)
+        except (KafkaError, OSError, StorageError) as error:
+            log.error("a step that waited for %s failed: %s", self.log.directory, error)
 
 
 class Durability:
@@ -134,6 +160,7 @@ class Durability:
         self._sync_connections: list[tuple[Client, int]] = []
         self._next: dict[FlushState, None] = {}
         self._next_connections: dict[Client, int] = {}
+        self._is_given_up = False  # the data was: another life of the cluster may have files of the same names
         self.failures = 0
 
     def touch(self, state: FlushState) -> None:
@@ -178,11 +205,18 @@ class Durability:
 
     def end_turn(self) -> None:
         """Write what the turn appended, then send the replies that need not wait for a sync."""
+        if self._is_given_up:
+            connections, self._dirty, self._connections = self._connections, [], set()
+            # those of clients are closed; a call of the control plane waits for its reply
+            for connection in connections:
+                connection.drain()
+            return
         while self._dirty:  # a flush may wake requests that append again
             dirty, self._dirty = self._dirty, []
             for state in dirty:
                 state.queued = False
-                self._flush(state)
+                if state.log.end_offset > state.rest_offset or state.held or state.steps:
+                    self._flush(state)
         connections, self._connections = self._connections, set()
         if not self.fsync:
             for connection in connections:
@@ -196,8 +230,12 @@ class Durability:
                 connection.release(connection.next_slot)
         self._sync_next()
 
+    def give_up(self) -> None:
+        """The data is given up, perhaps within a turn: write nothing any more."""
+        self._is_given_up = True
+
     def _flush(self, state: FlushState) -> None:
-        if state.gone:
+        if state.gone or self._is_given_up:
             return
         written = state.log
         try:
@@ -244,11 +282,8 @@ class Durability:
                 self._failed(state, error)
             else:
                 state.settle(state.log.synced_offset)
-                state.syncing, state.written, state.held = (
-                    [],
-                    [],
-                    [],
-                )  # all durable: no failure refuses them
+                # all durable: no failure refuses them
+                state.syncing, state.written, state.held = [], [], []
         if failures != self.failures:
             raise StorageError(f"{state.log.directory} could not be written")
 
@@ -273,6 +308,7 @@ class Durability:
     def forget(self, state: FlushState) -> None:
         """The log has been deleted: refuse the replies that waited for it."""
         state.gone = True
+        state.owner = _NOBODY  # they refer to each other: who is gone is to go from memory at once
         self._refuse_held(state)
 
     def _sync_next(self) -> None:

@@ -6,6 +6,9 @@ Source: Kafka's Rate, SampledStat, QuotaUtils.throttleTime and TokenBucket.
 from __future__ import annotations
 
 from collections import deque
+from typing import Final
+
+LONGEST_MS: Final = (1 << 31) - 1  # that an answer can tell
 
 
 class Rate:
@@ -31,7 +34,7 @@ class Rate:
             self._sums.popleft()
 
     def throttle_ms(self, bound: float, now_ms: int) -> int:
-        """How long to wait until the rate is within the bound; 0: it is."""
+        """How long to wait until the rate is within the bound, LONGEST_MS at most; 0: it is."""
         self._drop(now_ms)
         if not self._sums:
             return 0
@@ -39,7 +42,7 @@ class Rate:
         missing = self._samples - 1 - elapsed_ms // self._window_ms
         size_ms = elapsed_ms + max(0, missing) * self._window_ms  # a young rate counts as over all windows but one
         value = sum(part for _, part in self._sums) * 1000 / max(size_ms, 1)
-        return round((value - bound) / bound * size_ms) if value > bound else 0
+        return round(min((value - bound) / bound * size_ms, LONGEST_MS)) if value > bound else 0
 
 
 class Credits:

@@ -59,12 +59,17 @@ class Turn:
         if not self._is_open:
             self._is_open = True
             self.answered_bytes = 0
-            self.now_ms = self.env.clock.now_ms()
+            self.now_ms = self.env.clock.now_ms()  # as read_clock, without the call
             self.steady_ms = self.env.clock.steady_ms()
             self.call_soon(self.end)
             if self.metrics.turn_begins is not None:
                 self.metrics.turn_begins()
         return self.steady_ms
+
+    def read_clock(self) -> None:
+        """The clock was moved, in this turn perhaps: the requests that follow wait from the new time."""
+        self.now_ms = self.env.clock.now_ms()
+        self.steady_ms = self.env.clock.steady_ms()
 
     def end(self) -> None:
         """Write what the turn appended and send its replies."""

@@ -1,4 +1,4 @@
-"""Removes what groups have stored about deleted topics: committed offsets, and their places in share groups' lists."""
+"""Removes what is left of deleted topics: committed offsets, places in share groups' lists, and references."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from broker.cluster.directory import DataDirectory
     from broker.cluster.metadata import Topic
     from broker.coordinator.group_shards import GroupShards
+    from broker.partitions.fetch_session import FetchSessions
     from broker.partitions.table import Partitions
     from broker.turn.turn import Turn
 
@@ -28,11 +29,19 @@ logger = logging.getLogger("momus.maintenance")
 class DeletedTopics:
     """Follows deletions, and makes up at a start for those that a crash has cut short."""
 
-    def __init__(self, turn: Turn, directory: DataDirectory, groups: GroupShards, partitions: Partitions) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        directory: DataDirectory,
+        groups: GroupShards,
+        partitions: Partitions,
+        fetch_sessions: FetchSessions,
+    ) -> None:
         self._turn = turn
         self._directory = directory
         self._groups = groups
         self._partitions = partitions
+        self._fetch_sessions = fetch_sessions
         self._gone: dict[str, set[bytes]] = {}  # by name and ids
 
     def topic_gone(self, topic: Topic) -> None:
@@ -44,6 +53,10 @@ class DeletedTopics:
     def _follow(self) -> Iterator[None]:
         gone, self._gone = self._gone, {}
         yield from self._remove(lambda name, topic_id: name in gone and topic_id in (ZERO_ID, *gone[name]))
+        for shard in self._groups.shards:
+            if shard.state is READY:
+                shard.machine.offsets.forget_labels(gone)
+        yield from self._fetch_sessions.forget_deleted()
 
     def at_start(self) -> Iterator[None]:
         """Remove the offsets of topics that were deleted in an earlier process."""

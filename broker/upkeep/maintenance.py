@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from broker.cluster.directory import WORTH_AN_INDEX_BYTES
 from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
-from broker.coordinator.runtime import UNLOADED
+from broker.coordinator.loading import load_shards
 from broker.upkeep.checkpointing import Checkpointing
 from broker.upkeep.deleted_topics import DeletedTopics
 from broker.upkeep.expired_tokens import remove_expired_tokens
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from broker.coordinator.runtime import Shard
     from broker.coordinator.share.table import SharePartitions
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
+    from broker.partitions.fetch_session import FetchSessions
     from broker.partitions.table import Partitions
     from broker.turn.turn import Turn
     from broker.upkeep.archive_wait import ArchiveWait
@@ -57,6 +58,10 @@ class Coordinators(Protocol):
     def share(self) -> SharePartitions:
         """The share partitions with their coordinator."""
 
+    @property
+    def fetch_sessions(self) -> FetchSessions:
+        """The sessions of Fetch."""
+
     def shards_of(self, topic_name: str) -> list[Shard]:
         """The shards whose logs make up an internal topic."""
 
@@ -84,30 +89,37 @@ class Maintenance:
         self._archive = archive
         self._coordinators = coordinators
         self._busy: set[str] = set()
+        self.is_loading = False  # coordinators: deadlines of what they hold are not set yet
         self._least_dirty_bytes = LEAST_DIRTY_BYTES
         self._written = (0, turn.steady_ms)  # records in the coordinators' logs so far, and when they were counted
-        self._deleted_topics = DeletedTopics(turn, directory, groups, partitions)
+        self._deleted_topics = DeletedTopics(turn, directory, groups, partitions, coordinators.fetch_sessions)
 
     def start(self) -> None:
         """Load the shards that have a log, and begin the rounds."""
+        self.is_loading = True
         self._turn.jobs.add(self._load_shards())
         self._metadata_shard.when_reloaded.append(self._follow_metadata)
         self._follow_metadata()
         config = self._config
         if config.flush != "memory":
             checkpointing = Checkpointing(self._directory, self._turn.env.files, fsync=self._turn.fsync)
-            self._every(config.log_flush_offset_checkpoint_interval_ms, "checkpoints", checkpointing.round)
+            self._every(lambda: config.log_flush_offset_checkpoint_interval_ms, "checkpoints", checkpointing.round)
             if config.log_flush_scheduler_interval_ms < NEVER_MS:
-                self._every(config.log_flush_scheduler_interval_ms, "flush", self._flush_old(checkpointing))
-        self._every(config.log_retention_check_interval_ms, "retention", self._retain)
+                self._every(lambda: config.log_flush_scheduler_interval_ms, "flush", self._flush_old(checkpointing))
+        self._every(lambda: config.log_retention_check_interval_ms, "retention", self._retain)
         if config.flush != "memory" and config.offsets_image_interval_ms:
-            self._every(config.offsets_image_interval_ms, "images", self._images)
+            self._every(lambda: config.offsets_image_interval_ms, "images", self._images)
         if config.delegation_token_secret_key:
-            interval_ms = config.delegation_token_expiry_check_interval_ms
-            self._every(interval_ms, "tokens", lambda: remove_expired_tokens(self._turn, self._metadata_shard))
+            self._every(
+                lambda: config.delegation_token_expiry_check_interval_ms,
+                "tokens",
+                lambda: remove_expired_tokens(self._turn, self._metadata_shard),
+            )
         if config.log_cleaner_enable:
-            self._every(config.log_cleaner_backoff_ms, "cleaning", self._clean)
-            self._every(min(config.log_cleaner_backoff_ms, SHARD_INTERVAL_MS), "shards", self._clean_coordinators)
+            self._every(lambda: config.log_cleaner_backoff_ms, "cleaning", self._clean)
+            self._every(
+                lambda: min(config.log_cleaner_backoff_ms, SHARD_INTERVAL_MS), "shards", self._clean_coordinators
+            )
 
     def _flush_old(self, checkpointing: Checkpointing) -> Job:
         return lambda: checkpointing.sync_old(self._turn.steady_ms)
@@ -119,16 +131,17 @@ class Maintenance:
             if is_due(shard):
                 yield from take_image(shard)
 
-    def _every(self, interval_ms: int, name: str, job: Job) -> None:
+    def _every(self, interval: Callable[[], int], name: str, job: Job) -> None:
+        """Run a job again and again. `interval`: the milliseconds between two, of a setting that may be altered."""
         turn = self._turn
 
         def due(due_ms: int, now_ms: int) -> None:
             if name not in self._busy:  # the last round may still run
                 self._busy.add(name)
                 turn.jobs.add(self._round(name, job))
-            turn.timers.at(now_ms + interval_ms, due)
+            turn.timers.at(now_ms + interval(), due)
 
-        turn.timers.at(turn.steady_ms + interval_ms, due)
+        turn.timers.at(turn.steady_ms + interval(), due)
 
     def _round(self, name: str, job: Job) -> Iterator[None]:
         try:
@@ -150,20 +163,15 @@ class Maintenance:
 
     def _load_shards(self) -> Iterator[None]:
         """Load all shards, so that members time out after a restart even without a request for their group."""
-        metadata = self._partitions.metadata
-        for index, shard in enumerate(self._groups.shards):
-            if shard.state is UNLOADED and self._directory.exists(OFFSETS_TOPIC, index):
-                try:
-                    yield from self._directory.recover(metadata, metadata.topics[OFFSETS_TOPIC], index)
-                    yield from shard.load()
-                except (OSError, StorageError) as error:  # a request for it gets the error
-                    logger.error("cannot load %s: %s", shard, error)
-                yield
-        yield from self._deleted_topics.at_start()
-        if TRANSACTIONS_TOPIC in self._partitions.metadata.topics:
-            yield from self._coordinators.transactions.load()
-        if SHARE_STATE_TOPIC in self._partitions.metadata.topics:
-            yield from self._coordinators.share.coordinator.load()
+        try:
+            yield from load_shards(self._directory, OFFSETS_TOPIC, self._groups.shards)
+            yield from self._deleted_topics.at_start()
+            if TRANSACTIONS_TOPIC in self._partitions.metadata.topics:
+                yield from self._coordinators.transactions.load()
+            if SHARE_STATE_TOPIC in self._partitions.metadata.topics:
+                yield from self._coordinators.share.coordinator.load()
+        finally:
+            self.is_loading = False
         if not self._directory.was_clean:
             yield from self._recover_partitions()
 
@@ -246,7 +254,8 @@ class Maintenance:
                 limit = self._archive.cleaning_limit(topic, index, log, stable_offset)
                 if limit >= stable_offset or self._is_dirty(log, limit):
                     yield from clean(self._turn.now_ms, limit)
-                    self._directory.cleaned((topic, index), log.cleaned_offset)
+                    if self._directory.logs.get((topic, index)) is log:  # not one of a topic made anew meanwhile
+                        self._directory.cleaned((topic, index), log.cleaned_offset)
         except FAILURES as error:
             logger.error("cleaning %s failed: %s", log.directory, error)
 

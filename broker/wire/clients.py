@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from broker.config.config_values import ConfigError
+from broker.config.config_values import host_counts
 from broker.turn.rate import Rate
 from broker.wire.backlog import Backlog
 
@@ -21,17 +21,7 @@ if TYPE_CHECKING:
 
 NO_RATE: Final = 2**31 - 1
 RATE_WINDOWS: Final = 11  # of a second: quota.window.num
-
-
-def _exceptions(text: str) -> dict[str, int]:
-    """`max.connections.per.ip.overrides`: HOST:COUNT, separated by commas. Errors: ConfigError."""
-    found = {}
-    for pair in filter(None, (text or "").replace(" ", "").split(",")):
-        host, colon, count = pair.rpartition(":")
-        if not colon or not count.isdigit():
-            raise ConfigError("max.connections.per.ip.overrides", text, f"{pair} is not HOST:COUNT")
-        found["127.0.0.1" if host == "localhost" else host] = int(count)
-    return found
+OVERRIDES: Final = "max.connections.per.ip.overrides"
 
 
 class AddressQuotas(Protocol):
@@ -71,9 +61,8 @@ class Clients:
         self.gone: list[Callable[[Connection], None]] = []  # called for each connection that is closed
         self.closed = False  # the cluster has ended, or was reset
         self.address_quotas: AddressQuotas | None = None  # None: there are none
-        self._most = config.max_connections
         self._config = config
-        self._exceptions = _exceptions(config.max_connections_per_ip_overrides)
+        self._overrides: tuple[str, dict[str, int]] = "", {}  # as set, and what that means
         self._by_host: dict[str, int] = {}
         self._created: Rate | None = None
         self._parked = parked
@@ -112,10 +101,11 @@ class Clients:
         self.room.taken += 1
         self.metrics.connections_accepted += 1
         count = self._by_host[connection.host] = self._by_host.get(connection.host, 0) + 1
-        most = self._exceptions.get(connection.host[1:], self._config.max_connections_per_ip)
-        if len(self.open) > self._most:
+        config = self._config  # its limits may be altered
+        most = self._most_of(connection.host[1:])
+        if len(self.open) > config.max_connections:
             self.metrics.connections_refused += 1
-            connection.refuse(f"more than max.connections={self._most} connections are open")
+            connection.refuse(f"more than max.connections={config.max_connections} connections are open")
         elif count > most:
             self.metrics.connections_refused += 1
             connection.refuse(f"more than max.connections.per.ip={most} connections of its address are open")
@@ -126,10 +116,17 @@ class Clients:
             )
         if connection.closed:
             return
-        if self._config.max_connection_creation_rate < NO_RATE:
+        if config.max_connection_creation_rate < NO_RATE:
             self._slow_down(connection)
         if self.address_quotas is not None:
             self._turn_away(connection, self.address_quotas)
+
+    def _most_of(self, address: str) -> int:
+        """How many connections an address may have."""
+        text = self._config.max_connections_per_ip_overrides
+        if text != self._overrides[0]:
+            self._overrides = text, host_counts(OVERRIDES, text)
+        return self._overrides[1].get(address, self._config.max_connections_per_ip)
 
     def _turn_away(self, connection: Connection, quotas: AddressQuotas) -> None:
         """Close a connection whose address connects too often, after a while, so that it does not ask again at once."""

@@ -6,7 +6,7 @@ import logging
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from broker.wire.reply_stream import PRESSED_BYTES, Reply, ReplyStream, size_of
+from broker.wire.reply_stream import FULL_BYTES, PRESSED_BYTES, Reply, ReplyStream, size_of
 from broker.wire.strangers import SMALLEST_SIZE, send_away
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class Connection:
 
     def _weigh(self, unsent: int = -1, *, progress: bool = True) -> None:
         """Tell the backlog how much memory the client holds. `unsent`: bytes of replies, without those of this turn."""
-        size = len(self.partial) + self.parts_size + (self.unsent if unsent < 0 else unsent)
+        size = len(self.partial) + self.parts_size + self.stream.held_bytes + (self.unsent if unsent < 0 else unsent)
         if self.stuffed:
             size += self.transport.get_write_buffer_size()
         size = size if size > SMALL_BYTES else 0
@@ -235,12 +235,10 @@ class Connection:
         shortcuts, learned = service.shortcuts, turn.learned
         counts, limit = service.metrics.counts, service.request_limit
         most = PRESSED_BYTES if service.backlog.is_pressed else service.backlog_limit
-        unsent_before = self.unsent
-        answered = 0  # bytes of the shortcuts' replies, added to self.unsent at the end
+        unsent_before, answered = self.unsent, 0  # answered: bytes of shortcuts' replies, added to unsent at the end
         monotonic_ms = turn.env.clock.monotonic_ms
-        stop_ms, is_long = 0, False  # when other connections are served; a single frame is not timed
-        position, end = 0, len(data)
-        unpack = FRAME_HEAD.unpack_from
+        stop_ms, is_later = 0, False  # when other connections are served; a single frame is not timed
+        position, end, unpack = 0, len(data), FRAME_HEAD.unpack_from
         while end - position >= 12:
             size, api_key, api_version, correlation_id = unpack(data, position)
             stop = position + 4 + size
@@ -271,12 +269,13 @@ class Connection:
             else:
                 counts[api_key] += 1
             position = stop
-            is_long = stop_ms != 0 and monotonic_ms() >= stop_ms
-            if is_long or self.muted or self.unsent + answered > most or len(out) > BACKLOG_SLOTS:
+            # the frame may have begun an authentication, or quotas: then others serve what follows it, in the next turn
+            is_later = (stop_ms != 0 and monotonic_ms() >= stop_ms) or self.service.shortcuts is not shortcuts
+            if is_later or self.muted or self.unsent + answered > most or len(out) > BACKLOG_SLOTS:
                 break
         self.unsent += answered
         if position < end or service.watchers:
-            self._taken(data, position, end, is_long)
+            self._taken(data, position, end, is_later)
         if out:
             turn.durability.speaks(self)
             if self.unsent > most or len(out) > BACKLOG_SLOTS:
@@ -284,14 +283,14 @@ class Connection:
             turn.answered_bytes += self.unsent - unsent_before
         self._weigh(unsent_before)
 
-    def _taken(self, data: bytes, position: int, end: int, is_long: bool) -> None:
+    def _taken(self, data: bytes, position: int, end: int, is_later: bool) -> None:
         """Show the frames that were served to those who watch, and keep what follows them."""
         if position:
             for watcher in self.service.watchers:
                 watcher.took(self, data, position)
         if position < end:
             self._keep(data, position, end)
-            if is_long:
+            if is_later:
                 self.halt()
                 self.resume_soon()
 
@@ -352,9 +351,9 @@ class Connection:
         reply = out[0] if len(out) == 1 else None
         if self.barred or self.closed:
             return
-        is_watched = self.gate is not None or service.watchers
+        is_special = self.gate is not None or service.watchers or self.unsent > FULL_BYTES
         # while an earlier reply is being sent in pieces, the connection is halted
-        if type(reply) is not bytes or not reply or is_watched or self.halted or self.weight:
+        if type(reply) is not bytes or not reply or is_special or self.halted or self.weight:
             self.release(self.base + len(out))
             return
         out.clear()  # the usual case of `release`
@@ -388,10 +387,11 @@ class Connection:
         else:
             for watcher in self.service.watchers:
                 watcher.sent(self, data)
-            self.service.metrics.bytes_out += len(data)
-            if self.stream:
+            if self.stream or len(data) > FULL_BYTES:
                 self.stream.add((data,))
+                self.stream.pump(self)
             elif data:
+                self.service.metrics.bytes_out += len(data)
                 self.transport.write(data)
         self.unsent = sum(map(size_of, out)) if out else 0
         if self.halted:

@@ -17,6 +17,7 @@ Reply: TypeAlias = "bytes | list[bytes | FileSlice] | None"
 CHUNK_BYTES: Final = 1 << 20  # read from a segment at once, for a slow or large fetch
 PRESSED_BYTES: Final = 1 << 16  # the same, and the limit of one turn's replies, while slow clients hold much memory
 PARKED_BYTES: Final = 8192  # counted for a parked request
+SLICE_BYTES: Final = 400  # counted for a slice of a file and its place in a reply
 TURN_BYTES: Final = 2 << 20  # sent to one client from segment files before others are served
 
 
@@ -24,7 +25,8 @@ TURN_BYTES: Final = 2 << 20  # sent to one client from segment files before othe
 STRAIGHT_BYTES: Final = 1 << 17
 # Slices up to this size are read and written together with what is around them.
 JOINED_BYTES: Final = 1 << 15
-# Read for the transport where the socket is full: more than it may hold back, so that it says when the socket has room.
+# Given to the transport where the socket is full: more than it may hold back, so that it says when the socket has room,
+# and little, since it keeps all of it until the last byte is sent and counts what is left alone.
 FULL_BYTES: Final = 1 << 16
 
 
@@ -37,7 +39,7 @@ class Straight(Protocol):
     def hold(self, is_on: bool) -> None:
         """Let bytes wait for those that follow them, or not any more."""
 
-    def send(self, data: bytes) -> int:
+    def send(self, data: bytes | memoryview) -> int:
         """Bytes that the socket took."""
 
     def send_file(self, part: FileSlice, most_bytes: int, at: int) -> int:
@@ -50,12 +52,13 @@ class Straight(Protocol):
 class ReplyStream:
     """The parts to send to one client, oldest first."""
 
-    __slots__ = ("_metrics", "_parts", "_read", "_straight", "find_straight")
+    __slots__ = ("_metrics", "_parts", "_read", "_straight", "find_straight", "held_bytes")
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self._parts: list[bytes | FileSlice] = []
-        self._read = 0  # bytes already sent of the first slice
+        self._read = 0  # bytes already sent of the first part, where it is large
+        self.held_bytes = 0  # memory of the parts
         self.find_straight: Callable[[Any], Straight | None] | None = None  # where the transport sends what it is given
         self._straight: Straight | None = None
 
@@ -65,6 +68,7 @@ class ReplyStream:
     def add(self, replies: Iterable[Reply]) -> None:
         """Queue replies."""
         for reply in replies:
+            self.held_bytes += size_of(reply)
             if isinstance(reply, list):
                 self._parts += reply
             elif reply:
@@ -73,6 +77,7 @@ class ReplyStream:
     def clear(self) -> None:
         """The connection is closed: send nothing more."""
         self._parts.clear()
+        self.held_bytes = 0
         self.find_straight = None
         if self._straight is not None:
             self._straight.close()
@@ -114,7 +119,7 @@ class ReplyStream:
                 part = parts[done]
                 is_free = straight is not None and straight.is_free()
                 took = 0
-                if isinstance(part, bytes) or len(part) <= JOINED_BYTES:
+                if len(part) <= JOINED_BYTES:
                     data, count = self._joined(done)
                     done += count
                     if straight is not None and is_free and data:
@@ -125,13 +130,11 @@ class ReplyStream:
                         transport.write(data[took:])
                     sent += len(data)
                     continue
-                size = chunk_bytes
-                if straight is not None and len(part) >= STRAIGHT_BYTES:
-                    if is_free:
-                        took = straight.send_file(part, size, self._read)
-                    size = min(size, FULL_BYTES)
+                if is_free and straight is not None:
+                    took = self._send_straight(straight, part, chunk_bytes)
                 if not took:
-                    chunk = part.pread(size, self._read)
+                    is_full = isinstance(part, bytes) or (straight is not None and len(part) >= STRAIGHT_BYTES)
+                    chunk = self._piece(part, FULL_BYTES if is_full else chunk_bytes)
                     took = len(chunk)
                     transport.write(chunk)
                 sent += took
@@ -143,8 +146,21 @@ class ReplyStream:
             if straight is not None and is_held:
                 straight.hold(False)
             self._metrics.bytes_out += sent
+            self.held_bytes -= size_of(parts[:done])
             del parts[:done]
         return True
+
+    def _send_straight(self, straight: Straight, part: bytes | FileSlice, most_bytes: int) -> int:
+        """Bytes of a large part that the socket took."""
+        if isinstance(part, bytes):
+            return straight.send(memoryview(part)[self._read :])
+        return straight.send_file(part, most_bytes, self._read) if len(part) >= STRAIGHT_BYTES else 0
+
+    def _piece(self, part: bytes | FileSlice, most_bytes: int) -> bytes:
+        """What comes next of a large part, for the transport."""
+        if isinstance(part, bytes):
+            return part[self._read : self._read + most_bytes]
+        return part.pread(most_bytes, self._read)
 
     def _joined(self, first: int) -> tuple[bytes, int]:
         """Small parts from this one on as one piece, and how many they are: a call for each took longer than a copy."""
@@ -152,9 +168,9 @@ class ReplyStream:
         size = 0
         for at in range(first, len(self._parts)):
             part = self._parts[at]
+            if len(part) > JOINED_BYTES:
+                break
             if not isinstance(part, bytes):
-                if len(part) > JOINED_BYTES:
-                    break
                 part = part.pread(len(part), 0)
             pieces.append(part)
             size += len(part)
@@ -164,9 +180,9 @@ class ReplyStream:
 
 
 def size_of(reply: Reply) -> int:
-    """Bytes of memory that a waiting reply takes; slices of files take none."""
+    """Bytes of memory that a waiting reply takes; of slices of files only what names them."""
     if reply is None:
         return PARKED_BYTES
     if isinstance(reply, bytes):
         return len(reply)
-    return sum(len(part) for part in reply if isinstance(part, bytes))
+    return sum(len(part) if isinstance(part, bytes) else SLICE_BYTES for part in reply)

@@ -269,12 +269,13 @@ class Router:
                 shard = self._shard_of(route, ctx, request)
                 result = route.handler(shard.machine, ctx, request)
                 ctx.shard = None if result.appends else shard
-                if result.records and route.api_key != ApiKey.JOIN_GROUP:  # Kafka's join does not wait for its record
-                    shard.check_replicas()
                 if result.response is PARKED:  # park it first: the same result may wake it
                     self.parked.park(ctx.token, parked)
                     shard.parked.add(ctx.token)
-                shard.apply(result, ctx.now_ms)
+                if result.records and route.api_key != ApiKey.JOIN_GROUP:  # Kafka's join does not wait for its record
+                    shard.apply_of_client(result, ctx.now_ms)
+                else:
+                    shard.apply(result, ctx.now_ms)
                 return result.response
             result = route.handler(broker, ctx, request)
             if result is PARKED:

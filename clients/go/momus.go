@@ -11,15 +11,19 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"time"
 )
+
+const mostRecords = 10_000 // of one answer
 
 // Options say how a broker is started.
 type Options struct {
@@ -55,7 +59,8 @@ type ClusterOptions struct {
 	Seed    *int64            `json:"seed,omitempty"`
 }
 
-// Record is one to produce, or one that was read: a value that is not UTF-8 is {"base64": ...}.
+// Record is one to produce, or one that was read: a value that is not UTF-8 is {"base64": ...}. A record without a
+// timestamp gets the time of the cluster's clock.
 type Record struct {
 	Partition   int   `json:"partition"`
 	Offset      int64 `json:"offset,omitempty"`
@@ -146,7 +151,7 @@ func (b *Broker) NewCluster(options ClusterOptions) (*Cluster, error) {
 	if err := b.ask("POST", "/_admin/clusters", options, made); err != nil {
 		return nil, err
 	}
-	made.prefix = "/_admin/clusters/" + made.Name
+	made.prefix = "/_admin/clusters/" + url.PathEscape(made.Name)
 	return made, nil
 }
 
@@ -166,27 +171,53 @@ func (c *Cluster) Produce(topic string, records ...Record) error {
 	rows := make([]map[string]any, len(records))
 	for i, each := range records {
 		rows[i] = map[string]any{"partition": each.Partition, "key": each.Key, "value": each.Value}
+		if each.TimestampMs != 0 {
+			rows[i]["timestamp_ms"] = each.TimestampMs
+		}
 	}
-	return c.ask("POST", c.prefix+"/topics/"+topic+"/records", map[string]any{"records": rows}, nil)
+	return c.ask("POST", c.prefix+"/topics/"+url.PathEscape(topic)+"/records", map[string]any{"records": rows}, nil)
 }
 
 // Consume reads from the beginning and waits until there are so many records, at most for the time given.
+// Where none are waited for, a topic that does not exist is an error.
 func (c *Cluster) Consume(topic string, least int, wait time.Duration) ([]Record, error) {
-	answer := struct {
-		Records []Record `json:"records"`
-		Reached bool     `json:"reached"`
-	}{}
-	body := map[string]any{"least": least, "timeout_ms": wait.Milliseconds()}
-	err := c.ask("POST", c.prefix+"/topics/"+topic+"/consume", body, &answer)
-	if err == nil && !answer.Reached {
-		err = fmt.Errorf("momus: %s has %d records, not %d", topic, len(answer.Records), least)
+	records := []Record{}
+	offsets := map[string]int64{}
+	for end, more := time.Now().Add(wait), true; more; {
+		answer := struct {
+			Records []Record         `json:"records"`
+			Reached bool             `json:"reached"`
+			More    bool             `json:"more"`
+			Offsets map[string]int64 `json:"offsets"`
+		}{}
+		body := map[string]any{
+			"least":      max(0, min(least-len(records), mostRecords)),
+			"timeout_ms": max(0, time.Until(end)).Milliseconds(),
+			"offsets":    offsets,
+		}
+		if err := c.ask("POST", c.prefix+"/topics/"+url.PathEscape(topic)+"/consume", body, &answer); err != nil {
+			return nil, err
+		}
+		records = append(records, answer.Records...)
+		if !answer.Reached {
+			return records, fmt.Errorf("momus: %s has %d records, not %d", topic, len(records), least)
+		}
+		more, offsets = answer.More, answer.Offsets
 	}
-	return answer.Records, err
+	return records, nil
 }
 
-// AdvanceClock lets time pass for the cluster: sessions, transactions and retention expire as they would.
+// AdvanceClock lets time pass for the cluster: sessions, transactions and retention expire as they would. It is an error
+// if not all that became due was done in time; the clock has moved then.
 func (c *Cluster) AdvanceClock(by time.Duration) error {
-	return c.ask("POST", c.prefix+"/clock", map[string]any{"advance_ms": by.Milliseconds()}, nil)
+	answer := struct {
+		Settled bool `json:"settled"`
+	}{}
+	err := c.ask("POST", c.prefix+"/clock", map[string]any{"advance_ms": by.Milliseconds()}, &answer)
+	if err == nil && !answer.Settled {
+		err = errors.New("momus: the clock has moved, but not all that became due was done in time")
+	}
+	return err
 }
 
 // AddFault lets something go wrong (docs/faults.md), as {"fault": "inject_error", "api": "OffsetCommit", "error": "..."}.

@@ -1,6 +1,9 @@
 package momus
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -37,7 +40,7 @@ func TestClustersOfOneProcessAreApart(t *testing.T) {
 		if err := cluster.Reset(); err != nil {
 			t.Fatal(err)
 		}
-		if found, err := cluster.Consume("orders", 0, 0); err != nil || len(found) != 0 {
+		if found, err := cluster.Consume("orders", 0, 0); err == nil || !strings.Contains(err.Error(), "no topic orders") {
 			t.Fatalf("a reset left %v, %v", found, err)
 		}
 		if err := cluster.Remove(); err != nil {
@@ -46,6 +49,35 @@ func TestClustersOfOneProcessAreApart(t *testing.T) {
 		if err := cluster.CreateTopic("t", 1); err == nil {
 			t.Fatal("a cluster that was removed makes topics")
 		}
+	}
+}
+
+func TestAllRecordsAreConsumedHoweverManyAnswersTheyTake(t *testing.T) {
+	broker := started(t, Options{})
+	if err := broker.CreateTopic("t", 2); err != nil {
+		t.Fatal(err)
+	}
+	records := make([]Record, mostRecords+5)
+	for i := range records {
+		records[i].Value = "x"
+	}
+	if err := broker.Produce("t", append(records, Record{Partition: 1, Value: "last"})...); err != nil {
+		t.Fatal(err)
+	}
+	for _, least := range []int{0, mostRecords + 6} {
+		found, err := broker.Consume("t", least, 0)
+		if err != nil || len(found) != mostRecords+6 || found[len(found)-1].Value != "last" {
+			t.Fatal(len(found), err)
+		}
+	}
+	if found, err := broker.Consume("%74", 0, 0); err == nil {
+		t.Fatal("another topic's records", len(found))
+	}
+	if err := broker.Produce("%74", Record{Value: "x"}); err == nil {
+		t.Fatal("written to another topic")
+	}
+	if found, err := broker.Consume("t", mostRecords+7, 0); err == nil || len(found) != mostRecords+6 {
+		t.Fatal(len(found), err)
 	}
 }
 
@@ -108,5 +140,29 @@ func TestEndRemovesTheDataAndAFailedStartSaysWhy(t *testing.T) {
 	}
 	if _, err := Start(Options{Config: map[string]string{"num.partitions": "none"}}); err == nil {
 		t.Fatal("a broker with a setting that is wrong has started")
+	}
+}
+
+func TestClockThatCouldNotDoAllThatBecameDueIsAnError(t *testing.T) {
+	for settled, wrong := range map[string]bool{"true": false, "false": true} {
+		server := httptest.NewServer(http.HandlerFunc(func(reply http.ResponseWriter, _ *http.Request) {
+			io.WriteString(reply, `{"now_ms": 1, "stands": false, "settled": `+settled+`}`)
+		}))
+		cluster := Cluster{control: strings.TrimPrefix(server.URL, "http://"), prefix: "/_admin"}
+		if err := cluster.AdvanceClock(time.Second); (err != nil) != wrong {
+			t.Fatal(settled, err)
+		}
+		server.Close()
+	}
+}
+
+func TestRecordKeepsItsTimestamp(t *testing.T) {
+	broker := started(t, Options{})
+	if err := broker.Produce("t", Record{Value: "x", TimestampMs: 1_700_000_000_000}, Record{Value: "y"}); err != nil {
+		t.Fatal(err)
+	}
+	found, err := broker.Consume("t", 2, 10*time.Second)
+	if err != nil || found[0].TimestampMs != 1_700_000_000_000 || found[1].TimestampMs < time.Now().UnixMilli()-60_000 {
+		t.Fatal(found, err)
 	}
 }

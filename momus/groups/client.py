@@ -16,8 +16,8 @@ class GroupClient(OffsetClient):
     """A client for `momus group seek` and `delete`."""
 
     def states(self) -> dict[str, str | None]:
-        """Group -> its state."""
-        return {row["group"]: row["state"] for row in self.groups()}
+        """Group that commits offsets -> its state. Share groups do not."""
+        return {row["group"]: row["state"] for row in self.groups() if row["type"] != "share"}
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
         """Partition -> committed offset."""

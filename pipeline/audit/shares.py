@@ -131,7 +131,8 @@ def _still_there(
     """Of the ranges that start offsets passed, those with a record that a consumer should have got.
 
     A batch counts of which all records are there, outside of transactions or in one that committed. Of a topic that
-    might be another one of the same name, or where records may have been deleted since, nothing can be decided.
+    might be another one of the same name, or where records may have been deleted since, nothing can be decided. Of the
+    ranges that one record passed, the first is told.
     """
     if skipped.isEmpty():
         return skipped
@@ -148,12 +149,18 @@ def _still_there(
         .select(F.col("topic.topicId").alias("topic_id"), F.col("topic.topicName").alias("name"))
         .distinct()
     )
-    found = (
+    there_in = (
         skipped.join(names, "topic_id")
         .withColumn("data_log", F.concat("name", F.lit("-"), F.col("partition").cast("string")))
         .join(there, "data_log")
         .where("`from` <= last and to >= first")
-        .dropDuplicates(["log", "offset"])
+        .drop("from", "to")
+    )
+    others = [name for name in there_in.columns if name not in ("log", "offset", "first", "data_log")]
+    found = (
+        there_in.groupBy("log", "offset")
+        .agg(F.min(F.struct("first", "data_log", *others)).alias("found"))
+        .select("log", "offset", "found.*")
         .localCheckpoint()
     )
     logs = [row["data_log"] for row in found.select("data_log").distinct().collect()] if shares.is_whole else []

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
 import pytest
 from budget import slow
 from core_broker import Client, SimulatedCrash, World
 from core_requests import commit_request, fetch_request, produce_request
+from power_cut import power_cut
 
 from protocol.messages.classic_group import (
     JoinGroupRequest,
@@ -331,6 +333,20 @@ def test_broker_killed_during_its_recovery_comes_back_with_all_it_acknowledged(f
                 raise
             if not died:
                 break
+
+
+def test_broker_comes_back_after_a_loss_of_power_that_takes_a_part_of_what_is_not_synced():
+    for nth in range(1, operations("fsync"), 5):
+        env, seen = sim_env(3), Seen()
+        env.files.kill_at(nth)
+        run(lambda env=env: World("fsync", env), seen)
+        for seed in range(8):
+            try:
+                again = sim_env(nth, env.clock.now_ms() + 1000, power_cut(env.files, Random(seed)))
+                check(World("fsync", again), seen)
+            except BaseException as error:
+                error.add_note(f"killed at operation {nth}, what is lost drawn by {seed}")
+                raise
 
 
 @pytest.mark.parametrize("flush", ["os", "fsync"])

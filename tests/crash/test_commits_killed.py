@@ -16,6 +16,7 @@ from threading import Thread
 import pytest
 from core_broker import Client, SimulatedCrash, World, frame, make_topic
 from core_requests import commit_request
+from power_cut import power_cut
 
 from momus import Broker
 from protocol.codegen import codec
@@ -68,7 +69,7 @@ class Ledger:
 # -- on a simulated disk
 
 
-def simulated_round(seed: int, flush: str, lose_unsynced: bool) -> int:
+def simulated_round(seed: int, flush: str, lost: str) -> int:
     rng = random.Random(seed)
     world = World(flush, offsets_topic_num_partitions="4")
     make_topic(Client(world), "t", PARTITIONS)
@@ -109,7 +110,7 @@ def simulated_round(seed: int, flush: str, lose_unsynced: bool) -> int:
                     ledgers[name].acked = value
                 else:
                     ledgers[name].seen = max(ledgers[name].seen, told(response) or NOTHING)
-        world = world.crash(lose_unsynced=lose_unsynced)
+        world = world.again(power_cut(world.files, rng)) if lost == "part" else world.crash(lose_unsynced=lost == "all")
         for name, ledger in ledgers.items():
             found = told(Client(world).call(question(name), 8))
             assert found is not None
@@ -117,9 +118,9 @@ def simulated_round(seed: int, flush: str, lose_unsynced: bool) -> int:
     return crashes
 
 
-@pytest.mark.parametrize(("flush", "lose_unsynced"), [("os", False), ("fsync", False), ("fsync", True)])
-def test_commits_survive_the_death_of_a_simulated_broker(flush, lose_unsynced, crash_rounds):
-    crashes = sum(simulated_round(seed, flush, lose_unsynced) for seed in range(max(5, crash_rounds)))
+@pytest.mark.parametrize(("flush", "lost"), [("os", ""), ("fsync", ""), ("fsync", "all"), ("fsync", "part")])
+def test_commits_survive_the_death_of_a_simulated_broker(flush, lost, crash_rounds):
+    crashes = sum(simulated_round(seed, flush, lost) for seed in range(max(5, crash_rounds)))
     assert crashes >= 4 * max(5, crash_rounds) * 0.9
 
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 
+from broker.cluster.listeners import Node
+from broker.cluster.metadata import BROKER, config_record
 from broker.shell.cluster_plan import ClusterPlan, ClusterRefusedError
 from broker.shell.cluster_server import ClusterServer
+from broker.shell.control.of_cluster.brokers import start_broker, stop_broker
+from broker.shell.control.routes import Call, RefusedError
 from broker.shell.process import Process
 from storage.env import SystemFiles
 
@@ -28,6 +32,16 @@ async def process(folder: Path, connections: int = 100) -> AsyncIterator[Process
         yield made
     finally:
         await made.stop()
+
+
+async def is_listening(node: Node) -> bool:
+    """Whether clients can connect."""
+    try:
+        _, writer = await asyncio.open_connection(node.main.host, node.main.port)
+    except OSError:
+        return False
+    writer.close()
+    return True
 
 
 async def is_served(cluster: ClusterServer) -> bool:
@@ -121,3 +135,44 @@ async def test_fork_that_waits_leaves_a_cluster_alone_that_has_taken_its_name(tm
         assert made.clusters["twin"] is other
         assert (Path(other.plan.data_dir) / "meta.properties").exists()
         assert await is_served(other)
+
+
+@pytest.mark.parametrize("begin_again", ["reset", "restore"])
+async def test_records_of_an_open_turn_are_not_written_into_the_files_of_the_next_life(tmp_path, begin_again):
+    """A request is served in the same iteration of the loop, before it; the files of both lives have the same names."""
+    async with process(tmp_path) as made:
+        cluster = made.clusters["default"]
+        await cluster.take_snapshot("s")
+        turn, shard = cluster.broker.turn, cluster.broker.metadata_shard
+        turn.begin()
+        shard.append([(None, config_record(BROKER, "", "log.retention.ms", "5"))], turn.now_ms)
+        await (cluster.reset() if begin_again == "reset" else cluster.restore("s"))
+        assert await is_served(cluster)
+        segment = cluster.broker.metadata_shard.log.segments[-1]
+        assert Path(segment.file.path).stat().st_size == segment.size
+    async with process(tmp_path) as made:
+        assert not made.clusters["default"].broker.metadata.broker_configs
+
+
+async def test_broker_whose_stop_or_start_could_not_be_written_listens_while_it_is_up(tmp_path, monkeypatch):
+    async with process(tmp_path) as made:
+        cluster = await made.create("c", {"offsets.topic.replication.factor": "1"}, brokers=2, flush="os")
+        nodes, word = cluster.virtual_nodes, str(cluster.nodes[1].node_id)
+
+        async def change(how: Callable[[ClusterServer, Call], Awaitable[object]], *, is_full: bool = False) -> bool:
+            """Answers whether the broker is up; then it listens, and only then."""
+            with monkeypatch.context() as patched:
+                if is_full:
+                    break_disk(patched, "write")
+                with pytest.raises(RefusedError) if is_full else nullcontext():
+                    await how(cluster, Call({"id": word}, {}, {}))
+            is_up = nodes.is_up(cluster.nodes[1])
+            assert await is_listening(cluster.nodes[1]) == is_up
+            return is_up
+
+        assert not await change(stop_broker, is_full=True)
+        assert not await change(stop_broker)
+        assert await change(start_broker)
+        assert not await change(stop_broker)
+        assert await change(start_broker, is_full=True)
+        assert await change(start_broker)

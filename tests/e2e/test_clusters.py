@@ -318,3 +318,12 @@ def test_changes_of_one_cluster_at_once_leave_nothing_behind():
                 Wire(address)
         assert broker.stop() == 0
         assert broker.log == ""
+
+
+@pytest.mark.parametrize("limit", [{"max.connections": "0"}, {"max.connections.per.ip": "1"}])
+def test_limits_of_connections_do_not_concern_the_control_plane(shared_broker, limit):
+    with shared_broker.create_cluster(brokers=2, config=limit) as cluster:
+        cluster.create_topic("t", 2)
+        for partition in range(2):
+            cluster.produce("t", "a", partition=partition)
+        assert [record.value for record in cluster.consume("t")] == [b"a", b"a"]

@@ -13,6 +13,8 @@ from kafka import TopicPartition as Place
 from kafka.structs import OffsetAndMetadata
 from momus_command import run_momus
 
+from protocol.messages.share_group import ShareGroupHeartbeatRequest
+
 HOUR_MS = 3_600_000
 BASE_MS = 1_700_000_000_000
 
@@ -117,9 +119,14 @@ def test_group_that_has_committed_nothing_begins_where_it_is_sent(trio, name, se
     assert trio.committed(group)[name, 0] == 3
 
 
-def test_all_groups_moves_the_empty_ones(broker, name):
+def test_all_groups_moves_the_empty_ones(broker, name, wires):
     broker.create_topic(name)
     broker.produce(name, "one")
+    for epoch in (0, -1):  # a share group without members, which has no committed offsets
+        beat = ShareGroupHeartbeatRequest(
+            group_id="s", member_id="A" * 22, member_epoch=epoch, subscribed_topic_names=[name] if not epoch else None
+        )
+        assert wires(broker.bootstrap_servers).call(beat, 1).error_code == 0
     for group in ("a", "b"):
         commit(broker, group, {(name, 0): 1})
     member = Consumer({**broker.client_config("confluent"), "group.id": "busy"})

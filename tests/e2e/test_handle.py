@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import threading
+import zipfile
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from clientwork import until
+from cluster_kit import Wire
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from core_requests import commit_request
+from test_control import momus
 
 from momus import Broker
 from momus.cluster import Cluster, ClusterError
 from momus.control import ControlError
 from momus.handle import WaitTimeoutError
+from protocol.messages.consumer_group import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatRequestTopicPartitions,
+    ConsumerGroupHeartbeatResponse,
+)
 
 AT = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -87,6 +99,110 @@ def test_records_of_an_aborted_transaction_are_left_out_where_that_is_wanted(clu
     assert [r.value for r in cluster.consume("t")] == [b"0", b"1", b"2"]
 
 
+def test_consume_begins_where_the_log_begins(cluster):
+    cluster.create_topic("t", 2)
+    cluster.produce("t", "a", "b", "c")
+    cluster.produce("t", "other", partition=1)
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    for before, left in ((2, [b"c", b"other"]), (3, [b"other"])):
+        for done in admin.delete_records([TopicPartition("t", 0, before)]).values():
+            assert done.result(10).low_watermark == before
+        assert [r.value for r in cluster.consume("t")] == left
+    cluster.produce("t", "d")
+    assert [(r.offset, r.value) for r in cluster.consume("t", 1, partition=0, offset=1)] == [(3, b"d")]
+    with pytest.raises(ControlError, match="OFFSET_OUT_OF_RANGE"):
+        cluster.consume("t", partition=0, offset=5)
+
+
+def test_all_records_are_consumed_however_many_answers_they_take(cluster):
+    cluster.create_topic("t", partitions=2)
+    values = [str(number) for number in range(10_050)]
+    cluster.produce("t", *values)
+    cluster.produce("t", "last", partition=1)
+    found = cluster.consume("t")
+    assert [r.value.decode() for r in found] == [*values, "last"]
+    assert [(r.partition, r.offset) for r in found[-2:]] == [(0, 10_049), (1, 0)]
+    assert len(cluster.consume("t", 10_051, timeout=0)) == 10_051
+    assert [r.offset for r in cluster.consume("t", partition=0, offset=10)] == list(range(10, 10_050))
+    with pytest.raises(WaitTimeoutError, match="t has 10051 records after 0 s, not 10052"):
+        cluster.consume("t", 10_052, timeout=0)
+    late = threading.Timer(0.5, cluster.produce, ("t", "late"))
+    late.start()
+    assert cluster.consume("t", 10_052, timeout=60)[-1].value == b"late"
+    late.join()
+
+
+def test_answer_of_http_that_has_not_all_records_says_where_to_go_on(cluster):
+    cluster.create_topic("t", partitions=2)
+    for partition in range(2):
+        cluster.produce("t", *"abc", partition=partition)
+    path, offsets, found = f"{cluster.control.prefix}/topics/t/consume", {}, []
+    for size, more in ((2, True), (2, True), (2, True), (0, False)):
+        answer = cluster.control.ask("POST", path, {"most": 2, "offsets": offsets})
+        assert (len(answer["records"]), answer["more"], answer["reached"]) == (size, more, True)
+        offsets = answer["offsets"]
+        found += [(row["partition"], row["offset"]) for row in answer["records"]]
+    assert found == [(partition, offset) for partition in range(2) for offset in range(3)]
+    assert offsets == {"0": 3, "1": 3}
+    with pytest.raises(ControlError, match='"offsets" takes numbers of partitions, not x'):
+        cluster.control.ask("POST", path, {"offsets": {"x": 1}})
+
+
+def test_records_of_an_aborted_transaction_stay_out_where_an_answer_begins_within_it(cluster):
+    producer = Producer({**cluster.client_config("confluent"), "transactional.id": "tx"})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    for number in range(4):
+        producer.produce("t", str(number), partition=0)
+    producer.flush(60)
+    producer.abort_transaction(60)
+    cluster.produce("t", "kept")
+    path = f"{cluster.control.prefix}/topics/t/consume"
+    words = {"isolation": "committed", "offsets": {"0": 2}, "least": 1, "timeout_ms": 20_000}
+    assert [row["value"] for row in cluster.control.ask("POST", path, words)["records"]] == ["kept"]
+
+
+def test_group_of_any_name_is_asked_for_by_its_own_name(cluster):
+    names = ["ab", "a/b", "a?b", "a b", "a%62", "a#c", "a+b", "ü", ".."]
+    cluster.create_topic("t")
+    for number, group in enumerate(names):
+        consumer = consumer_of(cluster, group)
+        consumer.commit(offsets=[TopicPartition("t", 0, number)], asynchronous=False)
+        consumer.close()
+    assert [cluster.committed(group) for group in names] == [{("t", 0): number} for number in range(len(names))]
+    for group in names:
+        assert cluster.wait_for_group(group, "empty", timeout=0) == []
+    assert cluster.committed("a%63") == {}
+
+
+def test_names_of_topics_clusters_faults_and_snapshots_are_taken_as_they_are(cluster, process):
+    cluster.produce("ab", "x")
+    for call in (cluster.consume, lambda topic: cluster.produce(topic, "x")):
+        with pytest.raises(ControlError, match="topic a%62: INVALID_TOPIC_EXCEPTION"):
+            call("a%62")
+    cluster.snapshot("ab")
+    with pytest.raises(ControlError, match="a%62"):
+        cluster.remove_snapshot("a%62")
+    assert cluster.snapshots() == ["ab"]
+    fault = cluster.faults.fail_write(name="ü")
+    assert fault.state()["name"] == "ü"
+    with process.create_cluster(name="ab"):
+        control = ("--control", process.control.address)
+        wrong = [(each, "a%62") for each in ("reset", "remove", "snapshot", "fork")]
+        for words in (*wrong, ("restore", "--from", "s", "a%62"), ("snapshot", "ab", "--remove", "a%62")):
+            done = momus("cluster", *words, *control)
+            assert done.returncode == 1, words
+            assert words[-1] in done.stderr, words
+
+
+def test_calls_are_recorded_with_their_names_as_a_client_asks_for_them(cluster):
+    cluster.record()
+    with pytest.raises(ControlError):
+        cluster.control.ask("POST", f"{cluster.control.prefix}/groups/a%252Fb/seek", {"to": "nowhere"})
+    with zipfile.ZipFile(io.BytesIO(cluster.recording())) as run:
+        assert any(b"/groups/a%252Fb/seek" in run.read(name) for name in run.namelist())
+
+
 def test_consume_waits_for_records_that_come_later_and_no_longer_than_it_is_told(cluster):
     cluster.create_topic("t")
     with pytest.raises(WaitTimeoutError, match="0 records after 0"):
@@ -95,7 +211,23 @@ def test_consume_waits_for_records_that_come_later_and_no_longer_than_it_is_told
     timer.start()
     assert [r.value for r in cluster.consume("t", 1, timeout=60)] == [b"late"]
     timer.join()
-    assert cluster.consume("nowhere") == []
+
+
+def test_consume_of_what_does_not_exist_is_no_empty_answer(cluster):
+    """`assert consume("oders") == []` passed."""
+    cluster.create_topic("orders", 3)
+    with pytest.raises(ControlError, match="no topic oders: create it, or ask for a number of records"):
+        cluster.consume("oders")
+    with pytest.raises(ControlError, match="orders has no partition 3, but 0 to 2"):
+        cluster.consume("orders", partition=3)
+    for partition, what in ((None, "no topic oders"), (7, "no partition oders-7")):
+        with pytest.raises(WaitTimeoutError, match=f"there is {what} after 0 s"):
+            cluster.consume("oders", 1, partition=partition, timeout=0)
+    timer = threading.Timer(0.1, lambda: cluster.produce("later", "made"))
+    timer.start()
+    assert [r.value for r in cluster.consume("later", 1, timeout=60)] == [b"made"]
+    timer.join()
+    assert cluster.consume("orders") == cluster.consume("orders", partition=2) == []
 
 
 def test_what_cannot_be_done_is_refused_in_kafkas_words(cluster):
@@ -131,6 +263,42 @@ def test_group_is_waited_for_and_its_offsets_are_told(cluster, protocol):
     consumer.close()
     assert cluster.wait_for_group("g", "empty", timeout=60) == []
     assert cluster.committed("nobody") == {}
+
+
+def test_state_and_members_that_a_wait_compares_are_of_one_moment(process):
+    """A group that a second member joins while the answers wait for syncs is not stable with two members."""
+
+    def beat(wire: Wire, **words: object) -> ConsumerGroupHeartbeatResponse:
+        return wire.call(ConsumerGroupHeartbeatRequest(rebalance_timeout_ms=60_000, **words), 1)
+
+    def commit(wire: Wire) -> None:
+        while not is_over.is_set():
+            wire.call(commit_request("other", {0: 1}, "t"), 8)
+
+    is_over = threading.Event()
+    with (
+        process.create_cluster(flush="fsync", config={"offsets.topic.num.partitions": 1}) as cluster,
+        ExitStack() as closing,
+    ):
+        cluster.create_topic("t", 2)
+        cluster.faults.slow_disk(20, topic="__consumer_offsets")
+        first, second, third = wires = tuple(Wire(cluster.bootstrap_servers) for _ in range(3))
+        committing = threading.Thread(target=commit, args=(third,))
+        committing.start()
+        closing.callback(lambda: (is_over.set(), committing.join(), [each.socket.close() for each in wires]))
+        for number in range(12):
+            joins = {"group_id": f"g{number}", "member_epoch": 0, "subscribed_topic_names": ["t"]}
+            answer = beat(first, member_id="a" * 22, topic_partitions=[], **joins)
+            (given,) = answer.assignment.topic_partitions
+            has = [ConsumerGroupHeartbeatRequestTopicPartitions(topic_id=given.topic_id, partitions=given.partitions)]
+            beat(first, **{**joins, "member_epoch": answer.member_epoch}, member_id="a" * 22, topic_partitions=has)
+            cluster.wait_for_group(f"g{number}", members=1)
+            words = {"member_id": "b" * 22, "topic_partitions": [], **joins}
+            joining = threading.Timer(0.05 + number * 0.003, beat, (second,), words)
+            joining.start()
+            with pytest.raises(WaitTimeoutError, match="is reconciling with 2 members"):
+                cluster.wait_for_group(f"g{number}", members=2, timeout=0.3)
+            joining.join()
 
 
 def test_session_of_45_seconds_ends_when_the_clock_is_moved(cluster):
@@ -175,7 +343,8 @@ def test_calls_of_the_test_meet_no_fault_and_are_no_connections(cluster):
     assert cluster.control.ask("GET", cluster.control.prefix)["connections"] == 0
 
 
-def test_waits_end_when_their_cluster_is_reset(cluster):
+@pytest.mark.parametrize(("end", "says"), [("reset", "the cluster was reset"), ("close", "the cluster was removed")])
+def test_waits_end_when_their_cluster_is_reset_or_removed(cluster, end, says):
     cluster.create_topic("t")
     errors: list[Exception] = []
 
@@ -192,10 +361,10 @@ def test_waits_end_when_their_cluster_is_reset(cluster):
     for thread in threads:
         thread.start()
     until(lambda: cluster.control.ask("GET", cluster.control.prefix)["waits"] == 2, "both wait in the broker")
-    cluster.reset()
+    getattr(cluster, end)()
     for thread in threads:
         thread.join(60)
-    assert [str(error) for error in errors] == ["the cluster was reset"] * 2
+    assert [str(error) for error in errors] == [says] * 2
 
 
 def test_cluster_refuses_what_would_end_its_neighbours(cluster, process):
@@ -212,6 +381,7 @@ def test_handle_of_a_process_does_the_same_for_its_first_cluster():
         broker.create_topic("t", 2)
         assert broker.produce("t", "x", partition=1) == [0]
         broker.reset()
-        assert broker.consume("t") == []
+        with pytest.raises(ControlError, match="no topic t"):
+            broker.consume("t")
         assert broker.control.ask("GET", "/_admin/clusters/default")["cluster_id"] == first["cluster_id"]
         assert broker.committed("g") == {}

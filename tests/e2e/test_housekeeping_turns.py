@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import threading
 from collections.abc import Iterator
 
@@ -69,20 +68,3 @@ async def test_no_step_comes_between_an_append_and_its_write(tmp_path):
             await asyncio.sleep(0.01)
         await asyncio.to_thread(flood.end)
         assert not any(found.values())
-
-
-async def test_slice_ends_by_a_clock_that_is_finer_than_a_millisecond(tmp_path, monkeypatch):
-    async with process(tmp_path) as made:
-        cluster = made.clusters["default"]
-        jobs = cluster.broker.turn.jobs
-        while jobs:
-            await asyncio.sleep(0.01)
-        ticks = itertools.count()
-        monkeypatch.setattr(cluster.broker.turn.env.clock, "monotonic_us", lambda: 100 * next(ticks))
-        steps = iter(lambda: None, 0)  # without end
-        counted = []
-        job = (counted.append(step) for step in steps)
-        jobs.add(job)
-        cluster._step(300)
-        jobs.drop(job)
-        assert len(counted) == 3

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import socket
+import struct
 import subprocess
 import sys
+from contextlib import closing
 from threading import Event, Thread
+from types import SimpleNamespace
 from typing import IO
 
 import pytest
+from cluster_kit import Wire
 from confluent_kafka import Consumer, Producer, TopicPartition
 from test_control import momus
 
-from momus import Broker
+from momus import Broker, journal_commands
 from momus.control import ControlError
 from momus.journal import JournalError
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +85,81 @@ def test_error_is_a_filter_and_the_fault_is_named(broker, name):
     fault.remove()
 
 
+def test_expectation_of_an_api_or_error_that_does_not_exist_is_refused_at_once(broker):
+    with pytest.raises(ControlError, match="did you mean OffsetCommit"):
+        broker.journal.expect(api="OffsetComit", times=0)
+    with pytest.raises(ControlError, match="did you mean NOT_COORDINATOR"):
+        broker.journal.verify(error="NOT_COORDINATR", times=0)
+    assert list(broker.journal.unmet()) == []
+
+
+def test_upper_limit_is_not_kept_by_a_journal_that_is_off(name):
+    with Broker(flush="memory") as broker:
+        for words in ({"times": 0}, {"at_least": 0, "at_most": 3}):
+            with pytest.raises(JournalError, match=r"as far as is known(?s:.*)the journal is off"):
+                broker.journal.verify(api="Metadata", **words)
+        assert broker.journal.verify(api="Metadata", at_least=0) == []
+        with pytest.raises(ControlError, match="no API"):
+            broker.journal.verify(api="Metadatum", times=0)
+
+
+def test_upper_limit_is_not_kept_where_older_requests_had_to_make_room():
+    with Broker(flush="memory", journal_mb=1) as broker:
+        ask_api_versions(broker, 100)
+        assert broker.journal.verify(api="OffsetCommit", times=0) == []
+        broker.control.ask("POST", "/_admin/journal", {"bytes": 1 << 16})
+        ask_api_versions(broker, 5000)
+        with pytest.raises(JournalError, match="older requests had to make room: keep more"):
+            broker.journal.verify(api="OffsetCommit", times=0)
+
+
+def test_upper_limit_is_not_kept_where_a_request_was_too_large_to_be_read(broker):
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "client.id": "large"})
+    producer.produce("orders", b"x" * 5000)
+    assert producer.flush(60) == 0
+    with pytest.raises(JournalError, match=r"1 more may be such: above 4 kB .* do not tell topic; ask without topic"):
+        broker.journal.verify(api="Produce", topic="invoices", client_id="large", times=0)
+    assert len(broker.journal.verify(api="Produce", client_id="large", times=1)) == 1
+    assert broker.journal.verify(group="nobody", client_id="large", times=0) == []
+
+
+def test_more_requests_than_an_answer_has_are_counted_all():
+    with Broker(flush="memory", journal_mb=16) as broker:
+        ask_api_versions(broker, 10_050)
+        assert len(broker.journal.verify(api="ApiVersions", times=10_050)) == 10_000
+        for words in ({"times": 10_000}, {"at_most": 10_000}):
+            with pytest.raises(JournalError, match="came 10050 times"):
+                broker.journal.verify(api="ApiVersions", **words)
+
+
+def ask_api_versions(broker: Broker, times: int) -> None:
+    """Send so many requests at once, and read all replies."""
+    host, _, port = broker.bootstrap_servers.rpartition(":")
+    with socket.create_connection((host, int(port))) as wire, wire.makefile("rb") as replies:
+        sender = Thread(target=wire.sendall, args=(struct.pack(">ihhih", 10, 18, 0, 1, -1) * times,))
+        sender.start()
+        for _ in range(times):
+            replies.read(int.from_bytes(replies.read(4), "big"))
+        sender.join()
+
+
+def test_fetches_of_a_session_are_found_by_its_topics(broker):
+    """`verify(topic="orders", times=1)` passed, and `times=0` after the journal was cleared."""
+    wanted = FetchTopic(topic="orders", partitions=[FetchPartition(partition=0, fetch_offset=1, partition_max_bytes=1)])
+    words = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1}
+    with broker.create_cluster(journal_mb=4) as cluster, closing(Wire(cluster.bootstrap_servers)) as wire:
+        cluster.produce("orders", "x")
+        answer = wire.call(FetchRequest(session_epoch=0, topics=[wanted], **words), 12)
+        later = [FetchRequest(session_id=answer.session_id, session_epoch=epoch, **words) for epoch in (1, 2)]
+        assert wire.call(later[0], 12).error_code == 0
+        cluster.journal.verify(api="Fetch", topic="orders", times=2)
+        cluster.journal.verify(api="Fetch", topic="invoices", times=0)
+        cluster.journal.clear()
+        assert wire.call(later[1], 12).error_code == 0
+        with pytest.raises(JournalError, match=r"1 more may be such: .* a Fetch of a session names topics once"):
+            cluster.journal.verify(api="Fetch", topic="orders", times=0)
+
+
 def test_journal_that_is_off_says_so(name):
     with Broker() as broker:
         with pytest.raises(JournalError, match="the journal is off"):
@@ -122,6 +203,64 @@ def test_tail_follows(broker, name):
         finally:
             process.terminate()
         assert f"group={name}" in lines[0]
+
+
+def test_follower_of_a_cluster_that_is_reset_loses_nothing_that_comes_after(broker):
+    with broker.create_cluster(journal_mb=4) as cluster:
+        path, tail = f"{cluster.control.prefix}/journal", f"{cluster.control.prefix}/journal/tail?since=0"
+        for number, begin_anew in enumerate((cluster.reset, cluster.record)):
+            for _ in range(20):
+                ask_api_versions(cluster, 1)
+            if number == 0:
+                now, found = cluster.journal.follow(0)
+                assert len(found) == 20
+                assert cluster.journal.follow(now) == (now, [])
+                tail = cluster.control.ask("GET", tail)["next"]
+            begin_anew()
+            ask_api_versions(cluster, 3)
+            at, found = cluster.journal.follow(now)
+            assert (len(found), cluster.journal.follow(at)) == (3, (at, []))
+            assert len(cluster.control.ask("GET", tail)["entries"]) == 3
+        assert cluster.control.ask("GET", f"{path}?since={now}")["now"] == at
+
+
+def test_follower_gets_requests_that_are_answered_while_it_is_answered():
+    with Broker(flush="memory", journal_mb=4) as broker:
+        sender = Thread(target=lambda: [ask_api_versions(broker, 10) for _ in range(200)])
+        sender.start()
+        now, numbers, is_over = 0, [], False
+        while not is_over:
+            is_over = not sender.is_alive()
+            now, found = broker.journal.follow(now, api="ApiVersions")
+            numbers += [each["answered"] for each in found]
+        sender.join()
+        assert len(numbers) == len(set(numbers)) == 2000
+
+
+def test_follower_gets_all_of_more_requests_than_an_answer_has():
+    with Broker(flush="memory", journal_mb=16) as broker:
+        ask_api_versions(broker, 1)
+        now, _ = broker.journal.follow(0)
+        ask_api_versions(broker, 20_050)
+        now, found = broker.journal.follow(now, api="ApiVersions")
+        assert len({each["answered"] for each in found}) == len(found) == 20_050
+        assert broker.journal.follow(now) == (now, [])
+
+
+def test_tail_says_where_requests_had_to_make_room_before_it_could_show_them(monkeypatch, capsys):
+    with Broker(flush="memory", journal_mb=1) as broker:
+        broker.control.ask("POST", "/_admin/journal", {"bytes": 1 << 16})
+        bursts = iter((1, 5000, 1))
+
+        def sleep(seconds: float) -> None:
+            ask_api_versions(broker, next(bursts))
+
+        monkeypatch.setattr(journal_commands, "time", SimpleNamespace(sleep=sleep))
+        with pytest.raises(StopIteration):
+            journal_commands._show(broker.journal, {"api": "ApiVersions"}, 10, once=False, as_json=False)
+        shown = capsys.readouterr()
+        assert shown.err.count("had to make room before they could be shown") == 1
+        assert 2 < shown.out.count("ApiVersions") < 5000
 
 
 def test_tail_turns_a_journal_on_that_is_off():

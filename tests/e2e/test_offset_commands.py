@@ -9,10 +9,12 @@ from collections import Counter
 
 import pytest
 from cluster_kit import topics
+from confluent_kafka import Consumer, Producer, TopicPartition
 from core_requests import commit_request
 
 from momus import Broker
 from momus.optimistic import NONE, commit_if
+from protocol.messages.share_group import ShareGroupHeartbeatRequest
 
 
 def momus(*arguments: str, code: int = 0, stdin: str | None = None) -> str:
@@ -106,6 +108,33 @@ def test_history_shows_refused_commits_beside_accepted_ones(wires):
         assert all(row["refused"] is None for row in told(*at[:2]))
         process.control.ask("DELETE", "/_admin/clusters/one/journal")
         assert [row["offset"] for row in told(*at)] == [5, 8]
+
+
+def test_history_tells_what_became_of_the_commits_of_transactions(filled, tmp_path):
+    at = filled.bootstrap_servers
+    consumer = Consumer({"bootstrap.servers": at, "group.id": "g"})
+    producer = Producer({"bootstrap.servers": at, "transactional.id": "x"})
+    producer.init_transactions(10)
+    for offset, end in ((20, producer.commit_transaction), (21, producer.abort_transaction), (22, None)):
+        producer.begin_transaction()
+        producer.send_offsets_to_transaction([TopicPartition("t", 0, offset)], consumer.consumer_group_metadata(), 10)
+        if end is not None:
+            end(10)
+    expected = [(5, None), (7, None), (20, "committed"), (21, "aborted"), (22, "open")]
+    assert [(row["offset"], row["outcome"]) for row in told("-g", "g", "-p", "0", "-b", at)] == expected
+    assert momus("offsets", "history", "-b", at).count("aborted") == 1
+    consumer.close()
+    filled.kill()
+    assert [(row["offset"], row["outcome"]) for row in told("-g", "g", "-p", "0", "-d", str(tmp_path))] == expected
+    assert ("g", "t", 0, 20) in shown("-d", str(tmp_path))
+
+
+def test_share_groups_do_not_keep_the_others_from_being_shown(filled, wires):
+    member = "AAAAAAAAAAAAAAAAAAAAAA"
+    request = ShareGroupHeartbeatRequest(group_id="s", member_id=member, member_epoch=0, subscribed_topic_names=["t"])
+    assert wires(filled.bootstrap_servers).call(request, 1).error_code == 0
+    assert shown("-b", filled.bootstrap_servers) == SHOWN
+    assert momus("offsets", "export", "-b", filled.bootstrap_servers).count("\n") == len(SHOWN)
 
 
 def test_exported_offsets_are_imported_elsewhere(filled, broker_factory, tmp_path):

@@ -12,6 +12,8 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.structs import OffsetAndMetadata, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
+from momus.control import ControlError
+
 DASHBOARD = Path(__file__).parents[2] / "docs" / "grafana-dashboard.json"
 Sample = tuple[str, frozenset[tuple[str, str]]]
 
@@ -113,6 +115,35 @@ def test_offsets_of_logs_that_nobody_has_opened_since_a_restart_are_told(busy):
     found = scrape(busy)
     assert value(found, "kafka_topic_partition_current_offset", topic="orders", partition=2) == 3
     assert value(found, "kafka_consumergroup_lag", consumergroup="shop", topic="orders", partition=1) == 2
+
+
+def test_lag_that_is_not_known_is_left_out_and_not_taken_for_none(broker_factory, tmp_path):
+    """One of two logs cannot be read: the sum was the lag of the other, and the page said 0."""
+    broker = broker_factory(data_dir=tmp_path / "data")
+    broker.create_topic("orders", partitions=2)
+    for index in range(2):
+        broker.produce("orders", *"abc", partition=index)
+    consumer = KafkaConsumer(**broker.client_config("kafka-python"), group_id="shop", enable_auto_commit=False)
+    consumer.assign([TopicPartition("orders", index) for index in range(2)])
+    consumer.commit({TopicPartition("orders", index): OffsetAndMetadata(1, "", -1) for index in range(2)})
+    consumer.close()
+    assert value(scrape(broker), "kafka_consumergroup_lag_sum", consumergroup="shop", topic="orders") == 4
+    broker.kill()
+    (log,) = (tmp_path / "data" / "orders-0").glob("*.log")
+    log.unlink()
+    log.mkdir()
+    broker.start()
+    assert broker.committed("shop") == {("orders", 0): 1, ("orders", 1): 1}
+    lags = {name: found for (name, _), found in scrape(broker).items() if name.startswith("kafka_consumergroup_lag")}
+    assert lags == {"kafka_consumergroup_lag": 2}
+    (row,) = broker.control.ask("GET", "/_admin/groups")["groups"]
+    assert "lag" not in row
+    offsets = broker.control.ask("GET", "/_admin/groups/shop/details")["offsets"]
+    assert [(each.get("end"), each.get("lag")) for each in offsets] == [(None, None), (3, 2)]
+    for word in ("earliest", "latest"):  # both were offset 0
+        with pytest.raises(ControlError, match="the log of orders-0 cannot be read"):
+            broker.control.ask("POST", "/_admin/groups/shop/seek", {"to": word})
+    assert broker.committed("shop") == {("orders", 0): 1, ("orders", 1): 1}
 
 
 def test_names_with_quotes_and_new_lines_are_read_back_as_they_are(broker_factory):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from clientwork import until
 from cluster_kit import CLUSTERS, Wire, create, join, topics
+from confluent_kafka.admin import AdminClient
 
 from momus import Broker
 from momus.cluster import Cluster
@@ -267,3 +268,23 @@ def test_twin_to_await_forks_and_restores(cluster):
         return found
 
     assert asyncio.run(run()) == [b"a", b"b"]
+
+
+def test_fork_and_restore_go_back_to_the_users_of_the_snapshot(process):
+    """What a client is told to connect with is what the credentials in the data are of."""
+
+    def check(cluster: Any) -> None:
+        assert cluster.users.list() == ["alice", "bob"]
+        for user in ("alice", "bob"):
+            settings = cluster.client_config("confluent", user=user)
+            assert AdminClient({**settings, "log_level": 0}).list_topics(timeout=10).brokers
+
+    with process.create_cluster(security="sasl_plaintext", users={"alice": "old", "bob": "b"}) as cluster:
+        snapshot = cluster.snapshot()
+        cluster.users.add("alice", "new")
+        cluster.users.add("carol", "c")
+        cluster.users.remove("bob")
+        with cluster.fork(snapshot) as fork:
+            check(fork)
+        cluster.restore(snapshot)
+        check(cluster)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -9,7 +11,11 @@ import pytest
 from clientwork import until
 from cluster_kit import Wire, join, topics
 from confluent_kafka import Producer
+from test_cluster_failures import process as process_in_this_loop
 
+from broker.shell.cluster_plan import ClusterPlan
+from broker.shell.control.of_cluster.clock import move_clock
+from broker.shell.control.routes import Call, RefusedError
 from momus import Broker
 from momus.cluster import Cluster
 from protocol.messages.classic_group import SyncGroupRequest
@@ -20,6 +26,8 @@ from protocol.messages.share_fetch import (
 )
 from protocol.messages.share_group import ShareGroupHeartbeatRequest
 from protocol.messages.transaction_admin import DescribeProducersRequest, DescribeProducersRequestTopicRequest
+
+LATER_MS = 4_000_000_000_000
 
 
 @pytest.fixture(scope="module")
@@ -184,3 +192,47 @@ def test_locks_that_follow_one_another_end_in_their_own_time_however_far_the_clo
         assert first.acquired() == []
         cluster.clock.advance(seconds=2)
         assert first.acquired() == [(0, 0, 4)]
+
+
+async def test_request_read_in_the_turn_in_which_the_clock_is_moved_waits_from_the_new_time(tmp_path):
+    """A Fetch was answered at once, since its wait began before the move."""
+    async with process_in_this_loop(tmp_path) as made:
+        cluster = made.clusters["default"]
+        turn, loop = cluster.broker.turn, asyncio.get_running_loop()
+        while cluster.broker.is_loading:
+            await asyncio.sleep(0.001)
+        found = list[tuple[int, int]]()
+        loop.call_soon(turn.begin)
+        moving = asyncio.ensure_future(move_clock(cluster, Call({}, {}, {"set": LATER_MS})))
+        loop.call_soon(lambda: found.append((turn.begin(), turn.now_ms)))
+        assert await moving == {"now_ms": LATER_MS, "stands": True, "settled": True}
+        assert found == [(cluster.clock.steady_ms(), LATER_MS)]
+
+
+@pytest.mark.parametrize("body", [{"set": LATER_MS}, {"freeze": True}], ids=["at a deadline", "at the end"])
+async def test_move_that_a_reset_overtakes_is_refused(tmp_path, body):
+    """It was answered with the time of the new life, which had not moved, as settled."""
+    async with process_in_this_loop(tmp_path) as made:
+        cluster = made.clusters["default"]
+        cluster.broker.turn.timers.at(cluster.clock.steady_ms() + 1000, lambda *_: None, is_deadline=True)
+        cluster.broker.turn.jobs.add(itertools.repeat(None))
+        moving = asyncio.ensure_future(move_clock(cluster, Call({}, {}, body)))
+        await asyncio.sleep(0.01)
+        await cluster.reset()
+        with pytest.raises(RefusedError, match="the cluster was reset"):
+            await moving
+        assert cluster.clock.now_ms() < LATER_MS
+        assert cluster.clock.stands_at_ms is None
+
+
+async def test_move_that_a_removal_overtakes_is_refused(tmp_path):
+    """It went on to its limit of 25 seconds."""
+    async with process_in_this_loop(tmp_path) as made:
+        plan = ClusterPlan("other", {}, data_dir=str(tmp_path / "other"), listen="127.0.0.1:0", flush="os")
+        cluster = await made.start(plan)
+        cluster.broker.turn.jobs.add(itertools.repeat(None))
+        moving = asyncio.ensure_future(move_clock(cluster, Call({}, {}, {"freeze": True})))
+        await asyncio.sleep(0.01)
+        await made.remove("other")
+        with pytest.raises(RefusedError, match="the cluster was removed"):
+            await moving

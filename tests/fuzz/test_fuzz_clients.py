@@ -71,6 +71,15 @@ QUESTIONS = {
 
 @pytest.mark.parametrize("question", [slow("metadata"), "offsets", "records", "long-polls"])
 def test_readers_that_never_read_while_asking_for_much_leave_the_broker_small_and_others_served(target, question):
+    ask_and_never_read(target, question)
+
+
+@pytest.mark.parametrize("question", ["offsets", "records"])
+def test_readers_over_tls_that_never_read_leave_the_broker_small_and_others_served(tls_target, question):
+    ask_and_never_read(tls_target, question)
+
+
+def ask_and_never_read(target, question):
     fill(target)
     request, version = QUESTIONS[question]
     data = frame(request, version) * 3000

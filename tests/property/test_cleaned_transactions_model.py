@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 from budget import budget
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from txn_kit import end_of, not_aborted
 
 from protocol.errors import ErrorCode
-from protocol.record_batch import ABORT, TRANSACTIONAL, control_type, iter_batches, iter_records
+from protocol.record_batch import TRANSACTIONAL
 from storage.sim_env import SimulatedCrash
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "partition"))
@@ -182,19 +183,11 @@ class CleanedTransactions(RuleBasedStateMachine):
             assert answer.error_code == 0
             if not len(answer.records):
                 return found
-            left = sorted((each.first_offset, each.producer_id) for each in answer.aborted_transactions)
-            aborting: set[int] = set()
             data = answer.records.read()
-            for position, header in iter_batches(data):
-                while left and left[0][0] <= header.last_offset:
-                    aborting.add(left.pop(0)[1])
-                for record in iter_records(data[position : position + header.size]):
-                    if header.is_control:
-                        if control_type(record.key) == ABORT:
-                            aborting.discard(header.producer_id)
-                    elif record.offset >= offset and not (header.is_transactional and header.producer_id in aborting):
-                        found.append((record.offset, record.key, record.value))
-                offset = header.last_offset + 1
+            for record in not_aborted(data, answer.aborted_transactions):
+                if record.offset >= offset:
+                    found.append((record.offset, record.key, record.value))
+            offset = end_of(data)
 
     def _check(self, offset: int, max_bytes: int) -> None:
         stable = self._stable()

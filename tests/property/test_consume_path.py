@@ -1,7 +1,7 @@
 """The shortcut of Fetch is a shortcut: the same bytes from a broker that has it and from one that has not.
 
 Random consumers with and without sessions, over plain and transactional records, lost writes, deleted topics, moved log
-starts and time-outs.
+starts, moved leaders, leader epochs and time-outs.
 """
 
 from __future__ import annotations
@@ -17,6 +17,11 @@ from hypothesis import strategies as st
 from protocol.codegen import codec
 from protocol.header import decode_response_header
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
+from protocol.messages.reassign import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
 from protocol.record_batch import TRANSACTIONAL, build_batch
 from storage.env import Rng
@@ -37,6 +42,7 @@ class Consumer:
         self.session_id, self.epoch = 0, 0 if self.wants_session else -1
         self.offsets = dict.fromkeys(places, 0)
         self.changed = list(places)
+        self.epochs = {"current_leader_epoch": -1, "last_fetched_epoch": -1}
         self.asked = 0
 
     def request(self, ids: dict[str, bytes], forgets: bool) -> FetchRequest:
@@ -44,8 +50,9 @@ class Consumer:
         topics: dict[str, FetchTopic] = {}
         for name, index in named:
             topic = topics.setdefault(name, FetchTopic(topic=name, topic_id=ids[name], partitions=[]))
+            offset = self.offsets[name, index]
             topic.partitions.append(
-                FetchPartition(partition=index, fetch_offset=self.offsets[name, index], partition_max_bytes=200)
+                FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=200, **self.epochs)
             )
         request = FetchRequest(
             session_id=self.session_id, session_epoch=self.epoch, topics=list(topics.values()), **self.limits
@@ -77,13 +84,13 @@ class Consumer:
 
 
 class Pair:
-    """Two brokers and the same consumers on both."""
+    """Two clusters and the same consumers on both, one after the other at each broker of them."""
 
-    def __init__(self, flush: str, consumers: list[Consumer]) -> None:
-        self.worlds = [World(flush), World(flush)]
+    def __init__(self, flush: str, consumers: list[Consumer], brokers: int = 1) -> None:
+        self.worlds = [World(flush, brokers=brokers), World(flush, brokers=brokers)]
         self.worlds[1].broker.clients.shortcuts = {}
         self.consumers = consumers
-        self.clients = [[Client(world) for _ in consumers] for world in self.worlds]
+        self.clients = [[Client(world, i % brokers) for i in range(len(consumers))] for world in self.worlds]
         self.ids: dict[str, bytes] = {}
         for world in self.worlds:
             admin = Client(world)
@@ -133,6 +140,13 @@ class Pair:
                     partition.append_marker(pid, self.epochs[pid], 0, commit, world.clock.now_ms(), 2)
                     world.broker.turn.touch(partition.flush_state)
 
+    def move(self, place: tuple[str, int], to: int) -> None:
+        for world in self.worlds:
+            nodes = world.broker.nodes.ids
+            wanted = ReassignablePartition(partition_index=place[1], replicas=[nodes[to]])
+            request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name=place[0], partitions=[wanted])])
+            Client(world).call(request, 1)
+
     def check(self) -> None:
         for world in self.worlds:
             world.run()
@@ -179,6 +193,28 @@ STEPS = st.lists(
     ),
     max_size=60,
 )
+READERS = st.builds(  # those whose requests the shortcut serves most often
+    Consumer,
+    st.sampled_from([9, 12, 13, 17]),
+    st.sampled_from([[("a", 0)], [("a", 0), ("a", 1)]]),
+    session=st.sampled_from([True, True, False]),
+    max_wait_ms=st.sampled_from([0, 500]),
+    min_bytes=st.sampled_from([0, 1, 300]),
+    max_bytes=st.just(1 << 20),
+    isolation_level=st.sampled_from([0, 0, 1]),
+)
+EPOCHS = st.sampled_from([-1, -1, -1, 0, 1])
+MOVES = st.lists(
+    st.tuples(
+        st.sampled_from(["read"] * 6 + ["append", "time"] + ["epochs", "move"] * 2),
+        st.integers(0, 2),  # the consumer
+        st.sampled_from(PLACES[:2]),
+        st.integers(1, 4),  # how often it reads
+        st.fixed_dictionaries({"current_leader_epoch": EPOCHS, "last_fetched_epoch": EPOCHS}),
+    ),
+    min_size=10,
+    max_size=40,
+)
 
 
 @pytest.mark.parametrize("flush", ["os", "fsync"])
@@ -189,13 +225,44 @@ def test_shortcut_and_general_handler_answer_the_same(flush: str) -> None:
         pair = Pair(flush, consumers)
         for step, *more in steps:
             perform(pair, step, more)
-        pair.check()
-        for world in pair.worlds:
-            world.advance(1000)
-        pair.check()
-        assert all(consumer.asked == 0 for consumer in consumers)
+        finish(pair)
 
     run()
+
+
+@budget(80)
+@given(consumers=st.lists(READERS, min_size=3, max_size=3), moves=MOVES)
+def test_shortcut_follows_leaders_and_epochs_as_the_general_handler(
+    consumers: list[Consumer], moves: list[tuple[str, int, tuple[str, int], int, dict[str, int]]]
+) -> None:
+    """The last read before another step may be parked then."""
+    pair = Pair("os", consumers, brokers=2)
+    for place in PLACES[:2]:
+        pair.move(place, 0)
+    for step, which, place, times, epochs in moves:
+        consumer = consumers[which]
+        if step == "move":
+            pair.move(place, times % 2)
+        elif step == "epochs":
+            consumer.epochs, consumer.changed = epochs, [place] if place in consumer.places else []
+        if step in ("read", "epochs"):
+            for _ in range(times):
+                if consumer.asked:
+                    perform(pair, "time", [600])
+                perform(pair, "fetch", [which])
+                pair.check()
+        elif step != "move":
+            perform(pair, step, [place, -1, 1] if step == "append" else [600])
+    finish(pair)
+
+
+def finish(pair: Pair) -> None:
+    """Let all waits end."""
+    pair.check()
+    for world in pair.worlds:
+        world.advance(1000)
+    pair.check()
+    assert all(consumer.asked == 0 for consumer in pair.consumers)
 
 
 def perform(pair: Pair, step: str, more: list[Any]) -> None:

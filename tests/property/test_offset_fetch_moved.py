@@ -1,7 +1,8 @@
 """OffsetFetch between commits: replies that are packed anew are those of the general handler, over any history.
 
 The same questions are asked again and again on one connection while offsets move, get metadata and epochs of their own,
-wait for transactions, and are deleted with their group or topic; the broker restarts in between.
+wait for transactions, and are deleted with their group or topic; consumer and share groups take the id; the broker
+restarts in between.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from typing import Any
 
 import pytest
 from core_requests import commit_request
-from history_kit import History
+from history_kit import History, heartbeat
 from hypothesis import given, note
 from hypothesis import strategies as st
 
 from broker.coordinator.offsets.table import Committed
 from protocol.api import ApiKey
+from protocol.errors import ErrorCode
 from protocol.messages.group_admin import DeleteGroupsRequest
 from protocol.messages.offsets import (
     OffsetDeleteRequest,
@@ -40,21 +42,23 @@ QUESTIONS: list[list[tuple[str, list[int]]] | None] = [
     [("a", [0]), ("b", [0])],
     None,
 ]
+VERSIONS = [(8, False, -1), (8, True, -1), (9, False, -1), (9, False, 0)]  # version, stable, epoch of no member
+ASKED = st.lists(st.tuples(st.sampled_from(QUESTIONS), st.sampled_from(VERSIONS)), min_size=4, max_size=12)
 
 
-def question(asked: list[tuple[str, list[int]]] | None, *, stable: bool) -> OffsetFetchRequest:
-    """OffsetFetch of partitions by topic, or of everything."""
+def question(asked: list[tuple[str, list[int]]] | None, *, stable: bool, epoch: int = -1) -> OffsetFetchRequest:
+    """OffsetFetch of partitions by topic, or of everything; perhaps with an epoch, but never with a member."""
     topics = None
     if asked is not None:
         topics = [OffsetFetchRequestTopics(name=name, partition_indexes=indexes) for name, indexes in asked]
-    return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=topics)], require_stable=stable)
+    group = OffsetFetchRequestGroup(group_id="g", topics=topics, member_epoch=epoch)
+    return OffsetFetchRequest(groups=[group], require_stable=stable)
 
 
-def ask_all(history: History) -> None:
-    """Every question, in both versions."""
-    for asked in QUESTIONS:
-        for version, stable in ((8, False), (8, True), (9, False)):
-            history.send(question(asked, stable=stable), version)
+def ask_all(history: History, questions: list[Any]) -> None:
+    """Every question. A connection keeps the replies to 16."""
+    for asked, (version, stable, epoch) in questions:
+        history.send(question(asked, stable=stable, epoch=epoch), version)
     history.check()
 
 
@@ -68,10 +72,10 @@ def commit(history: History, data: Any) -> None:
     history.send(request, 8)
 
 
-def change(history: History, data: Any) -> None:
+def change(history: History, data: Any, questions: list[Any]) -> None:
     """What else may happen to the offsets of the group."""
     what = data.draw(
-        st.sampled_from(["commit"] * 8 + ["pending", "end"] * 2 + ["offsets", "group", "topic", "restart"])
+        st.sampled_from(["commit"] * 8 + ["pending", "end", "member"] * 2 + ["offsets", "group", "topic", "restart"])
     )
     note(what)
     producer = history.producers["tx"]
@@ -80,6 +84,9 @@ def change(history: History, data: Any) -> None:
     elif what == "pending":
         offsets = {index: data.draw(st.integers(0, 9)) for index in data.draw(PARTITIONS)}
         history.call(producer.offsets_request(offsets, "g", "a"), 5)
+    elif what == "member":
+        kind, epoch = data.draw(st.sampled_from(["share", "consumer"])), data.draw(st.sampled_from([0, -1]))
+        history.call(heartbeat(kind, "g", epoch), 1)
     elif what == "end":
         history.end("tx", 5, data.draw(st.booleans()))
     elif what == "offsets":
@@ -91,7 +98,7 @@ def change(history: History, data: Any) -> None:
     elif what == "topic":
         gone_topic = DeleteTopicState(name="a", topic_id=bytes(16))
         history.call(DeleteTopicsRequest(topics=[gone_topic], timeout_ms=1), 6)
-        ask_all(history)
+        ask_all(history, questions)
         history.make_topic("a")
     else:
         history.restart()
@@ -99,12 +106,15 @@ def change(history: History, data: Any) -> None:
 
 @given(st.data())
 def test_replies_with_offsets_that_move_are_those_of_the_general_handler(data: Any) -> None:
-    history = History("os", 1, TOPICS)
-    history.call(commit_request("g", dict.fromkeys(range(COUNT), 0), "a"), 8)
-    ask_all(history)
+    history = History("os", 1, TOPICS, share_coordinator_state_topic_num_partitions="1")
+    if data.draw(st.booleans()):
+        history.call(commit_request("g", dict.fromkeys(range(COUNT), 0), "a"), 8)
+    history.call(heartbeat("share", "another"), 1)
+    questions = data.draw(ASKED)
+    ask_all(history, questions)
     for _ in range(data.draw(st.integers(1, 25))):
-        change(history, data)
-        ask_all(history)
+        change(history, data, questions)
+        ask_all(history, questions)
     history.check_logs()
 
 
@@ -140,3 +150,22 @@ def test_offset_of_an_earlier_topic_of_the_name_is_not_packed(asked_before: int)
         assert answer.partitions[0].committed_offset == -1
         for side in history.sides:
             side.world.broker.groups.of("g").machine.offsets.topic("g", "a").replay(0, Committed(6, topic_id=b"e" * 16))
+
+
+@pytest.mark.parametrize(
+    ("kind", "epoch", "code"),
+    [("share", -1, ErrorCode.GROUP_ID_NOT_FOUND), ("consumer", 0, ErrorCode.UNKNOWN_MEMBER_ID)],
+)
+def test_reply_is_not_repeated_when_a_group_that_refuses_the_question_takes_the_id(
+    kind: str, epoch: int, code: ErrorCode
+) -> None:
+    history = History("os", 1, TOPICS, share_coordinator_state_topic_num_partitions="1")
+    history.call(heartbeat(kind, "another"), 1)
+    history.each(lambda side: side.world.advance(5000))  # what the first group of the kind makes is there
+    request = question([("a", [0])], stable=False, epoch=epoch)
+    for _ in range(3):
+        assert history.call(request, 9).groups[0].error_code == 0
+    assert history.taken[ApiKey.OFFSET_FETCH] == 2
+    assert history.call(heartbeat(kind, "g"), 1).error_code == 0
+    for _ in range(2):
+        assert history.call(request, 9).groups[0].error_code == code

@@ -2,7 +2,8 @@
 
 Two brokers see the same bytes. One has the table of shortcuts, the other has none. Replies, logs and states must be the
 same, whatever happens between two requests: transactions that commit, abort and time out, producers that are fenced,
-topics and groups that are deleted and made again, leaders that move, writes that fail, unsynced writes, restarts.
+topics and groups that are deleted and made again, ids that groups of another kind take, leaders that move, writes that
+fail, unsynced writes, restarts.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 from core_requests import commit_request, fetch_request, produce_request
-from history_kit import GROUPS, NAMES, TOPICS, History
+from history_kit import GROUPS, NAMES, TOPICS, History, heartbeat
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from txn_kit import Producer
@@ -45,7 +46,7 @@ ALL |= {ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT}
 
 KINDS = {
     "commit": [8, 8, 10],
-    "offsets": [8],
+    "offsets": [8, 9],
     "produce": [9, 12, 13],
     "fetch": [11],
     "add": [3],
@@ -104,7 +105,7 @@ class Habit:
             return request
         if self.kind == "offsets":
             topics = [OffsetFetchRequestTopics(name=topic, partition_indexes=[0, index])] if flag else None
-            groups = [OffsetFetchRequestGroup(group_id=group, topics=topics)]
+            groups = [OffsetFetchRequestGroup(group_id=group, topics=topics, member_epoch=self.generation)]
             return OffsetFetchRequest(groups=groups, require_stable=self.generation > 0)
         if self.kind == "produce":
             request = produce_request(topic, index, b"value")
@@ -140,7 +141,7 @@ def adding(producer: Producer, topic: str, index: int, group: str, *, offsets: b
 EVENTS = (
     ["end"] * 4
     + ["init", "delete topic", "make topic", "grow", "delete group", "delete offsets", "advance", "fail", "restart"]
-    + ["move", "hold syncs"] * 2
+    + ["move", "hold syncs", "share", "consumer"] * 2
 )
 
 
@@ -164,6 +165,9 @@ def event(history: History, data: Any, habits: list[Habit]) -> None:
     elif what == "delete offsets":
         topics = [OffsetDeleteRequestTopic(name="a", partitions=[OffsetDeleteRequestPartition(partition_index=0)])]
         history.send(OffsetDeleteRequest(group_id=data.draw(st.sampled_from(GROUPS)), topics=topics), 0)
+    elif what in ("share", "consumer"):
+        epoch = data.draw(st.sampled_from([0, 0, -1]))
+        history.send(heartbeat(what, data.draw(st.sampled_from(GROUPS)), epoch), 1)
     elif what == "advance":
         ms = data.draw(st.sampled_from([1, 1_000, 70_000]))
         history.each(lambda side: side.world.advance(ms))
@@ -203,7 +207,7 @@ def test_shortcuts_and_general_handlers_agree_over_any_history(flush, brokers):
     def check(data: Any) -> None:
         habits = [Habit(data) for _ in range(data.draw(st.integers(2, 5)))]
         note(repr(habits))
-        history = History(flush, brokers)
+        history = History(flush, brokers, share_coordinator_state_topic_num_partitions="1")
         ask(history, habits)
         for _ in range(data.draw(st.integers(1, 8))):
             event(history, data, habits)

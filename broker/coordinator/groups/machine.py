@@ -367,6 +367,7 @@ class GroupMachine:
             if fact is None:
                 return
             group = self.groups[group_id] = kind(group_id)
+            self.offsets.replay_kind()
         if fact is None and own_record == name.API_KEY:
             self.delay_timers.discard(("delay", group_id))
             self.simple.replay_tombstone(group_id)

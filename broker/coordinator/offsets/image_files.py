@@ -7,16 +7,36 @@ records that the log does not hold is removed, and the log is read from its begi
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any
 
+from broker.coordinator.replay import Replay
 from storage import snapshot
 
 if TYPE_CHECKING:
-    from broker.coordinator.replay import Replay
     from storage.log import Log
 
 logger = logging.getLogger("momus.images")
+
+
+def begin(
+    make_machine: Callable[[], Any], log: Log, limit_offset: int, *, is_large: bool
+) -> Generator[None, None, tuple[Replay, int]]:
+    """A replay, in slices, and the offset from which the log is to be replayed. A large log may have an image.
+
+    The images of a small log are removed. After a power cut it may be shorter than it was when they were made; it would
+    grow beyond them, and a later start would take one for its own.
+    """
+    replay = Replay(make_machine())
+    if replay.table is not None:
+        if is_large:
+            start = yield from load_image(log, limit_offset, replay)
+            if start is not None:
+                return replay, start
+            replay = Replay(make_machine())
+        else:
+            snapshot.remove_all(log.env.files, log.directory)
+    return replay, log.log_start_offset
 
 
 def load_image(log: Log, limit_offset: int, replay: Replay) -> Generator[None, None, int | None]:
@@ -51,6 +71,7 @@ def newest_image(log: Log, limit_offset: int) -> tuple[int, memoryview] | None:
 
 
 def remove_image(log: Log, offset: int) -> None:
-    """Remove an unusable image."""
+    """Remove an unusable image. Durable: when this returns, or a log that has grown beyond it could meet it again."""
     logger.warning("deleting the unusable image of %s at offset %d", log.directory, offset)
     log.env.files.remove(snapshot.path(log.directory, offset))
+    log.env.files.sync_dir(log.directory)

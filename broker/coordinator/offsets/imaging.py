@@ -51,8 +51,13 @@ def clean_commits(shard: Shard, producer_expiration_ms: int, now_ms: int, limit_
 
 
 def take_image(shard: Shard) -> Iterator[None]:
-    """Write an image of the shard as it is now. Stops when the shard is reloaded meanwhile."""
+    """Write an image of the shard as it is now. Stops when the shard is reloaded meanwhile: a failed write, or a new
+    leader that had missed records, has taken back what may be in it."""
     machine, log = shard.machine, shard.log
+
+    def is_outdated() -> bool:
+        return shard.machine is not machine or shard.state is not READY
+
     if machine.pending.count > MOST_PENDING:
         return  # writing so many in one step would hold up requests: a later round takes the image
     offset = shard.image_begun = log.end_offset
@@ -60,15 +65,19 @@ def take_image(shard: Shard) -> Iterator[None]:
     wanted = sorted((at, key) for key, at in shard.kept.items())
     labels = Labels()
     blocks = yield from encode_offsets(machine.offsets, labels)
+    if is_outdated():
+        return
     end_offset = log.end_offset
     shard.image_offset = offset
 
     def write() -> Iterator[None]:
+        if is_outdated():
+            return
         kept: list[KeptRecord] = []
         for at, key in wanted:
             if len(kept) % KEPT_A_SLICE == KEPT_A_SLICE - 1:
                 yield
-            if log.broken:
+            if log.broken or is_outdated():
                 return
             value = _read_value(log, at, key)
             if value is not None:
@@ -76,7 +85,10 @@ def take_image(shard: Shard) -> Iterator[None]:
         files = log.env.files
         path = snapshot.path(log.directory, offset)
         try:
-            yield from snapshot.write_slowly(files, path, [encode_head(end_offset, kept, labels), *blocks, pending])
+            for _ in snapshot.write_slowly(files, path, [encode_head(end_offset, kept, labels), *blocks, pending]):
+                yield
+                if is_outdated():
+                    return  # before it has its name
             snapshot.remove_older(files, log.directory, offset)
         except OSError as error:
             logger.warning("cannot write an image of %s: %s", shard, error)

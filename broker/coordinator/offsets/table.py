@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from broker.coordinator.offsets.columns import Committed, Label, Pending, TopicOffsets
 
@@ -18,7 +18,7 @@ class OffsetTable:
         self._groups: dict[str, TopicOffsets | dict[str, TopicOffsets]] = {}
         self._labels: dict[str, Label] = {}
         self.emptied: set[str] = set()  # groups that had offsets and have none left: see groups/simple.py
-        self.shape = 0  # grows when a column object is added or removed
+        self.shape = 0  # grows when a column object is added or removed, or who may ask for a group's offsets changes
         self.dropped: Callable[[], None] | None = None  # called when a column object is removed: references are stale
 
     # -- columns
@@ -45,6 +45,16 @@ class OffsetTable:
         if label is None:
             label = self._labels[topic] = Label(topic, topic_id, {})
         return label.with_id(topic_id)
+
+    def forget_labels(self, gone: Mapping[str, Iterable[bytes]]) -> None:
+        """Drop the labels of topics that were deleted, by name and ids. Columns that have one keep it."""
+        for name, topic_ids in gone.items():
+            label = self._labels.get(name)
+            if label is not None:
+                for topic_id in (ZERO_ID, *topic_ids):
+                    label.family.pop(topic_id, None)
+                if not label.family:
+                    del self._labels[name]
 
     def adopt(self, group_id: str, columns: TopicOffsets) -> None:
         """Add columns of a topic that the group has none of."""
@@ -113,6 +123,10 @@ class OffsetTable:
         """Read from an image that the group has no offset left."""
         if group_id not in self._groups:
             self.emptied.add(group_id)
+
+    def replay_kind(self) -> None:
+        """Replay that a group is a consumer, streams or share group now: who may ask for its offsets has changed."""
+        self.shape += 1
 
     def replay_gone(self, group_id: str) -> None:
         """Replay the tombstone of the group itself."""

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from broker.cluster.metadata_plans import ensure_internal_topic
 from broker.cluster.topic_names import SHARE_STATE_TOPIC
+from broker.coordinator.loading import drop_shards, load_shards
 from broker.coordinator.placement import shard_index
-from broker.coordinator.runtime import READY, UNLOADED, Answers, Shard
+from broker.coordinator.runtime import READY, Shard
+from broker.coordinator.shard_parts import PartitionLog
 from broker.coordinator.share.machine import ShareStateMachine
 from broker.coordinator.share.state import NOT_STARTED, Key, ShareState
 from protocol.errors import ErrorCode, KafkaError
@@ -23,9 +25,9 @@ if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata
     from broker.config.settings import BrokerConfig
     from broker.coordinator.result import Record
+    from broker.coordinator.shard_parts import Answers
     from broker.turn.durability import FlushState
     from broker.turn.turn import Turn
-    from storage.log import Log
 
 logger = logging.getLogger("momus.share")
 
@@ -44,7 +46,10 @@ class ShareCoordinator:
         self._directory = directory
         self._metadata_shard = metadata_shard
         self.shards: list[Shard] = []
-        self.reloaded: list[Callable[[int], None]] = []  # called with a shard's index when its state was thrown away
+        # called when state was thrown away, with what says whether that of a share partition was
+        self.reloaded: list[Callable[[Callable[[Key], bool]], None]] = []
+        self._before_moves: dict[int, Mapping[Key, ShareState]] = {}  # what shards said that are read again for a move
+        metadata_shard.when_reloaded.append(self._metadata_reloaded)
 
     @property
     def metadata(self) -> ClusterMetadata:
@@ -61,34 +66,37 @@ class ShareCoordinator:
             self.shards = [self._shard(index) for index in range(count)]
 
     def _shard(self, index: int) -> Shard:
-        def open_log() -> Log:
-            metadata = self.metadata
-            return self._directory.open_log(metadata, metadata.topics[SHARE_STATE_TOPIC], index)
+        source = PartitionLog(self._directory, lambda: self.metadata, SHARE_STATE_TOPIC, index)
 
         def make_machine() -> ShareStateMachine:
             return ShareStateMachine(index, self._config, self._prune)
 
-        shard = Shard(self.turn, self._answers, f"{SHARE_STATE_TOPIC}-{index}", open_log, make_machine)
+        shard = Shard(self.turn, self._answers, f"{SHARE_STATE_TOPIC}-{index}", source, make_machine)
         shard.when_reloaded.append(lambda: self._reloaded(index))
         return shard
 
+    def reload_moved(self, shard: Shard) -> None:
+        """Another node gets the log of a shard, all of which is durable: read it again.
+
+        A share partition goes on with its locks if the log says of it what it said before, as in Kafka, where it stays
+        with the leader of its records. The new leader may have missed some of the log.
+        """
+        self._before_moves[shard.machine.index] = shard.machine.states
+        shard.reload()
+
     def _reloaded(self, index: int) -> None:
+        before, now = self._before_moves.pop(index, {}), self.shards[index].machine.states
+
+        def is_lost(key: Key) -> bool:
+            return self.index_of(key) == index and (key not in before or now.get(key) != before[key])
+
         for call in self.reloaded:
-            call(index)
+            call(is_lost)
 
     def load(self) -> Iterator[None]:
         """Load the shards, one a step: their logs are to be pruned without a request."""
         self.open()
-        for index, shard in enumerate(self.shards):
-            if shard.state is UNLOADED and self._directory.exists(SHARE_STATE_TOPIC, index):
-                try:
-                    yield from self._directory.recover(self.metadata, self.metadata.topics[SHARE_STATE_TOPIC], index)
-                    yield from shard.load()
-                    if shard.state is READY:
-                        self._forget_gone(shard)
-                except (OSError, StorageError) as error:  # a request for it gets the error
-                    logger.error("cannot load %s: %s", shard, error)
-                yield
+        yield from load_shards(self._directory, SHARE_STATE_TOPIC, self.shards, self._forget_gone)
 
     def ensure_topic(self) -> None:
         """Make `__share_group_state` when it is first needed."""
@@ -97,6 +105,12 @@ class ShareCoordinator:
             if records:
                 self._metadata_shard.append([(None, value) for value in records])
             self.open()
+
+    def _metadata_reloaded(self) -> None:
+        if SHARE_STATE_TOPIC not in self.metadata.topics:
+            for index in range(len(self.shards)):
+                self._reloaded(index)
+            drop_shards(self.turn, self._directory, SHARE_STATE_TOPIC, self.shards)
 
     def index_of(self, key: Key) -> int:
         """The partition of `__share_group_state` that holds a share partition."""
@@ -197,6 +211,8 @@ class ShareCoordinator:
                 self.turn.durability.settle_now(flush_state)
             except (OSError, StorageError) as error:
                 logger.error("cannot write what was decided: %s", error)
+                step(False)  # the log was cut back: what is left of it is durable, and says nothing of these records
+                return
         if flush_state.durable_offset >= flush_state.log.end_offset:
             step(True)
         elif at_once:
@@ -209,10 +225,11 @@ class ShareCoordinator:
     def forget_gone_topics(self) -> None:
         """Delete the state of share partitions whose topics do not exist any more."""
         for shard in self.shards:
-            if shard.state is READY:
-                self._forget_gone(shard)
+            self._forget_gone(shard)
 
     def _forget_gone(self, shard: Shard) -> None:
+        if shard.state is not READY:
+            return
         known = self.metadata.topics_by_id
         gone = [key for key in shard.machine.states if key.topic_id not in known]
         for at in range(0, len(gone), RECORDS_A_BATCH):

@@ -81,6 +81,8 @@ def take(
         return NOTHING
     first, last = acquired[0].first, acquired[-1].last
     wanted = [at for at, batch in enumerate(batches) if batch.last >= first and batch.first <= last]
+    if not wanted:  # the cleaner has removed them all: as in Kafka they come with the batch in front of them
+        wanted = [max([at for at, batch in enumerate(batches) if batch.first <= first], default=0)]
     start, stop = places[wanted[0]], places[wanted[-1] + 1]
     if data is not None:
         return Taken(data[start:stop], acquired, count)

@@ -2,7 +2,7 @@
 
 Every change is decided on the live state, appended to the share coordinator's log, and only then followed by the start
 offset. A reply that tells of it waits until it is durable (Durability.unsettled_shards). If a log fails, the live
-states that it stores are forgotten, and made again from what is durable.
+states that it stores are forgotten, and made again from what is durable. They stay when the log gets another leader.
 
 Locks go by the steady clock, so that a moved test clock expires them.
 """
@@ -69,7 +69,7 @@ class SharePartitions:
         self._partitions = partitions
         self._live: dict[Key, Live] = {}
         self.wake: Any = None  # makes the usual replies of parked ShareFetches; None: only the handler does
-        coordinator.reloaded.append(lambda index: self._drop(lambda key: coordinator.index_of(key) == index))
+        coordinator.reloaded.append(self._drop)
 
     def start(self) -> None:
         """Follow the metadata: deleted topics, and leaders that move."""

@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.cluster.metadata_plans import ensure_internal_topic, is_short_of_replicas
 from broker.cluster.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from broker.config.features import finalized, supported
+from broker.coordinator.loading import drop_shards, load_shards
 from broker.coordinator.placement import shard_index
 from broker.coordinator.result import Context, Token
-from broker.coordinator.runtime import READY, UNLOADED, Answers, Shard
+from broker.coordinator.runtime import READY, Shard
+from broker.coordinator.shard_parts import PartitionLog
 from broker.coordinator.transactions import gate
 from broker.coordinator.transactions.ending import Ending
 from broker.coordinator.transactions.machine import TransactionMachine
@@ -37,13 +39,15 @@ if TYPE_CHECKING:
     from broker.cluster.nodes import Nodes
     from broker.config.settings import BrokerConfig
     from broker.coordinator.group_shards import GroupShards
+    from broker.coordinator.shard_parts import Answers
     from broker.coordinator.transactions.gate import Refused
     from broker.partitions.table import Partitions
     from broker.turn.durability import FlushState
     from broker.turn.turn import Turn
-    from storage.log import Log
 
 logger = logging.getLogger("momus.transactions")
+
+RETRY_MS: Final = 1000  # until a transaction that has timed out and could not be aborted is tried again
 
 
 class TransactionCoordinator:
@@ -75,6 +79,7 @@ class TransactionCoordinator:
         self._ending: dict[str, Ending] = {}  # by transactional id
         self._version = (-1, 0)
         partitions.dropped.append(self.topic_gone)
+        metadata_shard.when_reloaded.append(self._metadata_reloaded)
 
     @property
     def metadata(self) -> ClusterMetadata:
@@ -91,9 +96,7 @@ class TransactionCoordinator:
             self.shards = [self._shard(index) for index in range(count)]
 
     def _shard(self, index: int) -> Shard:
-        def open_log() -> Log:
-            metadata = self.metadata
-            return self._directory.open_log(metadata, metadata.topics[TRANSACTIONS_TOPIC], index)
+        source = PartitionLog(self._directory, lambda: self.metadata, TRANSACTIONS_TOPIC, index)
 
         def make_machine() -> TransactionMachine:
             return TransactionMachine(index, self.config, self)
@@ -102,19 +105,12 @@ class TransactionCoordinator:
             return not self._nodes.is_one and is_short_of_replicas(self.metadata, TRANSACTIONS_TOPIC, index)
 
         name = f"{TRANSACTIONS_TOPIC}-{index}"
-        return Shard(self.turn, self._answers, name, open_log, make_machine, is_short=is_short)
+        return Shard(self.turn, self._answers, name, source, make_machine, is_short=is_short)
 
     def load(self) -> Iterator[None]:
         """Load the shards, one a step: transactions must end and time out without a request."""
         self.open()
-        for index, shard in enumerate(self.shards):
-            if shard.state is UNLOADED and self._directory.exists(TRANSACTIONS_TOPIC, index):
-                try:
-                    yield from self._directory.recover(self.metadata, self.metadata.topics[TRANSACTIONS_TOPIC], index)
-                    yield from shard.load()
-                except (OSError, StorageError) as error:  # a request for it gets the error
-                    logger.error("cannot load %s: %s", shard, error)
-                yield
+        yield from load_shards(self._directory, TRANSACTIONS_TOPIC, self.shards)
 
     def ensure_topic(self, rng: Any) -> None:
         """Make `__transaction_state` when it is first needed."""
@@ -123,6 +119,10 @@ class TransactionCoordinator:
             if records:
                 self._metadata_shard.append([(None, value) for value in records])
             self.open()
+
+    def _metadata_reloaded(self) -> None:
+        if TRANSACTIONS_TOPIC not in self.metadata.topics:
+            drop_shards(self.turn, self._directory, TRANSACTIONS_TOPIC, self.shards)
 
     def shard(self, transactional_id: str, ctx: Context | None = None) -> Shard:
         """The loaded shard of an id. Errors: NOT_COORDINATOR (of ctx's node), COORDINATOR_LOAD_IN_PROGRESS."""
@@ -178,6 +178,7 @@ class TransactionCoordinator:
         """Append a transaction's next state; the caller has it written.
 
         groups   id, key and value of the group records that follow.
+        Errors:  StorageError: nothing was appended, and the shard was reloaded, as by Shard.append.
         """
         machine: TransactionMachine = shard.machine
         machine.check_step(transaction)
@@ -185,12 +186,16 @@ class TransactionCoordinator:
         base = log.end_offset
         batch = transaction.batch(1 if self.version else 0, base, log.epochs.latest, now_ms, groups)
         last = base + len(groups)
-        log.append((batch,), base_offset=base, last_offset=last, max_timestamp_ms=now_ms, size=len(batch))
+        try:
+            log.append((batch,), base_offset=base, last_offset=last, max_timestamp_ms=now_ms, size=len(batch))
+        except StorageError:  # the log is out of use, after a failure of the cleaner for example
+            shard.reload()
+            raise
         machine.replay_transaction(transaction, groups)
         if transaction.state is not ONGOING:
-            shard.deadlines.pop(transaction.transactional_id, None)
-        elif transaction.transactional_id not in shard.deadlines:  # it begins: what passes from now on counts
-            shard.set_timer(*machine.timer(transaction))
+            shard.deadlines.by_name.pop(transaction.transactional_id, None)
+        elif transaction.transactional_id not in shard.deadlines.by_name:  # it begins: what passes from now on counts
+            shard.deadlines.set(*machine.timer(transaction))
 
     def end(self, shard: Shard, prepared: Transaction, now_ms: int, token: Token = None) -> Transaction | None:
         """Append Prepare*, send the markers, and complete the transaction.
@@ -225,14 +230,22 @@ class TransactionCoordinator:
     def abort(self, index: int, transaction: Transaction) -> None:
         """A transaction has timed out: abort it with a higher epoch, which fences its producer."""
         logger.info("aborting the transaction of %r, which has timed out", transaction.transactional_id)
-        self.fence(self.shards[index], transaction, self.turn.now_ms)
+        shard = self.shards[index]
+        try:
+            self.fence(shard, transaction, self.turn.now_ms)
+        except (KafkaError, OSError, StorageError):
+            self._fence_later(shard, transaction)
+            raise
 
     def fence(self, shard: Shard, transaction: Transaction, now_ms: int) -> None:
         """Abort an Ongoing transaction without a request of its producer."""
         try:
             made = fence(transaction, now_ms, transaction_version=self.version)
         except NeedsProducerIdError:
-            self.with_producer_id(lambda new_id: self._fence_with(shard, transaction, new_id), lambda: None)
+            self.with_producer_id(
+                lambda new_id: self._fence_with(shard, transaction, new_id),
+                lambda: self._fence_later(shard, transaction),
+            )
         else:
             self.end(shard, made, now_ms)
 
@@ -240,6 +253,12 @@ class TransactionCoordinator:
         if shard.machine.transactions.get(transaction.transactional_id) is transaction:
             now_ms = self.turn.now_ms
             self.end(shard, fence(transaction, now_ms, transaction_version=2, new_producer_id=new_id), now_ms)
+
+    def _fence_later(self, shard: Shard, transaction: Transaction) -> None:
+        """It could not be aborted now. The timer of a transaction that has timed out is over: set it again."""
+        name = transaction.transactional_id
+        if name not in shard.deadlines.by_name and shard.machine.transactions.get(name) is transaction:
+            shard.deadlines.set(name, self.turn.now_ms + RETRY_MS)
 
     def with_producer_id(self, then: Callable[[int], None], failed: Callable[[], None]) -> None:
         """Call `then` with a new producer id, once it is durable that the id is used."""

@@ -107,7 +107,7 @@ def before_offsets(
     version = ctx.api_version
     adds = version >= OFFSETS_ADD_SINCE
     if not adds and not transactions.config.transaction_partition_verification_enable:
-        return ErrorCode.NONE
+        return _unverified(transactions, transactional_id, producer_id, producer_epoch)
 
     if not transactional_id:
         return ErrorCode.INVALID_REQUEST
@@ -124,6 +124,22 @@ def before_offsets(
         known = version >= _ABORTABLE_SINCE_OFFSETS
         return ErrorCode.TRANSACTION_ABORTABLE if known else ErrorCode.INVALID_TXN_STATE
     return None if refused is None else ErrorCode.NONE
+
+
+def _unverified(transactions: Transactions, transactional_id: str, producer_id: int, producer_epoch: int) -> ErrorCode:
+    """Whether a producer may send offsets where transactions are not verified: it must not be fenced.
+
+    Kafka's log refuses a batch with an older epoch than it has. A shard of groups keeps no epochs of producers, so the
+    coordinator is asked: it knows of the newer producer sooner.
+    """
+    try:
+        machine: TransactionMachine = transactions.shard(transactional_id).machine
+    except KafkaError as error:  # NOT_COORDINATOR: there have never been transactions
+        return ErrorCode.NONE if error.code == ErrorCode.NOT_COORDINATOR else error.code
+    found = machine.transactions.get(transactional_id)
+    if found is not None and found.producer_id == producer_id and producer_epoch < found.producer_epoch:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    return ErrorCode.NONE
 
 
 def ask(

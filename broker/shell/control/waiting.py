@@ -1,4 +1,4 @@
-"""Waits of the control plane: how long, how often they look again, and that a reset of their cluster ends them."""
+"""Waits of the control plane: how long, how often they look again; a reset or removal of their cluster ends them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,18 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from broker.broker import Broker
     from broker.shell.cluster_server import ClusterServer
 
 LONGEST_WAIT_MS: Final = 25_000  # clients wait 30 s for the response
+
+
+def check_life(cluster: ClusterServer, broker: Broker) -> None:
+    """A call that waits looks whether its cluster is still that of this broker. Errors: RefusedError."""
+    if cluster.broker is not broker:
+        raise RefusedError(409, "the cluster was reset")
+    if cluster.is_removed:
+        raise RefusedError(409, "the cluster was removed")
 
 
 class Wait:
@@ -21,7 +30,7 @@ class Wait:
 
     timeout_ms   how long at most.
     pause_s      seconds between two looks.
-    Errors:      RefusedError: too long; from `pause`: the cluster was reset.
+    Errors:      RefusedError: too long; from `pause`: the cluster was reset or removed.
     """
 
     def __init__(self, cluster: ClusterServer, timeout_ms: int, pause_s: float) -> None:
@@ -50,5 +59,4 @@ class Wait:
     async def pause(self) -> None:
         """Let others work before the next look. Errors: RefusedError."""
         await asyncio.sleep(self._pause_s)
-        if self._cluster.broker is not self._broker:
-            raise RefusedError(409, "the cluster was reset")
+        check_life(self._cluster, self._broker)

@@ -19,6 +19,7 @@ from broker.shell.cluster_plan import ClusterRefusedError
 from broker.shell.copies.snapshots import DATA
 
 if TYPE_CHECKING:
+    from broker.broker import Broker
     from broker.shell.cluster_server import ClusterServer
     from storage.env import Files
 
@@ -28,8 +29,9 @@ SECURED: Final = ("listener", "advertised.", "sasl.", "ssl.", "security.", "auth
 START: Final = "start-of-recording"
 
 
-async def begin(cluster: ClusterServer, disk: Files) -> None:
-    """Take a snapshot, and begin again from it, so that a replay can begin as this life does. Errors: as `restore`."""
+async def begin(cluster: ClusterServer, disk: Files) -> Broker:
+    """Take a snapshot, and begin again from it, so that a replay can begin as this life does. Answers, and fails, as
+    `restore`."""
     end(cluster, disk)
     folder = f"{cluster.plan.data_dir}/{RECORDINGS}"
     disk.makedirs(folder)
@@ -37,7 +39,7 @@ async def begin(cluster: ClusterServer, disk: Files) -> None:
         await cluster.remove_snapshot(START)
     await cluster.take_snapshot(START)
     cluster.recording = Recording(disk.open_append(f"{folder}/events"))
-    await cluster.restore(START)
+    return await cluster.restore(START)
 
 
 def end(cluster: ClusterServer, disk: Files) -> None:

@@ -14,7 +14,7 @@ from broker.cluster.copies import DISCARDED, SNAPSHOTS, copy_directory
 from broker.shell.cluster_plan import NAME, ClusterRefusedError, Names, Origin, UnknownSnapshotError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from broker.broker import Broker
     from storage.env import Files
@@ -34,6 +34,7 @@ class Snapshots:
         self._root = f"{data_dir}/{SNAPSHOTS}"
         self._names = Names("snapshot")
         self._removed = 0
+        self._users: dict[str, dict[str, str]] = {}  # by snapshot; a later process knows those it was started with
 
     def all(self) -> list[dict[str, Any]]:
         """What is known of each, oldest first."""
@@ -45,7 +46,9 @@ class Snapshots:
         ]
         return sorted(found, key=lambda each: each["taken_ms"])
 
-    def take(self, name: str | None, broker: Broker, clock: MovableClock) -> dict[str, Any]:
+    def take(
+        self, name: str | None, broker: Broker, clock: MovableClock, users: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
         """Keep a cluster as it is. Errors: ClusterRefusedError, OSError, StorageError: there is no such snapshot."""
         files = self.files
         names = files.listdir(self._root)
@@ -70,7 +73,14 @@ class Snapshots:
         except BaseException:
             files.remove_tree(path)
             raise
+        self._users.pop(name, None)
+        if users is not None:
+            self._users[name] = dict(users)
         return about
+
+    def users(self, name: str, present: Mapping[str, str]) -> dict[str, str]:
+        """The users whose credentials a snapshot has, name -> password; those of now where that is not known."""
+        return dict(self._users.get(name, present))
 
     def origin(self, name: str) -> Origin:
         """The beginning of a life from a snapshot. Errors: UnknownSnapshotError."""
@@ -97,6 +107,6 @@ class Snapshots:
         """
         self.find(name)
         self._removed += 1
-        files, doomed = self.files, f"{self._data_dir}/{DISCARDED}snapshot-{self._removed}"  # a start removes it
+        files, doomed = self.files, f"{self._data_dir}/{DISCARDED}snapshot.{self._removed}"  # a start removes it
         files.rename(f"{self._root}/{name}", doomed)
         return lambda: files.remove_tree(doomed)

@@ -10,7 +10,7 @@ from broker.shell.control.routes import Call
 from broker.shell.gauges import commits
 from broker.shell.local_client import LocalClient
 from broker.shell.page.members import describe, share_offsets
-from broker.shell.page.topics import ends
+from broker.shell.page.topics import UNREADABLE, bounds
 from broker.shell.page.windows import slices, window
 from protocol.errors import KafkaError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 async def list_groups(cluster: ClusterServer, call: Call) -> dict[str, Any]:
-    """A window on the groups; lag is that of all partitions that a group has committed."""
+    """A window on the groups; lag is that of all partitions that a group has committed, if all ends are known."""
     broker = cluster.broker
     found: dict[str, tuple[GroupMachine, str, str]] = {}
     loading = 0
@@ -46,21 +46,27 @@ async def list_groups(cluster: ClusterServer, call: Call) -> dict[str, Any]:
             "state": state,
             "members": 0 if group is None else len(group.members),
             "partitions": 0,
-            "lag": 0,
         }
+        lags = list[int | None]()
         async for topic, index, committed in slices(cluster, commits(machine, name)):
             row["partitions"] += 1
-            row["lag"] += max(0, end_of(broker, topic, index) - committed)
+            end = end_of(broker, topic, index)
+            lags.append(None if end is None else max(0, end - committed))
+        if kind != "share" and None not in lags:  # a share group commits nothing; its own view asks for its lag
+            row["lag"] = sum(each for each in lags if each is not None)
         rows.append(row)
     return {"offset": offset, "total": total, "loading": loading, "groups": rows}
 
 
-def end_of(broker: Broker, topic: str, index: int) -> int:
-    """The high watermark of a partition; 0 where there is none."""
+def end_of(broker: Broker, topic: str, index: int) -> int | None:
+    """The high watermark of a partition. None: there is no such partition, or its log cannot be read."""
     found = broker.metadata.topics.get(topic)
     if found is None or index >= len(found.partitions):
-        return 0
-    return ends(broker, found, index, with_stable=False)[2]
+        return None
+    try:
+        return bounds(broker, found, index)[1]
+    except UNREADABLE:
+        return None
 
 
 async def show_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
@@ -87,8 +93,7 @@ async def show_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
                 "topic": topic,
                 "partition": index,
                 "committed": committed,
-                "end": end,
-                "lag": max(0, end - committed),
+                **({} if end is None else {"end": end, "lag": max(0, end - committed)}),
                 "metadata": found.metadata[:200],
                 "committed_ms": found.commit_timestamp_ms,
                 "member": owners.get(f"{topic}-{index}", ""),

@@ -52,7 +52,7 @@ async def describe(cluster: ClusterServer, client: LocalClient, group: str) -> d
     if row.group_type not in DESCRIBE:
         (found,) = (await client.call(DescribeGroupsRequest(groups=[group]), CLASSIC_VERSION, node_id)).groups
         _check(group, found)
-        answer["protocol"] = found.protocol_data
+        answer |= {"state": found.group_state, "protocol": found.protocol_data}
         for member in found.members:
             _add(answer, member, -1, _classic(member.member_assignment), None)
         return answer
@@ -60,6 +60,7 @@ async def describe(cluster: ClusterServer, client: LocalClient, group: str) -> d
     (found,) = (await client.call(request(group_ids=[group]), version, node_id)).groups
     _check(group, found)
     answer |= {
+        "state": found.group_state,  # of the same moment as the members
         "group_epoch": found.group_epoch,
         "assignment_epoch": found.assignment_epoch,
         "protocol": getattr(found, "assignor_name", ""),
@@ -154,8 +155,7 @@ async def share_offsets(cluster: ClusterServer, client: LocalClient, group: str)
             "topic": topic.topic_name,
             "partition": each.partition_index,
             "committed": each.start_offset,
-            "end": each.start_offset + max(0, each.lag),
-            "lag": max(0, each.lag),
+            **({"end": each.start_offset + each.lag, "lag": each.lag} if each.lag >= 0 else {}),
             "metadata": "",
             "committed_ms": -1,
             "member": "",

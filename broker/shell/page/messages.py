@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.shell.control.calls.records import offset_at
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.local_client import LocalClient
 from broker.shell.page.texts import FORMS, internal, marker, shown
@@ -14,9 +15,6 @@ from protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
     FetchTopic,
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
 )
 from protocol.record_batch import TRANSACTIONAL, iter_batches, iter_records
 
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from broker.shell.cluster_server import ClusterServer
     from broker.shell.page.registry import Registry
 
-FETCH_VERSION, LIST_VERSION = 12, 7  # by topic name
+FETCH_VERSION = 12  # by topic name
 PIECE_BYTES: Final = 1 << 20
 MOST: Final = 200
 USUAL: Final = 50
@@ -84,16 +82,6 @@ async def _start(call: Call, client: LocalClient, partition: Partition, leader: 
         found = await offset_at(client, partition.topic.name, partition.index, leader, at_ms)
         return found if found >= 0 else end
     return min(max(first, number(call, "offset", max(first, end - limit))), max(first, end))
-
-
-async def offset_at(client: LocalClient, topic: str, partition: int, leader: int, time_ms: int) -> int:
-    """The offset of the first record that is not older; -1: there is none. Errors: RefusedError."""
-    asked = ListOffsetsPartition(partition_index=partition, timestamp=time_ms)
-    wanted = ListOffsetsTopic(name=topic, partitions=[asked])
-    request = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=[wanted], timeout_ms=0)
-    (row,) = (await client.call(request, LIST_VERSION, leader)).topics[0].partitions
-    _check(row.error_code, f"{topic}-{partition}")
-    return int(row.offset)
 
 
 async def read(client: LocalClient, partition: Partition, leader: int, position: int) -> AsyncIterator[dict[str, Any]]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.shell.control.calls.records import offset_at
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.local_client import LocalClient
 from broker.shell.page.members import describe
-from broker.shell.page.messages import offset_at
-from broker.shell.page.topics import ends
+from broker.shell.page.topics import UNREADABLE, bounds
 from protocol.errors import ErrorCode
 from protocol.messages.offsets import (
     OffsetCommitRequest,
@@ -18,6 +18,7 @@ from protocol.messages.offsets import (
 
 if TYPE_CHECKING:
     from broker.broker import Broker
+    from broker.cluster.metadata import Topic
     from broker.coordinator.groups.machine import GroupMachine
     from broker.shell.cluster_server import ClusterServer
 
@@ -77,7 +78,7 @@ async def _target(
     topic = broker.metadata.topics.get(topic_name)
     if topic is None or index >= len(topic.partitions):
         raise RefusedError(409, f"{topic_name}-{index} is committed, but not there any more")
-    first, _, end, _ = ends(broker, topic, index, with_stable=False)
+    first, end = _bounds(broker, topic, index)
     if word in ("earliest", "latest"):
         return (first if word == "earliest" else end), ""
     if word == "time":
@@ -88,6 +89,15 @@ async def _target(
     wanted = before + number if word == "shift" else number
     after = min(max(wanted, first), end)
     return after, "" if after == wanted else f"{wanted} is not in the log, which has {first} to {end}"
+
+
+def _bounds(broker: Broker, topic: Topic, index: int) -> tuple[int, int]:
+    """Where a partition begins and ends. Errors: RefusedError: its log cannot be read."""
+    try:
+        return bounds(broker, topic, index)
+    except UNREADABLE as error:
+        why = str(error) or type(error).__name__
+        raise RefusedError(409, f"the log of {topic.name}-{index} cannot be read: {why}") from None
 
 
 async def _commit(broker: Broker, client: LocalClient, group: str, plan: list[dict[str, Any]]) -> None:

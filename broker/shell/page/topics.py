@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 CONFIGS_VERSION: Final = 4
 TOPIC_RESOURCE: Final = 2
 MOST_PARTITIONS: Final = 1000  # in one answer
+UNREADABLE: Final = (KafkaError, StorageError, OSError)  # the log is damaged, or its topic is being deleted
 SOURCES: Final = {
     1: "topic",
     2: "broker, set at run time",
@@ -62,12 +63,19 @@ def ends(broker: Broker, topic: Topic, index: int, *, with_stable: bool = True) 
     if not broker.partitions.has(topic, index):
         return 0, 0, 0, 0
     try:
-        found = broker.partitions.get(topic, index)
-        size = broker.partitions.size(topic.name, index)
-        stable = found.last_stable_offset if with_stable else 0
-        return found.log.log_start_offset, stable, found.high_watermark, size
-    except (KafkaError, StorageError, OSError):
+        first, end = bounds(broker, topic, index)
+        stable = broker.partitions.get(topic, index).last_stable_offset if with_stable else 0
+        return first, stable, end, broker.partitions.size(topic.name, index)
+    except UNREADABLE:
         return 0, 0, 0, 0
+
+
+def bounds(broker: Broker, topic: Topic, index: int) -> tuple[int, int]:
+    """First offset and high watermark of a partition; zeros where it has no files yet. Errors: UNREADABLE."""
+    if not broker.partitions.has(topic, index):
+        return 0, 0
+    found = broker.partitions.get(topic, index)
+    return found.log.log_start_offset, found.high_watermark
 
 
 async def show_topic(cluster: ClusterServer, call: Call) -> dict[str, Any]:

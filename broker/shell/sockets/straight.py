@@ -39,7 +39,7 @@ class Straight:
             with suppress(OSError):  # closed by the client
                 self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, is_on)
 
-    def send(self, data: bytes) -> int:
+    def send(self, data: bytes | memoryview) -> int:
         """Bytes that the socket took."""
         try:
             return self._socket.send(data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from differential.generate import settings
-from differential.generate.builder import TIMEOUT_MS, Case, Mix, topic_id
+from differential.generate.builder import TIMEOUT_MS, Case, Mix, data, topic_id
 from differential.generate.damage import spare_own_topics
 from differential.generate.offsets import GROUP
 from differential.plain import Plain, Values
@@ -14,6 +14,13 @@ NAMES: Final = ("%t0", "%t1", "%t2", "%T.0", "%T_0")
 ASSIGNMENTS: Final[tuple[list[tuple[int, list[int]]], ...]] = (
     [(0, [1])], [(0, [1]), (1, [1])], [(1, [1])], [(0, [])], [(0, [1, 1])], [(0, [9])], [(0, [1]), (0, [1])], [(-1,
     [1])], )  # fmt: skip  # partition and replicas, in one line
+
+USERS: Final = ("%u0", "%u1", "%u2")
+RATES: Final = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate", "bogus")
+LIMITS: Final = (1e15, 2e15, 3e15 + 0.5, 1e19, 1e300, 1e-9, float(2**31))
+FEATURES: Final = (
+    *("group.version", "transaction.version", "streams.version", "share.version", "eligible.leader.replicas.version"),
+)
 
 
 class Admin:
@@ -204,6 +211,68 @@ class Admin:
         body = {"Components": [component], "Strict": case.maybe(0.4)}
         return case.add("DescribeClientQuotas", case.version("DescribeClientQuotas"), body)
 
+    def more_quotas(self) -> Values:
+        """Entities of two parts with several keys, and filters of every kind."""
+        case = self.case
+        kinds: tuple[list[str], ...] = (
+            ["user"],
+            ["client-id"],
+            ["user", "client-id"],
+            ["client-id", "user"],
+            ["user", "user"],
+            ["user", "ip"],
+            [],
+        )
+        entries = []
+        for _ in range(case.one(1, 1, 2)):
+            entity = [{"EntityType": kind, "EntityName": case.rng.choice(USERS)} for kind in case.rng.choice(kinds)]
+            ops = [
+                {"Key": case.rng.choice(RATES), "Value": case.rng.choice(LIMITS), "Remove": case.maybe(0.3)}
+                for _ in range(case.one(0, 1, 1, 2))
+            ]
+            entries.append({"Entity": entity, "Ops": ops})
+        body: Values = {"Entries": entries, "ValidateOnly": case.maybe(0.1)}
+        case.add("AlterClientQuotas", case.version("AlterClientQuotas"), body)
+        parts: list[Plain] = []
+        for kind in case.one(["user"], ["client-id"], ["user", "client-id"]):
+            how = case.one(0, 0, 1, 2) if parts else 0  # every user is a user of other cases as well
+            name = case.rng.choice(USERS) if how == 0 else None
+            parts.append({"EntityType": kind, "MatchType": how, "Match": name})
+        body = {"Components": parts, "Strict": case.maybe(0.5)}
+        return case.add("DescribeClientQuotas", case.version("DescribeClientQuotas"), body)
+
+    def validate(self) -> Values:
+        """Levels of features and settings of brokers, which are everybody's: only validated."""
+        case = self.case
+        if case.maybe(0.6):
+            rows = settings.changes(case, settings.BROKERS)
+            resources = [{"ResourceType": 4, "ResourceName": case.one("", "1", "1", "9", "x"), "Configs": rows}]
+            return case.add("IncrementalAlterConfigs", 1, {"Resources": resources, "ValidateOnly": True})
+        levels = (0, 1, 1, 2, 3)
+        updates = [
+            {"Feature": name, "MaxVersionLevel": case.rng.choice(levels), "UpgradeType": case.one(1, 1, 2, 3, 0, 4)}
+            for name in case.rng.sample(FEATURES, case.one(1, 1, 2))
+        ]
+        body = {"TimeoutMs": TIMEOUT_MS, "FeatureUpdates": updates, "ValidateOnly": True}
+        return case.add("UpdateFeatures", case.version("UpdateFeatures", 1), body)
+
+    def alter_credentials(self) -> Values:
+        """Set and delete credentials, and ask."""
+        case = self.case
+        upsertions = [
+            {
+                "Name": case.one(*USERS, ""),
+                "Mechanism": case.weighted(((1, 4), (2, 3), (0, 0.3), (3, 0.3))),
+                "Iterations": case.weighted(((4096, 5), (16_384, 2), (4095, 0.5), (16_385, 0.5), (0, 0.2))),
+                "Salt": data(case.one(b"salt", b"")),
+                "SaltedPassword": data(case.one(b"p" * 32, b"p")),
+            }
+            for _ in range(case.one(0, 1, 1, 2))
+        ]
+        gone = [{"Name": case.one(*USERS, ""), "Mechanism": case.one(1, 1, 2, 9)} for _ in range(case.one(0, 0, 1, 2))]
+        case.add("AlterUserScramCredentials", 0, {"Deletions": gone, "Upsertions": upsertions})
+        return self.credentials()
+
     def credentials(self) -> Values:
         users = [{"Name": self.case.one("%u0", "", "%u1")} for _ in range(self.case.one(1, 2))]
         return self.case.add("DescribeUserScramCredentials", 0, {"Users": users})
@@ -235,7 +304,8 @@ def admin(case: Case) -> None:
         client.alter_configs), (5, client.change_configs), (3, client.pages), (2, client.group_configs), (1,
         client.describe_broker), (0.7, client.list_resources), (0.7, client.log_sizes), (1, client.reassign), (0.5,
         client.elect), (0.8, client.quotas), (0.3, client.credentials), (0.3, client.features), (0.2, client.quorum),
-        (0.5, client.delete_records), ):  # fmt: skip  # a table of weights
+        (0.5, client.delete_records), (1, client.alter_credentials), (1.5, client.more_quotas), (2,
+        client.validate), ):  # fmt: skip  # a table of weights
         mix.action(weight, action)
     mix.action(4, lambda: metadata(case, NAMES))
     mix.action(0.7, lambda: describe_cluster(case))

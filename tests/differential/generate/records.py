@@ -34,6 +34,10 @@ TOPIC_CONFIGS: Final[tuple[dict[str, str], ...]] = (
     {"message.timestamp.before.max.ms": "1000"},
     {"cleanup.policy": "compact,delete"},
     {"segment.bytes": "1048576"},
+    {"segment.ms": "1"},
+    {"segment.ms": "30", "index.interval.bytes": "0"},
+    {"segment.ms": "1", "message.timestamp.type": "LogAppendTime"},
+    {"segment.ms": "1", "cleanup.policy": "compact"},
 )
 
 
@@ -192,7 +196,10 @@ def list_offsets(case: Case, topics: Sequence[str] = TOPICS) -> Values:
     name = _some(case, topics)
     times: tuple[tuple[Plain, float], ...] = (
         *((special, weight) for special, weight in ((-1, 5), (-2, 4), (-3, 3), (-4, 1), (-5, 1), (-6, 1), (-7, 0.2))),
-        *((TIME + by, weight) for by, weight in ((0, 3), (1, 1), (50, 2), (200, 1))),
+        *(
+            (TIME + by, weight)
+            for by, weight in ((0, 3), (1, 1), (50, 2), (200, 1), (-3, 0.5), (2, 0.5), (100, 1), (150, 1))
+        ),
         (0, 1),
         (2**62, 0.5),
         ({"$f": "now", "add": -1000}, 1),

@@ -179,6 +179,8 @@ def test_user_that_is_added_connects_and_one_that_is_removed_does_not(make, ask)
     cluster.users.add("carol", "pencil")
     settings = cluster.client_config("confluent", user="carol")
     assert ask("confluent", settings, 60_000) == ""
+    with pytest.raises(ControlError, match="car%6Fl"):
+        cluster.users.remove("car%6Fl")
     cluster.users.remove("carol")
     assert cluster.users.list() == ["alice", "bob"]
     assert "invalid credentials" in ask("confluent", settings)

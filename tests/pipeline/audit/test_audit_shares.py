@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from made_logs import ABORT, COMMIT, Logs
+from pyspark.sql import functions as F
 from test_share_walk import ACKNOWLEDGED, ARCHIVED, AVAILABLE, snapshot, update
 
 from broker.coordinator.share.state import Key
 from pipeline.audit.directory import audit_of
-from pipeline.audit.shares import ShareInput, share_findings
+from pipeline.audit.share_states import SKIPPED
+from pipeline.audit.shares import ShareInput, _still_there, share_findings
 from protocol.codegen import codec
 from protocol.messages.coordinator_records import encode_record
 from protocol.messages.metadata_records import ConfigRecord
@@ -318,6 +320,32 @@ def test_records_are_walked_in_the_order_of_their_offsets(spark):
     records = spark.createDataFrame(rows[::-1], f"log string, {columns}, lost_before bigint").coalesce(1)
     found = share_findings(ShareInput(records, {}, 5, {}.get, is_whole=False), records, records, records)
     assert [(row["offset"], row["proof_offset"]) for row in found.collect()] == [(2, 1)]
+
+
+def test_of_several_ranges_that_a_start_offset_passed_the_first_is_told(spark):
+    """Spark may bring them in any order."""
+    key = Key("g", b"t".ljust(16, b"\0"), 0)
+    of_key = (1, None, "g", uuid_text(key.topic_id), 0)  # segment, timestamp, group, topic id, partition
+    passed = [(STATE, SKIPPED, 7, 3, 0, first, first + 1, f"from {first}", *of_key) for first in (10, 20, 30)]
+    columns = "segment bigint, timestamp timestamp, group string, topic_id string, partition int"
+    batches = spark.createDataFrame(
+        [("t-0", first, first + 1, 2, None, False) for first in (30, 20, 10)],
+        "log string, offset bigint, last_offset bigint, read_records int, control string, transactional boolean",
+    )
+    named = f'{{"topicId": "{uuid_text(key.topic_id)}", "topicName": "t"}}'
+    offsets = spark.createDataFrame(
+        [("ShareGroupStatePartitionMetadata", False, f'{{"initializingTopics": [], "initializedTopics": [{named}]}}')],
+        "kind string, tombstone boolean, value_json string",
+    )
+    shares = ShareInput(batches, {}, 5, {"t-0": uuid_text(key.topic_id)}.get, is_whole=True)
+    for rows in (passed, passed[::-1]):
+        skipped = spark.createDataFrame(
+            rows,
+            "log string, what string, offset bigint, proof_offset bigint, lost bigint, first bigint, last bigint, "
+            f"detail string, {columns}",
+        ).coalesce(1)
+        found = _still_there(skipped, batches, batches.withColumn("ended_as", F.lit(None)).limit(0), offsets, shares)
+        assert [(row["detail"], row["lost"], row["data_log"]) for row in found.collect()] == [("from 10", 0, "t-0")]
 
 
 # -- Apache Kafka's own

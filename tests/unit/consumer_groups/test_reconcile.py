@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from consumer_kit import Groups
 
 from broker.coordinator.groups.common.member import note_revocation
+from broker.coordinator.groups.consumer import target as group_target
 from broker.coordinator.groups.consumer.member import (
     STABLE,
     UNKNOWN,
@@ -13,6 +15,7 @@ from broker.coordinator.groups.consumer.member import (
     CurrentAssignment,
 )
 from broker.coordinator.groups.consumer.reconcile import reconcile
+from broker.coordinator.groups.consumer.records import current_record
 from protocol.errors import ErrorCode, KafkaError
 
 T, U = b"t" * 16, b"u" * 16
@@ -125,3 +128,24 @@ def test_epoch_of_the_last_revocation_is_the_one_left_by_it():
     before = CurrentAssignment(5, 4, STABLE, {T: {0: 3}}, revocation_epoch=2)
     after = CurrentAssignment(9, 5, STABLE, {T: {0: 3, 1: 9}}, revocation_epoch=2)
     assert note_revocation(before, after) == after
+
+
+def test_group_is_assigned_after_a_member_in_a_state_of_a_newer_broker_was_refused(monkeypatch):
+    """Also a group so large that its target is made between the turns: what a refused request begins never ends."""
+    monkeypatch.setattr(group_target, "WORK_AT_ONCE", 0)
+    with Groups({"t": 4}) as g:
+        (a,) = g.joined("a")
+        newer = g.group().members["a"].current._replace(state=50)
+        g.world.broker.groups.of("g").append([current_record("g", "a", newer)])
+        g.advance(2000)
+        g.make_topic("u", 2)
+        assert a.beat(subscribed_topic_names=["t", "u"]).error_code == ErrorCode.FENCED_MEMBER_EPOCH
+        a.topics = ("t", "u")
+        assert a.join().error_code == 0
+        b = g.member("b", topics=a.topics)
+        b.join()
+        for _ in range(6):
+            g.advance(2000)
+            a.beat()
+            b.beat()
+        assert (a.count(), b.count()) == (3, 3)

@@ -98,6 +98,7 @@ class ShardHarness:
 
     def _start(self) -> None:
         self.timers: dict[object, int] = {}
+        self.deadlines = SimpleNamespace(set=self.set_timer)  # as Shard has them
         self.shard = self.rebuilt()
         self._apply(self.shard.on_load(self._context()))
 

@@ -6,16 +6,11 @@ import logging
 
 import pytest
 from core_broker import DATA, Client, World, make_topic
-from core_requests import commit_request, committed, produce_request
+from core_requests import TOPIC, alter_request, commit_request, committed, produce_request
 
 from broker.coordinator.placement import shard_index
 from broker.coordinator.runtime import UNLOADED
 from broker.shell.gauges import broker_gauges
-from protocol.messages.configs import (
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsRequestAlterableConfig,
-    IncrementalAlterConfigsRequestAlterConfigsResource,
-)
 from protocol.messages.topics import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -33,12 +28,7 @@ WEEK_MS = 7 * 86_400_000
 
 
 def set_config(client: Client, topic: str, **configs: str) -> None:
-    changes = [
-        IncrementalAlterConfigsRequestAlterableConfig(name=key.replace("_", "."), config_operation=0, value=value)
-        for key, value in configs.items()
-    ]
-    resource = IncrementalAlterConfigsRequestAlterConfigsResource(resource_type=2, resource_name=topic, configs=changes)
-    answer = client.call(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1)
+    answer = client.call(alter_request(TOPIC, topic, {key.replace("_", "."): text for key, text in configs.items()}), 1)
     assert answer.responses[0].error_code == 0, answer.responses[0].error_message
 
 

@@ -7,10 +7,18 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from core_broker import Client, World, make_topic
+from txn_kit import Producer
 
+from broker.cluster.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from broker.coordinator.runtime import UNLOADED
 from broker.shell.control.of_cluster import clock
+from broker.shell.control.routes import Call
 from broker.turn.jobs import Jobs
 from broker.turn.timers import MOST_A_RUN, Timers
+from storage.clock import SystemClock
+from storage.movable_clock import MovableClock
+from storage.sim_env import sim_env
 
 NOW_MS = 1000
 
@@ -45,7 +53,7 @@ class Busy:
 async def settles(busy: Busy, monkeypatch: pytest.MonkeyPatch) -> bool:
     loop = SimpleNamespace(time=lambda: busy.steps / 1000)
     monkeypatch.setattr(clock, "asyncio", SimpleNamespace(sleep=busy.step, get_running_loop=lambda: loop))
-    cluster: Any = SimpleNamespace(broker=busy, clock=SimpleNamespace(steady_ms=lambda: NOW_MS))
+    cluster: Any = SimpleNamespace(broker=busy, is_removed=False, clock=SimpleNamespace(steady_ms=lambda: NOW_MS))
     return bool(await clock.settle(cluster, 2.0))
 
 
@@ -69,6 +77,60 @@ async def test_clock_does_not_settle_while_due_work_goes_on(monkeypatch: pytest.
     busy.jobs.add(busy.job("endless", 10**9))
     assert not await settles(busy, monkeypatch)
     assert "endless" not in busy.done
+
+
+async def test_clock_is_moved_once_the_coordinators_of_a_start_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions begin when their group is loaded: by a move before that they would not end."""
+    moved_at: list[int] = []
+    busy = Busy()
+    busy.has_jobs, busy.durability.idle = False, True
+    now = MovableClock(SystemClock())
+    broker = SimpleNamespace(is_loading=True, turn=busy.turn)
+    cluster: Any = SimpleNamespace(broker=broker, is_removed=False, clock=now)
+    cluster.clock_moved = lambda: moved_at.append(busy.steps)
+
+    async def step(seconds: float) -> None:
+        await busy.step(seconds)
+        broker.is_loading = busy.steps < 5
+
+    loop = SimpleNamespace(time=lambda: busy.steps / 1000)
+    monkeypatch.setattr(clock, "asyncio", SimpleNamespace(sleep=step, get_running_loop=lambda: loop))
+    await clock.move_clock(cluster, Call({}, {}, {"advance_ms": 1000}))
+    assert moved_at == [5]
+
+
+class HeldWorld(World):
+    """A broker whose background jobs do one step when told."""
+
+    steps = 0
+
+    def may_step(self) -> bool:
+        self.steps -= 1
+        return self.steps >= 0
+
+
+def test_start_is_loading_until_groups_and_transactions_are_loaded() -> None:
+    world = World("os")
+    client = Client(world)
+    make_topic(client, "t")
+    for number in range(5):
+        producer = Producer(client, f"tx{number}")
+        producer.init()
+        assert producer.send_offsets({0: 1}, f"g{number}") == {0: 0}
+    world.broker.close()
+    again = HeldWorld("os", sim_env(files=world.files.crash()))
+    steps = 0
+    while again.broker.is_loading:
+        again.steps = 1
+        again.run()
+        steps += 1
+    assert steps > 5
+    of_topic = {OFFSETS_TOPIC: again.broker.groups.shards, TRANSACTIONS_TOPIC: again.broker.transactions.shards}
+    for topic, shards in of_topic.items():
+        with_log = [shard for index, shard in enumerate(shards) if again.broker.directory.exists(topic, index)]
+        assert len(with_log) > 2
+        assert all(shard.state is not UNLOADED for shard in with_log)
+    assert not world.broker.is_loading
 
 
 def test_next_deadline_is_the_earliest_that_was_neither_made_nor_cancelled() -> None:

@@ -48,7 +48,7 @@ def test_copy_has_the_records_offsets_and_identity_of_its_origin(flush, monkeypa
 def test_copy_leaves_out_what_is_not_of_the_state():
     files, target = MemoryFiles(), MemoryFiles()
     kept = ["meta.properties", "seeded-starts", "t-0/0.log.swap", "t-0/0.index", "t-0/0.momus-state"]
-    kept += ["a-b-7/x.snapshot", "t-0/00000000000000000042.log"]
+    kept += ["a-b-7/x.snapshot", ".discarded.t-0/x.snapshot", "t-0/00000000000000000042.log"]
     left_out = [".lock", ".kafka_cleanshutdown", "recovery-point-offset-checkpoint.tmp", "clusters/c/meta.properties"]
     left_out += [".snapshots/s/about.json", ".discarded.1/t-0/x", "t-0.0123-delete/0.log", "t-0/1.log.cleaned"]
     left_out += ["t-0/1.log.deleted", "t-0/leader-epoch-checkpoint.tmp"]

@@ -8,6 +8,7 @@ import pytest
 from core_broker import DATA, Client, World, make_topic
 from core_requests import committed, fetch_bytes, fetch_request, produce_request
 
+from broker.cluster.copies import partitions_in
 from broker.cluster.foreign_directory import DirectoryError
 from broker.shell.cluster_plan import ClusterPlan, Origin
 from storage import checkpoints
@@ -112,3 +113,18 @@ def test_life_that_begins_with_a_copy_marks_it_until_it_is_whole(tmp_path):
     directory = plan.open_directory(plan.new_env(disk, movable=False), plan.new_config())
     assert directory.cluster_id != "half"
     disk.close()
+
+
+def test_topic_whose_name_begins_as_what_was_put_aside_is_kept_until_a_reset():
+    world = World()
+    client = Client(world)
+    name = ".discarded.events"
+    make_topic(client, name)
+    client.call(produce_request(name, 0, b"x"), 9)
+    world = world.restart()
+    directory = world.broker.directory
+    directory.remove_discarded()
+    assert fetch_bytes(Client(world).call(fetch_request(name, 0, 0), 11))
+    assert (name, 0) in partitions_in(world.files, DATA), "a copy and a clean end look for all logs"
+    directory.discard()
+    assert not world.files.exists(f"{DATA}/{name}-0")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from core_broker import Client, World, make_topic
 from core_requests import commit_request, committed
+from txn_kit import Producer
 
 from broker.coordinator.offsets import imaging
 from broker.coordinator.runtime import Shard
@@ -112,3 +113,49 @@ def test_tombstones_go_where_there_is_no_image():
     work(world, client)
     assert tombstones(world) == 0
     assert snapshot.offsets(world.files, DIRECTORY) == []
+
+
+def control_batches(world: World) -> int:
+    return sum(header.is_control for header, _ in shard_of(world).log.batches(0))
+
+
+@pytest.mark.parametrize("v2", [True, False])
+def test_transaction_aborted_after_an_image_stays_aborted_when_its_marker_was_due(v2):
+    """The image holds its offsets as pending; the cleaner takes the records at once, and the marker after a while."""
+    world, client = world_with_groups()
+    producer = Producer(client, v2=v2)
+    producer.init()
+
+    def send(group: str, offset: int) -> None:
+        assert v2 or not producer.add_offsets(group)
+        assert set(producer.send_offsets({0: offset}, group).values()) == {0}
+
+    send("g", 5)
+    assert not producer.end()
+    send("g", 666)
+    take_image(world)
+    assert not producer.end(commit=False)
+    send("other", 1)  # so that the marker does not hold the producer's state
+    assert not producer.end()
+    work(world, client)
+    assert committed(world, "g") == {0: 5}
+    again = world.crash()
+    assert committed(again, "g") == {0: 5}
+    producer.client = Client(again)
+    send("other", 2)
+    assert not producer.end()
+    assert committed(again, "g") == {0: 5}
+
+
+def test_markers_held_for_an_image_go_after_the_next_one():
+    world, client = world_with_groups()
+    producer = Producer(client)
+    producer.init()
+    for n in range(4):
+        assert set(producer.send_offsets({0: n}, "g").values()) == {0}
+        if n == 1:
+            take_image(world)
+        assert not producer.end(commit=False)
+    before = control_batches(world)
+    work(world, client)
+    assert (before, control_batches(world)) == (4, 1)  # the last one holds the producer's epoch

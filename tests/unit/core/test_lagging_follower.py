@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from core_broker import FLUSHES, Client
+from core_broker import DATA, FLUSHES, Client
 from core_requests import fetch_request, produce_request
 from trio_kit import COMMITTED, Trio
 from txn_kit import Producer
 
 from protocol.errors import ErrorCode
 from protocol.messages.topics import DeleteTopicsRequest
+from storage import checkpoints
 
 LAG_MS = 30_000  # replica.lag.time.max.ms
 
@@ -275,3 +276,21 @@ def test_new_leader_takes_nothing_until_it_has_lost_what_it_missed():
     assert answered(early) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     assert trio.produce(b"again") == 0
     assert trio.read() == (2, [b"both", b"again"])
+
+
+def test_records_behind_a_cut_are_checked_after_a_crash():
+    """The cut lies below the recovery point, and what is written behind it is not synced."""
+    trio = Trio([1, 2])
+    trio.change("lag 2")
+    for n in range(10):
+        assert trio.produce(b"%d" % n, acks=1) == 0
+    directory = trio.world.broker.directory
+    trio.world.advance(130_000)
+    assert directory.recovery_point(("t", 0)) == 10
+    trio.change("stop 1")
+    trio.elect(1)
+    assert directory.logs["t", 0].end_offset == 0
+    assert trio.produce(*[b"%d" % n for n in range(20)], acks=1) == 0
+    files = trio.world.files.crash()
+    found = checkpoints.read_offsets(files, f"{DATA}/{checkpoints.RECOVERY_POINTS}")
+    assert found["t", 0] == 0

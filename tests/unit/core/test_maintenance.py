@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import pytest
 from core_broker import FLUSHES, Client, World, make_topic
-from core_requests import commit_request, committed, produce_request
+from core_requests import TOPIC, alter_request, commit_request, committed, produce_request
 
 from broker.upkeep import maintenance
-from protocol.messages.configs import (
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsRequestAlterableConfig,
-    IncrementalAlterConfigsRequestAlterConfigsResource,
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.messages.topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DeleteTopicState,
 )
-from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
+from protocol.record_batch import build_batch
 
 
 def delete(client: Client, name: str) -> None:
@@ -34,11 +37,7 @@ def test_topic_deleted_takes_the_offsets_that_groups_committed_on_it(flush):
 
 
 def set_segment_bytes(client: Client, topic: str, size: int) -> None:
-    small = IncrementalAlterConfigsRequestAlterableConfig(
-        name="internal.segment.bytes", config_operation=0, value=str(size)
-    )
-    resource = IncrementalAlterConfigsRequestAlterConfigsResource(resource_type=2, resource_name=topic, configs=[small])
-    answer = client.call(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1)
+    answer = client.call(alter_request(TOPIC, topic, {"internal.segment.bytes": str(size)}), 1)
     assert answer.responses[0].error_code == 0
 
 
@@ -168,3 +167,36 @@ def test_cleaner_looks_at_so_many_logs_a_step_and_at_none_of_a_topic_deleted_mea
     assert max(seen) == 5
     assert looked.count("t") == 10
     assert looked.count("gone") < 10
+
+
+@pytest.mark.parametrize("steps", range(6))
+def test_pass_of_the_cleaner_says_nothing_about_a_topic_that_is_made_anew_meanwhile(steps):
+    """After a restart the first records of the new topic were taken for clean, and were never cleaned."""
+    world = World()
+    client = Client(world)
+    configs = {"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.01"}
+    rows = [CreatableTopicConfig(name=name, value=value) for name, value in configs.items()]
+    wanted = CreatableTopic(name="t", num_partitions=1, replication_factor=1, configs=rows)
+    batch = build_batch([(b"k", b"v" * 300_000)], timestamp_ms=world.clock.now_ms())
+    data = TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0, records=batch)])
+    create = CreateTopicsRequest(topics=[wanted], timeout_ms=1000)
+    produce = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[data])
+    client.call(create, 7)
+    for _ in range(2):  # the first pass ends
+        world.run()
+        for _ in range(20):
+            client.call(produce, 9)
+        world.clock.advance(world.broker.config.log_cleaner_backoff_ms)
+        world.broker.turn.ring()
+    for _ in range(steps):
+        world.broker.turn.jobs.step()
+    for request, version in ((DeleteTopicsRequest(topics=[DeleteTopicState(name="t")]), 6), (create, 7)):
+        client.send(request, version)
+        world.turn()
+    for _ in range(10):
+        client.send(produce, 9)
+        world.turn()
+    world.run()  # the pass ends
+    cleaned_offset = world.broker.directory.logs["t", 0].cleaned_offset
+    again = world.restart()
+    assert again.broker.partitions.get(again.broker.metadata.topics["t"], 0).log.cleaned_offset == cleaned_offset

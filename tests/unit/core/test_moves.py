@@ -9,6 +9,7 @@ from core_requests import commit_request, committed, fetch_request, produce_requ
 from protocol.errors import ErrorCode
 from protocol.messages.classic_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.messages.cluster import FindCoordinatorRequest, MetadataRequest, MetadataRequestTopic
+from protocol.messages.fetch import OffsetForLeaderEpochRequest, OffsetForLeaderPartition, OffsetForLeaderTopic
 from protocol.messages.group_admin import ListGroupsRequest
 from protocol.messages.quorum import (
     DescribeQuorumRequest,
@@ -134,6 +135,29 @@ def test_shard_whose_log_fails_in_its_move_moves_all_the_same():
     assert first.replies()[0].topics[0].partitions[0].error_code == NOT_COORDINATOR
     assert committed(world, "g") == {0: 1}
     assert coordinator(first, "g") == 3 - there
+
+
+def epoch_end(client: Client, leader_epoch: int) -> tuple[int, int, int]:
+    asked = OffsetForLeaderPartition(partition=0, current_leader_epoch=-1, leader_epoch=leader_epoch)
+    request = OffsetForLeaderEpochRequest(replica_id=-1, topics=[OffsetForLeaderTopic(topic="t", partitions=[asked])])
+    answer = client.call(request, 4).topics[0].partitions[0]
+    return answer.error_code, answer.leader_epoch, answer.end_offset
+
+
+@pytest.mark.parametrize("flush", ["os", "fsync"])
+def test_leader_that_could_not_be_recorded_leaves_the_ends_of_the_epochs(flush):
+    world, first, second = two_brokers(flush)
+    epoch = world.broker.metadata.topics["t"].leader_epoch(0)
+    assert produced(first.call(produce_request("t", 0, b"a"), 12)) == 0
+    move(second, "t", 0, 2)
+    assert produced(second.call(produce_request("t", 0, b"b", b"c"), 12)) == 0
+    expected = [(0, epoch, 1), (0, epoch + 1, 3), (0, -1, -1)]
+    assert [epoch_end(second, each) for each in range(epoch, epoch + 3)] == expected
+    world.broker.faults.add({"fault": "fail_write", "topic": "__cluster_metadata", "trigger": "once"})
+    assert second.call(move_request("t", 0, 1), 1).responses[0].partitions[0].error_code != 0
+    assert [epoch_end(second, each) for each in range(epoch, epoch + 3)] == expected
+    second = Client(world.restart(), node=1)
+    assert [epoch_end(second, each) for each in range(epoch, epoch + 3)] == expected
 
 
 def test_quorum_is_the_first_node_with_the_others_watching():

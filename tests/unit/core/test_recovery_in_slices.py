@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import pytest
 from core_broker import Client, World, make_topic
-from core_requests import commit_request, committed, fetch_bytes, fetch_request, produce_request
+from core_requests import TOPIC, alter_request, commit_request, committed, fetch_bytes, fetch_request, produce_request
 
+from broker.coordinator.runtime import READY, Shard
 from broker.upkeep import maintenance
-from protocol.messages.configs import (
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsRequestAlterableConfig,
-    IncrementalAlterConfigsRequestAlterConfigsResource,
-)
+from protocol.errors import ErrorCode
 from protocol.messages.topics import DeleteTopicsRequest
 from protocol.record_batch import iter_batches
 from storage import recovery
@@ -20,7 +17,6 @@ from storage.env import Env
 from storage.log import Log
 
 BATCHES = 20
-TOPIC = 2  # as resource type
 
 
 @pytest.fixture(autouse=True)
@@ -93,11 +89,7 @@ def test_topic_deleted_in_the_middle_of_the_recovery_is_gone(steps, monkeypatch)
 def test_settings_changed_in_the_middle_of_the_recovery_are_obeyed(steps, monkeypatch):
     again = crashed(monkeypatch, steps)
     client = Client(again)
-    change = IncrementalAlterConfigsRequestAlterableConfig(name="segment.bytes", config_operation=0, value="2000000")
-    resource = IncrementalAlterConfigsRequestAlterConfigsResource(
-        resource_type=TOPIC, resource_name="t", configs=[change]
-    )
-    client.call(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1)
+    client.call(alter_request(TOPIC, "t", {"segment.bytes": "2000000"}), 1)
     client.call(produce_request("t", 0, b"x"), 9)
     again.run()
     assert again.broker.directory.logs["t", 0].config.segment_bytes == 2_000_000
@@ -126,3 +118,89 @@ def test_log_that_cannot_be_recovered_fails_each_request_and_nothing_else(monkey
     assert client.call(commit_request("g", {0: 1}), 8).topics[0].partitions[0].error_code == 0
     monkeypatch.setattr(Log, "opening", original)
     assert client.call(produce_request("t", 0, b"x"), 9).responses[0].partition_responses[0].error_code == 0
+
+
+# -- coordinators' logs that are large
+
+
+@pytest.fixture
+def all_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(Shard.__init__.__kwdefaults__, "load_at_once_bytes", 0)
+
+
+def commit_code(client: Client, offset: int) -> int:
+    return client.call(commit_request("g", {0: offset}), 8).topics[0].partitions[0].error_code
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 3, 4, 5, 7, 9, 12])
+def test_client_of_a_large_log_is_told_to_come_again_until_it_is_recovered_in_slices(steps, all_large, monkeypatch):
+    again = crashed(monkeypatch, steps)
+    jobs, shard = again.broker.turn.jobs, again.broker.groups.of("g")
+    client = Client(again)
+    codes = []
+    for n in range(100):
+        client.send(commit_request("g", {0: 100 + n}), 8)
+        again.turn()
+        codes.append(client.replies()[-1].topics[0].partitions[0].error_code)
+        if codes[-1] == 0:
+            break
+        assert jobs.is_hurried
+        assert shard.state is not READY
+        jobs.step()  # one slice between two requests
+        assert jobs.is_hurried or shard.state is READY
+    assert codes[:-1] == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * (len(codes) - 1)
+    assert codes[-1] == 0
+    assert len(codes) + steps > BATCHES // 3, "more than a slice was done at once"
+    again.run()
+    assert committed(again, "g") == {0: 100 + n}
+    again.check_replay()
+
+
+def test_large_log_that_cannot_be_recovered_fails_the_next_request_and_is_opened_by_a_later_one(all_large, monkeypatch):
+    original = Log.opening
+
+    def damaged(env: Env, directory: str, config: LogConfig | None = None, **how):
+        if "__consumer_offsets" in directory:
+            yield
+            raise OSError(5, "Input/output error")
+        return (yield from original(env, directory, config, **how))
+
+    again = crashed(monkeypatch, 0)
+    monkeypatch.setattr(Log, "opening", damaged)
+    client, codes = Client(again), []
+    for n in range(3):
+        client.send(commit_request("g", {0: n}), 8)
+        again.turn()
+        codes.append(client.replies()[-1].topics[0].partitions[0].error_code)
+        again.run()
+    assert codes[0] == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert set(codes[1:]) == {ErrorCode.NOT_COORDINATOR}
+    monkeypatch.setattr(Log, "opening", original)
+    assert commit_code(client, 77) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    again.run()
+    assert commit_code(client, 78) == 0
+    assert committed(again, "g") == {0: 78}
+
+
+def test_large_log_that_no_request_needs_is_recovered_in_slices(all_large, monkeypatch):
+    again = crashed(monkeypatch, 0)
+    shard, slices = again.broker.groups.of("g"), 0
+    while shard.state is not READY:
+        slices += again.broker.turn.jobs.step()
+    assert slices > BATCHES // 3
+
+
+def test_recovery_that_ends_after_the_log_was_loaded_by_others_does_not_load_it_again(all_large, monkeypatch):
+    again = crashed(monkeypatch, 0)
+    jobs, shard = again.broker.turn.jobs, again.broker.groups.of("g")
+    client = Client(again)
+    client.send(commit_request("g", {0: 100}), 8)
+    again.turn()
+    opening = shard._opening
+    next(opening)
+    jobs.drop(opening)  # the background's job overtakes it
+    while shard.state is not READY:
+        jobs.step()
+    loads = shard._loads
+    assert list(opening) == []
+    assert (shard.state, shard._loads) == (READY, loads)

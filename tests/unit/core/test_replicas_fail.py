@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import pytest
-from core_broker import FLUSHES, Client, World
-from core_requests import fetch_request, produce_request
+from core_broker import FLUSHES, Client, World, make_topic
+from core_requests import commit_request, committed, fetch_request, produce_request
 from trio_kit import COMMITTED, Trio
 from txn_kit import Producer
 
 from broker.cluster.replicas import NOBODY, Sync, follow
 from broker.cluster.virtual_nodes import VirtualNodes
+from broker.coordinator.offsets import imaging
+from broker.coordinator.runtime import Shard
 from protocol.errors import ErrorCode
-from protocol.messages.cluster import FindCoordinatorRequest, MetadataRequest
+from protocol.messages.cluster import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsRequestTopicRequest,
+    FindCoordinatorRequest,
+    MetadataRequest,
+)
 
 
 @pytest.mark.parametrize("shortcuts", [True, False])
@@ -207,6 +214,48 @@ def test_without_eligible_leaders_the_last_replica_in_sync_stays_so():
     assert follow(now, [2, 3], [3], 2, keeps_eligible=True, unclean=False) == Sync(NOBODY, [], [2], [2])
 
 
+def told(world: World) -> tuple[list[int], list[int], list[int] | None, list[int] | None]:
+    """What a client is told of the partition: replicas, those in sync, eligible ones, and those that were."""
+    asked = [DescribeTopicPartitionsRequestTopicRequest(name="t")]
+    answer = Client(world).call(DescribeTopicPartitionsRequest(topics=asked), 0).topics[0].partitions[0]
+    return answer.replica_nodes, answer.isr_nodes, answer.eligible_leader_replicas, answer.last_known_elr
+
+
+@pytest.mark.parametrize(
+    ("replicas", "after", "expected"),
+    [
+        ([1, 2], [1, 3], ([1, 3], [1, 3], [], [])),
+        ([1, 2], [1], ([1], [1], [], [])),
+        ([1, 2, 3], [3, 1], ([3, 1], [1, 3], [], [])),
+    ],
+)
+def test_replica_that_is_moved_away_is_eligible_no_more(replicas, after, expected):
+    trio = Trio(replicas, min_insync_replicas="3" if len(replicas) > 2 else "2")
+    trio.change("stop 2")
+    assert trio.info.elr == [2]
+    trio.reassign(after)
+    found = told(trio.world)
+    assert (found[0], sorted(found[1]), *found[2:]) == expected
+
+
+def test_replica_that_lags_stays_eligible_where_others_are_moved_away():
+    trio = Trio([1, 2, 3], min_insync_replicas="3")
+    trio.change("lag 2")
+    assert trio.produce(b"missed", acks=1) == 0
+    trio.world.advance(60_000)
+    assert told(trio.world) == ([1, 2, 3], [1, 3], [2], [])
+    trio.reassign([1, 2])
+    assert told(trio.world) == ([1, 2], [1], [2], [])
+
+
+def test_broker_that_there_is_no_more_after_a_start_is_eligible_no_more():
+    trio = Trio([1, 2, 3], min_insync_replicas="3")
+    trio.change("stop 3")
+    assert told(trio.world) == ([1, 2, 3], [1, 2], [3], [])
+    trio.world.brokers = 2
+    assert told(trio.world.crash()) == ([1, 2], [1, 2], [], [])
+
+
 def test_replica_that_was_moved_away_while_stopped_and_back_has_all_that_was_committed_since():
     trio = Trio([1, 2], min_insync_replicas="2")
     assert trio.produce(b"first") == 0
@@ -217,3 +266,44 @@ def test_replica_that_was_moved_away_while_stopped_and_back_has_all_that_was_com
     assert trio.produce(b"committed") == 0
     trio.change("stop 2", "stop 1", "start 2", "start 1")
     assert trio.read() == (2, [b"first", b"committed"])
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2])
+def test_image_that_is_written_while_a_leader_is_elected_does_not_bring_back_what_was_lost(steps, monkeypatch):
+    world = World(
+        brokers=3,
+        offsets_topic_num_partitions="1",
+        offsets_topic_replication_factor="2",
+        unclean_leader_election_enable="true",
+        offsets_image_interval_ms="86400000",
+    )
+    broker = world.broker
+    nodes = VirtualNodes(broker.nodes, broker.metadata_shard, broker.turn, broker.partitions)
+    Client(world).call(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+    make_topic(Client(world))
+    leader, follower = broker.metadata.topics["__consumer_offsets"].partitions[0].replicas
+    (other,) = {1, 2, 3} - {leader, follower}
+    client = Client(world, other - 1)
+    client.call(commit_request("g", {0: 1}), 8)
+    nodes.lag(nodes.find(follower), lambda durable: None)
+    world.advance(31_000)
+    client.call(commit_request("g", {0: 2}), 8)
+
+    def start(write):
+        write()
+        polls = iter([False, False])
+        return lambda: next(polls, True)
+
+    monkeypatch.setattr(type(world.files), "start", lambda files, write: start(write))
+    image = imaging.take_image(broker.groups.shards[0])
+    for _ in range(steps):
+        next(image)
+    nodes.stop(nodes.find(leader), lambda durable: None)
+    world.run()
+    assert committed(world, "g") == {0: 1}
+    for _ in image:
+        pass
+    for offset in range(5):
+        client.call(commit_request("h", {0: offset}), 8)
+    monkeypatch.setitem(Shard.__init__.__kwdefaults__, "load_at_once_bytes", 0)
+    assert committed(world.crash(), "g") == {0: 1}

@@ -10,6 +10,7 @@ from core_requests import commit_request, committed
 
 from broker.coordinator.result import Result
 from broker.coordinator.runtime import LOADING, READY, UNLOADED, Shard
+from broker.coordinator.shard_parts import LoneLog
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.classic_group import (
     HeartbeatRequest,
@@ -18,6 +19,7 @@ from protocol.messages.classic_group import (
 )
 from protocol.messages.group_admin import DescribeGroupsRequest
 from protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
+from storage.errors import StorageError
 from storage.log import Log
 
 KEY = b"\0\x63"  # a record type that is nobody's
@@ -58,7 +60,7 @@ class Bench:
             self.world.broker.turn,
             self.world.broker.parked,
             "bench",
-            lambda: Log.open(self.world.env, "/data/bench-0"),
+            LoneLog(lambda: Log.open(self.world.env, "/data/bench-0")),
             lambda: Machine(self.timers),
             **settings,
         )
@@ -85,7 +87,7 @@ def bench():
 
 
 def test_timer_rings_once_when_it_is_due_and_not_before(bench):
-    bench.shard.set_timer("a", bench.after(100))
+    bench.shard.deadlines.set("a", bench.after(100))
     bench.world.advance(99)
     assert bench.rung == []
     bench.world.advance(1)
@@ -97,10 +99,10 @@ def test_timer_rings_once_when_it_is_due_and_not_before(bench):
 
 
 def test_timer_that_moved_on_rings_only_then(bench):
-    bench.shard.set_timer("a", bench.after(100))
+    bench.shard.deadlines.set("a", bench.after(100))
     for _ in range(10):
         bench.world.advance(50)
-        bench.shard.set_timer("a", bench.after(100))
+        bench.shard.deadlines.set("a", bench.after(100))
     bench.world.advance(99)
     assert bench.rung == []
     bench.world.advance(1)
@@ -108,8 +110,8 @@ def test_timer_that_moved_on_rings_only_then(bench):
 
 
 def test_timer_that_moved_back_rings_early_and_not_again(bench):
-    bench.shard.set_timer("a", bench.after(1000))
-    bench.shard.set_timer("a", bench.after(10))
+    bench.shard.deadlines.set("a", bench.after(1000))
+    bench.shard.deadlines.set("a", bench.after(10))
     bench.world.advance(10)
     assert bench.rung == ["a"]
     bench.world.advance(2000)
@@ -117,14 +119,14 @@ def test_timer_that_moved_back_rings_early_and_not_again(bench):
 
 
 def test_timer_that_was_cancelled_does_not_ring_unless_it_is_set_again(bench):
-    bench.shard.set_timer("a", bench.after(100))
-    bench.shard.set_timer("a", None)
-    bench.shard.set_timer("never", None)
+    bench.shard.deadlines.set("a", bench.after(100))
+    bench.shard.deadlines.set("a", None)
+    bench.shard.deadlines.set("never", None)
     bench.world.advance(200)
     assert bench.rung == []
-    bench.shard.set_timer("a", bench.after(100))
-    bench.shard.set_timer("a", None)
-    bench.shard.set_timer("a", bench.after(150))
+    bench.shard.deadlines.set("a", bench.after(100))
+    bench.shard.deadlines.set("a", None)
+    bench.shard.deadlines.set("a", bench.after(150))
     bench.world.advance(149)
     assert bench.rung == []
     bench.world.advance(1)
@@ -133,7 +135,7 @@ def test_timer_that_was_cancelled_does_not_ring_unless_it_is_set_again(bench):
 
 def test_timers_ring_in_the_order_in_which_they_are_due(bench):
     for name, ms in (("late", 30), ("early", 10), ("middle", 20)):
-        bench.shard.set_timer(name, bench.after(ms))
+        bench.shard.deadlines.set(name, bench.after(ms))
     bench.world.advance(100)
     assert bench.rung == ["early", "middle", "late"]
 
@@ -145,8 +147,8 @@ def test_one_timer_that_fails_does_not_keep_others_from_ringing(bench, monkeypat
         return Machine.on_timer(bench.shard.machine, name, ctx)
 
     monkeypatch.setattr(bench.shard.machine, "on_timer", refuse)
-    bench.shard.set_timer("bad", bench.after(10))
-    bench.shard.set_timer("good", bench.after(10))
+    bench.shard.deadlines.set("bad", bench.after(10))
+    bench.shard.deadlines.set("good", bench.after(10))
     bench.world.advance(10)
     assert bench.rung == ["good"]
 
@@ -154,7 +156,7 @@ def test_one_timer_that_fails_does_not_keep_others_from_ringing(bench, monkeypat
 def test_timers_are_set_anew_by_a_reload_and_those_of_before_are_gone():
     bench = Bench("os", ("load", 50))
     bench.shard.require()
-    bench.shard.set_timer("old", bench.after(10))
+    bench.shard.deadlines.set("old", bench.after(10))
     bench.world.files.inject(1)
     bench.append(b"lost")
     bench.world.run()
@@ -203,6 +205,21 @@ def filled(**settings: Any) -> Bench:
     bench.shard.machine = Machine([])
     bench.shard.state = UNLOADED
     return bench
+
+
+def test_whoever_keeps_something_of_the_machine_is_told_of_a_reload_in_slices_when_it_is_done():
+    bench = filled()
+    with pytest.raises(KafkaError):
+        bench.shard.require()
+    bench.world.run()
+    told = []
+    bench.shard.when_reloaded.append(lambda: told.append(bench.shard.state))
+    bench.world.files.inject(1)
+    bench.append(b"lost")
+    bench.world.turn()
+    assert (bench.shard.state, told) == (LOADING, [])
+    bench.world.run()
+    assert told == [READY]
 
 
 def test_large_log_is_replayed_in_slices_between_which_clients_are_told_to_come_again():
@@ -274,7 +291,7 @@ def test_load_that_was_overtaken_by_a_reload_changes_nothing():
     assert bench.shard.machine.values[-1] == b"new"
 
 
-def test_load_that_fails_is_tried_again_by_the_next_who_asks(monkeypatch):
+def test_load_that_fails_in_the_background_is_told_to_the_next_who_asks_and_tried_again_for_the_one_after(monkeypatch):
     bench = filled()
     original = Log.batches
 
@@ -290,6 +307,8 @@ def test_load_that_fails_is_tried_again_by_the_next_who_asks(monkeypatch):
     bench.world.run()
     assert bench.shard.state is UNLOADED
     monkeypatch.setattr(Log, "batches", original)
+    with pytest.raises(StorageError, match="Input/output error"):
+        bench.shard.require()
     with pytest.raises(KafkaError):
         bench.shard.require()
     bench.world.run()

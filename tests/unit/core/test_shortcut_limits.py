@@ -6,11 +6,12 @@ from itertools import product
 from struct import Struct
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from cases import each_case
 from core_broker import Client, World, frame, make_topic
-from core_requests import commit_request, fetch_request, produce_request
+from core_requests import TOPIC, alter_request, commit_request, fetch_request, produce_request
 from txn_kit import Producer
 
 from broker.partitions.fetch_session import Wanted
@@ -23,6 +24,8 @@ from protocol.codec_support import uvarint
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
 from storage.env import Rng
+from storage.errors import StorageError
+from storage.log import Log
 
 
 class Twins:
@@ -167,7 +170,10 @@ def test_leader_epoch_that_a_session_is_asked_with_is_checked_whenever_it_change
 
 
 @pytest.mark.parametrize("version", [3, 5])
-def test_end_of_a_transaction_that_cannot_be_written_leaves_earlier_replies_alone(version: int) -> None:
+def test_end_of_a_transaction_that_cannot_be_written_leaves_earlier_replies_alone(
+    version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Log, "reopen", Mock(side_effect=StorageError("it stays out of use")))
     twins = Twins()
     producers = [Producer(admin) for admin in twins.admins]
     for producer in producers:
@@ -199,6 +205,20 @@ def test_commit_that_does_not_fit_into_a_batch_is_left_to_the_general_handler(ve
         assert fast.fingerprints() == general.fingerprints()
         (*_, (header, _)) = fast.broker.groups.of("g").log.batches(0)
         size = min(size, header.size)
+
+
+def test_commit_beyond_the_limit_of_the_offsets_topic_is_left_to_the_general_handler() -> None:
+    """The topic's own limit counts; that of the broker is what it begins with."""
+    twins = Twins()
+    for admin in twins.admins:
+        admin.call(commit_request("g", {0: 1}), 8)
+        answer = admin.call(alter_request(TOPIC, "__consumer_offsets", {"max.message.bytes": "150"}), 1)
+        assert answer.responses[0].error_code == 0
+    for partitions, taken in (({0: 1}, True), ({0: 1, 1: 2, 2: 3}, False)):
+        twins.send(commit_request("g", partitions), 8)
+        assert twins.taken == [taken]
+    fast, general = twins.worlds
+    assert fast.fingerprints() == general.fingerprints()
 
 
 def test_partition_is_configured_when_metadata_changes_and_not_for_each_request(

@@ -7,8 +7,8 @@ from core_broker import Client, World, frame, make_topic, split_frames
 from core_requests import commit_request, fetch_bytes, fetch_request, produce_request
 from unit.core.replies_kit import ALL, METADATA, correlation_ids, flood, world_with_topic
 
-from broker.wire.connection import BACKLOG_SLOTS, WRITE_BUFFER_BYTES
-from broker.wire.reply_stream import CHUNK_BYTES, PARKED_BYTES
+from broker.wire.connection import BACKLOG_SLOTS, SMALL_BYTES, WRITE_BUFFER_BYTES
+from broker.wire.reply_stream import CHUNK_BYTES, FULL_BYTES, PARKED_BYTES, SLICE_BYTES
 from protocol.messages.classic_group import HeartbeatRequest
 
 
@@ -53,6 +53,45 @@ def test_client_that_reads_a_little_now_and_then_gets_it_all_in_bounded_memory(w
     assert correlation_ids(client) == list(range(1, 501))
 
 
+def test_large_reply_is_handed_over_in_small_pieces(world):
+    make_topic(Client(world), "wide", 4000)
+    client = Client(world)
+    client.transport.stalled = True
+    client.send(METADATA, 12)
+    world.run()
+    assert client.transport.pieces == [FULL_BYTES]
+    client.transport.stalled = False
+    client.transport.read()
+    world.run()
+    assert correlation_ids(client) == [1]
+
+
+@pytest.mark.parametrize("question", ["metadata", "offsets", "records"])
+def test_what_is_kept_for_a_client_that_does_not_read_is_counted(world, question):
+    make_topic(Client(world), "wide", 1000)
+    Client(world).call(commit_request("g", dict.fromkeys(range(1000), 5), "wide"), 8)
+    request, version = {"metadata": (METADATA, 12), "offsets": (ALL, 8), "records": (fetch_request("t", 0, 0), 12)}[
+        question
+    ]
+    producer, client = Client(world), Client(world)
+    producer.call(produce_request("t", 0, *[b"v" * 400] * 100), 9)
+    producer.call(produce_request("t", 0, b"v"), 9)
+    client.transport.stalled = True
+    flood(client, request, version, 2000)
+    world.run()
+    counted = world.broker.clients.backlog
+    while client.pending or client.transport.buffer:
+        # a client that holds back less than the transport may hold is not counted
+        connection = client.connection
+        held = len(connection.partial) + sum(client.transport.pieces)
+        held += sum(len(part) if isinstance(part, bytes) else SLICE_BYTES for part in connection.stream._parts)
+        assert held <= counted.bytes + FULL_BYTES + WRITE_BUFFER_BYTES + SMALL_BYTES
+        client.transport.read(20_000)
+        world.run()
+    assert correlation_ids(client) == list(range(1, 2001))
+    assert counted.bytes == connection.stream.held_bytes == 0
+
+
 def test_kept_answers_to_small_questions_are_held_back_like_others(world):
     make_topic(Client(world), "wide", 200)
     client = Client(world)
@@ -82,6 +121,19 @@ def test_large_replies_behind_a_parked_request_are_bounded(world):
     assert not client.transport.reading
     producer.call(produce_request("t", 0, b"v"), 9)
     assert correlation_ids(client) == list(range(1, 102))
+
+
+def test_replies_from_files_behind_a_parked_request_are_bounded_in_number(world):
+    client, producer = Client(world), Client(world)
+    for index in (1, 0):
+        producer.call(produce_request("t", index, *[b"v" * 9_000] * 100), 9)
+    client.send(fetch_request("t", 0, 100, max_wait_ms=600_000), 12)
+    flood(client, fetch_request("t", 1, 0), 12, BACKLOG_SLOTS)
+    world.run()
+    waiting = client.connection.out
+    assert any(isinstance(reply, list) for reply in waiting)
+    assert client.connection.unsent // len(waiting) > SLICE_BYTES
+    assert client.connection.unsent < world.broker.clients.backlog_limit + 100_000
 
 
 def test_parked_requests_of_one_connection_are_bounded(world):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from broker.shell.spin import LOOK_US, MOST_TRUST, TURNS_A_TRIAL, Spin
+from broker.shell.loop.spin import LOOK_US, MOST_TRUST, TURNS_A_TRIAL, Spin
 
 ITERATION_US = 5
 LOOKS = LOOK_US // ITERATION_US
@@ -107,6 +107,6 @@ def test_spin_with_one_processor_never_looks():
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system does not let a process choose")
 def test_processors_are_those_that_the_process_may_use():
-    code = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); from broker.shell.spin import *; "
+    code = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); from broker.shell.loop.spin import *; "
     done = subprocess.run([sys.executable, "-c", code + "print(usable_processors())"], capture_output=True, check=True)
     assert done.stdout.strip() == b"1"

@@ -121,3 +121,16 @@ def test_write_that_fails_leaves_a_part_of_itself_in_the_file(make, tmp_path: Pa
     file.append([b"d"])
     file.sync()
     assert files.read_file(f"{root}/f") == b"abcd"
+
+
+@pytest.mark.parametrize(("fault", "words"), [("fail_write", {}), ("full_disk", {"free_bytes": 0})])
+def test_fault_of_the_disk_acts_as_often_as_its_trigger_says(fault, words):
+    world = World("os")
+    client = Client(world)
+    make_topic(client, "t")
+    made = world.broker.faults.add({"fault": fault, "topic": "t", "trigger": {"times": 2}, **words})
+    codes = [
+        client.call(produce_request("t", 0, b"v"), 9).responses[0].partition_responses[0].error_code for _ in range(4)
+    ]
+    assert [bool(code) for code in codes] == [True, True, False, False]
+    assert made.hits == 2

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from cases import each_case
 from core_broker import FLUSHES, Client, World, make_topic
 from core_requests import commit_request, committed, fetch_request, produce_request
 
 from broker.faults.errors import FaultError
+from broker.journal.ring import Ring
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.cluster import ApiVersionsRequest
@@ -57,13 +59,56 @@ def test_inject_error_refuses_the_request_and_nothing_is_written(bench):
     assert (fault.calls, fault.hits) == (1, 1)
 
 
-def test_inject_error_for_acks_0_writes_nothing_and_answers_nothing(bench):
-    bench.set("inject_error", api="Produce", error="NOT_LEADER_OR_FOLLOWER")
+def test_inject_error_for_acks_0_writes_nothing_and_closes_the_connection_as_kafka_does(bench):
+    fault = bench.set("inject_error", api="Produce", error="NOT_LEADER_OR_FOLLOWER")
     bench.client.send(produce_request("t", 0, b"lost", acks=0), 9)
-    bench.client.asked.clear()
-    bench.client.send(fetch_request("t", 0, 0), 12)
-    (answer,) = bench.answers()
+    bench.world.run()
+    assert bench.client.closed
+    assert fault.hits == 1
+    answer = bench.admin.call(fetch_request("t", 0, 0), 12)
     assert answer.responses[0].partitions[0].high_watermark == 0
+
+
+ACKS_0 = {  # fault -> its fields, how often it acts, whether the connection is closed, how often the record is written
+    "corrupt_reply": ({}, 0, False, 1),
+    "throttle": ({"bytes_per_second": 1}, 0, False, 1),
+    "hold": ({}, 1, False, 1),
+    "hold before": ({"when": "before"}, 1, False, 0),
+    "delay_on": ({"ms": 1000}, 1, False, 1),
+    "disconnect_on": ({}, 1, True, 1),
+    "disconnect_on before": ({"when": "before"}, 1, True, 0),
+    "deliver_twice": ({}, 1, False, 2),
+    "blackhole_client": ({}, 1, False, 0),
+}
+
+
+@each_case("kind, words, hits, is_closed, written", [(kind, *each) for kind, each in ACKS_0.items()], ACKS_0)
+def test_fault_counts_what_it_did_to_a_request_without_a_reply(kind, words, hits, is_closed, written):
+    bench = Bench()
+    bench.world.broker.keep_journal(1 << 20)
+    fault = bench.set(kind.split()[0], api="Produce", **words)
+    bench.client.send(produce_request("t", 0, b"x", acks=0), 9)
+    bench.client.asked.clear()
+    bench.world.run()
+    assert (fault.calls, fault.hits, bench.client.closed) == (1, hits, is_closed)
+    answer = bench.admin.call(fetch_request("t", 0, 0), 12)
+    assert answer.responses[0].partitions[0].high_watermark == written
+    journal = bench.world.broker.clients.journal
+    assert isinstance(journal, Ring)
+    assert len(journal._notes) == hits
+
+
+@pytest.mark.parametrize("kind", ["hold", "corrupt_reply", "throttle", "disconnect_on"])
+def test_fault_of_replies_acts_when_there_is_one_and_its_trigger_counts_requests(bench, kind):
+    words = {"bytes_per_second": 1} if kind == "throttle" else {}
+    fault = bench.set(kind, api="Fetch", trigger="once", **words)
+    other = Client(bench.world)
+    for client in (bench.client, other):
+        client.send(fetch_request("t", 0, 0, max_wait_ms=500, min_bytes=1), 12)
+        bench.world.run()
+    assert (fault.calls, fault.hits) == (2, 0)
+    bench.world.advance(500)
+    assert (fault.calls, fault.hits, len(other.replies())) == (2, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -183,6 +228,65 @@ def test_release_of_one_lets_the_oldest_go(bench):
     bench.world.run()
     assert bench.faults.release(fault, 1) == 1
     assert len(bench.answers()) == 1
+
+
+def test_release_of_one_lets_go_no_reply_that_is_still_to_come_and_the_oldest_of_all_connections(bench):
+    fault = bench.set("hold", api="Fetch")
+    waits, reads = Client(bench.world), Client(bench.world)
+    waits.send(fetch_request("t", 0, 0, max_wait_ms=100_000, min_bytes=1), 12)
+    bench.world.run()
+    assert bench.faults.release(fault, 1) == 0
+    reads.send(fetch_request("t", 1, 0, max_wait_ms=0), 12)
+    bench.world.run()
+    bench.admin.call(produce_request("t", 0, b"x"), 9)
+    bench.world.run()
+    assert (fault.held, waits.replies(), reads.replies()) == (2, [], [])
+    for held, replies in ((1, (0, 1)), (0, (1, 0))):
+        assert bench.faults.release(fault, 1) == 1
+        bench.world.run()
+        assert (fault.held, (len(waits.replies()), len(reads.replies()))) == (held, replies)
+
+
+def test_release_of_two_lets_go_what_is_held_and_nothing_behind_it(bench):
+    fault = bench.set("hold", api="OffsetCommit")
+    for offset in range(3):
+        bench.commit(offset)
+    bench.world.run()
+    assert bench.faults.release(fault, 2) == 1
+    assert len(bench.answers()) == 1
+    assert fault.held == 1
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_release_of_all_lets_go_what_is_still_to_come_as_well(bench, when):
+    fault = bench.set("hold", api="OffsetCommit", when=when, trigger={"times": 3})
+    clients = [Client(bench.world) for _ in range(3)]
+    for client in clients:
+        client.send(commit_request("g", {0: 1}), 8)
+    bench.world.run()
+    assert bench.faults.release(fault) == 3
+    bench.world.run()
+    assert [len(client.replies()) for client in clients] == [1, 1, 1]
+    fetch = bench.set("hold", api="Fetch")
+    bench.client.send(fetch_request("t", 0, 0, max_wait_ms=500, min_bytes=1), 12)
+    bench.world.run()
+    assert bench.faults.release(fetch) == 0
+    bench.world.advance(500)
+    assert len(bench.answers()) == 1
+
+
+def test_release_of_one_request_lets_the_oldest_of_all_connections_take_effect(bench):
+    fault = bench.set("hold", api="OffsetCommit", when="before")
+    first, second = Client(bench.world), Client(bench.world)
+    for client in (first, first, second):
+        client.send(commit_request("g", {0: 1}), 8)
+        bench.world.run()
+    seen = []
+    for _ in range(3):
+        assert bench.faults.release(fault, 1) == 1
+        bench.world.run()
+        seen.append((len(first.replies()), len(second.replies())))
+    assert seen == [(1, 0), (0, 1), (1, 0)]
 
 
 def test_release_with_nothing_held_answers_0(bench):

@@ -291,6 +291,18 @@ def test_group_change_keeps_to_the_brokers_bounds(broker, operation, code):
     assert change(broker, GROUP, "", operation)[0] == 42
 
 
+@pytest.mark.parametrize(
+    ("duration", "code"),
+    [
+        *((text, 0) for text in ("PT1H", "P1D", "pt1h", "+PT1H", "P1DT2H4.5S", "PT1.S", "PT1,5S", "P-1DT25H", "PT0S")),
+        *((text, 40) for text in ("", "P", "PT", "P1DT", "P1Y", "P1W", "Px", "PT1", "PT1.5H", "1H", "PT1.1234567891S")),
+        *((text, 40) for text in ("PT-1H", "-PT1H", "P1DT-25H", "P106751991167301D", "P" + "9" * 5000 + "D")),
+    ],
+)
+def test_duration_that_java_does_not_read_or_that_is_negative_is_refused(broker, duration, code):
+    assert change(broker, GROUP, "g", ("share.auto.offset.reset", SET, f"by_duration:{duration}"))[0] == code
+
+
 def test_group_configs_are_told_with_their_sources(broker):
     change(broker, GROUP, "g", ("consumer.session.timeout.ms", SET, "50000"))
     assert one(broker, GROUP, "g", "consumer.session.timeout.ms") == (

@@ -9,8 +9,10 @@ from cases import each_case
 from core_broker import Client, World, frame, make_topic
 from core_requests import commit_request, fetch_request, produce_request
 
-from broker.journal.reading import describe, entries, select
+from broker.faults.errors import FaultError
+from broker.journal.reading import Entry, check_filters, describe, entries, select, topic_names
 from broker.journal.ring import FRAME_BYTES, Ring
+from broker.journal.sessions import Sessions
 from protocol.codegen import codec
 from protocol.messages.cluster import ApiVersionsRequest
 from protocol.messages.configs import (
@@ -41,11 +43,16 @@ class Bench:
     def commit(self, offset: int, group: str = "g") -> None:
         self.client.send(commit_request(group, {0: offset}), 8)
 
-    def shown(self, **filters: str) -> list[dict[str, Any]]:
+    def judged(self, **filters: str) -> list[tuple[Entry, bool | None]]:
         self.world.run()
-        topics = self.world.broker.metadata.topics_by_id
-        chosen = select(self.ring, filters, lambda topic_id: topics[topic_id].name if topic_id in topics else "")
-        return [describe(entry, self.ring) for entry in chosen if entry is not None][::-1]
+        name_of = topic_names(self.ring, self.world.broker.metadata.topics_by_id)
+        kept, sessions = entries(self.ring), Sessions(name_of)
+        for entry in kept:
+            sessions.add(entry)
+        return list(select(kept, filters, name_of, session_topics=sessions.topics_of))[::-1]
+
+    def shown(self, **filters: str) -> list[dict[str, Any]]:
+        return [describe(entry, self.ring) for entry, is_fit in self.judged(**filters) if is_fit]
 
 
 @pytest.mark.parametrize("shortcuts", [True, False])
@@ -145,6 +152,59 @@ def test_filters(filters, fits):
     bench.client.send(produce_request("t", 0, b"a"), 9)
     bench.client.send(commit_request("h", {0: 1}, member_id="nobody", generation_id_or_member_epoch=3), 8)
     assert [each["correlation_id"] - 1 for each in bench.shown(**filters)] == fits
+
+
+CUT = {  # of a large Produce and a Fetch with a large reply
+    "neither is decoded for it": ({"client_id": "client"}, [True, True]),
+    "Produce names topics": ({"topic": "u"}, [None, False]),
+    "Produce names no groups": ({"group": "g"}, [False, False]),
+    "another filter does not fit": ({"topic": "u", "client_id": "x"}, [False, False]),
+    "Fetch has its errors in the reply": ({"error": "NOT_LEADER_OR_FOLLOWER"}, [False, None]),
+    "Fetch fits, and its errors are unknown": ({"topic": "t", "error": "NOT_LEADER_OR_FOLLOWER"}, [False, None]),
+    "Fetch does not fit, whatever its errors": ({"topic": "u", "error": "NOT_LEADER_OR_FOLLOWER"}, [False, False]),
+    "API": ({"topic": "u", "api": "Fetch"}, [False, False]),
+}
+
+
+@each_case("filters, verdicts", CUT.values(), CUT)
+def test_frames_that_were_cut_are_told_apart_from_those_that_do_not_fit(filters, verdicts):
+    bench = Bench()
+    bench.client.call(produce_request("t", 0, b"x" * 50_000), 9)
+    bench.client.call(fetch_request("t", 0, 0), 12)
+    assert [is_fit for _, is_fit in bench.judged(**filters)] == verdicts
+
+
+def test_request_whose_reply_has_not_been_sent_was_not_answered_with_an_error():
+    bench = Bench()
+    bench.client.send(fetch_request("t", 0, 0, max_wait_ms=500), 12)
+    assert [is_fit for _, is_fit in bench.judged(error="NOT_LEADER_OR_FOLLOWER")] == [False]
+
+
+WRONG = {
+    "API": ({"api": "OffsetComit"}, "did you mean OffsetCommit"),
+    "API without a name": ({"api": ""}, "is no API"),
+    "key above all": ({"api": "99999"}, "is no API"),
+    "error": ({"error": "NOT_COORDINATR"}, "did you mean NOT_COORDINATOR"),
+    "no error": ({"error": "NONE"}, "not an error"),
+}
+
+
+@each_case("filters, says", WRONG.values(), WRONG)
+def test_api_or_error_that_does_not_exist_is_refused(filters, says):
+    with pytest.raises(FaultError, match=says):
+        check_filters(filters)
+
+
+@pytest.mark.parametrize("api", ["offset_commit", "8", "TLS hello", "http hello", "999"])
+def test_api_is_named_by_name_or_key_or_as_the_hello_of_a_stranger(api):
+    check_filters({"api": api})
+
+
+def test_api_is_found_by_its_key():
+    bench = Bench()
+    bench.commit(1)
+    assert len(bench.shown(api="8")) == 1
+    assert bench.shown(api="9") == []
 
 
 def test_software_is_what_the_client_said_it_is():

@@ -7,10 +7,11 @@ from data_path import NOW_MS, DataPath, batch, values_of
 from fastcrc.crc32 import iscsi as crc32c
 
 from broker.partitions import partition as partition_module
+from broker.partitions.producer_files import ProducerFiles
 from broker.partitions.producer_snapshots import NONE_ABORTED, UNTOLD, ProducerSnapshots, decode_snapshot, encode_steps
 from broker.partitions.producer_table import ProducerSnapshot
 from protocol.errors import ErrorCode
-from protocol.record_batch import ABORT, TRANSACTIONAL, BatchHeader, control_batch
+from protocol.record_batch import ABORT, TRANSACTIONAL, BatchHeader, assemble_batch, control_batch
 from storage.sim_env import MemoryFiles
 
 DAY_MS = 86_400_000
@@ -96,6 +97,26 @@ def test_snapshot_of_lost_records_is_deleted_before_others_take_their_place(path
     path.produce(batch(b"x"))  # of no producer: the state is not loaded for it
     path = path.reopened(clean=False)
     assert path.produce(batch(b"b", pid=1, epoch=0, seq=1)).base_offset == 2
+
+
+def test_snapshot_of_lost_records_is_not_back_after_a_loss_of_power(path: DataPath) -> None:
+    topic = path.topic()
+    path.produce(batch(b"a", pid=1, epoch=0, seq=0))
+    path.produce(batch(b"b", pid=1, epoch=0, seq=1))
+    partition, files = path.partition(topic, 0), path.env.files
+    partition.log.sync()
+    partition.take_snapshot()
+    for name in files.listdir("data/t-0"):
+        files.open_append(f"data/t-0/{name}").sync()  # as a disk does some time after
+    files.sync_dir("data/t-0")
+    partition.log.cut_back(1)
+    partition.reload(lost=True)  # another replica leads, which has missed the second batch
+    for value in (b"x", b"y"):
+        path.produce(batch(value))
+    partition.log.sync()
+    path = path.reopened(clean=False, files=files.crash(lose_unsynced=True))
+    assert path.partition(path.metadata.topics["t"], 0).log.end_offset == 3
+    assert path.produce(batch(b"b", pid=1, epoch=0, seq=1)).base_offset == 3
 
 
 def test_damaged_snapshot_falls_back_to_the_one_before_or_the_log() -> None:
@@ -258,6 +279,35 @@ def test_transaction_of_an_older_broker_is_replayed(path: DataPath) -> None:
     assert partition.producers.table[1][:1] + partition.producers.table[1][5:6] == (1, 9)
     assert partition.producers.open == {}
     assert partition.aborted_transactions(0, 3) == [(1, 1)]
+
+
+def test_snapshot_counts_though_the_cleaner_has_emptied_the_marker_that_it_names(path: DataPath) -> None:
+    """The index names it no more either; to read the log from its start would be slow, and find less."""
+    topic = path.topic()
+    path.produce(batch(b"a", pid=1, epoch=0, seq=0))
+    log = path.partition(topic, 0).log
+    marker = control_batch(ABORT, timestamp_ms=NOW_MS, producer_id=1, producer_epoch=0, coordinator_epoch=9)
+    header = BatchHeader.from_buffer(marker)
+    emptied = assemble_batch(
+        b"",
+        base_offset=1,
+        leader_epoch=0,
+        attributes=header.attributes,
+        last_offset_delta=0,
+        base_timestamp=-1,
+        max_timestamp=NOW_MS,
+        producer_id=1,
+        producer_epoch=0,
+        base_sequence=-1,
+        record_count=0,
+    )
+    log.append([emptied], base_offset=1, last_offset=1, max_timestamp_ms=NOW_MS, size=len(emptied))
+    log.flush()
+    known = [ProducerSnapshot(7, 0, 0, 0, 0, NOW_MS, -1, -1, 1, 0)]
+    ProducerSnapshots(path.env.files, log.directory).write(2, encode_snapshot(known, 1))
+    found = ProducerFiles(path.env.files, log).load(batches=False)
+    assert found.table.get(7) is not None
+    assert snapshots(path) == [2]
 
 
 # ---------------------------------------------------------------- housekeeping

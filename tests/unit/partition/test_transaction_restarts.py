@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock, patch
+
 import pytest
 from data_path import DataPath, batch
 from txn_path import read_committed, send, stable
+
+from storage.transaction_index import decode_index
 
 
 @pytest.fixture
@@ -85,3 +89,56 @@ def test_retention_forgets_what_was_aborted_before_the_start(path: DataPath) -> 
     partition = path.partition(path.metadata.topics["t"], 0)
     partition.delete_records(4)
     assert partition.aborted_transactions(0, 9) == [(1, 4)]
+
+
+def index_lines(path: DataPath) -> list[int]:
+    """Offsets of the markers in the index of the first segment."""
+    name = f"data/t-0/{0:020d}.txnindex"
+    return [line.last_offset for line in decode_index(path.env.files.read_file(name))]
+
+
+def abort_one(path: DataPath, number: int) -> None:
+    send(path, b"a", epoch=number)
+    path.mark(1, number + 1, commit=False)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_index_is_written_again_when_as_many_transactions_were_aborted_as_were_deleted(
+    path: DataPath, restarts: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    path.produce(batch(b"x", pid=9, epoch=0, seq=0))
+    for number in range(2):
+        abort_one(path, number)
+    partition = path.partition(path.metadata.topics["t"], 0)
+    partition.take_snapshot()
+    assert index_lines(path) == [2, 4]
+    if restarts:
+        path = path.reopened()
+        partition = path.partition(path.metadata.topics["t"], 0)
+    partition.delete_records(3)
+    abort_one(path, 2)
+    again = path.reopened()
+    assert index_lines(again) == [4, 6]
+    assert again.produce(batch(b"x", pid=9, epoch=0, seq=0)).base_offset == 0  # it is known: not appended again
+    assert "unusable" not in caplog.text
+
+
+def test_index_goes_when_all_that_was_aborted_is_deleted(path: DataPath) -> None:
+    abort_one(path, 0)
+    partition = path.partition(path.metadata.topics["t"], 0)
+    partition.take_snapshot()
+    assert index_lines(path) == [1]
+    partition.delete_records(2)
+    path.produce(batch(b"x"))
+    partition.take_snapshot()
+    assert not any("txnindex" in name for name in path.env.files.listdir("data/t-0"))
+
+
+def test_index_that_says_what_it_should_is_not_written_again(path: DataPath) -> None:
+    abort_one(path, 0)
+    path = path.reopened()
+    path.produce(batch(b"x"))
+    writes = Mock(wraps=path.env.files.write_file_atomic)
+    with patch.object(path.env.files, "write_file_atomic", writes):
+        assert path.partition(path.metadata.topics["t"], 0).take_snapshot()
+    assert not any("txnindex" in call.args[0] for call in writes.call_args_list)

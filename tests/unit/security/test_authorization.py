@@ -173,6 +173,11 @@ def test_acl_that_goes_is_obeyed_by_the_next_request(clients):
     assert code_of_produce(clients.alice) == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
+def test_star_as_a_prefix_allows_names_that_begin_with_a_star_alone(clients):
+    clients.make(acl(WRITE, "*", pattern=4), acl(WRITE, "*", 5, pattern=4))
+    assert [code_of_produce(clients.alice) for _ in range(2)] == [ErrorCode.TOPIC_AUTHORIZATION_FAILED] * 2
+
+
 def test_denial_of_one_topic_ends_the_shortcut_of_who_may_write_all(clients):
     clients.make(acl(WRITE, "*"), acl(WRITE, "*", 5))
     assert [code_of_produce(clients.alice) for _ in range(3)] == [0] * 3

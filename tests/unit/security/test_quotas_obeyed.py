@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from core_broker import Client, World, make_topic
+from core_broker import Client, World, frame, make_topic
 from core_requests import fetch_request, produce_request
 
 from broker.quotas.client_quotas import ClientQuotas
 from broker.turn.rate import Credits, Rate
 from protocol.errors import ErrorCode
 from protocol.messages.cluster import ApiVersionsRequest, MetadataRequest
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasRequestEntryData,
@@ -28,11 +29,15 @@ from protocol.messages.topics import (
 )
 
 
-def set_quota(client: Client, key: str, value: float | None, **entity: str | None) -> None:
+def alteration(key: str, value: float | None, **entity: str | None) -> AlterClientQuotasRequest:
     parts = [EntityData(entity_type=k.replace("_", "-"), entity_name=v) for k, v in entity.items()]
     op = OpData(key=key, value=value or 0.0, remove=value is None)
     entry = AlterClientQuotasRequestEntryData(entity=parts, ops=[op])
-    answer = client.call(AlterClientQuotasRequest(entries=[entry], validate_only=False))
+    return AlterClientQuotasRequest(entries=[entry], validate_only=False)
+
+
+def set_quota(client: Client, key: str, value: float | None, **entity: str | None) -> None:
+    answer = client.call(alteration(key, value, **entity))
     assert answer.entries[0].error_code == 0, answer
 
 
@@ -63,6 +68,14 @@ def test_producer_above_its_rate_is_throttled_and_muted(client):
     assert len(client.replies()) == 1
 
 
+def test_wait_that_is_longer_than_an_answer_can_tell_is_cut_to_the_longest(client):
+    """Three megabytes at a byte a second."""
+    set_quota(client, "producer_byte_rate", 1, client_id="client")
+    for _ in range(3):
+        throttle_ms = produce(Client(client.world), 900_000)
+    assert throttle_ms == (1 << 31) - 1
+
+
 def test_shorter_wait_does_not_end_a_longer_one(client):
     """A Fetch that was under way is answered during the wait of a Produce."""
     set_quota(client, "producer_byte_rate", 1000, client_id="client")
@@ -81,12 +94,21 @@ def test_frames_that_came_together_wait_as_well(client):
     client.send(produce_request("t", 0, b"x" * 1000), 9)
     client.pending.clear()
     both = [produce_request("t", 0, b"x" * 1000), produce_request("t", 0, b"y")]
-    from core_broker import frame
-
     client.asked += [(0, 9), (0, 9)]
     client.connection.data_received(b"".join(frame(each, 9, 7 + i) for i, each in enumerate(both)))
     client.world.run()
     assert client.world.broker.partitions.size("t", 0) < 2200
+
+
+def test_frames_in_one_segment_with_the_first_quota_are_measured(client):
+    produce(client)
+    quota = alteration("consumer_byte_rate", 1, client_id="client")
+    requests = [(quota, 1), (fetch_request("t", 0, 1), 11), (fetch_request("t", 0, 0), 11)]
+    client.asked += [(request.API_KEY, version) for request, version in requests]
+    client.connection.data_received(b"".join(frame(request, version) for request, version in requests))
+    client.world.run()
+    *_, answer = client.replies()
+    assert (answer.throttle_time_ms > 0, answer.responses) == (True, [])
 
 
 def test_consumer_above_its_rate_gets_no_records(client):
@@ -115,12 +137,78 @@ def test_fetch_that_waited_is_measured_when_it_is_answered(client):
     assert answer.throttle_time_ms > 0
 
 
+def fetch_in_session(client: Client, session_id: int, epoch: int, *fetched: tuple[int, int]) -> Any:
+    """Partitions with their offsets; the client's answer, with what it tells of each partition."""
+    wanted = [FetchPartition(partition=p, fetch_offset=at, partition_max_bytes=1 << 26) for p, at in fetched]
+    request = FetchRequest(
+        max_wait_ms=0,
+        min_bytes=1,
+        max_bytes=1 << 26,
+        session_id=session_id,
+        session_epoch=epoch,
+        topics=[FetchTopic(topic="two", partitions=wanted)] if wanted else [],
+    )
+    return client.call(request, 12)
+
+
+def high_watermarks(answer: Any) -> dict[int, int]:
+    return {p.partition_index: p.high_watermark for topic in answer.responses for p in topic.partitions}
+
+
+def produce_to_two(client: Client, index: int, size: int) -> None:
+    Client(client.world).call(produce_request("two", index, b"x" * size), 9, client_id="other")
+
+
+def lift_quota(client: Client) -> None:
+    client.world.clock.advance(20_000_000)
+    client.world.run()
+    set_quota(client, "consumer_byte_rate", 1e9, client_id="client")
+
+
+def test_session_tells_later_what_an_emptied_answer_would_have_told(client):
+    """The client reads on from the end, as after a seek: only the session can tell it of the high watermark."""
+    make_topic(client, "two", partitions=2)
+    session = fetch_in_session(client, 0, 0, (0, 0), (1, 0)).session_id
+    produce_to_two(client, 0, 9_900)
+    set_quota(client, "consumer_byte_rate", 1, client_id="client")
+    emptied = fetch_in_session(client, session, 1)
+    assert (emptied.throttle_time_ms > 0, emptied.responses, emptied.session_id) == (True, [], session)
+    lift_quota(client)
+    assert high_watermarks(fetch_in_session(client, session, 2, (0, 1))) == {0: 1}
+    assert high_watermarks(fetch_in_session(client, session, 3)) == {}
+
+
+def test_no_session_begins_with_an_emptied_answer(client):
+    make_topic(client, "two", partitions=2)
+    produce_to_two(client, 0, 9_900)
+    set_quota(client, "consumer_byte_rate", 1, client_id="client")
+    emptied = fetch_in_session(client, 0, 0, (0, 0), (1, 0))
+    assert (emptied.throttle_time_ms > 0, emptied.responses, emptied.session_id) == (True, [], 0)
+    assert len(client.world.broker.fetch_sessions) == 0
+    lift_quota(client)
+    assert high_watermarks(fetch_in_session(client, 0, 0, (0, 0), (1, 0))) == {0: 1, 1: 0}
+
+
 def test_time_in_handlers_counts_in_percent_of_the_loop(client):
     set_quota(client, "request_percentage", 0.01, client_id="client")
     quotas: Any = client.world.broker.router.quotas
     real = quotas.took
     quotas.took = lambda ctx, elapsed_us: real(ctx, 500_000)
     assert client.call(MetadataRequest(topics=[]), 9).throttle_time_ms == 1000, "one window at most"
+
+
+def test_fetch_of_a_client_that_takes_too_much_time_has_no_records(client):
+    make_topic(client, "two", partitions=2)
+    produce_to_two(client, 0, 100)
+    set_quota(client, "request_percentage", 0.01, client_id="client")
+    quotas: Any = client.world.broker.router.quotas
+    real = quotas.took
+    quotas.took = lambda ctx, elapsed_us: real(ctx, 500_000)
+    emptied = fetch_in_session(client, 0, 0, (0, 0), (1, 0))
+    assert (emptied.throttle_time_ms, emptied.responses, emptied.session_id) == (1000, [], 0)
+    quotas.took = real
+    client.world.advance(60_000)
+    assert high_watermarks(fetch_in_session(client, 0, 0, (0, 0), (1, 0))) == {0: 1, 1: 0}
 
 
 @pytest.mark.parametrize("num", ["2", "11"])
@@ -262,7 +350,7 @@ def test_quota_that_is_removed_lets_shortcuts_serve_again(client):
 def test_most_specific_quota_counts(client, quotas, expected):
     broker = client.world.broker
     broker.metadata.clients.quotas.update({entity: {"producer_byte_rate": value} for entity, value in quotas.items()})
-    found = ClientQuotas(broker.turn, broker.config, lambda: broker.metadata)
+    found = ClientQuotas(broker.turn, broker.config, lambda: broker.metadata, broker.fetch_sessions)
     assert found.find("producer_byte_rate", "u", "c") == expected
 
 
@@ -272,6 +360,7 @@ def test_rate_is_over_all_windows():
     assert rate.throttle_ms(500, 0) == 0
     rate.record(1000, 500)
     assert rate.throttle_ms(500, 500) == 1500, "600 a second over 10.5 s, less what is allowed"
+    assert rate.throttle_ms(5e-324, 500) == (1 << 31) - 1
     assert rate.throttle_ms(500, 30_000) == 0
 
 

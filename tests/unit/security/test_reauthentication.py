@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from core_broker import frame, make_topic
+from core_requests import produce_request
 from security_kit import SaslClient, sasl_world, serves
 
 from protocol.errors import ErrorCode
 from protocol.messages.cluster import MetadataRequest
+from protocol.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 
 @pytest.fixture
@@ -66,6 +69,32 @@ def test_nothing_else_is_served_between_the_steps_of_a_reauthentication(short):
     short.send(MetadataRequest(topics=[]), 9)
     short.world.run()
     assert short.closed
+
+
+def test_frames_in_one_segment_with_the_handshake_of_a_reauthentication_are_not_served(short):
+    make_topic(short)
+    for _ in range(2):  # the shortcut has learnt the topic
+        short.call(produce_request("t", 0, b"v"), 9)
+    short.world.clock.advance(2000)
+    handshake = frame(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+    short.protocol.data_received(handshake + frame(produce_request("t", 0, b"v"), 9))
+    short.world.run()
+    assert short.closed
+    assert short.world.broker.partitions.end_of(short.world.broker.metadata.topics["t"], 0) == 2
+
+
+def test_frames_in_one_segment_with_the_end_of_an_authentication_are_served(short):
+    make_topic(short)
+    short.world.clock.advance(2000)
+    assert short.handshake("PLAIN").error_code == 0
+    token = SaslAuthenticateRequest(auth_bytes=b"\0alice\0secret")
+    requests = [(token, 2)] + [(produce_request("t", 0, b"v"), 9)] * 3
+    short.asked += [(request.API_KEY, version) for request, version in requests]
+    short.protocol.data_received(b"".join(frame(request, version) for request, version in requests))
+    short.world.run()
+    first, *others = short.replies()
+    assert (first.error_code, len(others)) == (0, 3)
+    assert not short.connection.halted
 
 
 def test_handshake_within_a_second_of_the_last_reauthentication_is_an_error(short):

@@ -6,14 +6,9 @@ from types import TracebackType
 from typing import Any
 
 from core_broker import Client, World, make_topic
-from core_requests import produce_request
+from core_requests import GROUP_RESOURCE, alter_request, produce_request
 
 from broker.coordinator.share.state import Key
-from protocol.messages.configs import (
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsRequestAlterableConfig,
-    IncrementalAlterConfigsRequestAlterConfigsResource,
-)
 from protocol.messages.share_fetch import (
     ShareAcknowledgeRequest,
     ShareAcknowledgeRequestAcknowledgementBatch,
@@ -67,15 +62,7 @@ class ShareWorld:
 
     def set(self, **configs: str | None) -> int:
         """Settings of the group; the error code."""
-        entries = [
-            IncrementalAlterConfigsRequestAlterableConfig(name=name, value=value, config_operation=0)
-            for name, value in configs.items()
-        ]
-        resource = IncrementalAlterConfigsRequestAlterConfigsResource(
-            resource_type=32, resource_name=GROUP, configs=entries
-        )
-        answer = self.client.call(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1)
-        return int(answer.responses[0].error_code)
+        return int(self.client.call(alter_request(GROUP_RESOURCE, GROUP, configs), 1).responses[0].error_code)
 
     def topic_id(self, name: str = "t") -> bytes:
         return self.world.broker.metadata.topics[name].topic_id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.coordinator.share.acquire import ReadBatch, Wish, acquire
+from broker.coordinator.share.acquire import RECORD_LIMIT, ReadBatch, Wish, acquire
 from broker.coordinator.share.share_partition import Limits, SharePartition
 from broker.coordinator.share.state import ShareState, StateBatch
 
@@ -30,6 +30,18 @@ def test_start_offset_does_not_go_back_below_the_log():
     partition.release("m", LIMITS)
     partition.move_start()
     assert partition.start_offset == 3
+
+
+def test_rest_of_a_batch_below_the_log_is_passed_over():
+    """A member got one record of a batch across the log's start: the next ones of it are gone, too."""
+    partition = SharePartition(0)
+    acquire(partition, LIMITS, Wish("m", 100, 1, 1), 0, [ReadBatch(0, 3)])
+    partition.log_start_moved(6)
+    found, _ = acquire(partition, LIMITS, Wish("m", 100, 1, 1, RECORD_LIMIT), 6, [ReadBatch(4, 7)])
+    assert [(each.first, each.last) for each in found] == [(4, 4)]  # of whole batches, as in Kafka
+    assert partition.next_fetch_offset() == 5
+    partition.log_start_moved(6)
+    assert partition.next_fetch_offset() == 6
 
 
 def test_full_partition_whose_records_the_cleaner_has_removed_acquires_nothing():

@@ -106,3 +106,17 @@ def test_names_are_checked(world, fields):
     m = world.reader()
     assert m.fetch(0, **fields).error_code == ErrorCode.INVALID_REQUEST
     assert m.acknowledge((0, 0, [ACCEPT]), **fields).error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_fault_finds_what_a_session_reads_though_the_fetch_does_not_name_it(world):
+    world.produce(3)
+    reader = world.reader()
+    assert reader.acquired(0)
+    fault = world.world.broker.faults.add(
+        {"fault": "inject_error", "api": "ShareFetch", "topic": "t", "partition": 0, "error": "UNKNOWN_SERVER_ERROR"}
+    )
+    other = world.world.broker.faults.add(
+        {"fault": "inject_error", "api": "ShareFetch", "topic": "t", "partition": 1, "error": "UNKNOWN_SERVER_ERROR"}
+    )
+    assert reader.fetch().error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert (fault.hits, other.hits) == (1, 0)

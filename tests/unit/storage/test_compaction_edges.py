@@ -173,6 +173,27 @@ def test_pass_that_retention_overtakes_ends_there_and_the_next_goes_on() -> None
     assert (log.cleaned_offset, log.segments[0].size) == (8, 3 * one)
 
 
+@pytest.mark.parametrize("steps", [1, 2])
+def test_pass_over_a_log_that_goes_out_of_use_has_cleaned_nothing(steps: int) -> None:
+    """It was taken for clean, and was not cleaned once it was opened again."""
+    log = log_with()
+    for _ in range(SLICE_RECORDS):
+        put(log, (b"k", b"v"))
+    seal(log)
+    cleaning = clean(log, NOW, log.end_offset)
+    for _ in range(steps):
+        next(cleaning)
+    log.give_up("failed")
+    for _ in cleaning:
+        pass
+    log.reopen(log.end_offset)
+    assert log.cleaned_offset == 0
+    for _ in clean(log, NOW, log.end_offset):
+        pass
+    assert log.cleaned_offset == SLICE_RECORDS
+    assert sum(header.record_count for header, _ in log.batches(0)) == 2
+
+
 @pytest.mark.parametrize("producer_id", [0, 1, 5])
 def test_last_batch_of_a_producer_stays_as_a_header_and_others_go(producer_id: int) -> None:
     log = log_with()

@@ -285,19 +285,39 @@ def test_index_that_is_gone_or_damaged_is_made_again(env):
     assert after.offset_for_timestamp(1105) == log.offset_for_timestamp(1105) == (1110, 22, 0)
 
 
-def test_leader_epochs_answer_as_kafka_and_survive_a_crash(env):
+def log_of_two_epochs(env):
+    """Three records of epoch 2, and three of epoch 5."""
     log = Log.open(env, DIRECTORY, SMALL)
     for epoch in (2, 5):
         log.set_leader_epoch(epoch)
         for _ in range(3):
             put(log)
         log.flush()
+    return log
+
+
+def test_leader_epochs_answer_as_kafka_and_survive_a_crash(env):
+    log = log_of_two_epochs(env)
     assert log.leader_epoch == 5
     expected = {-1: (-1, -1), 1: (1, 0), 2: (2, 3), 3: (2, 3), 5: (5, 6), 6: (-1, -1)}
     assert {epoch: log.epoch_end_offset(epoch) for epoch in expected} == expected
     env.files.remove(f"{DIRECTORY}/leader-epoch-checkpoint")
     after = reopened(env)
     assert {epoch: after.epoch_end_offset(epoch) for epoch in expected} == expected
+
+
+@pytest.mark.parametrize("start", ["killed", "given up"])
+def test_leader_epochs_whose_records_are_deleted_are_unknown_after_a_start_too(env, start):
+    log = log_of_two_epochs(env)
+    assert log.delete_records_before(4) == 4
+    expected = {epoch: log.epoch_end_offset(epoch) for epoch in range(7)}
+    assert expected[2] == (2, 4)
+    if start == "killed":
+        log = reopened(env, log_start_offset=4)
+    else:
+        log.give_up("is to be read again")
+        log.reopen(6)
+    assert {epoch: log.epoch_end_offset(epoch) for epoch in range(7)} == expected
 
 
 def test_many_logs_share_few_descriptors(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from log_kit import DIRECTORY, SMALL, filled, put
+from log_kit import DIRECTORY, ONE_SEGMENT, SMALL, filled, put, reopened
 
 from protocol.record_batch import LOG_APPEND_TIME, iter_records
 from storage.log import Log
@@ -36,6 +36,22 @@ def test_offset_for_timestamp_looks_into_batches_and_past_disorder():
 
 def test_max_timestamp_of_empty_log_is_none():
     assert Log.open(sim_env(), DIRECTORY, SMALL).max_timestamp() is None
+
+
+@pytest.mark.parametrize("is_copy", [False, True])
+def test_index_of_what_was_cut_off_is_not_taken_for_what_came_in_its_place(is_copy):
+    env = sim_env()
+    log = filled(env, 30, ONE_SEGMENT)
+    log.sync()
+    log.checkpoint()
+    log.cut_back(30)
+    for n in range(15, 35):  # as large as what was there, so that their places are the same
+        put(log, (b"key%d" % n, b"value" * 3), (b"odd%d" % n, None), timestamp_ms=9000 + 10 * n)
+    log.flush()
+    log.sync()
+    after = reopened(sim_env(files=env.files.crash()), ONE_SEGMENT, recovery_point=log.end_offset, clean=is_copy)
+    for timestamp in range(1000, 9200, 10):
+        assert after.offset_for_timestamp(timestamp) == log.offset_for_timestamp(timestamp)
 
 
 def test_log_append_time_counts_for_the_whole_batch():

@@ -236,7 +236,7 @@ def test_log_that_is_taken_back_into_use_goes_on_in_its_last_segment(env, batche
 # -- cutting and appending
 
 
-@pytest.mark.parametrize(("offset", "syncs"), [(39, 0), (21, 0), (20, 1), (12, 1), (1, 1)])
+@pytest.mark.parametrize(("offset", "syncs"), [(39, 0), (21, 0), (20, 1), (12, 2), (1, 2)])
 def test_names_are_synced_before_a_cut_that_removes_segments(env, offset, syncs, monkeypatch):
     log = filled(env, 20)
     assert log.segments[-1].base_offset == 20

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from random import Random
 
 import pytest
-from log_kit import DIRECTORY, content, filled, put, reopened
+from log_kit import DIRECTORY, content, durable_env, filled, put, reopened
+from power_cut import power_cut
 
 from storage import compaction, retention
-from storage.env import system_env
-from storage.log import LogConfig
+from storage.env import Env, system_env
+from storage.log import Log, LogConfig
+from storage.movable_clock import MovableClock
 from storage.sim_env import sim_env
 
 CONFIG = LogConfig(segment_bytes=500, index_interval_bytes=100, retention_ms=-1)
@@ -45,6 +48,36 @@ def test_retention_of_everything_keeps_the_end_of_the_log(env):
     assert reopened(env, CONFIG).end_offset == 41
 
 
+def test_retention_of_everything_keeps_the_end_though_a_full_disk_stopped_an_earlier_round(env):
+    log = filled(env, 20, CONFIG._replace(retention_ms=100))
+    env.files.inject(1, kinds=("replace",), forever=True)  # of the empty file whose name is the end
+    with pytest.raises(OSError, match="No space left"):
+        log.retain(100_000)
+    env.files.heal()
+    log.retain(100_000)
+    assert (bases(log), log.end_offset) == ([40], 40)
+    assert reopened(env, CONFIG).end_offset == 40
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_records_removed_while_the_cleaner_renames_its_file_are_not_back_after_a_kill(env, monkeypatch, whole):
+    log = filled(env, 20, CONFIG._replace(cleanup_policy=frozenset({"compact", "delete"})))
+    syncs = list[bool]()
+    monkeypatch.setattr(env.files, "start", lambda work: lambda: not env.files.exists(swap) or bool(syncs))
+    swap = f"{log.segments[0].stem}.log.swap"
+    cleaning = compaction.clean(log, 2000, log.end_offset)
+    while not env.files.exists(swap):
+        next(cleaning)
+    log.log_start_offset = log.segments[-1 if whole else 1].base_offset  # by DeleteRecords
+    expected = log.log_start_offset
+    assert log.retain(2000)
+    after = reopened(Env(env.clock, env.rng, env.files.crash()), CONFIG)
+    assert (after.log_start_offset, after.end_offset) == (expected, log.end_offset)
+    syncs.append(True)
+    list(cleaning)
+    assert bases(reopened(env, CONFIG))[0] == expected
+
+
 def test_retention_by_size_keeps_at_least_so_much(env):
     log = filled(env, 20, CONFIG._replace(retention_bytes=1000))
     sizes = [segment.size for segment in log.segments]
@@ -71,14 +104,52 @@ def test_compacted_log_is_deleted_only_below_its_start(env):
 
 
 def test_records_without_time_expire_by_the_age_of_their_file(env):
-    from storage.log import Log
-
     log = Log.open(env, DIRECTORY, CONFIG._replace(retention_ms=100))
     put(log, timestamp_ms=-1)
     log.flush()
     now = env.clock.now_ms()
     assert log.retain(now + 100) == []
     assert log.retain(now + 101) == [0]
+
+
+def test_records_without_a_time_are_as_old_as_their_write_by_a_clock_that_was_moved(env):
+    clock = MovableClock(env.clock, ahead_ms=1_000_000)  # the time of a file is the machine's
+    log = Log.open(Env(clock, env.rng, env.files), DIRECTORY, CONFIG._replace(retention_ms=100))
+    put(log, timestamp_ms=-1)
+    log.flush()
+    clock.advance(100)
+    assert log.retain(clock.now_ms()) == []
+    put(log, timestamp_ms=-1)
+    log.flush()
+    clock.advance(100)
+    assert log.retain(clock.now_ms()) == []
+    clock.advance(1)
+    assert log.retain(clock.now_ms()) == [0]
+
+
+@pytest.mark.parametrize("ahead_ms", [1_000_000, -1_000_000])
+def test_records_without_a_time_of_an_earlier_life_are_as_old_as_their_file_by_any_clock(env, ahead_ms):
+    log = Log.open(env, DIRECTORY, CONFIG._replace(retention_ms=100))
+    put(log, timestamp_ms=-1)
+    log.flush()
+    env.clock.advance(60)
+    clock = MovableClock(env.clock, ahead_ms=ahead_ms)  # a fork, or a snapshot that is restored
+    again = Log.open(Env(clock, env.rng, env.files), DIRECTORY, CONFIG._replace(retention_ms=100))
+    clock.advance(40)
+    assert again.retain(clock.now_ms()) == []
+    clock.advance(1)
+    assert again.retain(clock.now_ms()) == [0]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_end_of_a_log_without_records_survives_any_loss_of_power(seed):
+    env = durable_env()
+    log = filled(env, 20, CONFIG._replace(retention_ms=1))
+    log.sync()
+    end_offset = log.end_offset
+    assert log.retain(10**9)
+    after = Env(env.clock, env.rng, power_cut(env.files, Random(seed)))
+    assert Log.open(after, DIRECTORY, CONFIG).end_offset == end_offset
 
 
 def test_slice_outlives_the_segment_it_was_cut_from(env):

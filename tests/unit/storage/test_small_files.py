@@ -58,6 +58,16 @@ def test_clean_shutdown_mark_counts_once(files):
     assert not checkpoints.take_mark(files.crash(lose_unsynced=True), "/data", checkpoints.CLEAN_SHUTDOWN)
 
 
+def test_partition_metadata_that_is_short_says_nothing(files):
+    path, topic_id = f"/data/{checkpoints.PARTITION_METADATA}", bytes(range(16))
+    checkpoints.write_partition_metadata(files, "/data", topic_id)
+    whole = files.read_file(path)
+    for size in range(len(whole)):
+        files.write_file_atomic(path, whole[:size])
+        found = checkpoints.read_partition_metadata(files, "/data")
+        assert found == (topic_id if size == len(whole) - 1 else None)
+
+
 def test_snapshot_cut_or_flipped_anywhere_is_ignored(files):
     path = snapshot.path("/data", 42)
     snapshot.write(files, path, b"the state")

@@ -15,6 +15,7 @@ from broker.coordinator.groups.streams.member import STABLE, CurrentAssignment, 
 from broker.coordinator.groups.streams.records import current_record
 from broker.coordinator.groups.streams.sticky_assignor import Previous, Subtopology, assign_steps
 from broker.coordinator.groups.streams.topology import ASSIGNMENT_DELAYED
+from protocol.errors import ErrorCode
 from protocol.messages import configs
 from protocol.messages.group_admin import DeleteGroupsRequest
 from protocol.messages.streams_group import StreamsGroupHeartbeatRequestEndpoint
@@ -286,7 +287,7 @@ def test_member_that_left_while_the_target_was_made_gets_none(monkeypatch):
         b.join()
         steps = assign_steps({m: Previous(m) for m in ("a", "gone")}, [Subtopology("0", 8, False)])
         world.group().pending_target = PendingTarget(world.group().group_epoch, steps)
-        world.world.broker.groups.of("g").set_timer(("assign", "g"), world.world.clock.now_ms())
+        world.world.broker.groups.of("g").deadlines.set(("assign", "g"), world.world.clock.now_ms())
         world.world.run()
         assert (world.group().pending_target, set(world.group().target)) == (None, {"a", "b"})
 
@@ -316,3 +317,25 @@ def test_group_found_broken_is_reported_and_served(caplog):
     world.client, world.check = Client(world.world), lambda: None
     assert world.describe().members[0].member_epoch == 99
     assert statuses(world.member("a").join()) == statuses(world.member("b").join()) == []
+
+
+def test_group_is_assigned_after_a_member_in_a_state_of_a_newer_broker_was_refused(monkeypatch):
+    """Also a group so large that its target is made between the turns: what a refused request begins never ends."""
+    monkeypatch.setattr(streams_target, "WORK_AT_ONCE", 0)
+    with StreamsWorld({"in": 4}) as world:
+        a, b = world.member("a"), world.member("b")
+        a.join()
+        a.ack()
+        newer = world.group().members["a"].current._replace(state=50)
+        world.world.broker.groups.of("g").append([current_record("g", "a", newer)])
+        world.world.advance(2000)
+        grown = CreatePartitionsTopic(name="in", count=6, assignments=None)
+        world.client.call(CreatePartitionsRequest(topics=[grown], timeout_ms=1000), 3)
+        assert a.ack().error_code == ErrorCode.FENCED_MEMBER_EPOCH
+        assert a.join().error_code == 0
+        b.join()
+        for _ in range(6):
+            world.world.advance(2000)
+            a.ack()
+            b.ack()
+        assert (len(a.active["0"]), len(b.active["0"])) == (3, 3)

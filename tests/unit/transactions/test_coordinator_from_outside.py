@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from core_broker import Client, World
+from core_broker import Client, World, make_topic
 from txn_kit import Producer, committed, find_coordinator, state_of
 from unit.transactions.coordinator_kit import OFFSETS, group_partition, set_feature
 
@@ -134,6 +134,37 @@ def test_write_txn_markers_ends_what_hangs(client):
     assert write(OFFSETS, place, 99) == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert write("nope", 0) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert committed(client, stable=True) == {0: (-1, 0)}
+
+
+@pytest.mark.parametrize("flush", ["os", "fsync"])
+@pytest.mark.parametrize("commit", [True, False])
+def test_write_txn_markers_of_an_older_epoch_leaves_pending_offsets_as_they_are(flush, commit):
+    world = World(flush)
+    client = Client(world)
+    make_topic(client)
+    producer = Producer(client, v2=False)
+    producer.init()
+    producer.init()
+    producer.add_offsets()
+    client.send(producer.offsets_request({0: 5}), 3)  # they are not durable when the marker comes
+
+    def write(epoch, version=1):
+        marker = WritableTxnMarker(
+            producer_id=producer.id,
+            producer_epoch=epoch,
+            transaction_result=commit,
+            coordinator_epoch=0,
+            topics=[WritableTxnMarkerTopic(name=OFFSETS, partition_indexes=[group_partition(world)])],
+            transaction_version=2 if version == 2 else 0,
+        )
+        answer = client.call(WriteTxnMarkersRequest(markers=[marker]), version).markers[0]
+        return answer.topics[0].partitions[0].error_code
+
+    assert write(producer.epoch - 1) == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert write(producer.epoch, 2) == ErrorCode.INVALID_PRODUCER_EPOCH  # its transaction ends with a higher one
+    assert committed(client, stable=True) == {0: (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)}
+    assert write(producer.epoch) == 0
+    assert committed(client, stable=True) == {0: (5 if commit else -1, 0)}
 
 
 # -- where it is

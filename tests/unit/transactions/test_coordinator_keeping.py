@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import pytest
 from core_broker import Client, World, make_topic
 from txn_kit import Producer, committed, state_of, states_in_log
@@ -11,6 +13,7 @@ from broker.coordinator.transactions.transaction import LAST_EPOCH, PREPARE_ABOR
 from protocol.codegen import codec
 from protocol.errors import ErrorCode
 from protocol.messages.own_records import TransactionGroupValue
+from storage.errors import StorageError
 
 # -- time
 
@@ -65,6 +68,69 @@ def test_transaction_that_ends_while_its_next_producer_id_is_made_durable_is_not
     world.run()
     assert state_of(client).transaction_state == "CompleteCommit"
     assert committed(client, stable=True) == {0: (5, 0)}
+
+
+def needing_an_id(client):
+    """A producer with an open transaction that cannot be aborted without a new producer id, which is to be written."""
+    producer = Producer(client)
+    producer.init(timeout_ms=10_000)
+    broker = client.world.broker
+    broker.transactions.shard("tx").machine.transactions["tx"].producer_epoch = producer.epoch = LAST_EPOCH
+    assert producer.send_offsets({0: 5}) == {0: 0}
+    broker.metadata._next_producer_id = -1  # as after a start: the next id begins a block
+    return producer
+
+
+def is_aborted(client):
+    return state_of(client).transaction_state == "CompleteAbort" and committed(client, stable=True) == {0: (-1, 0)}
+
+
+@pytest.mark.parametrize("step_ms", [0, -3_600_000, 3_600_000])
+def test_transaction_that_times_out_while_no_producer_id_can_be_written_is_aborted_when_one_can(world, client, step_ms):
+    needing_an_id(client)
+    kind = "fail_fsync" if world.flush == "fsync" else "fail_write"
+    fault = world.broker.faults.add({"fault": kind, "topic": "__cluster_metadata"})
+    world.advance(10_001)
+    world.clock.step(step_ms)
+    world.advance(3_000)
+    assert fault.hits == 4  # at its timeout, and once a second
+    assert state_of(client).transaction_state == "Ongoing"
+    world.broker.faults.remove(fault.name)
+    world.advance(1_000)
+    assert is_aborted(client)
+
+
+def test_transaction_that_times_out_while_the_log_of_producer_ids_is_out_of_use_is_aborted_later(client, monkeypatch):
+    needing_an_id(client)
+    world = client.world
+    with monkeypatch.context() as patch:
+        patch.setattr(world.broker.metadata_shard, "append", Mock(side_effect=StorageError("out of use")))
+        world.advance(10_001)
+    assert state_of(client).transaction_state == "Ongoing"
+    world.advance(1_000)
+    assert is_aborted(client)
+
+
+def test_producer_that_cannot_be_given_an_id_leaves_the_timeout_of_its_transaction_as_it_was(client):
+    needing_an_id(client)
+    world = client.world
+    deadlines = world.broker.transactions.shard("tx").deadlines.by_name
+    before = deadlines["tx"]
+    kind = "fail_fsync" if world.flush == "fsync" else "fail_write"
+    world.broker.faults.add({"fault": kind, "topic": "__cluster_metadata", "trigger": "once"})
+    assert Producer(client).init() in (ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert deadlines["tx"] == before
+    assert state_of(client).transaction_state == "Ongoing"
+
+
+def test_transaction_that_ended_while_its_next_producer_id_was_lost_gets_no_timeout(client):
+    producer = needing_an_id(client)
+    coordinator = client.world.broker.transactions
+    shard = coordinator.shard("tx")
+    before = shard.machine.transactions["tx"]
+    assert producer.end() == 0
+    coordinator._fence_later(shard, before)
+    assert "tx" not in shard.deadlines.by_name
 
 
 def test_transaction_does_not_time_out_after_its_end(client):

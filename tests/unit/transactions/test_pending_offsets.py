@@ -310,3 +310,58 @@ def test_shard_does_what_record_offsets_would_say(steps):
         }
         assert found == model.unstable()
         assert set(table.group_ids()) == {place[0] for place in (*model.committed, *model.unstable())}
+
+
+def test_log_that_breaks_while_offsets_wait_for_their_transaction_refuses_them_and_nothing_else():
+    """At fsync they wait until the record that names their partition is durable."""
+    world = World("fsync")
+    client = Client(world)
+    make_topic(client)
+    producer = producer_of(client, "x")
+    producer.send_offsets({0: 1})
+    producer.end()
+    shard = world.broker.groups.of("g")
+    world.auto_sync = False
+    client.send(producer.offsets_request({0: 5}), 5)
+    world.run()
+    assert (client.replies(), len(world.syncs)) == ([], 1)
+    shard.log.give_up("could not be cleaned")
+    world.auto_sync = True
+    world.run()
+    (answer,) = client.replies()
+    assert [row.error_code for row in answer.topics[0].partitions] == [ErrorCode.NOT_COORDINATOR]
+    assert producer.send_offsets({0: 7}) == {0: 0}
+    assert producer.end() == 0
+    assert committed(client) == {0: (7, 0)}
+
+
+def test_log_that_breaks_while_a_transaction_waits_for_its_markers_keeps_nothing_else_from_its_sync():
+    world = World("fsync", transaction_state_log_num_partitions="1")
+    client = Client(world)
+    make_topic(client)
+    producer = producer_of(client, "x")
+    producer.send_offsets({0: 5})
+    world.auto_sync = False
+    client.send(producer.end_request(), 5)
+    world.run()
+    world.sync()  # it is prepared
+    world.run()
+    assert (client.replies(), len(world.syncs)) == ([], 1)
+    world.broker.transactions.shards[0].log.give_up("could not be cleaned")
+    world.auto_sync = True
+    world.run()
+    (answer,) = client.replies()
+    assert answer.error_code == ErrorCode.NOT_COORDINATOR
+    assert producer.end() == ErrorCode.CONCURRENT_TRANSACTIONS  # its markers are sent again
+    assert producer.end() == 0
+    assert committed(client) == {0: (5, 0)}
+
+
+@pytest.mark.parametrize("flush", ["os", "fsync"])
+def test_coordinator_whose_log_was_out_of_use_opens_it_again(flush):
+    world = World(flush)
+    client = Client(world)
+    producer = producer_of(client, "x")
+    world.broker.transactions.shard("x").log.give_up("could not be cleaned")
+    assert producer.init() != 0
+    assert producer.init() == 0

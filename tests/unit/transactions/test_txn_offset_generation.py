@@ -41,6 +41,25 @@ def test_offsets_of_a_generation_that_has_passed_are_refused(shortcuts, v2):
     assert committed(client) == {0: (2, 0)}
 
 
+@pytest.mark.parametrize("verified", ["true", "false"])
+def test_offsets_of_a_fenced_producer_are_refused(verified):
+    """Verified or not: the new producer's commit would take them along."""
+    world = World("os", transaction_partition_verification_enable=verified)
+    client = Client(world)
+    make_topic(client)
+    old, new = Producer(client, v2=False), Producer(client, v2=False)
+    assert old.init() == 0
+    assert old.add_offsets() == 0
+    assert old.send_offsets({0: 1}) == {0: 0}
+    assert old.end() == 0
+    assert new.init() == 0
+    assert new.add_offsets() == 0
+    assert new.send_offsets({0: 10}) == {0: 0}
+    assert old.send_offsets({0: 3}) == {0: ErrorCode.INVALID_PRODUCER_EPOCH}
+    assert new.end() == 0
+    assert committed(client) == {0: (10, 0)}
+
+
 def count_taken(world: World) -> list[bool]:
     """For each TxnOffsetCommit from now on whether the shortcut has served it."""
     taken: list[bool] = []

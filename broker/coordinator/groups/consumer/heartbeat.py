@@ -23,6 +23,7 @@ from broker.coordinator.groups.common.target import compute_in_steps, is_due
 from broker.coordinator.groups.consumer import regex, target
 from broker.coordinator.groups.consumer.group import ConsumerGroup
 from broker.coordinator.groups.consumer.member import (
+    UNKNOWN,
     UNREVOKED_PARTITIONS,
     ConsumerMember,
     CurrentAssignment,
@@ -247,7 +248,9 @@ class Step(HeartbeatStep):
         if draft.member_id is None:
             draft = Draft(group, self.member.member_id, self.member_metadata, self.replaced_id)
         spec = draft.spec(self.machine.metadata)
-        if target.is_large(spec) and self.machine.groups.get(group.group_id) is group:
+        # not for a member that the next step may refuse: the timer that goes on with it would be lost
+        may_wait = self.current.state != UNKNOWN and self.machine.groups.get(group.group_id) is group
+        if may_wait and target.is_large(spec):
             compute_in_steps(group, target.pending_target(spec, name, self.group_epoch), out)
             return
         changes = run(assignor(name)(spec))

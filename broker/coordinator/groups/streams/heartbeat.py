@@ -25,6 +25,7 @@ from broker.coordinator.groups.streams import topology as topologies
 from broker.coordinator.groups.streams.endpoints import partitions_by_endpoint
 from broker.coordinator.groups.streams.group import StreamsGroup
 from broker.coordinator.groups.streams.member import (
+    UNKNOWN,
     UNREVOKED_TASKS,
     CurrentAssignment,
     Endpoint,
@@ -276,7 +277,8 @@ class Step(HeartbeatStep):
         if group.pending_target is None:
             processes = {m.member_id: m.member_metadata.process_id for m in group.members.values()}
             processes[self.member.member_id] = self.member_metadata.process_id
-            may_wait = self.machine.groups.get(group.group_id) is group
+            # not for a member that the next step may refuse: the timer that goes on with it would be lost
+            may_wait = self.current.state != UNKNOWN and self.machine.groups.get(group.group_id) is group
             targets = compute_target(
                 group, processes, self.configured, self.configs, self.group_epoch, out, may_wait=may_wait
             )

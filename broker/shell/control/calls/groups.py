@@ -65,12 +65,14 @@ async def _describe(cluster: ClusterServer, client: LocalClient, group: str) -> 
             break
     else:
         return {"group": group, "state": "Dead", "type": "", "members": []}
-    members: list[str] = []
+    state, members = row.group_state, list[str]()
     if row.group_type in DESCRIBE:
         request, field, version = DESCRIBE[row.group_type]
-        answer = await client.call(request(**{field: [group]}), version, node_id)
-        members = [member.member_id for member in answer.groups[0].members]
-    return {"group": group, "state": row.group_state, "type": row.group_type, "members": members}
+        (described,) = (await client.call(request(**{field: [group]}), version, node_id)).groups
+        # of the same moment as the members: both answers wait for syncs, and the group may change between them
+        state = "Dead" if described.error_code == ErrorCode.GROUP_ID_NOT_FOUND else described.group_state
+        members = [member.member_id for member in described.members]
+    return {"group": group, "state": state, "type": row.group_type, "members": members}
 
 
 async def committed(cluster: ClusterServer, call: Call) -> list[dict[str, Any]]:

@@ -12,7 +12,14 @@ from broker.shell.control.waiting import Wait
 from broker.shell.local_client import LocalClient
 from protocol.errors import ErrorCode
 from protocol.messages.cluster import MetadataRequest, MetadataRequestTopic
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.record_batch import TRANSACTIONAL, build_batch, control_type, iter_batches, iter_records
@@ -27,6 +34,7 @@ ANSWER_BYTES: Final = 8 << 20
 MARK_ABORT: Final = 0
 ISOLATION: Final = {"uncommitted": 0, "committed": 1}
 METADATA_VERSION, CREATE_VERSION, PRODUCE_VERSION, FETCH_VERSION = 12, 7, 9, 12  # by topic name
+EARLIEST, LIST_VERSION = -2, 7
 
 
 async def create_topic(cluster: ClusterServer, call: Call) -> dict[str, Any]:
@@ -79,7 +87,11 @@ async def produce(cluster: ClusterServer, call: Call) -> list[dict[str, int]]:
 
 
 async def consume(cluster: ClusterServer, call: Call) -> dict[str, Any]:
-    """Read records, and wait until there are `least`. Errors: RefusedError."""
+    """Read records, and wait until there are `least`. Errors: RefusedError.
+
+    An answer has `most` at most. Where it has as many, `more` says so, and `offsets` are where to go on. Without
+    `least` the topic and the partition must exist; else they are waited for, and `offsets` has only what is there.
+    """
     topic, body = call.words["topic"], call.body
     least, most = body.get("least", 0), body.get("most", MOST_RECORDS)
     isolation, timeout_ms = body.get("isolation", "uncommitted"), body.get("timeout_ms", 0)
@@ -88,21 +100,43 @@ async def consume(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     if not 0 <= least <= most <= MOST_RECORDS:
         raise RefusedError(400, f'"least" and "most" take 0 to {MOST_RECORDS}, "most" not less than "least"')
     client = LocalClient(cluster.broker, cluster.config)
-    positions: dict[int, int] = {}
+    positions = _positions(body.get("offsets", {}))
     found: list[dict[str, Any]] = []
     try:
         with Wait(cluster, timeout_ms, LOOK_AGAIN_S) as wait:
             while True:
                 leaders = await _leaders(client, topic, create=False)
-                for partition in sorted(leaders) if "partition" not in body else [body["partition"]]:
+                partitions = sorted(leaders) if "partition" not in body else [body["partition"]]
+                if not least:  # what is not there yet is not waited for
+                    _check_there(topic, partitions, leaders)
+                for partition in partitions:
                     position = positions.get(partition, body.get("offset", 0))
-                    rows, positions[partition] = await _read(client, leaders, topic, partition, position, isolation)
-                    found += rows
+                    positions[partition] = await _read(
+                        client, leaders, topic, partition, position, isolation, found, most
+                    )
                 if len(found) >= least or wait.is_over:
-                    return {"records": found[:most], "reached": len(found) >= least}
+                    offsets = {str(each): position for each, position in positions.items() if each in leaders}
+                    is_full = len(found) == most
+                    return {"records": found, "reached": len(found) >= least, "more": is_full, "offsets": offsets}
                 await wait.pause()
     finally:
         client.close()
+
+
+def _positions(offsets: dict[str, int]) -> dict[int, int]:
+    """Errors: RefusedError."""
+    for partition in offsets:
+        if not (partition.isascii() and partition.isdigit() and len(partition) < 11):
+            raise RefusedError(400, f'"offsets" takes numbers of partitions, not {partition:.40}')
+    return {int(partition): offset for partition, offset in offsets.items()}
+
+
+def _check_there(topic: str, partitions: list[int], leaders: dict[int, int]) -> None:
+    """Refuse to read what does not exist: a name that is wrong would look empty. Errors: RefusedError."""
+    if not leaders:
+        raise RefusedError(404, f"there is no topic {topic}: create it, or ask for a number of records to wait for it")
+    if not leaders.keys() >= set(partitions):
+        raise RefusedError(404, f"{topic} has no partition {partitions[0]}, but 0 to {len(leaders) - 1}")
 
 
 async def _leaders(client: LocalClient, topic: str, *, create: bool) -> dict[int, int]:
@@ -117,13 +151,17 @@ async def _leaders(client: LocalClient, topic: str, *, create: bool) -> dict[int
 
 
 async def _read(
-    client: LocalClient, leaders: dict[int, int], topic: str, partition: int, position: int, isolation: str
-) -> tuple[list[dict[str, Any]], int]:
-    """The records of a partition from an offset to its end, and the offset behind them."""
-    if partition not in leaders:
-        return [], position
-    found: list[dict[str, Any]] = []
-    while True:
+    client: LocalClient,
+    leaders: dict[int, int],
+    topic: str,
+    partition: int,
+    position: int,
+    isolation: str,
+    found: list[dict[str, Any]],
+    most: int,
+) -> int:
+    """Add the records of a partition from an offset to its end, until `most` are found. Answers the offset behind."""
+    while partition in leaders and len(found) < most:
         wanted = FetchPartition(partition=partition, fetch_offset=position, partition_max_bytes=ANSWER_BYTES)
         request = FetchRequest(
             max_wait_ms=0,
@@ -135,19 +173,32 @@ async def _read(
         )
         answer = await client.call(request, FETCH_VERSION, leaders[partition])
         row = answer.responses[0].partitions[0]
-        if row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and position < row.log_start_offset:
-            position = row.log_start_offset
-            continue
+        if row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:  # the reply does not say where the log begins
+            first = await offset_at(client, topic, partition, leaders[partition], EARLIEST)
+            if position < first:
+                position = first
+                continue
         _check(row.error_code, f"{topic}-{partition}")
         data = bytes(row.records or b"")
         if not data:
-            return found, position
+            break
         for offset, record in _records(data, row.aborted_transactions or []):
             if record is not None and offset >= position:
                 found.append({"partition": partition, **record})
             position = max(position, offset + 1)
-        if len(found) >= MOST_RECORDS:
-            return found, position
+            if len(found) == most:
+                break
+    return position
+
+
+async def offset_at(client: LocalClient, topic: str, partition: int, leader: int, time_ms: int) -> int:
+    """The offset of the first record that is not older, or of EARLIEST; -1: there is none. Errors: RefusedError."""
+    asked = ListOffsetsPartition(partition_index=partition, timestamp=time_ms)
+    wanted = ListOffsetsTopic(name=topic, partitions=[asked])
+    request = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=[wanted], timeout_ms=0)
+    (row,) = (await client.call(request, LIST_VERSION, leader)).topics[0].partitions
+    _check(row.error_code, f"{topic}-{partition}")
+    return int(row.offset)
 
 
 def _records(data: bytes, aborted: list[Any]) -> Iterator[tuple[int, dict[str, Any] | None]]:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from broker.cluster.listeners import Node
     from broker.shell.cluster_server import ClusterServer
 
+    Change = Callable[[Node, Callable[[bool], None]], None]
+
 
 async def list_brokers(cluster: ClusterServer, call: Call) -> list[dict[str, Any]]:
     """All virtual brokers, running or not."""
@@ -25,8 +27,7 @@ async def stop_broker(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         if cluster.virtual_nodes.is_up(node):
             if len(cluster.broker.nodes) == 1:
                 raise RefusedError(409, f"broker {node.node_id} is the last running one")
-            await _change(cluster.virtual_nodes.stop, node)
-            cluster.close_node(node)
+            await _change_or_stay(cluster, cluster.virtual_nodes.stop, node)
         return _describe(cluster, node)
 
 
@@ -36,11 +37,7 @@ async def start_broker(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         node = _find(cluster, call.words["id"])
         if not cluster.virtual_nodes.is_up(node):
             await cluster.listen(node)
-            try:
-                await _change(cluster.virtual_nodes.start, node)
-            except BaseException:
-                cluster.close_node(node)
-                raise
+            await _change_or_stay(cluster, cluster.virtual_nodes.start, node)
         return _describe(cluster, node)
 
 
@@ -71,7 +68,16 @@ def _describe(cluster: ClusterServer, node: Node) -> dict[str, Any]:
     return {"id": node.node_id, "up": nodes.is_up(node), "lags": nodes.lags(node), "listeners": listeners}
 
 
-async def _change(change: Callable[[Node, Callable[[bool], None]], None], node: Node) -> None:
+async def _change_or_stay(cluster: ClusterServer, change: Change, node: Node) -> None:
+    """Stop or start a node. It may be stopped or up although that could not be written: it listens while it is up."""
+    try:
+        await _change(change, node)
+    finally:
+        if not cluster.virtual_nodes.is_up(node):
+            cluster.close_node(node)
+
+
+async def _change(change: Change, node: Node) -> None:
     """Stop or start a node, and wait until that is durable."""
     written: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
     change(node, lambda durable: None if written.done() else written.set_result(durable))

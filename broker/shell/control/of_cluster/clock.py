@@ -10,6 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.shell.control.routes import Call, Optional_, RefusedError, Route
+from broker.shell.control.waiting import check_life
 
 if TYPE_CHECKING:
     from broker.shell.cluster_server import ClusterServer
@@ -28,7 +29,10 @@ async def show_clock(cluster: ClusterServer, call: Call) -> dict[str, Any]:
 
 
 async def move_clock(cluster: ClusterServer, call: Call) -> dict[str, Any]:
-    """Move the clock, and wait for what became due. Errors: RefusedError: nothing has moved."""
+    """Move the clock, and wait for what became due.
+
+    Errors:  RefusedError: nothing has moved; or the cluster was reset meanwhile, and its new clock has not moved.
+    """
     clock = cluster.clock
     give_up_s = asyncio.get_running_loop().time() + SETTLE_LIMIT_S
     if len(call.body) != 1:
@@ -42,6 +46,7 @@ async def move_clock(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         else:
             clock.stand()
     else:
+        await _wait_for_load(cluster, give_up_s)
         now_ms = clock.now_ms()  # once: it runs
         until_ms = value if word == "set" else now_ms + value
         if not now_ms <= until_ms <= LAST_MS:
@@ -53,6 +58,14 @@ async def move_clock(cluster: ClusterServer, call: Call) -> dict[str, Any]:
             clock.advance(max(0, until_ms - clock.now_ms()))
     cluster.clock_moved()
     return {**await show_clock(cluster, call), "settled": await settle(cluster, give_up_s)}
+
+
+async def _wait_for_load(cluster: ClusterServer, give_up_s: float) -> None:
+    """After a start, wait until groups and transactions are loaded: their time begins then, as in Kafka."""
+    broker, loop = cluster.broker, asyncio.get_running_loop()
+    while broker.is_loading and loop.time() < give_up_s:
+        await asyncio.sleep(0.001)
+    check_life(cluster, broker)
 
 
 async def _pass_deadlines(cluster: ClusterServer, until_ms: int, give_up_s: float) -> None:
@@ -78,8 +91,10 @@ async def settle(cluster: ClusterServer, give_up_s: float) -> bool:
 
     Under traffic there is always other work, which does not count: what is waited for is noted once for each of
     FOLLOW_UPS rounds. False: it was not done by `give_up_s`, a time of the loop.
+    Errors:  RefusedError: the cluster was reset, restored or removed.
     """
-    turn, loop = cluster.broker.turn, asyncio.get_running_loop()
+    broker, loop = cluster.broker, asyncio.get_running_loop()
+    turn = broker.turn
     until_ms = cluster.clock.steady_ms()
     durability = turn.durability
     for _ in range(FOLLOW_UPS):
@@ -88,6 +103,7 @@ async def settle(cluster: ClusterServer, give_up_s: float) -> bool:
             if loop.time() >= give_up_s:
                 return False
             await asyncio.sleep(0.001)
+            check_life(cluster, broker)
             due_ms = turn.timers.next_ms
             if due_ms is not None and due_ms <= until_ms:
                 continue

@@ -50,8 +50,8 @@ async def remove_all(cluster: ClusterServer, call: Call) -> list[dict[str, Any]]
 
 async def release(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     """Let go requests and replies that a fault keeps. Errors: RefusedError."""
-    fault, most = _find(cluster, call), call.body.get("most", 1 << 30)
-    if most < 1:
+    fault, most = _find(cluster, call), call.body.get("most")
+    if most is not None and most < 1:
         raise RefusedError(400, '"most" is 1 or more')
     released = cluster.broker.faults.release(fault, most)
     return {**fault.as_json(), "released": released}

@@ -5,9 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.shell.control.routes import Call, RefusedError, Route
+from broker.faults.errors import FaultError
+from broker.shell.control.routes import Call, Optional_, RefusedError, Route
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from broker.broker import Broker
+    from broker.journal.reading import Entry
+    from broker.journal.sessions import Sessions
     from broker.shell.cluster_server import ClusterServer
 
 DEFAULT_LIMIT: Final = 100
@@ -24,39 +30,97 @@ QUERY: Final = {
     "topic": "only those that name this topic",
     "transactional_id": "only those that name this transactional id",
     "error": "only those answered with this error, such as NOT_COORDINATOR",
-    "since": "only those answered since then: `now` of an earlier answer",
+    "since": "only those answered since then: `now` of an earlier answer; all if numbers have begun again",
+    "before": "only those whose `number` is below this: `number` of the oldest that another answer has, to read on",
     "limit": f"the newest so many; {DEFAULT_LIMIT} unless told",
 }
 
 
 async def show_journal(cluster: ClusterServer, call: Call) -> dict[str, Any]:
-    """The requests that fit, oldest first, and how full the journal is. Errors: RefusedError."""
-    ring = cluster.broker.clients.journal
-    if ring is None:
-        return {**_state(cluster), "entries": []}
-    from broker.journal.reading import describe, select  # 5 ms: most brokers keep no journal
+    """The requests that fit, oldest first, how many there are of them, and how full the journal is.
 
+    `undecided`: so many more may fit, but what is kept of them does not tell. Errors: RefusedError.
+    """
     filters = dict(call.query)
     limit = _number(filters.pop("limit", None), DEFAULT_LIMIT)
     since = _number(filters.pop("since", None), -1)
-    topics = cluster.broker.metadata.topics_by_id
-    found: list[Any] = []
+    before = _number(filters.pop("before", None), -1)
+    return await _look(cluster.broker, filters, limit, since, before)
 
-    def name_of(topic_id: bytes) -> str:
-        return topics[topic_id].name if topic_id in topics else ""
 
-    for scanned, entry in enumerate(select(ring, filters, name_of), 1):
+async def count_requests(broker: Broker, asked: list[dict[str, str]]) -> list[dict[str, Any]]:
+    """How many requests of a broker, which may have ended, fit each of these filters. Errors: RefusedError."""
+    found = [await _look(broker, filters, 0) for filters in asked]
+    return [{name: each[name] for name in COUNT} for each in found]
+
+
+def _check_filters(asked: list[dict[str, str]]) -> None:
+    """Errors: RefusedError."""
+    from broker.journal.reading import check_filters  # 5 ms: most brokers keep no journal
+
+    for filters in asked:
+        for name in filters:
+            if name not in QUERY:
+                raise RefusedError(400, f"no such filter: {name:.100}; there are {', '.join(QUERY)}")
+        try:
+            check_filters(filters)
+        except FaultError as error:
+            raise RefusedError(400, str(error)) from None
+
+
+async def end_life(end: Callable[[], Awaitable[Broker]], call: Call) -> dict[str, Any]:
+    """End a life of a cluster, which answers the broker that was. Answers what it has counted, if the call asks for it.
+
+    It is counted when no more requests can come. Errors: RefusedError, and those of `end`.
+    """
+    asked = call.body.get("count")
+    if asked is None:
+        await end()
+        return {}
+    _check_filters(asked)
+    return {"counted": await count_requests(await end(), asked)}
+
+
+async def _look(
+    broker: Broker, filters: dict[str, str], limit: int, since: int = -1, before: int = -1
+) -> dict[str, Any]:
+    from broker.journal.reading import describe, entries, select, topic_names  # 5 ms: most brokers keep no journal
+
+    _check_filters([filters])
+    ring, state = broker.clients.journal, _state(broker)  # before the look: what is answered meanwhile is for the next
+    if ring is None:
+        return {**state, "fitting": 0, "undecided": 0, "entries": []}
+    if since > state["now"]:  # numbers have begun again: after a reset, a restore or a restart
+        since = -1
+    name_of = topic_names(ring, broker.metadata.topics_by_id)
+    kept, found = entries(ring), list[Any]()
+    session_topics = (await _sessions(kept, name_of)).topics_of if "topic" in filters else None
+    fitting = undecided = 0
+    for scanned, (entry, is_fit) in enumerate(select(kept, filters, name_of, since, before, session_topics), 1):
         if scanned % SCANNED_AT_ONCE == 0:
             await asyncio.sleep(0)
-        if entry is not None and entry.answered >= since:
-            found.append(entry)
-            if len(found) == limit:
-                break
+        if is_fit is None:
+            undecided += 1
+        elif is_fit:
+            fitting += 1
+            if fitting <= limit:
+                found.append(entry)
     shown = []
     for entry in reversed(found):
         shown.append(describe(entry, ring))
         await asyncio.sleep(0)
-    return {**_state(cluster), "entries": shown}
+    return {**state, "fitting": fitting, "undecided": undecided, "entries": shown}
+
+
+async def _sessions(kept: list[Entry], name_of: Callable[[bytes], str]) -> Sessions:
+    from broker.journal.sessions import Sessions  # 1 ms: most brokers keep no journal
+
+    sessions = Sessions(name_of)
+    for scanned, entry in enumerate(kept, 1):
+        if scanned % SCANNED_AT_ONCE == 0:
+            await asyncio.sleep(0)
+        sessions.add(entry)
+    return sessions
 
 
 async def keep_journal(cluster: ClusterServer, call: Call) -> dict[str, Any]:
@@ -65,7 +129,7 @@ async def keep_journal(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     check_journal_bytes(limit_bytes)
     cluster.plan.journal_bytes = limit_bytes  # after a reset too
     cluster.broker.keep_journal(limit_bytes, cluster.recording)
-    return _state(cluster)
+    return _state(cluster.broker)
 
 
 def check_journal_bytes(limit_bytes: int) -> None:
@@ -79,19 +143,20 @@ async def clear_journal(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     ring = cluster.broker.clients.journal
     if ring is not None:
         ring.clear()
-    return _state(cluster)
+    return _state(cluster.broker)
 
 
-def _state(cluster: ClusterServer) -> dict[str, Any]:
-    ring = cluster.broker.clients.journal
+def _state(broker: Broker) -> dict[str, Any]:
+    ring = broker.clients.journal
     if ring is None:
-        return {"bytes": 0, "kept_bytes": 0, "now": 0, "dropped": 0}
+        return {"bytes": 0, "kept_bytes": 0, "now": 0, "oldest": 0, "dropped": 0}
     from broker.journal.ring import FRAMES_BITS  # 3 ms: most brokers keep no journal
 
     return {
         "bytes": ring.limit_bytes,
         "kept_bytes": ring.kept_bytes,
         "now": ring.seen << FRAMES_BITS,
+        "oldest": (ring.pieces[0].number if ring.pieces else ring.seen) << FRAMES_BITS,  # what is below is gone
         "dropped": ring.dropped,
     }
 
@@ -100,11 +165,13 @@ def _number(text: str | None, default: int) -> int:
     if text is None:
         return default
     if not (text.isascii() and text.isdigit() and len(text) < 19) or (default > 0 and not 0 < int(text) <= MOST):
-        raise RefusedError(400, f'"limit" is 1 to {MOST}, "since" a whole number; not {text:.40}')
+        raise RefusedError(400, f'"limit" is 1 to {MOST}, "since" and "before" whole numbers; not {text:.40}')
     return int(text)
 
 
-STATE: Final = {"bytes": int, "kept_bytes": int, "now": int, "dropped": int}
+COUNT: Final = {"bytes": int, "dropped": int, "fitting": int, "undecided": int}
+COUNTED: Final = Optional_([{"*": str}])  # filters of requests that a call is to count as it ends a life
+STATE: Final = {"bytes": int, "kept_bytes": int, "now": int, "oldest": int, "dropped": int}
 
 ROUTES: Final = (
     Route(
@@ -113,7 +180,7 @@ ROUTES: Final = (
         show_journal,
         "The last requests and their replies, decoded.",
         query=QUERY,
-        answer={**STATE, "entries": [dict]},
+        answer={**STATE, "fitting": int, "undecided": int, "entries": [dict]},
     ),
     Route(
         "POST",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.shell.control.of_cluster.journal import COUNT, COUNTED, end_life
 from broker.shell.control.routes import Call, Optional_, Route
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ async def show_cluster(cluster: ClusterServer, call: Call) -> dict[str, Any]:
 
 async def reset_cluster(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     """Drop all data and connections: waiting requests are cut, and the cluster begins again on the same ports."""
-    await cluster.reset()
-    return describe(cluster)
+    counted = await end_life(cluster.reset, call)
+    return {**describe(cluster), **counted}
 
 
 def describe(cluster: ClusterServer) -> dict[str, Any]:
@@ -50,6 +51,7 @@ CLUSTER: Final = {
     "now_ms": int,
     "seed": Optional_(int),
 }
+BEGUN_ANEW: Final = {**CLUSTER, "counted": Optional_([COUNT])}
 ROUTES: Final = (
     Route("GET", "", show_cluster, "Where the cluster listens, and how it was made.", answer=CLUSTER),
     Route(
@@ -57,6 +59,8 @@ ROUTES: Final = (
         "/reset",
         reset_cluster,
         "Drop all data and connections, and begin again on the same ports, with the same settings and seed.",
-        answer=CLUSTER,
+        body={"count": COUNTED},
+        answer=BEGUN_ANEW,
+        example={},
     ),
 )

@@ -21,8 +21,8 @@ OFFSET: Final = {
     "topic": str,
     "partition": int,
     "committed": int,
-    "end": int,
-    "lag": int,
+    "end": Optional_(int),
+    "lag": Optional_(int),
     "metadata": str,
     "committed_ms": int,
     "member": str,
@@ -52,7 +52,9 @@ ROUTES: Final = (
             "offset": int,
             "total": int,
             "loading": int,
-            "groups": [{"group": str, "type": str, "state": str, "members": int, "partitions": int, "lag": int}],
+            "groups": [
+                {"group": str, "type": str, "state": str, "members": int, "partitions": int, "lag": Optional_(int)}
+            ],
         },
     ),
     Route(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.shell.control.routes import Call, Route
+from broker.shell.control.of_cluster.journal import COUNT, COUNTED, end_life
+from broker.shell.control.routes import Call, Optional_, Route
 
 if TYPE_CHECKING:
     from broker.shell.cluster_server import ClusterServer
@@ -14,8 +15,8 @@ async def begin_recording(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     """Begin again with what the cluster holds, and record what happens from here on."""
     from broker.shell.copies import recordings  # 15 ms: most clusters are not recorded
 
-    await recordings.begin(cluster, cluster.disk)
-    return {"events": 0}
+    counted = await end_life(lambda: recordings.begin(cluster, cluster.disk), call)
+    return {"events": 0, **counted}
 
 
 async def fetch_recording(cluster: ClusterServer, call: Call) -> dict[str, Any]:
@@ -42,7 +43,9 @@ ROUTES: Final = (
         "/recording",
         begin_recording,
         "Begin again with the data that is there, as a restore does, and record all requests and replies from then on.",
-        answer={"events": int},
+        body={"count": COUNTED},
+        answer={"events": int, "counted": Optional_([COUNT])},
+        example={},
     ),
     Route(
         "GET",

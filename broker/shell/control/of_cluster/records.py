@@ -35,16 +35,18 @@ ROUTES: Final = (
         "POST",
         "/topics/{topic}/consume",
         "records:consume",
-        'Read all records, or those of "partition" from "offset" on; wait until there are "least".',
+        'Read all records, or those of "partition" from "offset" on; wait until there are "least". An answer has 10,000'
+        ' at most: where "more" is true, ask again with its "offsets".',
         body={
             "partition": Optional_(int),
             "offset": Optional_(int),
+            "offsets": Optional_({"*": int}),
             "least": Optional_(int),
             "most": Optional_(int),
             "isolation": Optional_(str),
             "timeout_ms": Optional_(int),
         },
-        answer={"records": [dict], "reached": bool},
+        answer={"records": [dict], "reached": bool, "more": bool, "offsets": {"*": int}},
         example={"least": 1, "timeout_ms": 1000},
     ),
 )

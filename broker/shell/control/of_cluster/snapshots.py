@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.shell.control.of_cluster.lifetime import CLUSTER, describe
+from broker.shell.control.of_cluster.journal import COUNTED, end_life
+from broker.shell.control.of_cluster.lifetime import BEGUN_ANEW, describe
 from broker.shell.control.routes import Call, Optional_, Route
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ async def remove_snapshot(cluster: ClusterServer, call: Call) -> dict[str, Any]:
 
 async def restore(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     """Go back to a snapshot: connections are cut, and the cluster goes on from there on the same ports."""
-    await cluster.restore(call.body["snapshot"])
-    return describe(cluster)
+    counted = await end_life(lambda: cluster.restore(call.body["snapshot"]), call)
+    return {**describe(cluster), **counted}
 
 
 SNAPSHOT: Final = {
@@ -66,8 +67,8 @@ ROUTES: Final = (
         "/restore",
         restore,
         "Drop all data and connections, and go on from a snapshot, on the same ports.",
-        body={"snapshot": str},
-        answer=CLUSTER,
+        body={"snapshot": str, "count": COUNTED},
+        answer=BEGUN_ANEW,
         example={"snapshot": "full"},
     ),
 )

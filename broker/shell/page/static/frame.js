@@ -39,7 +39,7 @@ export function fill(place, ...children) {
   place.replaceChildren(...children.flat().filter((each) => each !== null).map(asNode));
 }
 
-export const count = (value) => Number(value).toLocaleString("en");
+export const count = (value) => (value === undefined ? "?" : Number(value).toLocaleString("en"));
 
 export function bytes(value) {
   for (const [unit, size] of [["GB", 2 ** 30], ["MB", 2 ** 20], ["kB", 2 ** 10]]) {

@@ -38,8 +38,9 @@ function showGroup(place, group) {
     el("h2", {}, "Who has what"), assignments, el("h2", {}, "History of offsets"), history(path),
     el("h2", {}, "Seek"), seek(path));
   watch(`${path}/details`, (answer) => {
-    const total = answer.offsets.reduce((sum, row) => sum + row.lag, 0);
-    chart.add(total);
+    const lags = answer.offsets.map((row) => row.lag);
+    const total = lags.includes(undefined) ? undefined : lags.reduce((sum, each) => sum + each, 0);
+    if (total !== undefined) chart.add(total);
     fill(lag, el("h2", {}, "Lag"), el("p", {}, el("span", { "data-is": "lag" }, count(total)), " records behind"), chart.draw());
     const text = JSON.stringify(answer);
     if (text === before) return;
@@ -67,7 +68,7 @@ function showGroup(place, group) {
       { title: "Topic", show: (row) => link("topics", [row.topic]) },
       { title: "Partition", number: true, show: (row) => row.partition },
       { title: answer.type === "share" ? "Start" : "Committed", number: true, show: (row) => (row.committed < 0 ? "" : row.committed) },
-      { title: "End", number: true, show: (row) => row.end },
+      { title: "End", number: true, show: (row) => row.end ?? "?" },
       { title: "Lag", number: true, show: (row) => count(row.lag) },
       { title: "Committed at (UTC)", wide: true, show: (row) => time(row.committed_ms) },
       { title: "Metadata", wide: true, show: (row) => name(row.metadata) },

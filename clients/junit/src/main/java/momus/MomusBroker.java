@@ -22,13 +22,14 @@ import java.util.stream.Stream;
  * ("momus" if neither is set; "uvx --from PATH momus" works).
  */
 public final class MomusBroker implements AutoCloseable {
+    private static final Pattern SETTLED = Pattern.compile("\"settled\": *true");
     private static final HttpClient HTTP = HttpClient.newHttpClient();
 
     private final String control;
     private final Process process;
     private final Path dataDir;
 
-    private MomusBroker(String control, Process process, Path dataDir) {
+    MomusBroker(String control, Process process, Path dataDir) {
         this.control = control;
         this.process = process;
         this.dataDir = dataDir;
@@ -121,9 +122,15 @@ public final class MomusBroker implements AutoCloseable {
             ask("POST", path + "/topics", "{\"name\": \"" + name + "\", \"partitions\": " + partitions + "}");
         }
 
-        /** Lets time pass: sessions, transactions and retention expire as they would. */
+        /**
+         * Lets time pass: sessions, transactions and retention expire as they would.
+         *
+         * @throws IOException also if not all that became due was done in time; the clock has moved then.
+         */
         public void advanceClock(Duration by) throws IOException {
-            ask("POST", path + "/clock", "{\"advance_ms\": " + by.toMillis() + "}");
+            String answer = ask("POST", path + "/clock", "{\"advance_ms\": " + by.toMillis() + "}");
+            if (!SETTLED.matcher(answer).find())
+                throw new IOException("the clock has moved, but not all that became due was done in time");
         }
 
         /** Lets something go wrong, as docs/faults.md tells: {"fault": "inject_error", "api": ..., "error": ...}. */

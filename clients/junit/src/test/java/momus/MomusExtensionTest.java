@@ -4,7 +4,9 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.sun.net.httpserver.HttpServer;
 import java.io.IOException;
+import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -63,6 +65,27 @@ class MomusExtensionTest {
                 .configs(Map.of("message.timestamp.type", "LogAppendTime")))).all().get();
         }
         assertTrue(produce(cluster, "later").timestamp() > least);
+    }
+
+    @Test
+    void clockThatCouldNotDoAllThatBecameDueIsAnError() throws Exception {
+        boolean[] settled = {true};
+        HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", 0), 0);
+        server.createContext("/", exchange -> {
+            byte[] answer = ("{\"name\": \"c\", \"bootstrap_servers\": \"b\", \"settled\": " + settled[0] + "}").getBytes();
+            exchange.sendResponseHeaders(200, answer.length);
+            exchange.getResponseBody().write(answer);
+            exchange.close();
+        });
+        server.start();
+        try {
+            MomusBroker.Cluster cluster = new MomusBroker("127.0.0.1:" + server.getAddress().getPort(), null, null).newCluster();
+            cluster.advanceClock(Duration.ofSeconds(1));
+            settled[0] = false;
+            assertThrows(IOException.class, () -> cluster.advanceClock(Duration.ofSeconds(1)));
+        } finally {
+            server.stop(0);
+        }
     }
 
     @Test

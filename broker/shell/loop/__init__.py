@@ -1,0 +1,4 @@
+"""What the event loop does between the turns of clients.
+
+Start with steps.py, which gives jobs their part of the time. spin.py keeps the loop awake for the next request.
+"""
