@@ -44,6 +44,8 @@ class LogWriter:
         self.held_tombstones = False  # whether the last cleaning kept some that were due
         # called with base offset, end offset and remaining markers when the cleaner has replaced segments by one
         self.when_compacted: Callable[[int, int, Markers], None] | None = None
+        # called with the offset that the log will begin with, before any of its segments is removed for that
+        self.before_start_moves: Callable[[int], object] | None = None
         # what was read while several fetches that wait for the same records look one after the other; None: they do not
         self.shared_slices: dict[tuple[int, int, int, bool], FileSlice | None] | None = None
         self._active: Segment | None = None

@@ -30,6 +30,8 @@ def retain(log: LogWriter, now_ms: int, limit_offset: int, before: Callable[[], 
         # The name of the empty file is what remembers the end of the log: it is synced before the others are removed,
         # where that counts. An earlier round may have failed to write it.
         log.env.files.write_file_atomic(last.file.path, b"", sync=log.env.files.syncs)
+    if log.before_start_moves is not None:
+        log.before_start_moves(max(log.log_start_offset, log.segments[doomed].base_offset))
     removed: list[int] = []
     for segment in log.segments[:doomed]:
         segment.retire()

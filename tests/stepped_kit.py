@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from core_broker import DATA, Client, World
+from power_cut import power_cut
 
 from broker.coordinator.runtime import Shard
 from protocol.messages.reassign import AlterPartitionReassignmentsRequest, ReassignablePartition, ReassignableTopic
@@ -24,14 +25,14 @@ class Pace:
 
     def __init__(self, rng: Random, choices: Sequence[int] | None = None) -> None:
         """Choices: numbers to draw from. None: all steps, always."""
-        self._rng = rng
+        self.rng = rng
         self._choices = choices
         self.is_held = False  # nothing runs but what the test runs by hand
         self.is_quick = False  # all steps, for a while
 
     def draw(self) -> int | None:
         """The number of steps; None: all."""
-        return None if self._choices is None or self.is_quick else self._rng.choice(self._choices)
+        return None if self._choices is None or self.is_quick else self.rng.choice(self._choices)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -91,6 +92,12 @@ class SteppedWorld(World):
                 return
             self.broker.turn.begin()
             self.broker.turn.jobs.step()
+
+    def crash(self, *, lose_unsynced: bool = False) -> World:
+        """As World.crash; a power cut takes all that was not synced, or at fsync any part of it."""
+        if lose_unsynced and self.flush == "fsync" and self.pace.rng.random() < 0.7:
+            return self.again(power_cut(self.files, self.pace.rng))
+        return super().crash(lose_unsynced=lose_unsynced)
 
     def again(self, files: MemoryFiles, **settings: str) -> SteppedWorld:
         """A new process on this disk, at the same pace."""

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.cluster.copies import DISCARDED, STAYING, Copied, copy_directory, is_discarded, partition_of, partitions_in
-from broker.cluster.foreign_directory import DirectoryError, refuse_strangers
+from broker.cluster.foreign_directory import DirectoryError, read_identity, refuse_strangers
 from broker.cluster.metadata_image import MetadataImage, cut_before
 from storage import checkpoints
 from storage.errors import LockedError, StorageError
@@ -71,34 +72,13 @@ class DataDirectory:
         if files.exists(f"{path}/{checkpoints.UNFINISHED}"):
             logger.warning("a reset, restore or fork of %s was cut short: it begins empty", path)
             directory._move_aside()
-        directory._read_identity()
+        directory.cluster_id = read_identity(env, path, config)
         directory._recovery_points = checkpoints.read_offsets(files, f"{path}/{checkpoints.RECOVERY_POINTS}")
         directory._log_starts = checkpoints.read_offsets(files, f"{path}/{checkpoints.LOG_START_OFFSETS}")
         directory._cleaned = checkpoints.read_offsets(files, f"{path}/{checkpoints.CLEANER_OFFSETS}")
         directory.was_clean = checkpoints.take_mark(files, path, checkpoints.CLEAN_SHUTDOWN)
         directory.is_copy = checkpoints.take_mark(files, path, checkpoints.COPY)
         return directory
-
-    def _read_identity(self) -> None:
-        path = f"{self.path}/{checkpoints.META_PROPERTIES}"
-        found = checkpoints.read_properties(self.env.files, path)
-        if found is not None:
-            self.cluster_id = found.get("cluster.id", "")
-            if not self.cluster_id:
-                raise DirectoryError(f"{path} has no cluster.id: restore the file, or use another --data-dir")
-            return
-        drawn = checkpoints.uuid_text(self.env.rng.uuid_bytes())
-        self.cluster_id = self._config.cluster_id or drawn
-        checkpoints.write_properties(
-            self.env.files,
-            path,
-            {
-                "version": "1",
-                "cluster.id": self.cluster_id,
-                "node.id": str(self._config.node_id),
-                "directory.id": checkpoints.uuid_text(self.env.rng.uuid_bytes()),
-            },
-        )
 
     # -- logs
 
@@ -178,6 +158,8 @@ class DataDirectory:
             self.cleaned(key, log.cleaned_offset)
         if self._config.flush == "fsync" and log.synced_offset < log.end_offset:
             log.sync()  # after a crash data may be in the page cache alone: sync it before a client sees it
+        if self._config.flush == "fsync":
+            log.before_start_moves = partial(self._log_will_begin, key)
         self.logs[key] = log
         return log
 
@@ -239,6 +221,13 @@ class DataDirectory:
         if self._log_starts.get((name, index), 0) != offset:
             self._log_starts[name, index] = offset
             self._changed.add(checkpoints.LOG_START_OFFSETS)
+
+    def _log_will_begin(self, key: tuple[str, int], offset: int) -> None:
+        """Segments before an offset are about to be removed. A loss of power may bring some of them back, in no order:
+        from what is written here, a start knows them for removed. Errors: OSError.
+        """
+        self.log_start_moved(*key, offset)
+        self.write_checkpoints()
 
     def cleaned(self, key: tuple[str, int], offset: int) -> None:
         """The cleaner has cleaned below an offset. If this is lost, a start cleans again."""

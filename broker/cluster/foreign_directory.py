@@ -1,4 +1,4 @@
-"""Refuses a data directory with files that no broker has written there."""
+"""Whose a data directory is: refuses one with files that no broker has written there, and names a new one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from broker.cluster.copies import STAYING, is_discarded
 from storage import checkpoints
 
 if TYPE_CHECKING:
-    from storage.env import Files
+    from broker.config.settings import BrokerConfig
+    from storage.env import Env, Files
 
 
 HARMLESS = {  # what may lie in a directory that no broker has used yet
@@ -41,3 +42,22 @@ def refuse_strangers(files: Files, path: str) -> None:
 
 def _is_ours(files: Files, path: str) -> bool:
     return any(files.exists(f"{path}/{mark}") for mark in (checkpoints.META_PROPERTIES, checkpoints.UNFINISHED))
+
+
+def read_identity(env: Env, path: str, config: BrokerConfig) -> str:
+    """The cluster's id in meta.properties, which is written where there is none. Errors: DirectoryError, OSError."""
+    path = f"{path}/{checkpoints.META_PROPERTIES}"
+    found = checkpoints.read_properties(env.files, path)
+    if found is not None:
+        if not found.get("cluster.id"):
+            raise DirectoryError(f"{path} has no cluster.id: restore the file, or use another --data-dir")
+        return found["cluster.id"]
+    drawn = checkpoints.uuid_text(env.rng.uuid_bytes())
+    properties = {
+        "version": "1",
+        "cluster.id": config.cluster_id or drawn,
+        "node.id": str(config.node_id),
+        "directory.id": checkpoints.uuid_text(env.rng.uuid_bytes()),
+    }
+    checkpoints.write_properties(env.files, path, properties)
+    return properties["cluster.id"]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from core_broker import DATA, Client, World, make_topic
 from core_requests import fetch_request, produce_request
+from power_cut import power_cut
 
 from protocol.errors import ErrorCode
 from protocol.messages.topics import (
@@ -123,6 +126,38 @@ def test_new_log_start_is_durable_when_it_is_answered(lose_unsynced):
     world, client = filled("fsync")
     assert delete_records(client, 3) == (0, 3)
     assert log_of(world.crash(lose_unsynced=lose_unsynced)).log_start_offset == 3
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_records_removed_by_retention_are_not_back_after_any_loss_of_power(seed):
+    """If some were and later ones were not, the log would have a hole."""
+    world, client = filled("fsync", batches=0)
+    for _ in range(6):
+        produce(client, 1)
+        log_of(world).roll()
+    produce(client, 1)
+    log_of(world).config = log_of(world).config._replace(retention_bytes=2 * len(BIG))
+    world.advance(5 * MINUTE_MS)
+    assert log_of(world).log_start_offset == 5
+    after = world.again(power_cut(world.files, Random(seed)))
+    log = log_of(after)
+    assert (log.log_start_offset, log.end_offset) == (5, 7)
+    produce(Client(after), 1)
+    after.advance(5 * MINUTE_MS)
+    assert [header.base_offset for header, _ in log.batches(0)] == [5, 6, 7]
+
+
+def test_nothing_is_removed_by_retention_before_the_new_log_start_is_durable():
+    world, client = filled("fsync")
+    log_of(world).roll()
+    produce(client, 1)
+    log_of(world).config = log_of(world).config._replace(retention_bytes=0)
+    world.files.inject(1, kinds={"replace"}, forever=True)
+    world.advance(5 * MINUTE_MS)
+    assert log_of(world).log_start_offset == 0
+    world.files.heal()
+    world.advance(5 * MINUTE_MS)
+    assert log_of(world.crash(lose_unsynced=True)).log_start_offset == 6
 
 
 def test_log_start_that_could_not_be_written_is_an_error_until_it_is():
