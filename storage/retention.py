@@ -40,10 +40,10 @@ def retain(log: LogWriter, now_ms: int, limit_offset: int, before: Callable[[], 
         finally:  # what a start will find: a segment whose file is there, however its removal ended, and no other
             if not log.env.files.exists(segment.file.path):
                 log.log_start_offset = max(log.log_start_offset, log.segments[1].base_offset)
+                log.epochs.cut_front(log.log_start_offset)
                 del log.segments[0]
         removed.append(segment.base_offset)
     log.cleaned_offset = max(log.cleaned_offset, log.log_start_offset)
-    log.epochs.cut_front(log.log_start_offset)
     return removed
 
 

@@ -59,6 +59,21 @@ def test_retention_of_everything_keeps_the_end_though_a_full_disk_stopped_an_ear
     assert reopened(env, CONFIG).end_offset == 40
 
 
+def test_epochs_of_removed_segments_are_forgotten_though_a_later_removal_fails(env):
+    log = Log.open(env, DIRECTORY, CONFIG._replace(retention_ms=100))
+    for epoch in range(4):
+        log.set_leader_epoch(epoch)
+        put(log)
+        log.roll()
+    put(log)
+    log.flush()
+    env.files.inject(5, kinds=("remove",), forever=True)  # after two logs, and the indexes of the first
+    with pytest.raises(OSError, match="No space left"):
+        log.retain(100_000)
+    assert (bases(log)[0], log.log_start_offset) == (2, 2)
+    assert log.epoch_end_offset(0) == (0, 2)
+
+
 @pytest.mark.parametrize("whole", [False, True])
 def test_records_removed_while_the_cleaner_renames_its_file_are_not_back_after_a_kill(env, monkeypatch, whole):
     log = filled(env, 20, CONFIG._replace(cleanup_policy=frozenset({"compact", "delete"})))
