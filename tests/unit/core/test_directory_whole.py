@@ -11,6 +11,7 @@ from core_requests import committed, fetch_bytes, fetch_request, produce_request
 from broker.cluster.copies import partitions_in
 from broker.cluster.foreign_directory import DirectoryError
 from broker.shell.cluster_plan import ClusterPlan, Origin
+from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
 from storage import checkpoints
 from storage.env import SystemFiles
 from storage.sim_env import MemoryFiles, SimulatedCrash, sim_env
@@ -113,6 +114,26 @@ def test_life_that_begins_with_a_copy_marks_it_until_it_is_whole(tmp_path):
     directory = plan.open_directory(plan.new_env(disk, movable=False), plan.new_config())
     assert directory.cluster_id != "half"
     disk.close()
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_nothing_in_the_folder_of_a_deleted_topic_goes_before_its_new_name_is_durable(is_open, monkeypatch):
+    """Else a loss of power could leave its segments under the old name, without the id that says whose they are."""
+    world = filled()
+    if not is_open:
+        world = world.restart()
+    world.files.sync_dir(DATA)
+    remove_tree, removed = MemoryFiles.remove_tree, []
+
+    def after_a_loss_of_power(files, path):
+        removed.append(path)
+        assert not files.crash(lose_unsynced=True).exists(path.partition(".")[0])
+        remove_tree(files, path)
+
+    monkeypatch.setattr(MemoryFiles, "remove_tree", after_a_loss_of_power)
+    delete = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1000)
+    assert Client(world).call(delete, 6).responses[0].error_code == 0
+    assert len(removed) == 2
 
 
 def test_topic_whose_name_begins_as_what_was_put_aside_is_kept_until_a_reset():
