@@ -158,8 +158,7 @@ class DataDirectory:
             self.cleaned(key, log.cleaned_offset)
         if self._config.flush == "fsync" and log.synced_offset < log.end_offset:
             log.sync()  # after a crash data may be in the page cache alone: sync it before a client sees it
-        if self._config.flush == "fsync":
-            log.before_start_moves = partial(self._log_will_begin, key)
+        log.before_start_moves = partial(self._log_will_begin, key)
         self.logs[key] = log
         return log
 
@@ -227,7 +226,8 @@ class DataDirectory:
         from what is written here, a start knows them for removed. Errors: OSError.
         """
         self.log_start_moved(*key, offset)
-        self.write_checkpoints()
+        if self._config.flush == "fsync":  # else with the next checkpoint: one that ends a clean stop has to hold
+            self.write_checkpoints()
 
     def cleaned(self, key: tuple[str, int], offset: int) -> None:
         """The cleaner has cleaned below an offset. If this is lost, a start cleans again."""
