@@ -340,8 +340,8 @@ class DataDirectory:
                  monotonic clock) are only written, and scanned at the next start.
         """
         clock = self.env.clock
-        # after a crash, a log that nobody has opened is not checked yet
-        whole = self.was_clean or self.is_copy or partitions_in(self.env.files, self.path) <= self.logs.keys()
+        # after a crash, a log that nobody has opened is not checked yet; in a copy, not synced
+        whole = self.was_clean or partitions_in(self.env.files, self.path) <= self.logs.keys()
         for key, log in self.logs.items():
             in_time = clock.monotonic_ms() < deadline_ms
             try:

@@ -112,6 +112,20 @@ def test_copy_of_a_synced_cluster_survives_a_power_cut_with_all_that_was_acknowl
     assert (read(after), committed(after, "g")) == (read(world), {0: 3})
 
 
+def test_log_of_a_copy_that_its_first_life_did_not_open_is_durable_after_a_clean_stop_of_the_second(monkeypatch):
+    world, files = filled("os"), MemoryFiles()
+    world.broker.directory.copy_to(files, COPY)
+    files.sync_dir("")
+    first = begin(world, files, monkeypatch)
+    assert ("t", 0) not in first.broker.directory.logs
+    first.broker.close()
+    second = begin(world, files.crash(), monkeypatch)
+    assert read(second) == read(world)
+    second.broker.close()
+    third = begin(world, second.files.crash(lose_unsynced=True), monkeypatch)
+    assert read(third) == read(world)
+
+
 def test_broken_log_keeps_a_copy_from_being_trusted():
     world = filled("os")
     world.broker.directory.logs["t", 0].give_up("was broken by a test")
