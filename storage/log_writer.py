@@ -173,6 +173,8 @@ class LogWriter:
             for segment in pending:
                 file = segment.file
                 if not file.size:
+                    if segment is not self.segments[0] and self.env.files.syncs:
+                        self._sync_files(segment.base_offset)  # or a loss of power could keep this one without them
                     self._names_synced = False
                 file.append(segment.pending)  # as Segment.flush: this is done for each write
                 segment.pending.clear()
@@ -197,13 +199,20 @@ class LogWriter:
         target = self.flushed_offset
         if target <= self.synced_offset:
             return self.synced_offset
+        self._sync_files(target)
+        self.synced_offset = target
+        self.synced_ms = self.env.clock.steady_ms()
+        return target
+
+    def _sync_files(self, end_offset: int) -> None:
+        """Sync all that is written to the segments that begin before an offset."""
         if not self._names_synced and self.topic_id is not None:  # before the data, or nobody could tell whose they are
             checkpoints.write_partition_metadata(self.env.files, self.directory, self.topic_id, sync=True)
         segments = list(self.segments)
         first = max(0, bisect_right(segments, self.synced_offset, key=base_offset_of) - 1)
         for segment in segments[first:]:  # upwards: no crash may keep a later one without an earlier one
             try:
-                if segment.file.size:
+                if segment.file.size and segment.base_offset < end_offset:
                     segment.file.sync()
             except FileNotFoundError:
                 if segment in self.segments and not segment.is_going:
@@ -216,9 +225,6 @@ class LogWriter:
             except OSError:
                 self._names_synced = False
                 raise
-        self.synced_offset = target
-        self.synced_ms = self.env.clock.steady_ms()
-        return target
 
     def forget_syncs(self, offset: int) -> None:
         """From an offset on, what was synced is about to be copied: a later sync must sync the copy."""

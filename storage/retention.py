@@ -26,7 +26,7 @@ def retain(log: LogWriter, now_ms: int, limit_offset: int, before: Callable[[], 
     if doomed == len(log.segments):
         log.roll()
     last = log.segments[-1]
-    if not last.size and not log.env.files.exists(last.file.path):
+    if doomed == len(log.segments) - 1 and not last.size and not log.env.files.exists(last.file.path):
         # The name of the empty file is what remembers the end of the log: it is synced before the others are removed,
         # where that counts. An earlier round may have failed to write it.
         log.env.files.write_file_atomic(last.file.path, b"", sync=log.env.files.syncs)
