@@ -177,12 +177,16 @@ def _missing_epochs(segments: list[Segment], epochs: LeaderEpochs, trusted_offse
 
     The file of the epochs is not synced: after a loss of power it may be damaged, or an older one.
     """
-    last = next((segment for segment in reversed(segments) if segment.size), None)
-    if last is None:
-        return
-    known = last.index.positions if last.files.exists(last.stem + INDEX_SUFFIX) else None
-    late = next(last.headers(known[-1] if known else 0), None)  # what follows is read in any case
-    if late is None or late[1].partition_leader_epoch <= epochs.latest:
+    late: BatchHeader | None = None
+    for last in reversed(segments):  # the very last one may have no whole batch
+        known = last.index.positions if last.size and last.files.exists(last.stem + INDEX_SUFFIX) else None
+        for _, header in last.headers(known[-1] if known else 0):
+            late = header
+            if last is segments[-1]:
+                break  # what follows is read in any case
+        if late is not None:
+            break
+    if late is None or late.partition_leader_epoch <= epochs.latest:
         return
     for segment in segments:
         for number, (_, header) in enumerate(segment.headers(0)):

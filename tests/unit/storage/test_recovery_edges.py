@@ -298,3 +298,20 @@ def test_batches_appended_together_do_not_go_beyond_what_an_index_can_say(env, c
         log.append_together(batches, max_timestamp_ms=1)
         assert len(log.segments) == segments
         assert log.end_offset == base
+
+
+@pytest.mark.parametrize("last", [b"", b"torn"])
+@pytest.mark.parametrize("clean", [True, False])
+def test_epochs_whose_file_is_lost_are_read_from_batches_before_a_last_segment_that_has_none(env, last, clean):
+    log = Log.open(env, DIRECTORY, SMALL)
+    for epoch in range(3):
+        log.set_leader_epoch(epoch)
+        put(log)
+        put(log)
+    log.roll()
+    log.sync()
+    end = log.end_offset
+    after = copy_with(env, f"{DIRECTORY}/{end:020d}.log", last)
+    after.files.remove(f"{DIRECTORY}/leader-epoch-checkpoint")
+    again = reopened(after, recovery_point=end, clean=clean)
+    assert (again.epochs.epochs, again.epochs.start_offsets) == ([0, 1, 2], [0, 2, 4])
