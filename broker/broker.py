@@ -131,8 +131,9 @@ class Broker:
         self.router.guard = guard
         self._shortcuts.table = GuardedShortcuts(guard, self._shortcuts.table)
 
-    def _refuse_held(self, held: Iterable[Held]) -> None:
-        self.router.refuse_held(held)
+    def _refuse_held(self, held: Iterable[Held], failed: FlushState) -> None:
+        without = None if self._share is None else self._share.without_lost(failed)
+        self.router.refuse_held(held, without)
 
     def _new_metadata(self) -> ClusterMetadata:
         metadata = ClusterMetadata(

@@ -250,7 +250,10 @@ class ShareFetchWait:
                 if partition.info is not topic.partitions[place[1]]:
                     partition.configure(topic, broker.partitions.metadata)
             except KafkaError as error:
-                self._errors[place] = error
+                # Kafka's brokers try five times before they answer that the state cannot be read; by their own code for
+                # it Java's consumer fails, with "Unexpected error code 15", and after this one it asks again
+                is_unread = error.code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+                self._errors[place] = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) if is_unread else error
             except (StorageError, OSError):
                 self._errors[place] = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
             else:

@@ -22,6 +22,7 @@ class Client(Protocol):
     barred: bool  # its replies depend on unsynced data: only `release` sends
     base: int  # the slot of the oldest reply that has not been sent
     closed: bool
+    out: list[Any]  # the replies from that slot on
 
     @property
     def next_slot(self) -> int:
@@ -147,11 +148,11 @@ class Durability:
         *,
         fsync: bool,
         start_sync: Callable[[list[Log]], None],
-        refuse: Callable[[Iterable[Held]], None],
+        refuse: Callable[[Iterable[Held], FlushState], None],
     ) -> None:
         self.fsync = fsync
         self._start_sync = start_sync  # syncs logs in threads, then calls sync_done
-        self._refuse = refuse  # puts a retriable error into the held slots
+        self._refuse = refuse  # puts a retriable error into the held slots, told which log has failed
         self.syncs_done = 0  # jobs of syncs so far
         self._dirty: list[FlushState] = []
         self._connections: set[Client] = set()  # with replies to send or to hold
@@ -303,7 +304,7 @@ class Durability:
         held = state.syncing + state.written + state.held
         state.syncing, state.written, state.held = [], [], []
         self._next.pop(state, None)
-        self._refuse(held)
+        self._refuse(held, state)
 
     def forget(self, state: FlushState) -> None:
         """The log has been deleted: refuse the replies that waited for it."""

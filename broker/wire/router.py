@@ -11,7 +11,7 @@ from broker.coordinator.result import PARKED, Context, Result
 from broker.wire.error_counts import count_errors
 from broker.wire.errors import Answered, empty_group_id_code, error_response, lost_code
 from broker.wire.parked import ParkedRequest, ParkedRequests
-from broker.wire.route import GROUP, Route, encode_reply
+from broker.wire.route import GROUP, REPLY_HEAD, Route, encode_reply
 from protocol.api import ApiKey
 from protocol.declare import Message
 from protocol.errors import ErrorCode, KafkaError, MalformedError
@@ -30,6 +30,7 @@ _FRAME_HEAD: Final = Struct(">ihhi")  # size, api key, api version, correlation 
 PRODUCE: Final = int(ApiKey.PRODUCE)
 METADATA: Final = int(ApiKey.METADATA)
 API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
+IN_PARTS: Final = (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE)  # a part of their replies may be refused
 METADATA_BYTES = 1 << 20  # of a Metadata request: 40,000 topics; a million would block the loop for seconds
 
 
@@ -350,12 +351,35 @@ class Router:
             request, ctx = self._decode(connection, parked.route, data, position, stop, parked.api_version)
             self.refused(connection, parked.correlation_id, request, response, ctx.why)
 
-    def refuse_held(self, held: Iterable[Held]) -> None:
-        """Answer requests whose effects were thrown away with a retriable error."""
+    def refuse_held(self, held: Iterable[Held], without: Callable[[Any, Any], None] | None = None) -> None:
+        """Answer requests whose effects were thrown away with a retriable error.
+
+        `without`: (request, response) -> None, takes out of the response what was thrown away.
+        """
         for connection, slot, data, position, stop in held:
             if not connection.closed and slot >= connection.base:
-                connection.fill(slot, self.refusal(data[position:stop], None))
+                frame, reply = data[position:stop], None
+                if without is not None and _FRAME_HEAD.unpack_from(frame)[1] in IN_PARTS:
+                    reply = self._refused_part(frame, connection.out[slot - connection.base], without)
+                connection.fill(slot, self.refusal(frame, None) if reply is None else reply)
                 self._turn.durability.speaks(connection)
+
+    def _refused_part(self, frame: bytes, reply: Reply, without: Callable[[Any, Any], None]) -> Reply:
+        """A reply that was to be sent, but for a part. None: all of it is to be refused."""
+        if reply is None:
+            return None
+        header, at = self._decode_header(frame, 4)
+        route = self.routes[header.api_key]
+        request, _ = route.codec(route.request, header.api_version).decode(frame, at)
+        try:
+            parts = [reply] if isinstance(reply, bytes) else reply
+            data = b"".join([part if isinstance(part, bytes) else part.read() for part in parts])
+        except (OSError, StorageError):  # of the records, say
+            return None
+        response, _ = route.codec(route.response, header.api_version).decode(data, REPLY_HEAD.size + 1)
+        without(request, response)
+        count_errors(self._metrics, header.api_key, response)
+        return encode_reply(route, header.api_version, header.correlation_id, response)
 
     def refusal(self, frame: bytes, code: ErrorCode | None) -> Reply:
         """The reply that refuses a request. `frame` includes the size field."""

@@ -117,7 +117,7 @@ class ShareCoordinator:
         return shard_index(key.text, len(self.shards))
 
     def shard(self, key: Key) -> Shard:
-        """The loaded shard of a share partition. Errors: COORDINATOR_NOT_AVAILABLE: there is none, or it is loading."""
+        """The loaded shard of a share partition. Errors: COORDINATOR_NOT_AVAILABLE: there is none; see `shard_at`."""
         if not self.shards:
             self.open()
             if not self.shards:
@@ -125,14 +125,28 @@ class ShareCoordinator:
         return self.shard_at(self.index_of(key))
 
     def shard_at(self, index: int) -> Shard:
-        """A loaded shard. Errors: COORDINATOR_NOT_AVAILABLE: it is loading."""
+        """A loaded shard.
+
+        Errors:  COORDINATOR_NOT_AVAILABLE: it is loading, or its log cannot be used. As in Kafka, whose brokers ask the
+                 coordinator of each share partition, that is an error of this partition, and the others are served.
+        """
         shard = self.shards[index]
         if shard.state is not READY:
             try:
                 shard.require()
             except KafkaError as error:
                 raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message) from None
+            except (OSError, StorageError) as error:
+                logger.error("%s cannot be used: %s", shard, error)
+                raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
         return shard
+
+    def stored_in(self, flush_state: FlushState) -> Callable[[Key], bool] | None:
+        """Whether a share partition is stored in this log; None: it is the log of something else."""
+        for index, shard in enumerate(self.shards):
+            if shard.flush_state is flush_state:
+                return lambda key: self.index_of(key) == index
+        return None
 
     def state(self, key: Key) -> ShareState | None:
         """What is stored of a share partition. Errors: COORDINATOR_NOT_AVAILABLE."""

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Container, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from broker.coordinator.share.acknowledge import Acknowledgement, Change, apply, decide
 from broker.coordinator.share.coordinator import ShareCoordinator
+from broker.coordinator.share.lost import without_lost
 from broker.coordinator.share.sessions import ShareSessions
 from broker.coordinator.share.share_partition import Limits, SharePartition
 from broker.coordinator.share.start import start_offset
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from broker.coordinator.share.in_flight import Delivery
     from broker.partitions.table import Partitions
     from broker.partitions.waiters import Waiter
+    from broker.turn.durability import FlushState
     from broker.turn.turn import Turn
 
 logger = logging.getLogger("momus.share")
@@ -240,6 +243,11 @@ class SharePartitions:
         """Let the parked fetches look again, oldest first."""
         for wait in list(live.waiters):
             wait.poll()
+
+    def without_lost(self, failed: FlushState) -> Callable[[Any, Any], None] | None:
+        """What takes out of a response to a request what a log that has failed stores; None: that is nothing."""
+        is_lost = self.coordinator.stored_in(failed)
+        return None if is_lost is None else partial(without_lost, is_lost=is_lost)
 
     # -- sessions
 

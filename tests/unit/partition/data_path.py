@@ -167,7 +167,7 @@ class DataPath:
         self.alarms: list[tuple[int, Any]] = []
         self.refused: list[Any] = []
         durability = Durability(
-            fsync=False, start_sync=lambda logs: None, refuse=lambda held: self.refused.extend(held)
+            fsync=False, start_sync=lambda logs: None, refuse=lambda held, failed: self.refused.extend(held)
         )
         self.turn = StandingTurn(self.env, durability, Metrics(), lambda call: None)
         self.turn.timers = SimpleNamespace(at=self._alarm, cancel=lambda number: None)

@@ -193,6 +193,10 @@ class Member:
 
     def acknowledge(self, *batches: tuple[int, int, list[int]], version: int = 2, **fields: Any) -> Any:
         """The reply to a ShareAcknowledge of partition 0 of topic t."""
+        return self.client.call(self.acknowledge_request(*batches, **fields), version)
+
+    def acknowledge_request(self, *batches: tuple[int, int, list[int]], **fields: Any) -> ShareAcknowledgeRequest:
+        """The next ShareAcknowledge of the session."""
         epoch = fields.pop("epoch", None)
         topic_id = fields.pop("topic_id", None) or self.owner.topic_id()
         partition = ShareAcknowledgeRequestAcknowledgePartition(
@@ -213,7 +217,7 @@ class Member:
         )
         if epoch is None:
             self.session += 1
-        return self.client.call(request, version)
+        return request
 
     def ack_error(self, *batches: tuple[int, int, list[int]], **fields: Any) -> int:
         """The partition's error code."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import pytest
+from core_requests import produce_request
 from unit.share_groups.kit import GROUP, ShareWorld
 from unit.share_groups.test_share_offsets import alter, delete, describe
 
+from broker.coordinator.runtime import CLOSED
 from protocol.errors import ErrorCode
 from protocol.messages.group_admin import DeleteGroupsRequest
-from protocol.messages.topics import DeleteTopicsRequest
+from protocol.messages.topics import CreatableTopic, CreateTopicsRequest, DeleteTopicsRequest
+from storage.errors import StorageError
 
 FAILED = ErrorCode.COORDINATOR_NOT_AVAILABLE
 
@@ -116,5 +121,87 @@ def test_records_whose_acknowledgement_could_not_be_written_are_delivered_again(
         for shard in world.world.broker.share.coordinator.shards:
             shard.load_at_once_bytes = at_once_bytes
         failing(world, "fail_write")
-        assert member.acknowledge((0, 2, [1])).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert member.ack_error((0, 2, [1])) == FAILED
         assert world.reader("n").acquired() == [(0, 3, 1)]
+
+
+def world_of_two_logs(flush):
+    """A world in which `m` holds all records of t-0 to t-3, whose states lie in two logs; those in the first log."""
+    world = ShareWorld({"t": 4}, flush=flush)
+    for index in range(4):
+        world.produce(4, partition=index)
+    member = world.reader("m")
+    assert member.acquired(0, 1, 2, 3) == [(0, 3, 1)] * 4
+    coordinator = world.world.broker.share.coordinator
+    first = {index for index in range(4) if coordinator.index_of(world.key(index)) == 0}
+    assert 0 < len(first) < 4
+    return world, member, first
+
+
+def break_log(world, monkeypatch, error):
+    """The first log cannot be used from now on."""
+    shard = world.world.broker.share.coordinator.shards[0]
+    monkeypatch.setattr(shard, "state", CLOSED)
+    monkeypatch.setattr(shard.log, "reopen", Mock(side_effect=error))
+
+
+@pytest.mark.parametrize("error", [StorageError("it stays out of use"), OSError(2, "No such file or directory")])
+def test_share_fetch_with_one_log_out_of_use_reads_and_acknowledges_what_is_in_the_other(error, monkeypatch):
+    world, member, bad = world_of_two_logs("os")
+    for index in range(4):
+        world.produce(2, partition=index)
+    break_log(world, monkeypatch, error)
+    world.world.broker.share.drop({world.key(index) for index in bad})
+    reply = member.fetch(acks={index: [(0, 3, [1])] for index in range(4)})
+    found = {p.partition_index: p for p in reply.responses[0].partitions}
+    assert (reply.error_code, set(found)) == (0, set(range(4)))
+    for index, answer in found.items():
+        assert (answer.acknowledge_error_code != 0) == (answer.error_code != 0) == (index in bad)
+        assert bool(answer.acquired_records) == bool(answer.records) == (index not in bad)
+    # Java's consumer asks again after this code, and gives up after COORDINATOR_NOT_AVAILABLE
+    assert {found[index].error_code for index in bad} == {ErrorCode.KAFKA_STORAGE_ERROR}
+    sound = set(range(4)) - bad
+    assert all(world.world.broker.share.known(*world.key(index)).state.start_offset == 4 for index in sound)
+
+
+def test_share_acknowledge_with_one_log_out_of_use_ends_the_session_and_refuses_its_partitions_alone(monkeypatch):
+    world, member, bad = world_of_two_logs("os")
+    broken, sound = min(bad), min(set(range(4)) - bad)
+    break_log(world, monkeypatch, StorageError("it stays out of use"))
+    assert member.ack_error((0, 1, [1]), partition=broken) == FAILED
+    assert member.ack_error((0, 1, [1]), partition=sound) == 0
+    assert member.acknowledge(epoch=-1).error_code == 0
+    again = world.reader("n").acquired(*range(4))
+    assert again == [(2 if index == sound else 0, 3, 2) for index in range(4)]
+
+
+@pytest.mark.parametrize("records", [2, 300], ids=["in one piece", "as a slice"])
+def test_share_fetch_of_which_one_log_could_not_be_written_tells_what_is_in_the_other(disk, records):
+    flush, kind = disk
+    world, member, bad = world_of_two_logs(flush)
+    with world:
+        large = [b"v" * 300] * records
+        for index in range(4):
+            world.client.call(produce_request("t", index, *large), 7)
+        world.world.broker.faults.add({"fault": kind, "topic": "__share_group_state", "partition": 0})
+        reply = member.fetch(acks={index: [(0, 3, [1])] for index in range(4)}, max_records=5000)
+        found = {p.partition_index: p for p in reply.responses[0].partitions}
+        assert (reply.error_code, set(found)) == (0, set(range(4)))
+        assert {index for index, answer in found.items() if answer.acknowledge_error_code} == bad
+        assert {found[index].acknowledge_error_code for index in bad} == {FAILED}
+        taken = {index for index, answer in found.items() if answer.acquired_records}
+        assert taken == {index for index, answer in found.items() if answer.records} == set(range(4)) - bad
+        assert sorted(member.acquired(max_records=5000)) == [(0, 3 + records, 1)] * len(bad)
+
+
+def test_share_acknowledge_whose_log_and_the_metadata_could_not_be_written_is_refused_whole():
+    world, member, bad = world_of_two_logs("os")
+    failing(world, "fail_write")
+    world.world.files.inject(1)
+    topic = CreatableTopic(name="u", num_partitions=1, replication_factor=1)
+    world.client.send(CreateTopicsRequest(topics=[topic], timeout_ms=1), 7)
+    member.client.send(member.acknowledge_request((0, 1, [1]), partition=min(bad)), 2)
+    world.world.run()
+    (reply,) = member.client.replies()
+    assert reply.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert world.world.broker.turn.durability.failures == 2
