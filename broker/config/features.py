@@ -25,6 +25,8 @@ _NEEDS = {
     "streams.version": ((1, ApiKey.STREAMS_GROUP_HEARTBEAT, 0),),
     "transaction.version": ((1, ApiKey.END_TXN, 4), (2, ApiKey.END_TXN, 5)),
 }
+# Levels of metadata.version from which there is no way back: each added something to the records of the metadata.
+_CHANGED_METADATA = (8, 11, 13, 14, 15, 17, 23, 30)
 FIXED = {"kraft.version": 0}  # there is no quorum whose members could change
 HIGHEST = {name: levels[-1][0] for name, levels in _NEEDS.items()}
 
@@ -63,6 +65,11 @@ def finalized(levels: dict[str, int], ranges: dict[str, tuple[int, int]]) -> dic
         for name, (lowest, highest) in ranges.items()
         if (level := max(lowest, min(levels.get(name, FIXED.get(name, highest)), highest))) > 0
     }
+
+
+def may_lose_metadata(present: int, level: int) -> bool:
+    """Whether a metadata.version is to be lowered below one that the records of the metadata may need."""
+    return any(level < changed <= present for changed in _CHANGED_METADATA)
 
 
 def level_of(name: str, levels: Mapping[str, int]) -> int:

@@ -6,6 +6,7 @@ UpdateFeatures   v1: kind of upgrade, validation only. v2: no result for each fe
 DescribeLogDirs  v3: top-level error. v4: sizes of the volume. v5: whether the directory is cordoned.
 
 Differs: ApiVersions lists Produce from version 0 on, which librdkafka looks for; 0 to 2 are refused.
+         UpdateFeatures refuses every kraft.version but 0: there is no quorum.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from broker.cluster.metadata_plans import set_feature_level
-from broker.config.features import FIXED, finalized, supported
+from broker.config.features import FIXED, finalized, may_lose_metadata, supported
 from broker.coordinator.result import Context, Result
 from broker.handlers.admin_view import after_metadata
 from protocol.api import ApiKey
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
     from broker.cluster.directory import DataDirectory
     from broker.cluster.metadata import ClusterMetadata
+    from broker.cluster.nodes import Nodes
     from broker.coordinator.runtime import Shard
     from broker.partitions.table import Partitions
 
@@ -61,6 +63,8 @@ class View(Protocol):
     def metadata_shard(self) -> Shard: ...
     @property
     def api_versions(self) -> Sequence[tuple[int, int, int]]: ...
+    @property
+    def nodes(self) -> Nodes: ...
     @property
     def directory(self) -> DataDirectory: ...
     @property
@@ -94,51 +98,77 @@ def api_versions(broker: View, ctx: Context, request: ApiVersionsRequest) -> Api
 
 
 def update_features(broker: View, ctx: Context, request: UpdateFeaturesRequest) -> Result:
-    """Set feature levels, all or none. Errors: INVALID_UPDATE_VERSION."""
+    """Set feature levels, all or none.
+
+    Errors:  INVALID_UPDATE_VERSION. Version 0 cannot lower a level: Kafka does not look at its AllowDowngrade any more.
+    Source:  Kafka's FeatureControlManager; Apache Kafka 4.3.1 asked for each feature, level and kind of upgrade.
+    """
     ranges = supported(broker.api_versions, broker.metadata.config.release)
     levels = finalized(broker.metadata.feature_levels, ranges)
+    updates = {update.feature: update for update in request.feature_updates}  # of several of a feature the last one
     records: list[bytes] = []
-    for update in request.feature_updates:
-        fault = _update_fault(ctx, update, ranges, levels)
+    controller = f"Local controller {broker.nodes.controller_id}"
+    for name, update in updates.items():
+        fault = _update_fault(update, ranges, levels.get(name, 0), controller)
         if fault:
             raise KafkaError(
                 ErrorCode.INVALID_UPDATE_VERSION,
-                "The update failed for all features since the following feature had an error: Invalid update "
-                f"version {update.max_version_level} for feature {update.feature:.100}. {fault}",
+                f"The update failed for all features since the following feature had an error: {fault}",
             )
-        if levels.get(update.feature, 0) != update.max_version_level:
-            records += set_feature_level(update.feature, update.max_version_level)
+        if levels.get(name, 0) != update.max_version_level:
+            records += set_feature_level(name, update.max_version_level)
     response = UpdateFeaturesResponse(
         error_message=None,
         results=[
-            UpdatableFeatureResult(feature=update.feature, error_message=None) for update in request.feature_updates
+            UpdatableFeatureResult(feature=update.feature, error_message="NONE") for update in request.feature_updates
         ],
     )
     return after_metadata(broker, response, () if request.validate_only else records)
 
 
 def _update_fault(
-    ctx: Context, update: FeatureUpdateKey, ranges: dict[str, tuple[int, int]], levels: dict[str, int]
+    update: FeatureUpdateKey,
+    ranges: dict[str, tuple[int, int]],
+    present: int,
+    controller: str,
 ) -> str | None:
-    kind = update.upgrade_type
-    if ctx.api_version == 0:
-        kind = SAFE_DOWNGRADE if update.allow_downgrade else UPGRADE
-    level, present = update.max_version_level, levels.get(update.feature, 0)
-    if kind not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
-        return "The kind of upgrade is not known."
+    """What is wrong with an update of a feature whose level is `present`, in Kafka's words."""
+    name, level = update.feature, update.max_version_level
+    why = _range_fault(update, ranges, controller) or _step_fault(update, present)
+    if why:
+        return f"Invalid update version {level} for feature {name:.100}. {why}"
+    if name == "metadata.version" and may_lose_metadata(present, level):
+        if update.upgrade_type == UNSAFE_DOWNGRADE:
+            why = "Unsafe metadata downgrade is not supported in this version."
+        else:
+            why = "Refusing to perform the requested downgrade because it might delete metadata information."
+        return f"Unsupported metadata.version downgrade from {present} to {level}. {why}"
+    return None
+
+
+def _range_fault(update: FeatureUpdateKey, ranges: dict[str, tuple[int, int]], controller: str) -> str | None:
+    name, level = update.feature, update.max_version_level
+    if update.upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
+        return "The controller does not support the given upgrade type."
     if level < 0:
         return "A feature version cannot be less than 0."
-    if update.feature not in ranges:
-        return "The feature is not supported."
-    if update.feature in FIXED and level != FIXED[update.feature]:
-        return f"It is always {FIXED[update.feature]} here: the controllers are no quorum."
-    lowest, highest = ranges[update.feature]
-    if not lowest <= level <= highest:
-        return f"The versions supported are {lowest} to {highest}."
+    if name not in ranges:
+        return f"{controller} does not support this feature." if level else f"Feature {name:.100} not found."
+    lowest, highest = ranges[name]
+    return None if lowest <= level <= highest else f"{controller} only supports versions {lowest}-{highest}"
+
+
+def _step_fault(update: FeatureUpdateKey, present: int) -> str | None:
+    name, level, kind = update.feature, update.max_version_level, update.upgrade_type
     if level < present and kind == UPGRADE:
-        return "A lower version needs an upgrade type of safe or unsafe downgrade."
+        return (
+            "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
+            "downgrade."
+        )
     if level > present and kind != UPGRADE:
-        return "A downgrade cannot lead to a newer version."
+        return "Can't downgrade to a newer version."
+    if level != FIXED.get(name, level):
+        return f"It is always {FIXED[name]} here: the controllers are no quorum."
     return None
 
 

@@ -91,9 +91,73 @@ def test_feature_is_lowered_raised_and_survives_a_start():
     assert broker.reloaded().feature_levels["transaction.version"] == 0
     assert update(broker, "transaction.version", 1).error_code == 0
     assert features(broker)[1]["transaction.version"] == 1
-    reply = update(broker, "transaction.version", 0, version=0, allow_downgrade=True)
-    assert [(r.feature, r.error_code) for r in reply.results] == [("transaction.version", 0)]
+    reply = update(broker, "transaction.version", 1, version=0)
+    assert [(r.feature, r.error_code, r.error_message) for r in reply.results] == [("transaction.version", 0, "NONE")]
     broker.check_reload()
+
+
+INVALID = "Invalid update version {level} for feature {name}. "
+LOST = "Refusing to perform the requested downgrade because it might delete metadata information."
+UNSAFE = "Unsafe metadata downgrade is not supported in this version."
+BACK = (
+    "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe downgrade."
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "kind", "why"),
+    [  # as Apache Kafka 4.3.1 answers them
+        ("metadata.version", 29, 1, f"{INVALID}{BACK}"),
+        ("metadata.version", 29, 2, f"Unsupported metadata.version downgrade from 30 to 29. {LOST}"),
+        ("metadata.version", 29, 3, f"Unsupported metadata.version downgrade from 30 to 29. {UNSAFE}"),
+        ("metadata.version", 7, 2, f"Unsupported metadata.version downgrade from 30 to 7. {LOST}"),
+        ("metadata.version", 6, 2, f"{INVALID}Local controller 1 only supports versions 7-30"),
+        ("metadata.version", 30, 3, None),
+        ("group.version", 0, 3, None),
+        ("group.version", 0, 1, f"{INVALID}{BACK}"),
+        ("group.version", 0, 4, f"{INVALID}The controller does not support the given upgrade type."),
+        ("kraft.version", 1, 3, f"{INVALID}Can't downgrade to a newer version."),
+        ("nope", 0, 1, f"{INVALID}Feature nope not found."),
+        ("nope", 1, 1, f"{INVALID}Local controller 1 does not support this feature."),
+    ],
+)
+def test_feature_update_is_answered_in_kafkas_words(name, level, kind, why):
+    broker = AdminBroker()
+    broker.api_versions += WITH_ALL
+    for version in (1, 2):
+        key = FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind)
+        request = UpdateFeaturesRequest(feature_updates=[key], validate_only=True)
+        reply = broker.call(update_features, request, version)
+        if why is None:
+            assert (reply.error_code, reply.error_message) == (0, None)
+        else:
+            head = "The update failed for all features since the following feature had an error: "
+            assert (reply.error_code, reply.error_message) == (95, head + why.format(level=level, name=name))
+
+
+def test_metadata_version_is_lowered_where_the_records_have_not_changed():
+    broker = AdminBroker(as_version="4.0")
+    assert update(broker, "metadata.version", 23, 2).error_code == 0
+    assert update(broker, "metadata.version", 22, 2).error_code == 95
+    assert features(broker)[1]["metadata.version"] == 23
+
+
+def test_version_0_of_the_request_cannot_lower_a_level():
+    broker = AdminBroker()
+    broker.api_versions += WITH_ALL
+    assert update(broker, "transaction.version", 0, version=0, allow_downgrade=True).error_code == 95
+
+
+def test_last_of_several_updates_of_a_feature_counts():
+    broker = AdminBroker()
+    broker.api_versions += WITH_ALL
+    good, refused = (
+        FeatureUpdateKey(feature="group.version", max_version_level=level, upgrade_type=1) for level in (1, 0)
+    )
+    reply = broker.call(update_features, UpdateFeaturesRequest(feature_updates=[refused, good]), 1)
+    assert (reply.error_code, [r.feature for r in reply.results]) == (0, ["group.version"] * 2)
+    reply = broker.call(update_features, UpdateFeaturesRequest(feature_updates=[good, refused]), 1)
+    assert (reply.error_code, features(broker)[1]["group.version"]) == (95, 1)
 
 
 @pytest.mark.parametrize(
