@@ -17,6 +17,7 @@ from broker.authorization.authorizer import (
     TRANSACTIONAL_ID,
 )
 from broker.authorization.split import Merge, appending, chain, partition, refuse_parts
+from broker.cluster.topic_names import INTERNAL_TOPICS, name_fault
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.cluster import Coordinator
 from protocol.messages.offsets import (
@@ -53,13 +54,13 @@ def heartbeat(access: Access, metadata: ClusterMetadata, ctx: Context, request: 
 
 
 def consumer_heartbeat(access: Access, metadata: ClusterMetadata, ctx: Context, request: Any) -> Merge | None:
-    """As `heartbeat`; of an assignment by a regular expression the client sees what it may describe."""
+    """As `heartbeat`; a regular expression stands for topics that the client may describe: see `regex.resolve`."""
     heartbeat(access, metadata, ctx, request)
     return None
 
 
 def streams_heartbeat(access: Access, metadata: ClusterMetadata, ctx: Context, request: Any) -> None:
-    """READ on the group, DESCRIBE on each topic of the topology."""
+    """READ on the group, DESCRIBE on each topic of the topology; the handler asks for CREATE on those it makes."""
     access.need(READ, GROUP, request.group_id)
     if request.topology is None:
         return
@@ -67,6 +68,8 @@ def streams_heartbeat(access: Access, metadata: ClusterMetadata, ctx: Context, r
     for each in request.topology.subtopologies:
         names.update(dict.fromkeys([*each.source_topics, *each.repartition_sink_topics]))
         names.update((topic.name, None) for topic in (*each.repartition_source_topics, *each.state_changelog_topics))
+    if any(name in INTERNAL_TOPICS or name_fault(name) for name in names):
+        return  # the handler refuses all of it
     if len(access.allowed(DESCRIBE, TOPIC, names)) < len(names):
         raise KafkaError(DENIED_TOPIC)
 

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 STREAMS: Final = "streams"
 
+CREATE, TOPIC, CLUSTER, CLUSTER_NAME = 5, 2, 4, "kafka-cluster"  # operation and resources of ACLs
+
 
 class View(Protocol):
     """What these handlers use of the broker."""
@@ -174,7 +176,17 @@ def _bad_topology(why: str) -> KafkaError:
 def _make_topics(
     broker: View, ctx: Context, missing: Sequence[InternalTopic], response: StreamsGroupHeartbeatResponse
 ) -> Sequence[tuple[Any, Sequence[Any]]]:
-    """The records that create the internal topics; the status says which ones cannot be created, and why."""
+    """The records that create the internal topics; the status says which ones cannot be created, and why.
+
+    Who may not create all of them creates none, as in Kafka.
+    """
+    access = ctx.access
+    if access is not None and not access.may(CREATE, CLUSTER, CLUSTER_NAME, log=False):
+        names = [topic.name for topic in missing]
+        allowed = access.allowed(CREATE, TOPIC, names)
+        if denied := [name for name in names if name not in allowed]:
+            _tell_denied(denied, response)
+            return ()
     # 9 ms: only a new topology with internal topics needs them
     from broker.handlers.topics import create_topics
     from protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -195,6 +207,12 @@ def _make_topics(
         return ()
     _tell_failures([f"{t.name} ({t.error_message})" for t in result.response.topics if t.error_code], response)
     return result.appends
+
+
+def _tell_denied(names: Sequence[str], response: StreamsGroupHeartbeatResponse) -> None:
+    for status in response.status or ():
+        if status.status_code == MISSING_INTERNAL_TOPICS:
+            status.status_detail += f"; Unauthorized to CREATE on topics {', '.join(names)}."
 
 
 def _tell_failures(failures: Sequence[str], response: StreamsGroupHeartbeatResponse) -> None:

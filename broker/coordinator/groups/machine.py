@@ -74,6 +74,7 @@ class GroupMachine:
         "_expiring",
         "_replay",
         "_unlogged",
+        "askers",
         "config",
         "delay_timers",
         "groups",
@@ -89,6 +90,7 @@ class GroupMachine:
         "_expiring": "the rest of a running check; it starts again after loading",
         "_replay": "the same for every machine",
         "_unlogged": "groups whose first record is about to be replayed",
+        "askers": "who asked for what is done right after the request",
         "config": "given",
         "delay_timers": "first assignments that are delayed; not delayed again after loading",
         "index": "given",
@@ -102,6 +104,7 @@ class GroupMachine:
         self._broker = broker
         self.groups: dict[str, Any] = {}  # ClassicGroup, ConsumerGroup, StreamsGroup, ShareGroup
         self.delay_timers: set[tuple[Any, ...]] = set()  # running timers that delay the first assignment (streams)
+        self.askers: dict[str, Any] = {}  # group -> what the client may do for whom its expressions are resolved next
         self.offsets = OffsetTable()
         self.pending = PendingOffsets(self.offsets)
         self.simple = SimpleGroups(self.offsets)

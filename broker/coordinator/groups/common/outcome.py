@@ -16,10 +16,11 @@ _Made = TypeVar("_Made")
 class Outcome:
     """Collects records, timers and responses; `result` makes a Result of them."""
 
-    __slots__ = ("_response", "_token", "config", "now_ms", "records", "timers", "wake")
+    __slots__ = ("_response", "_token", "access", "config", "now_ms", "records", "timers", "wake")
 
     def __init__(self, ctx: Context, config: BrokerConfig) -> None:
         self.now_ms = ctx.now_ms
+        self.access = ctx.access  # what the client may do; None: there is no authorizer
         self.config = config
         self.records: list[Record] = []
         self.wake: list[tuple[Token, Any]] = []

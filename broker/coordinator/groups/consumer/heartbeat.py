@@ -228,6 +228,8 @@ class Step(HeartbeatStep):
             return
         interval_ms = machine.config.group_consumer_regex_refresh_interval_ms
         if regex.is_due(group, self.draft, machine.metadata, self.out.now_ms, interval_ms):
+            if self.out.access is not None:
+                machine.askers[group.group_id] = self.out.access
             self.out.set_timer(("regex", group.group_id), 0)
 
     # -- 3

@@ -15,6 +15,7 @@ class Machine(Protocol):
     """The groups of one machine, their settings, and the topics of the cluster."""
 
     config: BrokerConfig
+    askers: dict[str, Any]  # group -> what the client may do for whom its expressions are resolved next
 
     @property
     def groups(self) -> Mapping[str, Any]:

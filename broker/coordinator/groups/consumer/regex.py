@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.coordinator import patterns
 from broker.coordinator.groups.common.metadata_hash import metadata_hash
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("momus.groups")
 
 LEAST_INTERVAL_MS: Final = 10_000
+DESCRIBE, TOPIC = 8, 2  # operation and resource type of ACLs
 
 NO_CHANGE, UPDATED, UPDATED_AND_RESOLVED = 0, 1, 2
 
@@ -87,10 +88,11 @@ def is_due(group: ConsumerGroup, draft: Draft, metadata: ClusterMetadata, now_ms
     )
 
 
-def resolve(regexes: Iterable[str], names: Iterable[str]) -> Resolution:
-    """The topics whose whole name each expression matches.
+def resolve(regexes: Iterable[str], names: Iterable[str], asker: Any = None) -> Resolution:
+    """The topics whose whole name each expression matches, and which `asker` may describe; None: all.
 
-    An expression that cannot be compiled (another broker logged it) is reported, and matches nothing, as in Kafka.
+    As in Kafka other members with the same expression get these topics as well. An expression that cannot be compiled
+    (another broker logged it) is reported, and matches nothing, as in Kafka.
     """
     found_by = {regex: set[str]() for regex in regexes}
     wanted: list[tuple[Pattern, set[str]]] = []
@@ -106,7 +108,7 @@ def resolve(regexes: Iterable[str], names: Iterable[str]) -> Resolution:
             if steps > STEPS_A_SLICE:
                 steps = pattern.steps(name)
                 yield
-            if pattern.matches(name):
+            if pattern.matches(name) and (asker is None or asker.may(DESCRIBE, TOPIC, name, log=False)):
                 found.add(name)
     return {regex: frozenset(found) for regex, found in found_by.items()}
 

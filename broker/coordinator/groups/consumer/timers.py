@@ -57,12 +57,13 @@ def on_timer(machine: Machine, group: ConsumerGroup, name: tuple[Any, ...], out:
 def _resolve(machine: Machine, group: ConsumerGroup, out: Outcome) -> None:
     """Resolve the expressions against the next topics; after the last topic, write the result."""
     metadata = machine.metadata
+    asker = machine.askers.pop(group.group_id, None)
     if group.resolving is None:
         expressions = sorted({r for _, r in group.subscriptions if r})
         if not expressions:
             return
         group.topics_made_seen = metadata.topics_made
-        group.resolving = regex.resolve(expressions, list(metadata.topics))
+        group.resolving = regex.resolve(expressions, list(metadata.topics), asker)
     found = out.advance(group.resolving, ("regex", group.group_id))
     if found is not None:
         group.resolving = None
