@@ -5,7 +5,8 @@ CreateAcls    As DescribeAcls.
 DeleteAcls    As DescribeAcls.
 
 Behaviour: without `authorizer.class.name`, as in Kafka, SECURITY_DISABLED for each ACL or filter. A request with an
-           element of kind UNKNOWN (0) ends its connection. An ACL that is there is not made again.
+           element of kind UNKNOWN (0) ends its connection; of another kind that is not known, it is refused. An ACL
+           that is there is not made again.
 Source:    Kafka's AclApis and AclControlManager; the validation of DescribeAclsRequest, CreateAclsRequest and
            DeleteAclsRequest.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from broker.cluster.acls import ALLOW, DENY, LITERAL, PREFIXED, Acl, AclFilter, acl_record
+from broker.cluster.acls import Acl, AclFilter, acl_record
 from broker.config.authorizer_setting import is_authorizer_set
 from broker.coordinator.result import Context, Result
 from broker.handlers.admin_view import after_metadata
@@ -42,7 +43,9 @@ if TYPE_CHECKING:
     from broker.config.settings import BrokerConfig
     from broker.coordinator.runtime import Shard
 
-UNKNOWN, ANY = 0, 1
+UNKNOWN, ANY, MATCH = 0, 1, 2
+# The numbers that Kafka knows, beside UNKNOWN; every other one is read as that.
+RESOURCE_TYPES, PATTERNS, OPERATIONS, PERMISSIONS = range(1, 8), range(1, 5), range(1, 16), range(1, 4)
 CLUSTER, CLUSTER_NAME = 4, "kafka-cluster"
 MOST_DELETED = 10_000  # ACLs by one request, as in Kafka
 
@@ -83,7 +86,7 @@ def describe_acls(broker: View, ctx: Context, request: DescribeAclsRequest) -> M
                 principal=acl.principal, host=acl.host, operation=acl.operation, permission_type=acl.permission_type
             )
         )
-    return DescribeAclsResponse(error_message=None, resources=list(resources.values()))
+    return DescribeAclsResponse(error_message="", resources=list(resources.values()))
 
 
 def _filter(each: Any) -> AclFilter:
@@ -100,17 +103,27 @@ def _filter(each: Any) -> AclFilter:
 
 
 def create_acls(broker: View, ctx: Context, request: CreateAclsRequest) -> Message | Result | None:
-    """Make the valid ones. Errors, of each ACL: SECURITY_DISABLED, INVALID_REQUEST."""
+    """Make the valid ones.
+
+    Errors, of each ACL: SECURITY_DISABLED, INVALID_REQUEST. Of all: UNKNOWN_SERVER_ERROR, as in Kafka, for an ANY or
+    MATCH, which only filters have.
+    """
     for each in request.creations:
         if _closes(ctx, each.resource_type, each.resource_pattern_type, each.operation, each.permission_type):
             return None
     if not is_authorizer_set(broker.config):
         return _refused(ctx, request)
+    if any(
+        ANY in (each.resource_type, each.resource_pattern_type, each.operation, each.permission_type)
+        or each.resource_pattern_type == MATCH
+        for each in request.creations
+    ):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     known = set(broker.metadata.acls.by_id.values())
     records: list[bytes] = []
     results = []
     for each in request.creations:
-        result = AclCreationResult(error_message=None)
+        result = AclCreationResult(error_message="")
         results.append(result)
         if fault := _fault(each):
             result.error_code, result.error_message = ErrorCode.INVALID_REQUEST, fault
@@ -136,14 +149,14 @@ def _fault(each: AclCreation) -> str:
         return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
     if not each.resource_name:
         return "Invalid empty resource name"
-    if each.resource_type == ANY:
-        return "Invalid resourceType ANY"
-    if each.resource_pattern_type not in (LITERAL, PREFIXED):
-        return "Invalid patternType"
-    if each.operation == ANY:
-        return "Invalid operation ANY"
-    if each.permission_type not in (DENY, ALLOW):
-        return "Invalid permissionType"
+    if each.resource_type not in RESOURCE_TYPES:
+        return "Invalid resourceType UNKNOWN"
+    if each.resource_pattern_type not in PATTERNS:
+        return "Invalid patternType UNKNOWN"
+    if each.operation not in OPERATIONS:
+        return "Invalid operation UNKNOWN"
+    if each.permission_type not in PERMISSIONS:
+        return "Invalid permissionType UNKNOWN"
     if ":" not in each.principal:
         return (
             f"Could not parse principal from `{each.principal:.249}` (no colon is present separating the principal type"
@@ -153,7 +166,10 @@ def _fault(each: AclCreation) -> str:
 
 
 def delete_acls(broker: View, ctx: Context, request: DeleteAclsRequest) -> Message | Result | None:
-    """Delete what the filters match. Errors, of each filter: SECURITY_DISABLED; of all: INVALID_REQUEST."""
+    """Delete what the filters match.
+
+    Errors, of each filter: SECURITY_DISABLED, INVALID_REQUEST; of all: INVALID_REQUEST, for too many ACLs.
+    """
     for each in request.filters:
         if _closes(ctx, each.resource_type_filter, each.pattern_type_filter, each.operation, each.permission_type):
             return None
@@ -162,6 +178,11 @@ def delete_acls(broker: View, ctx: Context, request: DeleteAclsRequest) -> Messa
     doomed: set[bytes] = set()
     results = []
     for each in request.filters:
+        if fault := _filter_fault(each):
+            results.append(
+                DeleteAclsFilterResult(error_code=ErrorCode.INVALID_REQUEST, error_message=fault, matching_acls=[])
+            )
+            continue
         wanted = _filter(each)
         found = [(acl_id, acl) for acl_id, acl in broker.metadata.acls.by_id.items() if wanted.matches(acl)]
         doomed.update(acl_id for acl_id, _ in found)
@@ -173,6 +194,15 @@ def delete_acls(broker: View, ctx: Context, request: DeleteAclsRequest) -> Messa
         )
     records = [encode_record(RemoveAccessControlEntryRecord(id=acl_id), 0) for acl_id in doomed]
     return after_metadata(broker, DeleteAclsResponse(filter_results=results), records)
+
+
+def _filter_fault(each: Any) -> str:
+    """What is wrong with a filter of DeleteAcls; "" if nothing is."""
+    if each.resource_type_filter not in RESOURCE_TYPES or each.pattern_type_filter not in PATTERNS:
+        return "Unknown patternFilter."
+    if each.operation not in OPERATIONS or each.permission_type not in PERMISSIONS:
+        return "Unknown entryFilter."
+    return ""
 
 
 def _closes(ctx: Context, *kinds: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from core_broker import Client, World
 
+from broker.config.authorizer_setting import CLASS
 from protocol.errors import ErrorCode
 from protocol.messages.acls import (
     AclCreation,
@@ -69,6 +70,52 @@ def test_acls_of_an_unknown_kind_end_the_connection(client, request_):
     client.world.run()
     assert client.closed
     assert Client(client.world).call(ApiVersionsRequest(), 0).error_code == 0
+
+
+@pytest.fixture
+def admin() -> Client:
+    return Client(World("memory", authorizer_class_name=CLASS, super_users="User:ANONYMOUS"))
+
+
+@pytest.mark.parametrize("number", [-1, 16, 99])
+@pytest.mark.parametrize(
+    ("field", "named", "what"),
+    [
+        ("resource_type", "resourceType", "patternFilter"),
+        ("resource_pattern_type", "patternType", "patternFilter"),
+        ("operation", "operation", "entryFilter"),
+        ("permission_type", "permissionType", "entryFilter"),
+    ],
+)
+def test_acls_of_a_number_that_is_not_known_are_refused_and_not_made(admin, field, named, what, number):
+    answer = admin.call(CreateAclsRequest(creations=[AclCreation(**{**ACL, field: number}), AclCreation(**ACL)]))
+    assert [(each.error_code, each.error_message) for each in answer.results] == [
+        (ErrorCode.INVALID_REQUEST, f"Invalid {named} UNKNOWN"),
+        (0, ""),
+    ]
+    assert len(admin.world.broker.metadata.acls) == 1
+    field = {"resource_type": "resource_type_filter", "resource_pattern_type": "pattern_type_filter"}.get(field, field)
+    deleted = admin.call(DeleteAclsRequest(filters=[DeleteAclsFilter(**{**FILTER, field: number})]))
+    assert [(each.error_code, each.error_message) for each in deleted.filter_results] == [
+        (ErrorCode.INVALID_REQUEST, f"Unknown {what}.")
+    ]
+    assert admin.call(DescribeAclsRequest(**{**FILTER, field: number})).resources == []
+
+
+@pytest.mark.parametrize(
+    ("field", "number"),
+    [
+        ("resource_type", 1),
+        ("resource_pattern_type", 1),
+        ("resource_pattern_type", 2),
+        ("operation", 1),
+        ("permission_type", 1),
+    ],
+)
+def test_acl_with_what_only_filters_have_fails_the_whole_request(admin, field, number):
+    answer = admin.call(CreateAclsRequest(creations=[AclCreation(**ACL), AclCreation(**{**ACL, field: number})]))
+    assert [each.error_code for each in answer.results] == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
+    assert len(admin.world.broker.metadata.acls) == 0
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])

@@ -102,10 +102,10 @@ def test_acls_are_made_once_described_and_deleted(clients):
     [
         acl(READ, "other", CLUSTER),
         acl(READ, ""),
-        acl(READ, kind=1),
-        acl(READ, pattern=2),
-        acl(1),
-        acl(READ, permission=1),
+        acl(READ, kind=9),
+        acl(READ, pattern=5),
+        acl(99),
+        acl(READ, permission=4),
         acl(READ, principal="alice"),
     ],
 )
