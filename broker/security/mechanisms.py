@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 DIGESTS: Final = {1: "sha256", 2: "sha512"}  # by the number of a SCRAM mechanism in Kafka's records
 ITERATIONS: Final = 4096  # of new credentials, and of made-up ones
 LONGEST: Final = 4096  # characters of a client's first message
+# A client's first message. Source: Kafka's ScramMessages, which takes ASCII alone.
+_NAME: Final = r"(?:[\x01-\x2B\x2D-\x3C\x3E-\x7F]|=2C|=3D)+"
+_FIRST: Final = re.compile(
+    rf"(n,(?:a=({_NAME}))?,)(n=({_NAME}),r=([\x21-\x2B\x2D-\x7E]+)((?:,[A-Za-z]+=[\x01-\x2B\x2D-\x7F]+)*))", re.DOTALL
+)
 TOKEN_AUTH: Final = "tokenauth"  # the extension by which a client says that its user is a delegation token
 
 
@@ -154,21 +160,20 @@ class Scram:
 
     def _first(self, text: str) -> bytes:
         """n,a=AUTHORIZATION ID,n=USER,r=NONCE,EXTENSIONS"""
-        flag, authorization, bare = text.split(",", 2)
-        parts = bare.split(",")
-        if flag not in ("n", "y") or authorization[:2] not in ("", "a=") or parts[0][:2] != "n=" or len(text) > LONGEST:
+        found = _FIRST.fullmatch(text) if len(text) <= LONGEST else None
+        if found is None:
             raise RefusedError("")
-        name, nonce = parts[0][2:], parts[1] if len(parts) > 1 else ""
-        if not name or not nonce.startswith("r=") or len(nonce) == 2:
-            raise RefusedError("")
-        if authorization[2:] not in ("", name):
+        header, authorization, bare, name, nonce, extensions = found.groups()
+        user = name.replace("=2C", ",").replace("=3D", "=")
+        if authorization not in (None, user):
             raise RefusedError(
                 "Authentication failed: Client requested an authorization id that is different from username"
             )
-        self._find(name.replace("=2C", ",").replace("=3D", "="), by_token=f"{TOKEN_AUTH}=true" in parts[2:])
+        said = dict(each.split("=", 1) for each in extensions.split(",")[1:])
+        self._find(user, by_token=said.get(TOKEN_AUTH, "").lower() == "true")
         assert self._keys is not None
-        self._binding = f"{flag},{authorization},".encode()
-        self._nonce = nonce[2:] + self._nonce
+        self._binding = header.encode()
+        self._nonce = nonce + self._nonce
         answer = f"r={self._nonce},s={b64encode(self._keys.salt).decode()},i={self._keys.iterations}"
         self._signed = f"{bare},{answer}"
         return answer.encode()
@@ -185,13 +190,13 @@ class Scram:
             self._keys = self._users.made_up(user, self._number)
 
     def _final(self, text: str) -> Step:
-        """c=BINDING,r=NONCE,EXTENSIONS,p=PROOF"""
+        """c=BINDING,r=NONCE,p=PROOF: Kafka does not count extensions to what is signed, so nobody has any."""
         keys, digest = self._keys, DIGESTS[self._number]
         assert keys is not None
         unsigned, _, proof_text = text.rpartition(",p=")
         parts = unsigned.split(",")
         proof = b64decode(proof_text, validate=True)
-        if len(parts) < 2 or parts[0] != f"c={b64encode(self._binding).decode()}" or parts[1] != f"r={self._nonce}":
+        if len(parts) != 2 or parts[0] != f"c={b64encode(self._binding).decode()}" or parts[1] != f"r={self._nonce}":
             raise RefusedError("")
         message = f"{self._signed},{unsigned}".encode()
         signature = hmac.digest(keys.stored_key, message, digest)

@@ -72,19 +72,22 @@ class Tokens:
         """Whom a token names, and when it expires in Unix milliseconds. Errors: TokenError."""
         claims = _unsigned(token) if self._keys is None else self._signed(token)
         name, expires = claims.get(self._user_claim), claims.get("exp")
-        if not isinstance(name, str) or not name or not _is_number(expires):
+        if not isinstance(name, str) or not name.strip() or not _is_number(expires):
             raise TokenError
         now_ms = self._now_ms()
         expires_ms = int(expires * 1000)
-        issued, not_before = claims.get("iat"), claims.get("nbf")
-        for moment in (issued, not_before):
+        issued = claims.get("iat")
+        # Kafka's validator of tokens that are not signed does not look at nbf
+        for moment in (issued,) if self._keys is None else (issued, claims.get("nbf")):
             if moment is not None and (not _is_number(moment) or moment * 1000 > now_ms + self._skew_ms):
                 raise TokenError
         if expires_ms <= now_ms - self._skew_ms or (issued is not None and expires <= issued):
             raise TokenError
         if self._keys is not None:
             self._check_origin(claims)
-        scope = claims.get(self._scope_claim, [])
+        scope = claims.get(self._scope_claim)
+        if not isinstance(scope, str | list | None):
+            raise TokenError
         held = scope.split() if isinstance(scope, str) else scope
         if self._required and not (isinstance(held, list) and set(self._required) <= set(held)):
             raise TokenError(" ".join(self._required))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import hmac
 import logging
 
 import pytest
@@ -126,8 +128,9 @@ def test_unsigned_token_admits_until_it_expires(client, world):
         {"exp": 60},
         {"sub": "dora", "exp": 60, "iat": 50},
         {"sub": "dora", "exp": True},
-        {"sub": "dora", "exp": 60, "nbf": 20},
         {"sub": "", "exp": 60},
+        {"sub": " ", "exp": 60},
+        {"sub": "dora", "exp": 60, "scope": 5},
         {"sub": 7, "exp": 60},
     ],
 )
@@ -140,6 +143,12 @@ def test_token_that_is_not_valid_is_told_and_then_refused(client, world, claims)
     assert client.oauth(**moved).auth_bytes == b'{"status":"invalid_token"}'
     answer = client.token(b"\1")
     assert (answer.error_code, answer.error_message) == (58, '{"status":"invalid_token"}')
+
+
+@pytest.mark.parametrize("claims", [{"nbf": 1 << 40}, {"nbf": "x"}, {"scope": None}, {"scope": ["a", 5]}])
+def test_unsigned_token_is_taken_as_kafka_takes_it(client, world, claims):
+    assert client.oauth(sub="dora", exp=world.clock.now_ms() // 1000 + 60, **claims).auth_bytes == b""
+    assert client.connection.principal == "User:dora"
 
 
 def test_token_without_the_scope_is_told_which(world):
@@ -321,6 +330,49 @@ def test_scram_for_another_authorization_id_is_refused(client, world):
     assert answer.error_message == (
         "Authentication failed: Client requested an authorization id that is different from username"
     )
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "y,,n=carol,r=abc",
+        "n,,n=car\u00f6l,r=abc",
+        "n,,n=carol,r=a b",
+        "n,,n=carol,r=\u00e9",
+        "n,,n=carol,r=abc,ext",
+        "n,,n=carol,r=abc,e1=x",
+        "n,,m=x,n=carol,r=abc",
+        "n,,n=ca=20rol,r=abc",
+        "n,a=,n=carol,r=abc",
+    ],
+)
+def test_scram_message_that_kafka_does_not_take_is_refused(client, world, first):
+    add_scram_user(world, "carol", "pencil")
+    add_scram_user(world, "car\u00f6l", "pencil")
+    client.handshake("SCRAM-SHA-256")
+    assert client.token(first.encode()).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+
+
+@pytest.mark.parametrize(("name", "is_taken"), [("plain", True), ("a=3Dc", False)])
+def test_scram_authorization_id_is_compared_as_it_stands_with_the_user(client, world, name, is_taken):
+    add_scram_user(world, "a=c", "pencil")
+    add_scram_user(world, "plain", "pencil")
+    client.handshake("SCRAM-SHA-256")
+    assert bool(client.token(f"n,a={name},n={name},r=abc".encode()).auth_bytes) is is_taken
+
+
+@pytest.mark.parametrize(("more", "is_taken"), [("", True), (",ext=x", False)])
+def test_scram_final_message_is_taken_without_extensions_alone(client, world, more, is_taken):
+    add_scram_user(world, "carol", "pencil")
+    client.handshake("SCRAM-SHA-256")
+    first = "n=carol,r=abc"
+    challenge = client.token(f"n,,{first}".encode()).auth_bytes.decode()
+    unsigned_part = f"c=biws,{challenge.split(',')[0]}{more}"
+    client_key = hmac.digest(hashlib.pbkdf2_hmac("sha256", b"pencil", b"salt", 4096), b"Client Key", "sha256")
+    stored_key = hashlib.sha256(client_key).digest()
+    signature = hmac.digest(stored_key, f"{first},{challenge},{unsigned_part}".encode(), "sha256")
+    proof = base64.b64encode(bytes(a ^ b for a, b in zip(client_key, signature, strict=True))).decode()
+    assert (client.token(f"{unsigned_part},p={proof}".encode()).error_code == 0) is is_taken
 
 
 def test_token_of_another_algorithm_is_not_taken_as_unsigned(client, world):

@@ -63,6 +63,13 @@ def test_token_with_another_signature_is_refused(token):
         tokens().user(token)
 
 
+@pytest.mark.parametrize("moment", [60, "x"])
+def test_signed_token_is_refused_before_its_nbf(moment):
+    assert tokens().user(signed(nbf=NOW_S - 1))[0] == "dora"
+    with pytest.raises(TokenError):
+        tokens().user(signed(nbf=NOW_S + moment if isinstance(moment, int) else moment))
+
+
 def test_public_key_is_no_secret_for_a_signature():
     """The trick of signing with the text of a public key by HS256."""
     for key in KEYS["keys"]:
