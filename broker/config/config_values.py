@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TypeAlias
 
+from broker.config.addresses import java_address
 from broker.config.config_defs import Rule
 
 Value: TypeAlias = "bool | int | float | str | tuple[str, ...] | None"
@@ -136,7 +137,7 @@ def host_counts(key: str, text: str) -> dict[str, int]:
         host, colon, count = pair.rpartition(":")
         if not colon or not (count.isascii() and count.isdigit()):
             raise ConfigError(key, text, f"{pair} is not HOST:COUNT")
-        found["127.0.0.1" if host == "localhost" else host] = int(count)
+        found["127.0.0.1" if host == "localhost" else java_address(host) if ":" in host else host] = int(count)
     return found
 
 

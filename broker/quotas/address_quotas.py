@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from broker.config.addresses import short_address
 from broker.quotas.client_quotas import MOST_MEASURES
 from broker.turn.rate import Rate
 
@@ -51,7 +52,7 @@ class AddressQuotas:
 
     def _limit(self, address: str) -> float | None:
         quotas = self._quotas()
-        for name in (address, "localhost" if address == _LOOPBACK else address, None):
+        for name in (address, "localhost" if address == _LOOPBACK else short_address(address), None):
             limit = quotas.get(((IP, name),), {}).get(KEY)
             if limit is not None:
                 return limit

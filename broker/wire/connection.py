@@ -6,6 +6,7 @@ import logging
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
+from broker.config.addresses import client_host
 from broker.wire.reply_stream import FULL_BYTES, PRESSED_BYTES, Reply, ReplyStream, size_of
 from broker.wire.strangers import SMALLEST_SIZE, send_away
 
@@ -101,8 +102,7 @@ class Connection:
         """Accept a new connection, or refuse it when there are too many."""
         self.transport = transport
         transport.set_write_buffer_limits(WRITE_BUFFER_BYTES)
-        peer = transport.get_extra_info("peername")
-        self.host = f"/{peer[0]}" if peer else ""
+        self.host = client_host(transport.get_extra_info("peername"))
         self.local_host = (transport.get_extra_info("sockname") or ("",))[0]
         self.service.connected(self)
 

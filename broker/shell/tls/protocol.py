@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.config.addresses import client_host
 from broker.shell.tls.handshakes import MOST_BYTES
 
 if TYPE_CHECKING:
@@ -132,8 +133,8 @@ class TlsProtocol:
 
     def give_up(self, why: str) -> None:
         """Close a connection whose handshake is not complete."""
-        peer = self.transport.get_extra_info("peername")
-        self._handshakes.tell(f"closing connection /{peer[0] if peer else ''} on listener {self._name}: {why}")
+        host = client_host(self.transport.get_extra_info("peername"))
+        self._handshakes.tell(f"closing connection {host or '/'} on listener {self._name}: {why}")
         self._handshakes.end(self, is_good=False)
         self.transport.close()
 
