@@ -245,7 +245,7 @@ def serve(
             journal_bytes=journal_mb << 20,
             kafka_lines=kafka_lines,
             security=security,
-            users=_read_users(user_texts, security, listen),
+            users=_read_users(user_texts, security, listen) or None,
         )
     )
 

@@ -110,7 +110,7 @@ class Cluster(Forkable):
         body = {key: value for key, value in given.items() if value is not None}
         if security is not None or users:
             body |= {"security": security} if security is not None else {}
-            body["users"] = dict(users or {})
+            body |= {} if users is None else {"users": dict(users)}
         self.security = security
         if journal_mb is not None:
             body["journal_bytes"] = journal_mb << 20

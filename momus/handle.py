@@ -298,13 +298,13 @@ class ClusterHandle:
         """Its process ends, or has ended: ask it for what is wanted to know of its requests and faults later."""
         faults, journal = self._faults, self._journal
         if faults is not None and faults.control is control:
-            faults.end(_asked(lambda: list(faults.unmet()), is_up))
+            faults.end(answer_of(lambda: list(faults.unmet()), is_up))
         if journal is not None and journal.control is not control:  # nobody has looked at that of this process
             from momus.journal import Journal  # there already
 
             journal = self._journal = Journal(control, control.prefix, journal)
         if journal is not None and not journal.is_over:
-            journal.begin_anew(_asked(journal.counted, is_up))
+            journal.begin_anew(answer_of(journal.counted, is_up))
             journal.is_over = True
 
     def left(self) -> list[str]:
@@ -336,7 +336,7 @@ class ClusterHandle:
                 return answer
 
 
-def _asked(question: Callable[[], Any], is_up: bool) -> Any:
+def answer_of(question: Callable[[], Any], is_up: bool) -> Any:
     """What a process answers; None: it does not."""
     from http.client import HTTPException  # there already: the control has asked
 

@@ -26,7 +26,7 @@ from typing import IO
 
 from momus import launch
 from momus.cluster import Cluster, Forkable
-from momus.handle import settings
+from momus.handle import answer_of, settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Broker(Forkable):
         self.seed = seed
         self.security = security
         self.ui = ui
-        self._users = dict(users or {})
+        self._users = None if users is None else dict(users)  # those that the next process begins with
         self._addresses: list[str] = []
         self._control: Control | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -306,6 +306,9 @@ class Broker(Forkable):
         if self.keeper is not None:
             self.keeper.end(is_up=self.running)
         self.settle(self._control, is_up=self.running)
+        if self.security is not None or self._users is not None:
+            found = answer_of(self.users.passwords, self.running)
+            self._users = self._users if found is None else found
 
     def _launch(self, options: dict[str, object]) -> str:
         """Start the subprocess and wait for its first line."""

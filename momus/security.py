@@ -87,6 +87,12 @@ class Users:
         """Remove a user. Its connections stay. Errors: ControlError."""
         self._control.ask("DELETE", f"{self._path}/{quoted(name)}")
 
+    def passwords(self) -> dict[str, str]:
+        """Name -> password, as the settings for clients have them; without those whom clients of Kafka have added."""
+        answer: Any = self._control.ask("GET", self._path)
+        found: dict[str, str] = answer["passwords"]
+        return found
+
     def list(self) -> list[str]:
         """Their names."""
         answer: Any = self._control.ask("GET", self._path)

@@ -99,11 +99,11 @@ def write_client_files(folder: str, servers: str, security: MadeSecurity) -> str
     Errors: OSError.
     """
     place = Path(folder) / "clients"
-    for user in security.users or ("anybody",):
+    for user in ("anybody",) if security.word == "ssl" else security.users:
         mine = place / user
         mine.mkdir(parents=True, exist_ok=True)
         os.chmod(mine, 0o700)
-        for name, data in security.client_files(user if security.users else "").items():
+        for name, data in security.client_files("" if security.word == "ssl" else user).items():
             (mine / name).write_bytes(data)
         for client, (name, write) in _FILES.items():
             settings = client_settings(client, servers, security, user)

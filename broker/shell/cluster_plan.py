@@ -93,7 +93,7 @@ class ClusterPlan:
     seed         of all random choices: ids of members, topics, sessions, the cluster. None: from the system.
     at_ms        Unix milliseconds at which its clock stands at first; None: the machine's time, running.
     security     a word of made_security.py, for certificates, users and listeners that are made for it.
-    users        name -> password.
+    users        name -> password; None: one is made up where clients say who they are.
     Errors:      ConfigError.
     """
 
@@ -123,7 +123,7 @@ class ClusterPlan:
         if security is not None or users:
             from broker.shell.made_security import secured  # 10 ms: most clusters have no security
 
-            self.security, properties = secured(security, users or {}, properties, listen, data_dir, flush)
+            self.security, properties = secured(security, users, properties, listen, data_dir, flush)
         self._config = BrokerConfig.load({**properties, "log.dirs": data_dir, "flush": flush})
         if refused := refusals(properties):
             raise RefusedSettingsError(refused)

@@ -44,7 +44,7 @@ _RULE: Final = r"RULE:^.*?CN=([^,+]+).*$/$1/,DEFAULT"
 
 def secured(
     word: str | None,
-    users: Mapping[str, str],
+    users: Mapping[str, str] | None,
     properties: Mapping[str, str],
     listen: str | None,
     data_dir: str,
@@ -52,7 +52,8 @@ def secured(
 ) -> tuple[MadeSecurity, dict[str, str]]:
     """The security of a new cluster, and its settings. Errors: ConfigError.
 
-    word   None: that of the listeners which `properties` has; users are added to it.
+    word    None: that of the listeners which `properties` has; users are added to it.
+    users   name -> password; None: one is made up.
     """
     hosts = tuple(_HOST.findall(properties.get("advertised.listeners", "")))
     if listen:
@@ -78,7 +79,7 @@ class MadeSecurity:
     def __init__(
         self,
         word: str,
-        users: Mapping[str, str],
+        users: Mapping[str, str] | None,
         folder: str,
         hosts: tuple[str, ...] = (),
         *,
@@ -93,9 +94,7 @@ class MadeSecurity:
         self._hosts = hosts
         self._is_temporary = is_temporary
         self._origin = ""  # the folder of the cluster that this one is a fork of: clients trust both
-        self.users = dict(users)
-        if not self.users and word != "ssl":
-            self.users = dict([DEFAULT_USER])
+        self.users = dict([DEFAULT_USER] if users is None and word != "ssl" else users or {})
         self._authority: OwnAuthority | None = None
 
     @property
@@ -196,8 +195,8 @@ class MadeSecurity:
 
     def client_files(self, user: str) -> dict[str, bytes]:
         """The files that a client of this user needs. Errors: LookupError: there is no such user."""
-        if user and user not in self.users:
-            raise LookupError(f"no such user: {user:.64}; there are {', '.join(self.users) or 'none'}")
+        if user not in self.users and (user or self.word != "ssl"):
+            raise LookupError(f"no such user: {user or 'no name':.64}; there are {', '.join(self.users) or 'none'}")
         if not self.has_certificates:
             return {}
         names = {"ca.pem": "ca.pem", "truststore.p12": "truststore.p12"}

@@ -268,6 +268,46 @@ def test_users_and_authority_survive_a_reset_and_a_restart():
             assert producer.flush(LIMIT_S) == 0
 
 
+@pytest.mark.parametrize("word", ["sasl_plaintext", "mtls"])
+@pytest.mark.parametrize("end", [Broker.kill, Broker.stop])
+def test_users_are_those_of_the_process_before(ask, word, end):
+    with Broker(security=word, users=USERS) as broker:
+        broker.users.add("carol", "pencil")
+        broker.users.add("bob", "ink")
+        broker.users.remove("alice")
+        end(broker)
+        broker.start()
+        assert broker.users.list() == ["bob", "carol"]
+        for name in ("bob", "carol"):
+            assert ask("confluent", broker.client_config("confluent", user=name), 60_000) == ""
+        with pytest.raises(ControlError, match="no such user"):
+            broker.client_config("confluent", user="alice")
+
+
+def test_last_user_that_was_removed_stays_away():
+    with Broker(security="sasl_plaintext") as broker:
+        (made,) = broker.users.list()
+        broker.users.remove(made)
+        broker.restart()
+        assert broker.users.list() == []
+        with pytest.raises(ControlError, match="there are none"):
+            broker.client_config("confluent")
+        with broker.create_cluster(security="sasl_plaintext") as cluster:
+            assert cluster.users.list() == [made]
+
+
+def test_users_are_those_of_the_snapshot_after_a_restart(ask):
+    with Broker(security="sasl_plaintext", users=USERS) as broker:
+        broker.users.add("bob", "before")
+        snapshot = broker.snapshot()
+        broker.users.add("bob", "after")
+        broker.users.add("carol", "pencil")
+        broker.restore(snapshot)
+        broker.restart()
+        assert broker.users.list() == ["alice", "bob"]
+        assert ask("confluent", broker.client_config("confluent", user="bob"), 60_000) == ""
+
+
 # -- the command, and the files that it writes
 
 

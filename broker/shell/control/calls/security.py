@@ -46,7 +46,7 @@ def _security(cluster: ClusterServer) -> MadeSecurity:
 async def list_users(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     """The users that were named, and those that clients have added."""
     named = cluster.plan.security.users if cluster.plan.security is not None else {}
-    return {"users": sorted({*named, *cluster.broker.metadata.clients.credentials})}
+    return {"users": sorted({*named, *cluster.broker.metadata.clients.credentials}), "passwords": named}
 
 
 async def add_user(cluster: ClusterServer, call: Call) -> dict[str, Any]:

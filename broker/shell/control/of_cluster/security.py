@@ -15,6 +15,7 @@ ACL: Final = {
     "permission": str,
     "host": str,
 }
+USERS: Final = {"users": [str], "passwords": {"*": str}}  # of those that were named or added here
 NEW_ACL: Final = {
     **ACL,
     "pattern": Optional_(str),
@@ -37,11 +38,11 @@ ROUTES: Final = (
         "security:add_user",
         "Add a user, or give it another password; with mtls, its certificate is made.",
         body={"name": str, "password": Optional_(str)},
-        answer={"users": [str]},
+        answer=USERS,
         example={"name": "carol", "password": "pencil"},
     ),
-    Route("GET", "/users", "security:list_users", "The users.", answer={"users": [str]}),
-    Route("DELETE", "/users/{user}", "security:remove_user", "Remove a user.", answer={"users": [str]}),
+    Route("GET", "/users", "security:list_users", "The users.", answer=USERS),
+    Route("DELETE", "/users/{user}", "security:remove_user", "Remove a user.", answer=USERS),
     Route("GET", "/acls", "acls:list_acls", "The ACLs.", answer=[ACL]),
     Route(
         "POST",
