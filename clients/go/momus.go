@@ -1,10 +1,12 @@
 // Package momus runs a momus broker for Go tests, and speaks its control plane.
 //
 //	broker, err := momus.Start(momus.Options{})      // a process of its own; or momus.Connect("127.0.0.1:9090")
-//	defer broker.Close()
-//	cluster, err := broker.NewCluster(momus.ClusterOptions{})
+//	cluster := broker.ClusterFor(t, momus.ClusterOptions{})
 //	... a client on cluster.BootstrapServers ...
 //	err = cluster.AdvanceClock(8 * 24 * time.Hour)
+//	err = broker.Close()
+//
+// A fault that never acted is an error of Verify, Remove and Close, and fails the test of ClusterFor.
 package momus
 
 import (
@@ -19,6 +21,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -40,6 +43,8 @@ type Broker struct {
 	Cluster
 	process *exec.Cmd
 	dataDir string
+	lock    sync.Mutex
+	made    []*Cluster
 }
 
 // Cluster is one cluster of a process. BootstrapServers is what clients take.
@@ -49,6 +54,16 @@ type Cluster struct {
 	control          string
 	prefix           string
 	token            string
+	removed          bool
+	unmet            error // what Verify said when it was removed
+}
+
+// TB is what ClusterFor uses of a *testing.T.
+type TB interface {
+	Helper()
+	Cleanup(func())
+	Error(...any)
+	Fatal(...any)
 }
 
 // ClusterOptions say what a new cluster begins with. Zero values are the control plane's defaults.
@@ -133,16 +148,30 @@ func Connect(control string) (*Broker, error) {
 	return broker, nil
 }
 
-// Close ends a process that Start began, and removes its data.
+// Close removes the clusters that NewCluster made, ends a process that Start began, and removes its data. It is an error
+// if a fault of one of its clusters never acted.
 func (b *Broker) Close() error {
+	b.lock.Lock()
+	made := b.made
+	b.made = nil
+	b.lock.Unlock()
+	wrong := []error{}
+	for _, each := range made {
+		if !each.removed {
+			wrong = append(wrong, each.Remove())
+		}
+	}
 	if b.process == nil || b.process.Process == nil {
-		return nil
+		return errors.Join(wrong...)
+	}
+	if b.control != "" {
+		wrong = append(wrong, b.Verify())
 	}
 	b.process.Process.Signal(syscall.SIGTERM)
-	err := b.process.Wait()
+	wrong = append(wrong, b.process.Wait())
 	os.RemoveAll(b.dataDir)
 	b.process = nil
-	return err
+	return errors.Join(wrong...)
 }
 
 // NewCluster makes another cluster in the process, in milliseconds: one for each test.
@@ -152,11 +181,52 @@ func (b *Broker) NewCluster(options ClusterOptions) (*Cluster, error) {
 		return nil, err
 	}
 	made.prefix = "/_admin/clusters/" + url.PathEscape(made.Name)
+	b.lock.Lock()
+	b.made = append(b.made, made)
+	b.lock.Unlock()
 	return made, nil
 }
 
-// Remove ends a cluster that NewCluster made; its clients are disconnected.
-func (c *Cluster) Remove() error { return c.ask("DELETE", c.prefix, nil, nil) }
+// ClusterFor makes a cluster for one test, and removes it when the test ends, which fails if a fault never acted.
+func (b *Broker) ClusterFor(t TB, options ClusterOptions) *Cluster {
+	t.Helper()
+	made, err := b.NewCluster(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		t.Helper()
+		if err := made.Remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	return made
+}
+
+// Remove ends a cluster that NewCluster made; its clients are disconnected. It is an error if a fault never acted, which
+// a second call says again.
+func (c *Cluster) Remove() error {
+	if c.removed {
+		return c.unmet
+	}
+	c.unmet = c.Verify()
+	err := c.ask("DELETE", c.prefix, nil, nil)
+	c.removed = err == nil
+	return errors.Join(c.unmet, err)
+}
+
+// Verify asks whether all faults that are set have acted. What a test meant to happen did not, where one has not.
+func (c *Cluster) Verify() error {
+	idle := []json.RawMessage{}
+	if err := c.ask("GET", c.prefix+"/faults?unmet=true", nil, &idle); err != nil {
+		return fmt.Errorf("momus: it is not known whether all faults have acted: %w", err)
+	}
+	wrong := make([]error, len(idle))
+	for i, each := range idle {
+		wrong[i] = fmt.Errorf("momus: a fault never acted; calls are the requests that matched it: %s", each)
+	}
+	return errors.Join(wrong...)
+}
 
 // Reset drops all topics, groups and records, and disconnects clients. Ports stay.
 func (c *Cluster) Reset() error { return c.ask("POST", c.prefix+"/reset", nil, nil) }
@@ -224,6 +294,9 @@ func (c *Cluster) AdvanceClock(by time.Duration) error {
 func (c *Cluster) AddFault(fault map[string]any) error {
 	return c.ask("POST", c.prefix+"/faults", fault, nil)
 }
+
+// ClearFaults removes all faults, also those that never acted; what they keep goes on.
+func (c *Cluster) ClearFaults() error { return c.ask("DELETE", c.prefix+"/faults", nil, nil) }
 
 // StopBroker and StartBroker stop and start a virtual broker.
 func (c *Cluster) StopBroker(id int) error {

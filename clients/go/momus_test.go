@@ -1,7 +1,10 @@
 package momus
 
 import (
+	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,7 +19,11 @@ func started(t *testing.T, options Options) *Broker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { broker.Close() })
+	t.Cleanup(func() {
+		if err := broker.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	return broker
 }
 
@@ -88,7 +95,8 @@ func TestClockFaultsAndBrokersAreSteered(t *testing.T) {
 	}
 	for step, err := range []error{
 		broker.AdvanceClock(8 * 24 * time.Hour),
-		broker.AddFault(map[string]any{"fault": "inject_error", "api": "OffsetCommit", "error": "NOT_COORDINATOR"}),
+		broker.AddFault(fault),
+		broker.ClearFaults(),
 		broker.StopBroker(2),
 		broker.StartBroker(2),
 	} {
@@ -164,5 +172,95 @@ func TestRecordKeepsItsTimestamp(t *testing.T) {
 	found, err := broker.Consume("t", 2, 10*time.Second)
 	if err != nil || found[0].TimestampMs != 1_700_000_000_000 || found[1].TimestampMs < time.Now().UnixMilli()-60_000 {
 		t.Fatal(found, err)
+	}
+}
+
+// inner is a test in a test: what it registers runs when finish is called.
+type inner struct {
+	testing.TB
+	cleanups []func()
+	errors   []any
+}
+
+func (t *inner) Helper()             {}
+func (t *inner) Cleanup(call func()) { t.cleanups = append(t.cleanups, call) }
+func (t *inner) Error(words ...any)  { t.errors = append(t.errors, words...) }
+
+func (t *inner) finish() []any {
+	for _, each := range t.cleanups {
+		each()
+	}
+	return t.errors
+}
+
+var fault = map[string]any{"fault": "inject_error", "api": "OffsetCommit", "error": "NOT_COORDINATOR"}
+
+func TestFaultThatNeverActedFailsItsTest(t *testing.T) {
+	broker := started(t, Options{})
+	for name, each := range map[string]struct {
+		act    func(cluster *Cluster) error
+		errors int
+	}{
+		"none":    {func(cluster *Cluster) error { return nil }, 0},
+		"unmet":   {func(cluster *Cluster) error { return cluster.AddFault(fault) }, 1},
+		"cleared": {func(cluster *Cluster) error { return errors.Join(cluster.AddFault(fault), cluster.ClearFaults()) }, 0},
+		"reset":   {func(cluster *Cluster) error { return errors.Join(cluster.AddFault(fault), cluster.Reset()) }, 0},
+		"removed": {func(cluster *Cluster) error {
+			cluster.AddFault(fault)
+			if err := cluster.Remove(); err == nil || !strings.Contains(err.Error(), "OffsetCommit") {
+				return fmt.Errorf("the fault is not told: %w", err)
+			}
+			return nil
+		}, 1},
+	} {
+		test := &inner{}
+		cluster := broker.ClusterFor(test, ClusterOptions{})
+		if err := each.act(cluster); err != nil {
+			t.Fatal(name, err)
+		}
+		if told := test.finish(); len(told) != each.errors {
+			t.Fatal(name, told)
+		}
+		if err := cluster.CreateTopic("t", 1); err == nil {
+			t.Fatal(name, "the cluster is there after its test")
+		}
+	}
+}
+
+func TestFaultThatActedFailsNothing(t *testing.T) {
+	broker := started(t, Options{})
+	cluster := broker.ClusterFor(t, ClusterOptions{})
+	if err := cluster.AddFault(map[string]any{"fault": "disconnect_on", "api": "ApiVersions", "when": "before"}); err != nil {
+		t.Fatal(err)
+	}
+	client, err := net.Dial("tcp", cluster.BootstrapServers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	client.Write([]byte("\x00\x00\x00\x0a\x00\x12\x00\x00\x00\x00\x00\x01\xff\xff")) // ApiVersions v0
+	io.ReadAll(client)                                                               // until it is cut
+	if err := cluster.Verify(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEndTellsOfFaultsThatNeverActed(t *testing.T) {
+	broker, err := Start(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, err := broker.NewCluster(ClusterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(broker.AddFault(fault), left.AddFault(fault)); err != nil {
+		t.Fatal(err)
+	}
+	if err := broker.Close(); err == nil || strings.Count(err.Error(), "never acted") != 2 {
+		t.Fatal(err)
+	}
+	if err := broker.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

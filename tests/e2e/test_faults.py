@@ -150,6 +150,17 @@ def test_wait_that_is_not_met_says_what_was(broker):
     assert next(iter(broker.faults.unmet())).startswith("the fault never never acted (no request matched it)")
 
 
+def test_faults_that_never_acted_are_listed_alone(broker):
+    broker.faults.hold("EndTxn", name="unmet")
+    met = broker.faults.delay_on("Metadata", ms=0, name="met")
+    Producer({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=60)
+    met.wait_until_hit(timeout=60)
+    assert [each["name"] for each in broker.control.ask("GET", "/_admin/faults?unmet=true")] == ["unmet"]
+    assert {each["name"] for each in broker.control.ask("GET", "/_admin/faults?unmet=false")} == {"unmet", "met"}
+    with pytest.raises(ControlError, match='"unmet" is true or false, not 1'):
+        broker.control.ask("GET", "/_admin/faults?unmet=1")
+
+
 def test_fault_that_cannot_be_set_says_why(broker):
     with pytest.raises(ControlError, match="did you mean OffsetCommit"):
         broker.faults.hold("OfsetCommit")

@@ -16,8 +16,11 @@ LOOK_AGAIN_S: Final = 0.001
 
 
 async def list_faults(cluster: ClusterServer, call: Call) -> list[dict[str, Any]]:
-    """All faults, in the order in which they were set."""
-    return [fault.as_json() for fault in cluster.broker.faults.all()]
+    """All faults, in the order in which they were set, or those that are unmet. Errors: RefusedError."""
+    unmet = call.query.get("unmet", "false")
+    if unmet not in ("true", "false"):
+        raise RefusedError(400, f'"unmet" is true or false, not {unmet:.20}')
+    return [fault.as_json() for fault in cluster.broker.faults.all() if unmet == "false" or not fault.hits]
 
 
 async def set_fault(cluster: ClusterServer, call: Call) -> dict[str, Any]:
@@ -82,7 +85,14 @@ def _find(cluster: ClusterServer, call: Call) -> Fault:
 EXAMPLE: Final = {"fault": "inject_error", "api": "OffsetCommit", "error": "NOT_COORDINATOR", "trigger": "once"}
 
 ROUTES: Final = (
-    Route("GET", "/faults", list_faults, "All faults, with how often each was met and has acted.", answer=[dict]),
+    Route(
+        "GET",
+        "/faults",
+        list_faults,
+        "All faults, with how often each was met and has acted.",
+        query={"unmet": "true: only those that have acted on nothing"},
+        answer=[dict],
+    ),
     Route(
         "POST",
         "/faults",

@@ -13,6 +13,8 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
@@ -28,6 +30,7 @@ public final class MomusBroker implements AutoCloseable {
     private final String control;
     private final Process process;
     private final Path dataDir;
+    private final Set<Cluster> open = ConcurrentHashMap.newKeySet();
 
     MomusBroker(String control, Process process, Path dataDir) {
         this.control = control;
@@ -58,13 +61,37 @@ public final class MomusBroker implements AutoCloseable {
     /** Makes a cluster with its own ports, topics, groups and clock, in milliseconds. */
     public Cluster newCluster() throws IOException {
         String made = ask("POST", "/_admin/clusters", "{}");
-        return new Cluster(field(made, "name"), field(made, "bootstrap_servers"));
+        Cluster cluster = new Cluster(field(made, "name"), field(made, "bootstrap_servers"));
+        open.add(cluster);
+        return cluster;
     }
 
-    /** Ends a process that start() began, and removes its data. */
+    /**
+     * Closes the clusters that are open, ends a process that start() began, and removes its data.
+     *
+     * @throws AssertionError a fault of one of the clusters never acted.
+     */
     @Override
     public void close() throws IOException {
-        if (process == null)
+        Throwable wrong = null;
+        for (Cluster each : open)
+            try {
+                each.close();
+            } catch (IOException | AssertionError error) {
+                if (wrong == null)
+                    wrong = error;
+                else
+                    wrong.addSuppressed(error);
+            }
+        end();
+        if (wrong instanceof AssertionError unmet)
+            throw unmet;
+        if (wrong instanceof IOException failed)
+            throw failed;
+    }
+
+    private void end() throws IOException {
+        if (process == null || !Files.exists(dataDir))
             return;
         process.destroy();
         try {
@@ -138,14 +165,41 @@ public final class MomusBroker implements AutoCloseable {
             ask("POST", path + "/faults", json);
         }
 
+        /** Removes all faults, also those that never acted; what they keep goes on. */
+        public void clearFaults() throws IOException {
+            ask("DELETE", path + "/faults", null);
+        }
+
+        /**
+         * Asks whether all faults that are set have acted. What a test meant to happen did not, where one has not.
+         *
+         * @throws AssertionError names those that never acted.
+         */
+        public void verify() throws IOException {
+            String idle = ask("GET", path + "/faults?unmet=true", null);
+            if (!idle.strip().equals("[]"))
+                throw new AssertionError("faults that never acted; calls are the requests that matched one: " + idle.strip());
+        }
+
         /** Drops topics, groups and records, and disconnects clients. */
         public void reset() throws IOException {
             ask("POST", path + "/reset", null);
         }
 
+        /**
+         * Removes the cluster; its clients are disconnected. A second call does nothing.
+         *
+         * @throws AssertionError a fault never acted; the cluster is removed.
+         */
         @Override
         public void close() throws IOException {
-            ask("DELETE", path, null);
+            if (!open.remove(this))
+                return;
+            try {
+                verify();
+            } finally {
+                ask("DELETE", path, null);
+            }
         }
     }
 }

@@ -19,8 +19,13 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.platform.engine.discovery.DiscoverySelectors;
+import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
+import org.junit.platform.launcher.core.LauncherFactory;
+import org.junit.platform.launcher.listeners.SummaryGeneratingListener;
 
 @ExtendWith(MomusExtension.class)
 class MomusExtensionTest {
@@ -92,5 +97,85 @@ class MomusExtensionTest {
     void whatIsRefusedIsToldInWords(MomusBroker.Cluster cluster) {
         IOException refused = assertThrows(IOException.class, () -> cluster.addFault("{\"fault\": \"sing\"}"));
         assertTrue(refused.getMessage().contains("400"), refused.getMessage());
+    }
+
+    private static final String FAULT = "{\"fault\": \"inject_error\", \"api\": \"OffsetCommit\", \"error\": \"NOT_COORDINATOR\"}";
+
+    /** Run by the tests below, not by itself: classes in others are not looked at. */
+    @ExtendWith(MomusExtension.class)
+    static class Faulty {
+        @Test
+        void faultNeverActs(MomusBroker.Cluster cluster) throws Exception {
+            cluster.addFault(FAULT);
+        }
+
+        @Test
+        void faultActs(MomusBroker.Cluster cluster) throws Exception {
+            cluster.addFault("{\"fault\": \"delay_on\", \"api\": \"Produce\", \"ms\": 1}");
+            produce(cluster, "late");
+        }
+
+        @Test
+        void faultIsTakenAway(MomusBroker.Cluster cluster) throws Exception {
+            cluster.addFault(FAULT);
+            cluster.clearFaults();
+        }
+    }
+
+    @ExtendWith(MomusExtension.class)
+    static class FaultyClass {
+        private static MomusBroker.Cluster shared;
+
+        @BeforeAll
+        static void arrange(MomusBroker.Cluster cluster) throws Exception {
+            shared = cluster;
+            cluster.addFault(FAULT);
+        }
+
+        @Test
+        void clusterIsThatOfTheClass(MomusBroker.Cluster cluster) {
+            assertEquals(shared, cluster);
+        }
+    }
+
+    private static List<String> failures(Class<?> tests) {
+        SummaryGeneratingListener listener = new SummaryGeneratingListener();
+        LauncherFactory.create().execute(
+            LauncherDiscoveryRequestBuilder.request().selectors(DiscoverySelectors.selectClass(tests)).build(), listener);
+        assertTrue(listener.getSummary().getTestsStartedCount() > 0);
+        return listener.getSummary().getFailures().stream()
+            .map(each -> each.getTestIdentifier().getDisplayName() + ": " + each.getException().getMessage()).toList();
+    }
+
+    @Test
+    void faultThatNeverActedFailsItsTest() {
+        List<String> failed = failures(Faulty.class);
+        assertEquals(1, failed.size(), failed.toString());
+        assertTrue(failed.get(0).startsWith("faultNeverActs(Cluster): faults that never acted"), failed.get(0));
+        assertTrue(failed.get(0).contains("OffsetCommit"), failed.get(0));
+    }
+
+    @Test
+    void faultOfTheClusterOfAClassThatNeverActedFailsTheClass() {
+        List<String> failed = failures(FaultyClass.class);
+        assertEquals(1, failed.size(), failed.toString());
+        assertTrue(failed.get(0).contains("faults that never acted"), failed.get(0));
+    }
+
+    @Test
+    void clusterIsAskedOnceWhoeverClosesIt() throws Exception {
+        MomusBroker broker = MomusBroker.start();
+        try {
+            MomusBroker.Cluster left = broker.newCluster();
+            left.addFault(FAULT);
+            MomusBroker.Cluster closed = broker.newCluster();
+            closed.addFault(FAULT);
+            assertThrows(AssertionError.class, closed::close);
+            assertThrows(IOException.class, () -> closed.createTopic("t", 1));
+            closed.close();
+            assertThrows(AssertionError.class, broker::close);
+        } finally {
+            broker.close();
+        }
     }
 }
