@@ -240,7 +240,8 @@ class ClusterHandle:
 
         isolation   "committed" leaves out what open and aborted transactions have written.
         timeout     seconds.
-        Errors:     WaitTimeoutError: there are fewer than n. ControlError: without n, there is no such topic.
+        Errors:     WaitTimeoutError: there are fewer than n. ControlError: without n, there is no such topic; a reset
+                    or a deletion of the topic came between the records.
         """
         body: dict[str, object] = {"offset": offset, "isolation": isolation}
         if partition is not None:
@@ -256,7 +257,7 @@ class ClusterHandle:
                     missing = f"topic {topic}" if partition is None else f"partition {topic}-{partition}"
                     raise WaitTimeoutError(f"there is no {missing} after {timeout:g} s")
                 raise WaitTimeoutError(f"{topic} has {len(rows)} records after {timeout:g} s, not {n}")
-            is_more, body["offsets"] = answer["more"], answer["offsets"]
+            is_more, body["offsets"], body["source"] = answer["more"], answer["offsets"], answer["source"]
         from momus.record import record_of  # 4 ms, of typing
 
         return [record_of(topic, row) for row in rows]

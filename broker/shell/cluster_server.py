@@ -66,6 +66,7 @@ class ClusterServer:
         self.name = plan.name
         self.nodes = plan.nodes
         self._changing = asyncio.Lock()
+        self.life = 0  # the number of the present one
         self.waits = 0  # calls of the control plane that wait for something to happen
         self.when_reset: list[Callable[[], None]] = []
         self.disk = disk
@@ -85,6 +86,7 @@ class ClusterServer:
 
     def _begin_life(self, origin: Origin | None = None) -> None:
         """Make a Broker on what its directory holds, once `origin` has filled it."""
+        self.life += 1
         env = self.plan.new_env(self.disk, movable=self._is_movable, origin=origin)
         self.config = self.plan.new_config()
         self.broker = Broker(

@@ -252,18 +252,20 @@ func (c *Cluster) Produce(topic string, records ...Record) error {
 // Where none are waited for, a topic that does not exist is an error.
 func (c *Cluster) Consume(topic string, least int, wait time.Duration) ([]Record, error) {
 	records := []Record{}
-	offsets := map[string]int64{}
+	offsets, source := map[string]int64{}, ""
 	for end, more := time.Now().Add(wait), true; more; {
 		answer := struct {
 			Records []Record         `json:"records"`
 			Reached bool             `json:"reached"`
 			More    bool             `json:"more"`
 			Offsets map[string]int64 `json:"offsets"`
+			Source  string           `json:"source"`
 		}{}
 		body := map[string]any{
 			"least":      max(0, min(least-len(records), mostRecords)),
 			"timeout_ms": max(0, time.Until(end)).Milliseconds(),
 			"offsets":    offsets,
+			"source":     source,
 		}
 		if err := c.ask("POST", c.prefix+"/topics/"+url.PathEscape(topic)+"/consume", body, &answer); err != nil {
 			return nil, err
@@ -272,7 +274,7 @@ func (c *Cluster) Consume(topic string, least int, wait time.Duration) ([]Record
 		if !answer.Reached {
 			return records, fmt.Errorf("momus: %s has %d records, not %d", topic, len(records), least)
 		}
-		more, offsets = answer.More, answer.Offsets
+		more, offsets, source = answer.More, answer.Offsets, answer.Source
 	}
 	return records, nil
 }

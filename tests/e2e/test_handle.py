@@ -6,6 +6,7 @@ import asyncio
 import io
 import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 
@@ -20,7 +21,7 @@ from test_control import momus
 from momus import Broker
 from momus.cluster import Cluster, ClusterError
 from momus.control import ControlError
-from momus.handle import WaitTimeoutError
+from momus.handle import ClusterHandle, WaitTimeoutError
 from protocol.messages.consumer_group import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequestTopicPartitions,
@@ -130,6 +131,43 @@ def test_all_records_are_consumed_however_many_answers_they_take(cluster):
     late.start()
     assert cluster.consume("t", 10_052, timeout=60)[-1].value == b"late"
     late.join()
+
+
+@pytest.mark.parametrize("is_reset", [True, False])
+def test_records_of_two_topics_of_one_name_are_not_taken_for_one(process, is_reset, monkeypatch):
+    """A reset, or a deletion of the topic, between two answers: ids repeat with a seed, and the offsets go on."""
+    with process.create_cluster(seed=7) as cluster:
+        cluster.produce("t", *["old"] * 10_001)
+        ask, asked, admin = ClusterHandle._ask, [], AdminClient(cluster.client_config("confluent"))
+
+        def ask_and_begin_anew(self, method, path, body=None):
+            answer = ask(self, method, path, body)
+            asked.append(path)
+            if asked.count("/topics/t/consume") == 1 and path == "/topics/t/consume":
+                if is_reset:
+                    cluster.reset()
+                else:
+                    admin.delete_topics(["t"])["t"].result(60)
+                cluster.produce("t", *["new"] * 10_001)
+            return answer
+
+        monkeypatch.setattr(ClusterHandle, "_ask", ask_and_begin_anew)
+        with pytest.raises(ControlError, match="t is not the topic any more of which records were read"):
+            cluster.consume("t", 10_001, timeout=60)
+        assert {record.value for record in cluster.consume("t", 10_001)} == {b"new"}
+
+
+def test_topic_that_is_made_anew_before_it_has_records_is_waited_for(cluster):
+    cluster.create_topic("t")
+    admin = AdminClient(cluster.client_config("confluent"))
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(cluster.consume, "t", 1, timeout=60)
+        while not cluster.control.ask("GET", cluster.control.prefix)["waits"]:
+            pass
+        admin.delete_topics(["t"])["t"].result(60)
+        cluster.create_topic("t")
+        cluster.produce("t", "one")
+        assert [record.value for record in waiting.result(60)] == [b"one"]
 
 
 def test_answer_of_http_that_has_not_all_records_says_where_to_go_on(cluster):

@@ -25,6 +25,7 @@ from protocol.messages.topics import CreatableTopic, CreatableTopicConfig, Creat
 from protocol.record_batch import TRANSACTIONAL, build_batch, control_type, iter_batches, iter_records
 
 if TYPE_CHECKING:
+    from broker.broker import Broker
     from broker.shell.cluster_server import ClusterServer
 
 TIMEOUT_MS: Final = 10_000
@@ -89,8 +90,9 @@ async def produce(cluster: ClusterServer, call: Call) -> list[dict[str, int]]:
 async def consume(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     """Read records, and wait until there are `least`. Errors: RefusedError.
 
-    An answer has `most` at most. Where it has as many, `more` says so, and `offsets` are where to go on. Without
-    `least` the topic and the partition must exist; else they are waited for, and `offsets` has only what is there.
+    An answer has `most` at most. Where it has as many, `more` says so, and `offsets` are where to go on; `source` says
+    of which topic they are, so that no records of another are put behind those that were read. Without `least` the
+    topic and the partition must exist; else they are waited for, and `offsets` has only what is there.
     """
     topic, body = call.words["topic"], call.body
     least, most = body.get("least", 0), body.get("most", MOST_RECORDS)
@@ -99,7 +101,8 @@ async def consume(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         raise RefusedError(400, f'"isolation" takes one of {", ".join(ISOLATION)}')
     if not 0 <= least <= most <= MOST_RECORDS:
         raise RefusedError(400, f'"least" and "most" take 0 to {MOST_RECORDS}, "most" not less than "least"')
-    client = LocalClient(cluster.broker, cluster.config)
+    broker, life, source = cluster.broker, cluster.life, body.get("source", "")
+    client = LocalClient(broker, cluster.config)
     positions = _positions(body.get("offsets", {}))
     found: list[dict[str, Any]] = []
     try:
@@ -109,15 +112,22 @@ async def consume(cluster: ClusterServer, call: Call) -> dict[str, Any]:
                 partitions = sorted(leaders) if "partition" not in body else [body["partition"]]
                 if not least:  # what is not there yet is not waited for
                     _check_there(topic, partitions, leaders)
+                begun, source = source, _source(broker, life, topic)
+                if begun not in ("", source):
+                    _check_nothing_read(topic, found, body)
+                    positions.clear()
                 for partition in partitions:
                     position = positions.get(partition, body.get("offset", 0))
                     positions[partition] = await _read(
                         client, leaders, topic, partition, position, isolation, found, most
                     )
+                if source != _source(broker, life, topic):
+                    _check_nothing_read(topic, found, body)
                 if len(found) >= least or wait.is_over:
                     offsets = {str(each): position for each, position in positions.items() if each in leaders}
                     is_full = len(found) == most
-                    return {"records": found, "reached": len(found) >= least, "more": is_full, "offsets": offsets}
+                    reached = len(found) >= least
+                    return {"records": found, "reached": reached, "more": is_full, "offsets": offsets, "source": source}
                 await wait.pause()
     finally:
         client.close()
@@ -129,6 +139,19 @@ def _positions(offsets: dict[str, int]) -> dict[int, int]:
         if not (partition.isascii() and partition.isdigit() and len(partition) < 11):
             raise RefusedError(400, f'"offsets" takes numbers of partitions, not {partition:.40}')
     return {int(partition): offset for partition, offset in offsets.items()}
+
+
+def _source(broker: Broker, life: int, topic: str) -> str:
+    """Which topic of this name it is; "" while there is none. With a seed, ids of topics repeat in each life."""
+    found = broker.metadata.topics.get(topic)
+    return "" if found is None else f"{life}-{found.topic_id.hex()}"
+
+
+def _check_nothing_read(topic: str, found: list[dict[str, Any]], body: dict[str, Any]) -> None:
+    """The topic is another than before: its records do not go on those that were read. Errors: RefusedError."""
+    if found or body.get("source"):
+        why = "it was deleted, or the cluster was reset or restored"
+        raise RefusedError(409, f"{topic} is not the topic any more of which records were read: {why}; read it again")
 
 
 def _check_there(topic: str, partitions: list[int], leaders: dict[int, int]) -> None:

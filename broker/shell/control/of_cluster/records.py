@@ -36,17 +36,18 @@ ROUTES: Final = (
         "/topics/{topic}/consume",
         "records:consume",
         'Read all records, or those of "partition" from "offset" on; wait until there are "least". An answer has 10,000'
-        ' at most: where "more" is true, ask again with its "offsets".',
+        ' at most: where "more" is true, ask again with its "offsets" and "source".',
         body={
             "partition": Optional_(int),
             "offset": Optional_(int),
             "offsets": Optional_({"*": int}),
+            "source": Optional_(str),
             "least": Optional_(int),
             "most": Optional_(int),
             "isolation": Optional_(str),
             "timeout_ms": Optional_(int),
         },
-        answer={"records": [dict], "reached": bool, "more": bool, "offsets": {"*": int}},
+        answer={"records": [dict], "reached": bool, "more": bool, "offsets": {"*": int}, "source": str},
         example={"least": 1, "timeout_ms": 1000},
     ),
 )
