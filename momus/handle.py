@@ -299,13 +299,13 @@ class ClusterHandle:
         """Its process ends, or has ended: ask it for what is wanted to know of its requests and faults later."""
         faults, journal = self._faults, self._journal
         if faults is not None and faults.control is control:
-            faults.end(answer_of(lambda: list(faults.unmet()), is_up))
+            faults.end(asked(lambda: list(faults.unmet()), is_up))
         if journal is not None and journal.control is not control:  # nobody has looked at that of this process
             from momus.journal import Journal  # there already
 
             journal = self._journal = Journal(control, control.prefix, journal)
         if journal is not None and not journal.is_over:
-            journal.begin_anew(answer_of(journal.counted, is_up))
+            journal.begin_anew(asked(journal.counted, is_up))
             journal.is_over = True
 
     def left(self) -> list[str]:
@@ -316,8 +316,8 @@ class ClusterHandle:
     def _begin_anew(self, path: str, **body: object) -> None:
         """A call that empties the journal and drops the faults. What is expected of the requests goes on: it is counted
         once no more of them can come."""
-        if self._journal is not None and (asked := self._journal.asked()):
-            body["count"] = asked
+        if self._journal is not None and (filters := self._journal.asked()):
+            body["count"] = filters
         answer = self._ask("POST", path, body)
         if self._faults is not None:
             self._faults.forget()
@@ -337,7 +337,7 @@ class ClusterHandle:
                 return answer
 
 
-def answer_of(question: Callable[[], Any], is_up: bool) -> Any:
+def asked(question: Callable[[], Any], is_up: bool) -> Any:
     """What a process answers; None: it does not."""
     from http.client import HTTPException  # there already: the control has asked
 

@@ -26,7 +26,7 @@ from typing import IO
 
 from momus import launch
 from momus.cluster import Cluster, Forkable
-from momus.handle import answer_of, settings
+from momus.handle import asked, settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class Broker(Forkable):
         process = self._process
         if process is None or os.getpid() != self._owner_pid:
             return 0  # a forked child must not stop its parent's broker
-        self._settle()
+        self._settle(hangs_up=True)
         if process.poll() is None:
             if os.name == "posix":
                 process.terminate()
@@ -299,15 +299,21 @@ class Broker(Forkable):
 
     # ---- inside ----
 
-    def _settle(self) -> None:
-        """The process ends, or has ended: ask it for what is wanted to know of its requests and faults later."""
-        if self._process is None or self._control is None:
+    def _settle(self, *, hangs_up: bool = False) -> None:
+        """The process ends, or has ended: ask it for what is wanted to know of its requests and faults later.
+
+        hangs_up   its clients are cut off first, so that nothing comes that is not counted.
+        """
+        control = self._control
+        if self._process is None or control is None:
             return
+        if hangs_up and (self._faults is not None or self._journal is not None or self.keeper is not None):
+            asked(lambda: control.ask("POST", "/_admin/hang-up"), self.running)
         if self.keeper is not None:
             self.keeper.end(is_up=self.running)
-        self.settle(self._control, is_up=self.running)
+        self.settle(control, is_up=self.running)
         if self.security is not None or self._users is not None:
-            found = answer_of(self.users.passwords, self.running)
+            found = asked(self.users.passwords, self.running)
             self._users = self._users if found is None else found
 
     def _launch(self, options: dict[str, object]) -> str:

@@ -84,6 +84,14 @@ async def remove_cluster(process: Process, call: Call) -> dict[str, Any]:
     return {"removed": name}
 
 
+async def hang_up(process: Process, call: Call) -> dict[str, Any]:
+    """Cut off all clients, and take no more: the process is about to end, and is asked what they have sent."""
+    for cluster in list(process.clusters.values()):
+        async with cluster.change():
+            cluster.stop()
+    return {"clusters": len(process.clusters)}
+
+
 NEW: Final = {
     "name": Optional_(str),
     "brokers": Optional_(int),
@@ -127,5 +135,12 @@ ROUTES: Final = (
         remove_cluster,
         f'Remove a cluster and its data; "{DEFAULT_CLUSTER}" stays.',
         answer={"removed": str},
+    ),
+    Route(
+        "POST",
+        "/_admin/hang-up",
+        hang_up,
+        "Cut off all clients of all clusters for good, so that what they have sent can be counted before the end.",
+        answer={"clusters": int},
     ),
 )
