@@ -7,7 +7,8 @@ what it uses of Broker.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 from typing import TYPE_CHECKING
 
 from broker.cluster.metadata import ClusterMetadata, Topic
@@ -58,7 +59,7 @@ class Broker:
     The server around it runs the `turn` and makes connections with `clients`.
     """
 
-    earlier_faults: int = 0  # how many were set in the lives of its cluster before this one
+    fault_numbers: Iterator[int] | None = None  # those of its cluster, which go on from life to life; None: from 1
 
     def __init__(
         self,
@@ -283,14 +284,9 @@ class Broker:
                 self.fetch_sessions,
                 self._share_session,
                 self.directory.path,
-                self.earlier_faults,
+                self.fault_numbers or count(1),
             )
         return self._faults
-
-    @property
-    def faults_named(self) -> int:
-        """How many faults have been set in this life and in those before it. They give no name twice."""
-        return self.earlier_faults if self._faults is None else self._faults.named
 
     def _share_session(self, node_id: int, group_id: str, member_id: str) -> ShareSession | None:
         return self._share.sessions.get(node_id, group_id, member_id) if self._share is not None else None

@@ -22,7 +22,7 @@ from protocol.header import decode_request_header
 from storage.env import Rng
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from broker.coordinator.runtime import Shard
     from broker.coordinator.share.sessions import ShareSession
@@ -51,9 +51,9 @@ class FaultTable:
         sessions: FetchSessions,
         share_session: Callable[[int, str, str], ShareSession | None],
         root: str,
-        named: int,
+        numbers: Iterator[int],
     ) -> None:
-        """`share_session`: finds one by node, group and member. `named`: how many earlier lives have named."""
+        """`share_session`: finds one by node, group and member. `numbers`: for names, going on from earlier lives."""
         self._turn = turn
         self._clients = clients
         self._router = router
@@ -64,7 +64,7 @@ class FaultTable:
         self._lanes: dict[Connection, Lane] = {}
         self._gates: dict[Connection, Gate] = {}
         self._disk = DiskFaults(turn.env.files, root)
-        self.named = named  # the number of the last fault
+        self._numbers = numbers
         self._age = 0
         self._actions: dict[str, Callable[[Fault, Connection, bytes], object]] = {
             "inject_error": self._inject_error,
@@ -84,8 +84,7 @@ class FaultTable:
         """Set a fault, which acts from the next request on. Errors: FaultError."""
         if len(self._faults) >= MOST_FAULTS:
             raise FaultError(f"{MOST_FAULTS} faults are set: remove some")
-        self.named += 1
-        fault = parse(data, f"fault-{self.named}", Rng, lambda: self._turn.env.rng.getrandbits(32))
+        fault = parse(data, f"fault-{next(self._numbers)}", Rng, lambda: self._turn.env.rng.getrandbits(32))
         if fault.name in self._faults:
             raise FaultError(f"a fault named {fault.name} is set already: remove it, or give another name")
         self._faults[fault.name] = fault

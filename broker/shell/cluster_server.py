@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from broker.broker import Broker
@@ -81,7 +82,7 @@ class ClusterServer:
         self._closing = False
         self._doors = Doors(self.loop, plan.new_config())
         self._snapshots: Snapshots | None = None
-        self._faults_named = 0  # in earlier lives: a test may still know a fault of one by its name
+        self._fault_numbers = count(1)  # of all lives: a test may still know a fault of an earlier one by its name
         self._begin_life(origin)
 
     def _begin_life(self, origin: Origin | None = None) -> None:
@@ -104,7 +105,7 @@ class ClusterServer:
         self._spin = Spin(self.loop.call_soon, env.clock.monotonic_us, usable_processors())
         counts = self.broker.metrics.counts
         self._steps = Steps(self.broker.turn, lambda: sum(counts), self.loop.call_soon, self.loop.call_later)
-        self.broker.earlier_faults = self._faults_named
+        self.broker.fault_numbers = self._fault_numbers
         self.broker.clients.room = self._room
         self.broker.clients.backlog.large_request = self._memory.large_request
         self.broker.keep_journal(self.plan.journal_bytes, self.recording)
@@ -278,8 +279,8 @@ class ClusterServer:
     async def _live_again(self, origin: Origin | None) -> Broker:
         ended = self.broker
         self._end_life()
-        is_recorded_anew = self.recording is not None and not self.recording.events  # a replay begins without faults
-        self._faults_named = 0 if is_recorded_anew else ended.faults_named
+        if self.recording is not None and not self.recording.events:  # a replay begins without faults
+            self._fault_numbers = count(1)
         self._begin_life(origin)
         self.broker.open()
         await self._open_doors()
