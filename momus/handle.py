@@ -284,7 +284,7 @@ class ClusterHandle:
             wanted = state if members is None else f"{state} with {members} members"
             raise WaitTimeoutError(
                 f"group {group} is {answer['state'].lower()} with {len(answer['members'])} members"
-                f" after {timeout:g} s, not {wanted}"
+                f" after {timeout:g} s, not {wanted}{': ' + answer['why'] if 'why' in answer else ''}"
             )
         found: list[str] = answer["members"]
         return found

@@ -339,6 +339,37 @@ def test_state_and_members_that_a_wait_compares_are_of_one_moment(process):
             joining.join()
 
 
+def test_group_without_a_coordinator_is_not_dead_and_is_waited_for(process):
+    """A test that waited for the end of a group passed while no broker could say that it is there."""
+    config = {"offsets.topic.replication.factor": 2, "offsets.topic.num.partitions": 3}
+    with process.create_cluster(brokers=3, config=config) as cluster:
+        cluster.create_topic("t")
+        groups = [f"g{number}" for number in range(12)]
+        for group in groups:
+            consumer = consumer_of(cluster, group)
+            consumer.commit(offsets=[TopicPartition("t", 0, 1)], asynchronous=False)
+            consumer.close()
+        for node_id in (1, 2):  # those of one of the three partitions
+            cluster.stop_broker(node_id)
+        path, orphans = f"{cluster.control.prefix}/groups", []
+        for group in groups:
+            try:
+                state = cluster.control.ask("GET", f"{path}/{group}")["state"]
+            except ControlError as error:
+                assert "has no coordinator: no broker leads __consumer_offsets-" in str(error)  # noqa: PT017  # some have one
+                orphans.append(group)
+            else:
+                assert state == "Empty"
+        assert 0 < len(orphans) < len(groups)
+        for state in ("dead", "empty"):
+            with pytest.raises(WaitTimeoutError, match=f"is unknown .*, not {state}: .* has no coordinator"):
+                cluster.wait_for_group(orphans[0], state, timeout=0.1)
+        back = threading.Timer(0.3, cluster.start_broker, (2,))
+        back.start()
+        assert cluster.wait_for_group(orphans[0], "empty", timeout=60) == []
+        back.join()
+
+
 def test_session_of_45_seconds_ends_when_the_clock_is_moved(cluster):
     cluster.create_topic("t")
     consumer = consumer_of(cluster, "g", **{"group.instance.id": "one", "session.timeout.ms": 45_000})

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from clientwork import until
+from confluent_kafka import Consumer, Producer, TopicPartition
 from test_control import exchange
 from wire_peer import resident_bytes
 
@@ -224,3 +225,25 @@ def test_names_in_paths_are_decoded(shared_broker):
 def test_a_request_that_is_half_closed_is_still_answered(shared_broker):
     answer = exchange(shared_broker.control.address, b"GET /ui HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 200")
+
+
+def test_list_has_what_can_be_read_beside_a_damaged_log_and_says_that_there_is_more(broker_factory, tmp_path):
+    """One log that cannot be read was an error of the whole list."""
+    broker = broker_factory(data_dir=tmp_path / "data")
+    broker.create_topic("t")
+    for name in ("one", "two"):
+        producer = Producer({**broker.client_config("confluent"), "transactional.id": name})
+        producer.init_transactions(60)
+        settings = {**broker.client_config("confluent"), "group.id": name}
+        consumer = Consumer(settings)
+        consumer.commit(offsets=[TopicPartition("t", 0, 0)], asynchronous=False)
+        consumer.close()
+    broker.kill()
+    for topic in ("__consumer_offsets", "__transaction_state"):
+        damaged, _ = sorted(each for each in (tmp_path / "data").glob(f"{topic}-*/*.log") if each.stat().st_size)
+        damaged.unlink()
+        damaged.mkdir()
+    broker.start()
+    for view in ("groups", "transactions"):
+        found = broker.control.ask("GET", f"/_admin/{view}")
+        assert (len(found[view]), found["loading"]) == (1, 1)

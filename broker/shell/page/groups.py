@@ -12,7 +12,6 @@ from broker.shell.local_client import LocalClient
 from broker.shell.page.members import describe, share_offsets
 from broker.shell.page.topics import UNREADABLE, bounds
 from broker.shell.page.windows import slices, window
-from protocol.errors import KafkaError
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -30,11 +29,12 @@ async def list_groups(cluster: ClusterServer, call: Call) -> dict[str, Any]:
             continue  # nobody has written to it
         try:
             shard.require()
-        except KafkaError:
+        except UNREADABLE:
             loading += 1
             continue
-        async for name, _, state, kind in slices(cluster, list(listed(shard.machine, shard.log.end_offset))):
-            found[name] = shard.machine, state, kind
+        machine = shard.machine  # a shard that moves in between has none for a moment
+        async for name, _, state, kind in slices(cluster, list(listed(machine, shard.log.end_offset))):
+            found[name] = machine, state, kind
     names, offset, total = await window(cluster, call, found)
     rows = []
     for name in names:

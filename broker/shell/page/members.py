@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.shell.control.routes import RefusedError
@@ -10,7 +10,7 @@ from protocol.codegen import codec
 from protocol.errors import ErrorCode, MalformedError
 from protocol.messages.consumer_group import ConsumerGroupDescribeRequest
 from protocol.messages.consumer_protocol import ConsumerProtocolAssignment
-from protocol.messages.group_admin import DescribeGroupsRequest, ListGroupsRequest
+from protocol.messages.group_admin import DescribeGroupsRequest
 from protocol.messages.share_group import ShareGroupDescribeRequest
 from protocol.messages.share_offsets import DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsRequestGroup
 from protocol.messages.streams_group import StreamsGroupDescribeRequest
@@ -19,20 +19,27 @@ if TYPE_CHECKING:
     from broker.shell.cluster_server import ClusterServer
     from broker.shell.local_client import LocalClient
 
-LIST_VERSION: Final = 5
-DESCRIBE: Final[dict[str, tuple[Any, int]]] = {
-    "consumer": (ConsumerGroupDescribeRequest, 1),
-    "share": (ShareGroupDescribeRequest, 1),
-    "streams": (StreamsGroupDescribeRequest, 0),
+DESCRIBE: Final[dict[str, tuple[Any, str, int]]] = {
+    "classic": (DescribeGroupsRequest, "groups", 6),
+    "consumer": (ConsumerGroupDescribeRequest, "group_ids", 1),
+    "share": (ShareGroupDescribeRequest, "group_ids", 1),
+    "streams": (StreamsGroupDescribeRequest, "group_ids", 0),
 }
-CLASSIC_VERSION: Final = 5
 SHARE_OFFSETS_VERSION: Final = 1
 TASKS: Final = {"active_tasks": "", "standby_tasks": " (standby)", "warmup_tasks": " (warm-up)"}
 
 
 async def describe(cluster: ClusterServer, client: LocalClient, group: str) -> dict[str, Any]:
-    """group, type, state, epochs, protocol, members, assignments, offsets ([]). Errors: RefusedError."""
-    node_id = cluster.broker.groups.coordinator_of(group)
+    """group, type, state, epochs, protocol, members, assignments, offsets ([]); a group that does not exist is Dead.
+
+    Errors: RefusedError: it has no coordinator. KafkaError: the coordinator loads. StorageError, OSError.
+    """
+    groups = cluster.broker.groups
+    node_id, shard = groups.coordinator_of(group), groups.of(group)
+    if all(node.node_id != node_id for node in cluster.broker.nodes.up):
+        raise RefusedError(409, f"group {group:.100} has no coordinator: no broker leads {shard.name}")
+    shard.require()
+    kind = getattr(shard.machine.groups.get(group), "group_type", "classic")
     answer: dict[str, Any] = {
         "group": group,
         "type": "",
@@ -44,32 +51,24 @@ async def describe(cluster: ClusterServer, client: LocalClient, group: str) -> d
         "assignments": [],
         "offsets": [],
     }
-    listed = (await client.call(ListGroupsRequest(), LIST_VERSION, node_id)).groups
-    row = next((each for each in listed if each.group_id == group), None)
-    if row is None:
+    request, field, version = DESCRIBE[kind]
+    (found,) = (await client.call(request(**{field: [group]}), version, node_id)).groups
+    if found.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
         return answer
-    answer |= {"type": row.group_type, "state": row.group_state}
-    if row.group_type not in DESCRIBE:
-        (found,) = (await client.call(DescribeGroupsRequest(groups=[group]), CLASSIC_VERSION, node_id)).groups
-        _check(group, found)
-        answer |= {"state": found.group_state, "protocol": found.protocol_data}
-        for member in found.members:
-            _add(answer, member, -1, _classic(member.member_assignment), None)
-        return answer
-    request, version = DESCRIBE[row.group_type]
-    (found,) = (await client.call(request(group_ids=[group]), version, node_id)).groups
     _check(group, found)
     answer |= {
-        "state": found.group_state,  # of the same moment as the members
-        "group_epoch": found.group_epoch,
-        "assignment_epoch": found.assignment_epoch,
-        "protocol": getattr(found, "assignor_name", ""),
+        "type": kind,
+        "state": found.group_state,
+        "group_epoch": getattr(found, "group_epoch", -1),
+        "assignment_epoch": getattr(found, "assignment_epoch", -1),
+        "protocol": found.protocol_data if kind == "classic" else getattr(found, "assignor_name", ""),
     }
-    places = _tasks if row.group_type == "streams" else _partitions
+    places: Callable[[Any], list[str]] = {"classic": _classic, "streams": _tasks}.get(kind, _partitions)
     for member in found.members:
         target = getattr(member, "target_assignment", None)
-        _add(answer, member, member.member_epoch, places(member.assignment), target and places(target))
-    if row.group_type == "consumer":
+        has = member.member_assignment if kind == "classic" else member.assignment
+        _add(answer, member, getattr(member, "member_epoch", -1), places(has), target and places(target))
+    if kind == "consumer":
         _add_epochs(cluster, answer)
     return answer
 

@@ -10,8 +10,8 @@ from broker.shell.control.routes import Call
 from broker.shell.local_client import LocalClient
 from broker.shell.page.messages import read
 from broker.shell.page.tail import newest, topic_name
+from broker.shell.page.topics import UNREADABLE
 from broker.shell.page.windows import number, slices, window
-from protocol.errors import KafkaError
 
 if TYPE_CHECKING:
     from broker.shell.cluster_server import ClusterServer
@@ -35,7 +35,7 @@ async def list_transactions(cluster: ClusterServer, call: Call) -> dict[str, Any
                 continue
             try:
                 shard.require()
-            except KafkaError:
+            except UNREADABLE:
                 loading += 1
                 continue
             async for each in slices(cluster, list(shard.machine)):

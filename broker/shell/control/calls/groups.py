@@ -9,28 +9,18 @@ from broker.shell.control.of_cluster.groups import STATES
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.control.waiting import Wait
 from broker.shell.local_client import LocalClient
-from protocol.errors import ErrorCode
-from protocol.messages.consumer_group import ConsumerGroupDescribeRequest
-from protocol.messages.group_admin import DescribeGroupsRequest, ListGroupsRequest
+from broker.shell.page.members import describe
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
-from protocol.messages.share_group import ShareGroupDescribeRequest
-from protocol.messages.streams_group import StreamsGroupDescribeRequest
 
 if TYPE_CHECKING:
     from broker.shell.cluster_server import ClusterServer
 
-DESCRIBE: Final[dict[str, Any]] = {
-    "classic": (DescribeGroupsRequest, "groups", 5),
-    "consumer": (ConsumerGroupDescribeRequest, "group_ids", 1),
-    "share": (ShareGroupDescribeRequest, "group_ids", 1),
-    "streams": (StreamsGroupDescribeRequest, "group_ids", 0),
-}
-LIST_VERSION: Final = 5
 OFFSETS_VERSION: Final = 9  # by topic name
 
 
 async def show_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
-    """A group's state and members; a group that does not exist is Dead."""
+    """A group's state and members; a group that does not exist is Dead. Errors: as describe."""
     client = LocalClient(cluster.broker, cluster.config)
     try:
         return await _describe(cluster, client, call.words["group"])
@@ -39,8 +29,11 @@ async def show_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
 
 
 async def wait_for_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
-    """Wait until a group has a state, and so many members. Errors: RefusedError."""
-    body = call.body
+    """Wait until a group has a state, and so many members. Errors: RefusedError, StorageError, OSError.
+
+    While its coordinator does not answer, it is Unknown, and `why` says more.
+    """
+    body, group = call.body, call.words["group"]
     state, members, timeout_ms = STATES.get(body["state"]), body.get("members"), body.get("timeout_ms", 0)
     if state is None:
         raise RefusedError(400, f'"state" takes one of {", ".join(STATES)}')
@@ -48,7 +41,11 @@ async def wait_for_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     try:
         with Wait(cluster, timeout_ms, LOOK_AGAIN_S) as wait:
             while True:
-                found = await _describe(cluster, client, call.words["group"])
+                try:
+                    found = await _describe(cluster, client, group)
+                except (KafkaError, RefusedError) as error:  # another broker may lead soon
+                    why = str(error) or type(error).__name__
+                    found = {"group": group, "state": "Unknown", "type": "", "members": [], "why": why}
                 reached = found["state"] == state and members in (None, len(found["members"]))
                 if reached or wait.is_over:
                     return {**found, "reached": reached}
@@ -58,21 +55,9 @@ async def wait_for_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
 
 
 async def _describe(cluster: ClusterServer, client: LocalClient, group: str) -> dict[str, Any]:
-    node_id = cluster.broker.groups.coordinator_of(group)
-    listed = await client.call(ListGroupsRequest(), LIST_VERSION, node_id)
-    for row in listed.groups:
-        if row.group_id == group:
-            break
-    else:
-        return {"group": group, "state": "Dead", "type": "", "members": []}
-    state, members = row.group_state, list[str]()
-    if row.group_type in DESCRIBE:
-        request, field, version = DESCRIBE[row.group_type]
-        (described,) = (await client.call(request(**{field: [group]}), version, node_id)).groups
-        # of the same moment as the members: both answers wait for syncs, and the group may change between them
-        state = "Dead" if described.error_code == ErrorCode.GROUP_ID_NOT_FOUND else described.group_state
-        members = [member.member_id for member in described.members]
-    return {"group": group, "state": state, "type": row.group_type, "members": members}
+    found = await describe(cluster, client, group)
+    members = [each["member"] for each in found["members"]]
+    return {"group": group, "state": found["state"], "type": found["type"], "members": members}
 
 
 async def committed(cluster: ClusterServer, call: Call) -> list[dict[str, Any]]:

@@ -38,7 +38,7 @@ ROUTES: Final = (
         "groups:wait_for_group",
         f"Wait until a group has a state ({', '.join(STATES)}) and so many members.",
         body={"state": str, "members": Optional_(int), "timeout_ms": Optional_(int)},
-        answer={**GROUP, "reached": bool},
+        answer={**GROUP, "why": Optional_(str), "reached": bool},
         example={"state": "dead", "timeout_ms": 0},
     ),
 )

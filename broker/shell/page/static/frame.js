@@ -219,7 +219,8 @@ export function longList({ label, path, field, columns, empty }) {
     body.replaceChildren(top, ...rows, bottom);
     if (focused !== null) [...body.querySelectorAll("a")].find((each) => each.textContent === focused)?.focus();
     made.setAttribute("aria-rowcount", total + 1);
-    found.textContent = total ? `${count(total)} found` : empty;
+    const hidden = answer.loading ? `; not those of ${count(answer.loading)} logs that load, or cannot be read` : "";
+    found.textContent = (total ? `${count(total)} found` : empty) + hidden;
   }
   function look() {
     watch(`${path()}?offset=${offset}&limit=${size()}&filter=${quoted(filter)}`, show);
