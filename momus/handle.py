@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import base64
 import time
+from collections.abc import Mapping
 
 from momus.quoting import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from momus.control import Clock, Control
@@ -79,10 +80,13 @@ class ClusterHandle:
         words, with the user and certificates of a cluster that was made with security.
 
         user    one of the cluster's users; None: the first.
+        Errors: ValueError: there is no such client, or the cluster has no security and so no users.
         """
         if client not in _CLIENT_KEYS:
             raise ValueError(f"unknown client {client!r}: one of {', '.join(_CLIENT_KEYS)}")
         if self.security is None:
+            if user is not None:
+                raise ValueError(f"user={user!r}: nobody logs in to this cluster; make it with security=")
             servers, protocol = _CLIENT_KEYS[client]
             return {servers: self.bootstrap_servers, protocol: "PLAINTEXT"}
         if self._client_files is None or self._client_files._control is not self.control:
@@ -214,11 +218,12 @@ class ClusterHandle:
         *values: str | bytes | None,
         key: str | bytes | None = None,
         partition: int = 0,
-        headers: Iterable[tuple[str, str | bytes | None]] = (),
+        headers: Mapping[str, str | bytes | None] | Iterable[tuple[str, str | bytes | None]] = (),
         timestamp_ms: int | None = None,
     ) -> list[int]:
         """Append a record for each value to one partition, acks=all. Answers their offsets. Errors: ControlError."""
-        pairs = [[name, _to_json(value)] for name, value in headers]
+        given = headers.items() if isinstance(headers, Mapping) else headers
+        pairs = [[name, _to_json(value)] for name, value in given]
         record = {"key": _to_json(key), "partition": partition, "headers": pairs, "timestamp_ms": timestamp_ms}
         records = [{**record, "value": _to_json(value)} for value in values]
         answer = self._ask("POST", f"/topics/{quoted(topic)}/records", {"records": records})
@@ -272,7 +277,8 @@ class ClusterHandle:
     ) -> list[str]:
         """Wait until a group has a state, and so many members. Answers the ids of its members.
 
-        state     "stable", "empty", "dead", "assigning", "reconciling", "preparing-rebalance", "completing-rebalance".
+        state     "stable", "empty", "dead", "assigning", "reconciling", "preparing-rebalance", "completing-rebalance",
+                  "not-ready".
         timeout   seconds, of the machine's clock.
         Errors:   WaitTimeoutError. ControlError: there is no such state.
         """

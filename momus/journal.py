@@ -24,6 +24,7 @@ DEFAULT_MB = 16
 DECODED = ("group", "topic", "transactional_id", "error")  # filters for which all of a request or reply is needed
 
 GONE = "the broker ended, and could not be asked what it had seen"
+FILTERS = ("api", "client_id", "principal", "connection", "group", "topic", "transactional_id", "error")
 NOTHING: dict[str, Any] = {"bytes": 1, "dropped": 0, "fitting": 0, "undecided": 0, "entries": []}  # that is all
 
 
@@ -36,9 +37,19 @@ class _Wanted:
 
     __slots__ = ("before", "filters", "high", "low", "past")
 
-    def __init__(self, filters: dict[str, str], times: int | None, at_least: int, at_most: int | None) -> None:
-        self.filters = filters
-        self.low, self.high = (times, times) if times is not None else (at_least, at_most)
+    def __init__(
+        self, filters: dict[str, str | None], times: int | None, at_least: int | None, at_most: int | None
+    ) -> None:
+        """Errors: ValueError: limits that exclude each other, or what is no filter."""
+        self.filters = _texts(filters)
+        if times is not None:
+            if at_least is not None or at_most is not None:
+                raise ValueError("give times, or at_least and at_most")
+            at_least = at_most = times
+        self.low = at_least if at_least is not None else 1 if at_most is None else min(1, at_most)
+        self.high = at_most
+        if self.low < 0 or (at_most is not None and at_most < self.low):
+            raise ValueError(f"no number of requests is {self.low} or more and {at_most} or less")
         self.before = 0  # how many came before a restart, a reset or a restore
         self.past: list[str] = []  # why these may not be all
 
@@ -65,29 +76,42 @@ class Journal:
             self.begin_anew(counted)
         self._ask("POST", {"bytes": mb << 20})
 
-    def entries(self, *, limit: int = MOST, **filters: str) -> list[dict[str, Any]]:
-        """The requests that fit, oldest first; the newest `limit`. Errors: ControlError."""
-        return self._read(limit, filters)["entries"]  # type: ignore[no-any-return]  # JSON
+    def entries(self, *, limit: int = MOST, **filters: str | None) -> list[dict[str, Any]]:
+        """The requests that fit, oldest first; the newest `limit`. Errors: ControlError, ValueError, as `verify`."""
+        return self._read(limit, _texts(filters))["entries"]  # type: ignore[no-any-return]  # JSON
 
     def verify(
-        self, *, times: int | None = None, at_least: int = 1, at_most: int | None = None, **filters: str
+        self,
+        *,
+        times: int | None = None,
+        at_least: int | None = None,
+        at_most: int | None = None,
+        **filters: str | None,
     ) -> list[dict[str, Any]]:
         """Check how often such a request came: exactly `times`, or within limits. Answers these, the newest 10,000.
 
-        With `times` or `at_most` it also fails where the journal cannot know that there were no more.
-        Errors: JournalError. ControlError: there is no such API, error or filter.
+        Without limits it is to have come once or more. With `times` or `at_most` it also fails where the journal cannot
+        know that there were no more. A filter that is None is left out.
+        Errors: JournalError. ControlError: there is no such API or error.
+                ValueError: there is no such filter, or the limits exclude each other.
         """
         return self._check(_Wanted(filters, times, at_least, at_most))
 
     def expect(
-        self, *, times: int | None = None, at_least: int = 1, at_most: int | None = None, **filters: str
+        self,
+        *,
+        times: int | None = None,
+        at_least: int | None = None,
+        at_most: int | None = None,
+        **filters: str | None,
     ) -> None:
         """Check at the end of the test, as `verify` does, over all restarts, resets and restores.
 
-        Errors: ControlError: there is no such API, error or filter.
+        Errors: as `verify`, but for JournalError.
         """
-        self._read(1, filters)  # whose names are wrong is told at once
-        self._expected.append(_Wanted(filters, times, at_least, at_most))
+        wanted = _Wanted(filters, times, at_least, at_most)
+        self._read(1, wanted.filters)  # whose names are wrong is told at once
+        self._expected.append(wanted)
 
     def unmet(self) -> Iterable[str]:
         """A sentence for each expectation that is not met."""
@@ -185,6 +209,16 @@ class Journal:
 
     def _ask(self, method: str, body: object) -> None:
         self.control.ask(method, self._path, body)
+
+
+def _texts(filters: dict[str, str | None]) -> dict[str, str]:
+    """The filters that are given. Errors: ValueError: one is no filter: it would fit something else, or nothing."""
+    for name, value in filters.items():
+        if name not in FILTERS:
+            raise ValueError(f"no such filter: {name}; there are {', '.join(FILTERS)}")
+        if value is not None and not isinstance(value, str):
+            raise ValueError(f"{name}={value!r}: a filter is a text; names may hold *, ? and [...]")
+    return {name: value for name, value in filters.items() if value is not None}
 
 
 def _unknown(found: dict[str, Any], filters: dict[str, str]) -> list[str]:

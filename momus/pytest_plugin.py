@@ -93,6 +93,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A marker that no cluster of the test obeys fails it: it would pass without its faults, or with one broker."""
+    for marker in item.iter_markers("momus"):
+        if marker.args:
+            pytest.fail(f"{MARKER.partition(':')[0]} takes words, not {marker.args[0]!r}", pytrace=False)
     names = set(getattr(item, "fixturenames", ()))
     words = None if names & OWN else _marked(item)
     for name, kind in WIDER.items() if words else ():
@@ -320,6 +323,8 @@ def kafka_process_broker(
     (host, port), config = kafka_listen_address, request.config
     words: dict[str, Any] = {"log_level": _option(config, "log_level"), "listen": f"{host}:{port}"}
     words |= {"as_version": _option(config, "as_version") or None, "journal_mb": int(_option(config, "journal_mb"))}
+    flush, seed = _option(config, "flush"), _option(config, "seed")
+    words |= {"flush": "os" if flush == "memory" else flush, "seed": int(seed) if seed else None}
     marked = _marked(request.node)
     words |= _of_marker(marked)
     words["config"] = {**kafka_broker_config, **marked.get("config", {})}

@@ -240,6 +240,8 @@ def error_code(value: Any) -> ErrorCode:
 
 def _filter(key: str, value: Any) -> Any:
     if key == "api":
+        if value == []:
+            raise FaultError('"api" is an empty list: name one, or leave it out for all')
         return tuple(api_key(each) for each in (value if isinstance(value, list) else [value]))
     if key == "version":
         ends = value if isinstance(value, list) else [value, value]

@@ -164,6 +164,8 @@ def test_faults_that_never_acted_are_listed_alone(broker):
 def test_fault_that_cannot_be_set_says_why(broker):
     with pytest.raises(ControlError, match="did you mean OffsetCommit"):
         broker.faults.hold("OfsetCommit")
+    with pytest.raises(ControlError, match='"api" is an empty list: name one, or leave it out for all'):
+        broker.faults.inject_error([], "NOT_COORDINATOR")  # it was for all
     with pytest.raises(ControlError, match="no such fault: nobody"):
         broker.control.ask("DELETE", "/_admin/faults/nobody")
 

@@ -18,6 +18,9 @@ from confluent_kafka.admin import AdminClient
 from core_requests import commit_request
 from test_control import momus
 
+from broker.coordinator.groups.classic.group import State as ClassicState
+from broker.coordinator.groups.common.group import State
+from broker.shell.control.of_cluster.groups import STATES
 from momus import Broker
 from momus.cluster import Cluster, ClusterError
 from momus.control import ControlError
@@ -268,6 +271,25 @@ def test_consume_of_what_does_not_exist_is_no_empty_answer(cluster):
     assert cluster.consume("orders") == cluster.consume("orders", partition=2) == []
 
 
+def test_headers_are_taken_from_a_dict_as_from_pairs(cluster):
+    """The two letters of a key were its name and its value."""
+    for headers in ({"id": "7", "no": None}, [("id", "7"), ("no", None)]):
+        cluster.produce("t", "x", headers=headers)
+        assert cluster.consume("t")[-1].headers == [("id", b"7"), ("no", None)]
+
+
+def test_place_or_user_that_is_none_is_refused(cluster):
+    """The end of a partition, as Kafka writes it, was its beginning; and a user without security was nobody."""
+    cluster.produce("t", "x")
+    for words in ({"offset": -1}, {"offset": -2, "partition": 0}):
+        with pytest.raises(ControlError, match='"offset" and "offsets" take 0 or more'):
+            cluster.consume("t", **words)
+    with pytest.raises(ControlError, match='"offset" and "offsets" take 0 or more'):
+        cluster.control.ask("POST", f"{cluster.control.prefix}/topics/t/consume", {"offsets": {"0": -1}})
+    with pytest.raises(ValueError, match="user='alice': nobody logs in to this cluster; make it with security="):
+        cluster.client_config("confluent", user="alice")
+
+
 def test_what_cannot_be_done_is_refused_in_kafkas_words(cluster):
     cluster.create_topic("t")
     for call, why in (
@@ -368,6 +390,14 @@ def test_group_without_a_coordinator_is_not_dead_and_is_waited_for(process):
         back.start()
         assert cluster.wait_for_group(orphans[0], "empty", timeout=60) == []
         back.join()
+
+
+def test_each_state_of_a_group_can_be_waited_for(cluster):
+    """A streams group whose topics do not fit its topology is NotReady."""
+    assert set(STATES.values()) == {each.value for states in (State, ClassicState) for each in states}
+    for state in STATES.keys() - {"dead"}:
+        with pytest.raises(WaitTimeoutError, match=f"is dead with 0 members after 0 s, not {state}"):
+            cluster.wait_for_group("nobody", state, timeout=0)
 
 
 def test_session_of_45_seconds_ends_when_the_clock_is_moved(cluster):

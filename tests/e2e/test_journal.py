@@ -93,6 +93,36 @@ def test_expectation_of_an_api_or_error_that_does_not_exist_is_refused_at_once(b
     assert list(broker.journal.unmet()) == []
 
 
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"topic": ["orders", "bills"]}, "a filter is a text"),
+        ({"since": "0"}, "no such filter: since"),
+        ({"times": 0, "at_least": 1}, "give times, or"),
+        ({"times": 0, "at_most": 1}, "give times, or"),
+        ({"at_least": 2, "at_most": 1}, "no number of requests is 2 or more and 1 or less"),
+        ({"times": -1}, "no number"),
+    ],
+)
+def test_what_is_asked_is_not_passed_over(broker, wrong, says):
+    """A list was taken for a pattern that fits nothing, and limits beside times for none."""
+    for ask in (broker.journal.verify, broker.journal.expect):
+        with pytest.raises(ValueError, match=says):
+            ask(api="Metadata", **wrong)
+    assert not list(broker.journal.unmet())
+
+
+def test_filter_that_is_none_is_left_out_and_no_request_is_at_most_none(broker, name):
+    """None was taken for a name that nobody has: times=0 was true of every client."""
+    commit(broker, name, 7)
+    with pytest.raises(JournalError, match="came 1 times, expected exactly 0"):
+        broker.journal.verify(api="OffsetCommit", group=name, client_id=None, times=0)
+    assert len(broker.journal.entries(api="OffsetCommit", group=name, client_id=None)) == 1
+    assert broker.journal.verify(api="EndTxn", group=None, at_most=0) == []
+    with pytest.raises(JournalError, match="came 1 times, expected exactly 0"):
+        broker.journal.verify(api="OffsetCommit", group=name, at_most=0)
+
+
 def test_upper_limit_is_not_kept_by_a_journal_that_is_off(name):
     with Broker(flush="memory") as broker:
         for words in ({"times": 0}, {"at_least": 0, "at_most": 3}):

@@ -50,6 +50,37 @@ def test_idle(kafka_process_broker): pass
     done.stdout.fnmatch_lines(["*the fault fault-1 never acted*"])
 
 
+def test_marker_without_words_is_not_passed_over(pytester):
+    pytester.makepyfile(
+        """
+import pytest
+@pytest.mark.momus({"orders": 3})
+def test_it(kafka_broker): pass
+"""
+    )
+    done = pytester.runpytest_inprocess(*ALONE)
+    done.assert_outcomes(errors=1)
+    done.stdout.fnmatch_lines(["*momus(topics, faults, **words) takes words, not {'orders': 3}*"])
+
+
+@pytest.mark.parametrize(("flush", "has"), [("memory", "os"), ("fsync", "fsync")])
+def test_seed_and_flush_of_the_command_line_are_obeyed_by_the_process_of_a_test(pytester, flush, has):
+    pytester.makepyfile(
+        f"""
+import pytest
+def test_option(kafka_process_broker):
+    found = kafka_process_broker.control.ask("GET", "/_admin/clusters")[0]
+    assert (found["seed"], found["flush"]) == (7, "{has}")
+@pytest.mark.momus(seed=8, flush="memory")
+def test_marker(kafka_process_broker):
+    found = kafka_process_broker.control.ask("GET", "/_admin/clusters")[0]
+    assert (found["seed"], found["flush"]) == (8, "memory")
+"""
+    )
+    words = ("--momus-seed", "7", "--momus-flush", flush)
+    pytester.runpytest_inprocess(*ALONE, *words).assert_outcomes(passed=2)
+
+
 @pytest.mark.parametrize("wider", ["class", "module", "session"])
 def test_marker_that_only_a_shared_cluster_could_obey_fails_its_test(pytester, wider):
     pytester.makepyfile(

@@ -101,9 +101,11 @@ async def consume(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         raise RefusedError(400, f'"isolation" takes one of {", ".join(ISOLATION)}')
     if not 0 <= least <= most <= MOST_RECORDS:
         raise RefusedError(400, f'"least" and "most" take 0 to {MOST_RECORDS}, "most" not less than "least"')
+    positions = _positions(body.get("offsets", {}))
+    if min(body.get("offset", 0), *positions.values(), 0) < 0:  # -1 and -2 have a meaning elsewhere in Kafka
+        raise RefusedError(400, '"offset" and "offsets" take 0 or more')
     broker, life, source = cluster.broker, cluster.life, body.get("source", "")
     client = LocalClient(broker, cluster.config)
-    positions = _positions(body.get("offsets", {}))
     found: list[dict[str, Any]] = []
     try:
         with Wait(cluster, timeout_ms, LOOK_AGAIN_S) as wait:

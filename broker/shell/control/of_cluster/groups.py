@@ -14,6 +14,7 @@ STATES: Final = {
     "reconciling": "Reconciling",
     "preparing-rebalance": "PreparingRebalance",
     "completing-rebalance": "CompletingRebalance",
+    "not-ready": "NotReady",
 }
 GROUP: Final = {"group": str, "state": str, "type": str, "members": [str]}
 
