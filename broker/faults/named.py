@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _GROUPS: Final = ("group_id", "groups", "groups_names", "group_ids", "group")
 _TRANSACTIONAL_IDS: Final = ("transactional_id", "v3_and_below_transactional_id", "transactional_ids")
 _TOPIC_NAMES: Final = ("name", "topic", "topic_name")
-_TOPIC_LISTS: Final = ("topic_names", "subscribed_topic_names")
+_TOPIC_LISTS: Final = ("topic_names", "subscribed_topic_names", "source_topics", "repartition_sink_topics")
 _INDEXES: Final = ("index", "partition", "partition_index", "partition_id")
 GROUP_TYPE, TRANSACTION_TYPE = 0, 1  # of a coordinator's key
 TOPIC_RESOURCE, GROUP_RESOURCE = 2, 32
