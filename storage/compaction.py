@@ -86,8 +86,8 @@ def clean(
     commits: a coordinator's log, where a batch is one commit: what its first record says of who made it goes to the
     first that survives, and a commit over several batches loses the marks of its wholeness (spans.py).
 
-    tombstones_end: from this offset on tombstones and markers stay, for a reader that knows the log up to there from
-    elsewhere: it may hold what one deletes or ends. When one was due, `log.held_tombstones` is set.
+    tombstones_end: from this offset on tombstones and markers stay, for an image of the log up to there, which may hold
+    what they delete or end. When one was due, `log.held_tombstones` is set.
 
     Durable: each group of segments is replaced whole or not at all.
     """
@@ -191,7 +191,7 @@ def _swap(log: LogWriter, cleaned: Segment, group: list[Segment], markers: Marke
     swap = cleaned.stem + LOG_SUFFIX + SWAP_SUFFIX
     cleaned.file.close()
     files.rename(cleaned.file.path, swap)
-    remove_index(files, group[0].stem)  # durably before the log is replaced: a start would take it for the new one's
+    remove_index(files, group[0].stem)  # durably before the log is replaced: a start would use it for the new one
     synced = files.start(lambda: files.sync_dir(log.directory))  # a busy disk takes a tenth of a second for it
     while not synced():
         yield
@@ -206,7 +206,7 @@ def _swap(log: LogWriter, cleaned: Segment, group: list[Segment], markers: Marke
     for segment in group[1:]:  # upwards: what a crash leaves are later records, never older ones alone
         remove_segment(files, log.directory, segment.base_offset)
     cleaned.file = files.open_append(swap)
-    cleaned.is_going = True  # a thread that syncs the log may miss it while it is renamed; it is synced
+    cleaned.is_going = True  # a thread that syncs the log may miss it while it is renamed; it is synced already
     cleaned.max_bytes = log.config.segment_bytes
     log.segments[at : at + len(group)] = [cleaned]
     if log.when_compacted is not None:  # in this step: readers are told of the transactions of what they read

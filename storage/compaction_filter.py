@@ -27,7 +27,7 @@ def filter_batch(
     holds_state = header.producer_id >= 0 and plan.last_by_producer.get(header.producer_id) == header.last_offset
     # Kafka empties the marker that holds a producer's state; then a start does not find the epoch
     marker_goes = empty_marker and past_horizon and not holds_state
-    if marker_goes and header.base_offset >= plan.tombstones_end:  # the reader may hold what it ended as undecided
+    if marker_goes and header.base_offset >= plan.tombstones_end:  # an image may hold its transaction as open
         marker_goes, plan.held_tombstones = False, True
     discard = marker_goes or plan.is_aborted(header) or header.base_offset in plan.partial
     strip = header.base_offset in plan.whole  # of what survives, nobody can tell any more whether it is all

@@ -247,7 +247,7 @@ class Log(LogWriter):
     def delete(self) -> None:
         """The whole directory goes; a crash in between leaves a *-delete, which a start removes."""
         self._broken = f"{self.directory} was deleted"
-        self.when_compacted = None  # who follows the log refers to it: both are to go from memory at once
+        self.when_compacted = None  # its owner refers to the log: without this circle both are freed at once
         held = [segment.file for segment in self.segments]  # while a file is open, its name goes in no time
         for segment in self.segments:
             segment.give_up_file()

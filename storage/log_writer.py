@@ -38,13 +38,14 @@ class LogWriter:
         self.flushed_offset = 0
         self.synced_offset = 0
         self.synced_ms = env.clock.steady_ms()  # when it was synced last, or opened
-        self.ahead_of_files_ms = env.clock.now_ms() - env.files.file_clock_ms()  # the clock then, of what dates files
+        # how far the clock was then ahead of the one that dates files
+        self.ahead_of_files_ms = env.clock.now_ms() - env.files.file_clock_ms()
         # below this the cleaner has been; what lies behind it is dirty
         self.cleaned_offset = 0
         self.held_tombstones = False  # whether the last cleaning kept some that were due
         # called with base offset, end offset and remaining markers when the cleaner has replaced segments by one
         self.when_compacted: Callable[[int, int, Markers], None] | None = None
-        # called with the offset that the log will begin with, before any of its segments is removed for that
+        # called with the offset at which the log will begin, before any segment is removed for that
         self.before_start_moves: Callable[[int], object] | None = None
         # what was read while several fetches that wait for the same records look one after the other; None: they do not
         self.shared_slices: dict[tuple[int, int, int, bool], FileSlice | None] | None = None
@@ -264,7 +265,7 @@ class LogWriter:
         self._activate(segment)
 
     def _remove_swaps(self) -> int:
-        """Before a cut: remove what the cleaner is about to put in place of segments; a start would put it there."""
+        """Before a cut: remove files that the cleaner is about to put in place of segments. A start would do that."""
         own = {segment.file.path for segment in self.segments}
         swaps = [f"{self.directory}/{name}" for name in self.env.files.listdir(self.directory) if SWAP_SUFFIX in name]
         swaps = [path for path in swaps if path not in own]

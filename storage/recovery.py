@@ -164,8 +164,8 @@ def _finish_swap(files: Files, directory: str, name: str) -> None:
 
 
 def remove_segment(files: Files, directory: str, base_offset: int) -> None:
-    """What the cleaner was about to put in its place goes first, since a start would; then the log: an index without a
-    log is nothing, a log without an index only slow."""
+    """Remove the files of a segment. What the cleaner was about to put in its place goes first, because a start would
+    put it there; then the log: an index without a log is nothing, a log without an index only slow."""
     for suffix in (LOG_SUFFIX + SWAP_SUFFIX, *SEGMENT_SUFFIXES):
         path = f"{directory}/{base_offset:020d}{suffix}"
         if files.exists(path):
@@ -178,11 +178,11 @@ def _missing_epochs(segments: list[Segment], epochs: LeaderEpochs, trusted_offse
     The file of the epochs is not synced: after a loss of power it may be damaged, or an older one.
     """
     late: BatchHeader | None = None
-    for last in reversed(segments):  # the very last one may have no whole batch
-        known = last.index.positions if last.size and last.files.exists(last.stem + INDEX_SUFFIX) else None
-        for _, header in last.headers(known[-1] if known else 0):
+    for segment in reversed(segments):  # the last one may have no whole batch
+        known = segment.index.positions if segment.size and segment.files.exists(segment.stem + INDEX_SUFFIX) else None
+        for _, header in segment.headers(known[-1] if known else 0):
             late = header
-            if last is segments[-1]:
+            if segment is segments[-1]:
                 break  # what follows is read in any case
         if late is not None:
             break

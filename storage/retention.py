@@ -37,7 +37,7 @@ def retain(log: LogWriter, now_ms: int, limit_offset: int, before: Callable[[], 
         segment.retire()
         try:
             remove_segment(log.env.files, log.directory, segment.base_offset)
-        finally:  # what a start will find: a segment whose file is there, however its removal ended, and no other
+        finally:  # as a start will find it: a segment is gone if its file is, however the removal ended
             if not log.env.files.exists(segment.file.path):
                 log.log_start_offset = max(log.log_start_offset, log.segments[1].base_offset)
                 log.epochs.cut_front(log.log_start_offset)
@@ -79,10 +79,10 @@ def expired(log: LogWriter, now_ms: int, limit_offset: int) -> int:
 
 
 def _written_ms(log: LogWriter, segment: Segment, now_ms: int) -> int:
-    """The largest record time; that of the last write when its records have none; now where nobody knows.
+    """The largest record time; the time of the last write if its records have none; now where that is not known.
 
-    The time of the file is for those written before the last start alone. It is the machine's, and the cluster's clock
-    may have been moved: what counts is how old the file was then.
+    A write before this start is dated by its file, whose time is the machine's. The cluster's clock may be ahead of
+    that. So its age is that of the file when the log was opened, and what has passed since.
     """
     if segment.largest_timestamp >= 0:
         return segment.largest_timestamp
