@@ -151,7 +151,8 @@ class Broker:
         return metadata
 
     def _records_at_load(self, metadata: ClusterMetadata, rng: Rng) -> list[bytes]:
-        """What a start writes. After a failed write the metadata is loaded again, and nodes may be stopped then."""
+        """What a load of the metadata appends: at a start what that needs, and after a failed write, when nodes may be
+        stopped, what the partitions need."""
         if not self._is_open or "metadata.version" not in metadata.feature_levels:
             return start_up(metadata, rng)
         return self.nodes.records_of_moves()

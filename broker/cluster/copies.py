@@ -37,14 +37,14 @@ CLUSTERS: Final = "clusters"  # folder of the other clusters of a process, in th
 RECORDINGS: Final = ".recordings"  # folder of what is recorded of the cluster
 SECURITY: Final = "security"  # folder of test certificates, which a reset leaves in place
 SNAPSHOTS: Final = ".snapshots"  # folder of the cluster's snapshots
-DISCARDED: Final = ".discarded."  # and what has no dash: a folder with what a reset has put aside, to be removed
+DISCARDED: Final = ".discarded."  # begins the name of a folder with what a reset has put aside: see is_discarded
 STAYING: Final = {CLUSTERS, RECORDINGS, SECURITY, SNAPSHOTS}
 _LEFT_OUT: Final = {*STAYING, checkpoints.LOCK, checkpoints.CLEAN_SHUTDOWN}
 _UNFINISHED: Final = (CLEANED_SUFFIX, DELETED_SUFFIX, ".tmp")
 
 
 def is_discarded(name: str) -> bool:
-    """Whether a folder was put aside. One that ends with a dash and a number is a partition's, of any topic."""
+    """Whether a folder was put aside, to be removed. A name that ends with a dash and a number is a partition's."""
     return name.startswith(DISCARDED) and partition_of(name) is None
 
 

@@ -222,11 +222,11 @@ class DataDirectory:
             self._changed.add(checkpoints.LOG_START_OFFSETS)
 
     def _log_will_begin(self, key: tuple[str, int], offset: int) -> None:
-        """Segments before an offset are about to be removed. A loss of power may bring some of them back, in no order:
-        from what is written here, a start knows them for removed. Errors: OSError.
+        """Note the new start of a log before segments in front of it are removed. A loss of power may bring any of them
+        back; by this note a start knows that they were removed. Errors: OSError.
         """
         self.log_start_moved(*key, offset)
-        if self._config.flush == "fsync":  # else with the next checkpoint: one that ends a clean stop has to hold
+        if self._config.flush == "fsync":  # at "os" the next checkpoint has it, at the latest that of a clean stop
             self.write_checkpoints()
 
     def cleaned(self, key: tuple[str, int], offset: int) -> None:
@@ -269,7 +269,7 @@ class DataDirectory:
                     remove_directory(self.env, f"{self.path}/{name}")
         for key in {*self._recovery_points, *self._log_starts, *self._cleaned}:
             if not self._is_known(metadata, *key):
-                self.forget(*key)  # or a topic that is made anew would begin where this one began
+                self.forget(*key)  # or a topic made anew under this name would begin at the old one's start offset
         self.write_checkpoints()
 
     @staticmethod
@@ -340,7 +340,7 @@ class DataDirectory:
                  monotonic clock) are only written, and scanned at the next start.
         """
         clock = self.env.clock
-        # after a crash, a log that nobody has opened is not checked yet; in a copy, not synced
+        # a log that nobody has opened is not checked yet after a crash, and not synced in a copy
         whole = self.was_clean or partitions_in(self.env.files, self.path) <= self.logs.keys()
         for key, log in self.logs.items():
             in_time = clock.monotonic_ms() < deadline_ms

@@ -1,4 +1,4 @@
-"""Whose a data directory is: refuses one with files that no broker has written there, and names a new one."""
+"""Whether a data directory is a broker's, and which cluster's: refuses foreign files, gives a new one its id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The deadlines of a shard by name. Many move with each request, so that not each has an alarm of its own."""
+"""The deadlines of a shard by name. Many move with each request, so not every change sets a new alarm."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from broker.coordinator.deadlines import Deadlines
-from broker.coordinator.offsets.image_files import begin
+from broker.coordinator.offsets.image_files import begin_replay
 from broker.coordinator.offsets.spans import append_span, are_offsets
 from broker.coordinator.replay import LAST_OFFSET_TYPE, keep
 from broker.coordinator.result import Context, Record, Result, Token
@@ -119,7 +119,7 @@ class Shard:
                 return
             self._opening = self._open_slowly()
             jobs.add(self._opening)
-        elif not jobs.has_any((self._opening,)):  # it has failed: whoever asks next is told why
+        elif not jobs.has_any((self._opening,)):  # it has failed: `require` goes on without it, and tells why
             return
         jobs.hurry(self._opening)
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"the log of {self.name} is being recovered")
@@ -165,7 +165,7 @@ class Shard:
         cost, log, durable_offset = 0, self.log, self.flush_state.durable_offset
         try:
             is_large = log.size_bytes > self.load_at_once_bytes
-            replay, start = yield from begin(self._make_machine, log, durable_offset, is_large=is_large)
+            replay, start = yield from begin_replay(self._make_machine, log, durable_offset, is_large=is_large)
             if load != self._loads:
                 return
             self.image_offset = start
@@ -181,7 +181,7 @@ class Shard:
             repairs = replay.repairs()
         except Exception as error:
             if load == self._loads:
-                self.state, self._failure = UNLOADED, error  # the next `require` but one tries again
+                self.state, self._failure = UNLOADED, error  # the next `require` raises it; later ones try again
             raise
         self.machine, self.kept = replay.machine, replay.kept
         self._turn.learned.drop()
@@ -323,7 +323,7 @@ class Shard:
         `replay`: replays the records without decoding them; called with the offset of the first one.
         Errors:  StorageError: nothing was appended, and the shard was reloaded; OSError: it cannot be loaded.
         """
-        if self.state is CLOSED or self.state is UNLOADED:  # without a load it would follow a state that was lost
+        if self.state is CLOSED or self.state is UNLOADED:  # its records would follow a state that was lost
             self.require()
         now_ms = self._turn.now_ms if now_ms is None else now_ms
         log = self.log

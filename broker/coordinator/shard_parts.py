@@ -80,7 +80,7 @@ class PartitionLog:
 
 
 class LoneLog:
-    """A log that is opened at once."""
+    """A log outside of topics, which is opened at once: that of the cluster's metadata."""
 
     def __init__(self, open_log: Callable[[], Log]) -> None:
         self.open = open_log

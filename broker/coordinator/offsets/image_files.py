@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger("momus.images")
 
 
-def begin(
+def begin_replay(
     make_machine: Callable[[], Any], log: Log, limit_offset: int, *, is_large: bool
 ) -> Generator[None, None, tuple[Replay, int]]:
-    """A replay, in slices, and the offset from which the log is to be replayed. A large log may have an image.
+    """Begin a replay, in slices: with the image of a large log that has one. Answers the offset to replay from, too.
 
-    The images of a small log are removed. After a power cut it may be shorter than it was when they were made; it would
-    grow beyond them, and a later start would take one for its own.
+    The images of a small log are removed. After a power cut it may be shorter than it was when they were made. Once it
+    had grown beyond them, a later start would use an image of records that were lost.
     """
     replay = Replay(make_machine())
     if replay.table is not None:
@@ -71,7 +71,10 @@ def newest_image(log: Log, limit_offset: int) -> tuple[int, memoryview] | None:
 
 
 def remove_image(log: Log, offset: int) -> None:
-    """Remove an unusable image. Durable: when this returns, or a log that has grown beyond it could meet it again."""
+    """Remove an unusable image.
+
+    Durable: when this returns. Otherwise it could be back after a loss of power, and be used once the log has grown.
+    """
     logger.warning("deleting the unusable image of %s at offset %d", log.directory, offset)
     log.env.files.remove(snapshot.path(log.directory, offset))
     log.env.files.sync_dir(log.directory)

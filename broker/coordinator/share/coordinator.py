@@ -46,9 +46,9 @@ class ShareCoordinator:
         self._directory = directory
         self._metadata_shard = metadata_shard
         self.shards: list[Shard] = []
-        # called when state was thrown away, with what says whether that of a share partition was
+        # called after a shard was read again, with a function that says of which share partitions the state is lost
         self.reloaded: list[Callable[[Callable[[Key], bool]], None]] = []
-        self._before_moves: dict[int, Mapping[Key, ShareState]] = {}  # what shards said that are read again for a move
+        self._before_moves: dict[int, Mapping[Key, ShareState]] = {}  # shard that moves -> its states until then
         metadata_shard.when_reloaded.append(self._metadata_reloaded)
 
     @property

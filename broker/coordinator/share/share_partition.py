@@ -282,7 +282,7 @@ class SharePartition:
     def log_start_moved(self, log_start_offset: int) -> None:
         """The log begins later now: what was available before that is archived; the start offset follows."""
         if log_start_offset <= self.start_offset:
-            # a record batch across the log's start may be available in part below it; Kafka asks for that for ever
+            # a part of a record batch may be available below the log's start: Kafka would fetch it again and again
             self.find_next = self.archive(0, log_start_offset - 1, AVAILABLE, counts=False) or self.find_next
             return
         if not self.batches:

@@ -250,7 +250,7 @@ class Step(HeartbeatStep):
         if draft.member_id is None:
             draft = Draft(group, self.member.member_id, self.member_metadata, self.replaced_id)
         spec = draft.spec(self.machine.metadata)
-        # not for a member that the next step may refuse: the timer that goes on with it would be lost
+        # not for a member that the next step may refuse: a refusal drops the timer that would finish the work
         may_wait = self.current.state != UNKNOWN and self.machine.groups.get(group.group_id) is group
         if may_wait and target.is_large(spec):
             compute_in_steps(group, target.pending_target(spec, name, self.group_epoch), out)

@@ -277,7 +277,7 @@ class Step(HeartbeatStep):
         if group.pending_target is None:
             processes = {m.member_id: m.member_metadata.process_id for m in group.members.values()}
             processes[self.member.member_id] = self.member_metadata.process_id
-            # not for a member that the next step may refuse: the timer that goes on with it would be lost
+            # not for a member that the next step may refuse: a refusal drops the timer that would finish the work
             may_wait = self.current.state != UNKNOWN and self.machine.groups.get(group.group_id) is group
             targets = compute_target(
                 group, processes, self.configured, self.configs, self.group_epoch, out, may_wait=may_wait
