@@ -27,7 +27,7 @@ logger = logging.getLogger("momus.shard")
 UNLOADED, LOADING, READY, CLOSED = "unloaded", "loading", "ready", "closed"
 LOAD_AT_ONCE_BYTES = 1 << 20  # a log up to this size is replayed at the first `require`: about 10 ms
 COST_A_SLICE = 4000  # of a larger log, replayed in one step: about 2 ms
-REST_MS = 1000  # from a load after a failed write until its records are written
+DEFER_MS = 1000  # from a load after a failed write until what it appended is written, or until the next try
 
 
 class Shard:
@@ -205,12 +205,12 @@ class Shard:
             self.append(repairs)
         self.cleanable_from = self.log.end_offset  # the cleaner must wait until the repairs are durable
         self.apply(self.machine.on_load(self._context()))
-        if self.flush_state.rest_offset >= 0:
-            self.flush_state.rest_offset = self.log.end_offset
-            self._turn.timers.at(self._turn.steady_ms + REST_MS, self._rested)
+        if self.flush_state.deferred_offset >= 0:
+            self.flush_state.deferred_offset = self.log.end_offset
+            self._turn.timers.at(self._turn.steady_ms + DEFER_MS, self._write_deferred)
 
-    def _rested(self, _due_ms: int, _now_ms: int) -> None:
-        self.flush_state.rest_offset = -1
+    def _write_deferred(self, _due_ms: int, _now_ms: int) -> None:
+        self.flush_state.deferred_offset = -1
         if self.log.dirty:
             self._turn.touch(self.flush_state)
 
@@ -244,10 +244,10 @@ class Shard:
     def reload(self) -> None:
         """Rebuild the state from the log.
 
-        What the load itself appends is written after REST_MS, or with the next request's records. Written at once on a
+        What the load itself appends is written after DEFER_MS, or with the next request's records. Written at once on a
         disk that is full, it would fail, and be made again by another reload, without end.
         """
-        self.flush_state.rest_offset = self.log.end_offset
+        self.flush_state.deferred_offset = self.log.end_offset
         self._reloading = True
         self.forget()
         logger.info("%s: reloading from its log", self.name)
@@ -264,7 +264,7 @@ class Shard:
             logger.info("%s: %s", self.name, error.message)
         except (OSError, StorageError) as error:
             logger.error("cannot reload %s: %s", self.name, error)
-            self._turn.timers.at(self._turn.steady_ms + REST_MS, self._load_anew)
+            self._turn.timers.at(self._turn.steady_ms + DEFER_MS, self._load_anew)
 
     # -- work
 

@@ -73,6 +73,7 @@ class FlushState:
     """One log with its state machine and the replies that depend on its next flush."""
 
     __slots__ = (
+        "deferred_offset",
         "durable_offset",
         "failed_in_sync",
         "gone",
@@ -81,7 +82,6 @@ class FlushState:
         "log",
         "owner",
         "queued",
-        "rest_offset",
         "steps",
         "sync_offset",
         "syncing",
@@ -100,8 +100,8 @@ class FlushState:
         self.sync_offset = self.durable_offset  # how far the running job syncs
         self.failed_in_sync = False  # the log was cut back during a sync
         self.gone = False  # its log has been deleted
-        # after a failed write: what the shard itself appended up to here is written later (Shard.reload)
-        self.rest_offset = -1
+        # after a failed write: what the load appended, up to here, is written later (Shard.reload)
+        self.deferred_offset = -1
         self.steps: deque[tuple[int, Callable[[bool], None]]] = deque()  # what waits until an offset is durable
 
     def then(self, step: Callable[[bool], None]) -> None:
@@ -128,7 +128,7 @@ class FlushState:
             self._take(step, durable=False)
 
     def _take(self, step: Callable[[bool], None], *, durable: bool) -> None:
-        """Take one step. One that fails, at another log that is out of use say, must not keep others from theirs."""
+        """Take one step. It may fail, when another log is out of use for example; the others are taken all the same."""
         try:
             step(durable)
         except (KafkaError, OSError, StorageError) as error:
@@ -208,7 +208,7 @@ class Durability:
         """Write what the turn appended, then send the replies that need not wait for a sync."""
         if self._is_given_up:
             connections, self._dirty, self._connections = self._connections, [], set()
-            # those of clients are closed; a call of the control plane waits for its reply
+            # connections of clients are closed, but a call of the control plane still waits for its reply
             for connection in connections:
                 connection.drain()
             return
@@ -216,7 +216,7 @@ class Durability:
             dirty, self._dirty = self._dirty, []
             for state in dirty:
                 state.queued = False
-                if state.log.end_offset > state.rest_offset or state.held or state.steps:
+                if state.log.end_offset > state.deferred_offset or state.held or state.steps:
                     self._flush(state)
         connections, self._connections = self._connections, set()
         if not self.fsync:
@@ -309,7 +309,7 @@ class Durability:
     def forget(self, state: FlushState) -> None:
         """The log has been deleted: refuse the replies that waited for it."""
         state.gone = True
-        state.owner = _NOBODY  # they refer to each other: who is gone is to go from memory at once
+        state.owner = _NOBODY  # the owner refers to this state too: without the circle both are freed at once
         self._refuse_held(state)
 
     def _sync_next(self) -> None:

@@ -225,7 +225,7 @@ class ShareCoordinator:
                 self.turn.durability.settle_now(flush_state)
             except (OSError, StorageError) as error:
                 logger.error("cannot write what was decided: %s", error)
-                step(False)  # the log was cut back: what is left of it is durable, and says nothing of these records
+                step(False)  # the log was cut back to what is durable, and these records are gone
                 return
         if flush_state.durable_offset >= flush_state.log.end_offset:
             step(True)

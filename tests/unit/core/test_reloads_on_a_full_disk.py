@@ -153,7 +153,7 @@ def test_repairs_that_find_the_disk_full_are_written_once_there_is_room(torn, re
     assert log.dirty
     assert len(reloads) == 1
     again.files.heal()
-    again.advance(runtime.REST_MS)
+    again.advance(runtime.DEFER_MS)
     assert not log.dirty
     assert committed(again, "g") == dict.fromkeys(PARTITIONS, 1)
     assert again.broker.groups.shards[0].may_be_cleaned
