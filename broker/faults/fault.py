@@ -150,7 +150,7 @@ class Fault:
         )
 
     def acts(self) -> bool:
-        """Count a matching request. Whether the fault would act on it; `trigger.fired` says that it is to."""
+        """Count a matching request. Whether the fault would act on it; call `trigger.fired` if it is to."""
         self.calls += 1
         return self.trigger.fires(self.calls)
 

@@ -22,13 +22,13 @@ NEED_BYTES = ("corrupt_reply", "throttle")  # these act on what is in a reply
 class _Reply:
     """One reply that a fault acts on."""
 
-    __slots__ = ("age", "correlation_id", "fault", "is_free", "is_seen", "timer")
+    __slots__ = ("correlation_id", "fault", "is_free", "is_seen", "order", "timer")
 
     def __init__(self, fault: Fault | None, correlation_id: int = 0) -> None:
         self.correlation_id = correlation_id
         self.fault = fault  # None: the reply to the first copy of a doubled request, which is dropped
         self.is_seen = False
-        self.age = 0  # when it came to the gate, from 1: what is held earlier has a lower one; 0: it has not come
+        self.order = 0  # which of all that were held it is, from 1; 0: it has not come
         self.is_free = False
         self.timer = 0
 
@@ -69,15 +69,15 @@ class Gate:
         self._replies[slot] = _Reply(fault, correlation_id)
 
     def kept(self, fault: Fault) -> list[int]:
-        """The ages of the replies that the fault keeps now."""
+        """The order of each reply that the fault keeps now."""
         mine = (reply for reply in self._replies.values() if reply.fault is fault)
-        return [reply.age for reply in mine if reply.is_seen and not reply.is_free]
+        return [reply.order for reply in mine if reply.is_seen and not reply.is_free]
 
-    def free(self, fault: Fault, age: int | None = None) -> None:
-        """Let go what the fault keeps: the reply of this age; None: all, and those that are still to come."""
+    def free(self, fault: Fault, order: int | None = None) -> None:
+        """Let go what the fault keeps: the reply of this order; None: all, and those that are still to come."""
         kept = False
         for reply in list(self._replies.values()):
-            if reply.fault is fault and not reply.is_free and (age is None or reply.age == age):
+            if reply.fault is fault and not reply.is_free and (order is None or reply.order == order):
                 kept |= reply.is_seen
                 self._let_go(reply)
         if kept:
@@ -104,7 +104,7 @@ class Gate:
             elif reply.is_free:
                 pass
             elif fault.kind in NEED_BYTES and _size(out[index]) <= HEAD_BYTES:
-                pass  # as acks=0: there is nothing to act on
+                pass  # there is nothing to act on: a Produce with acks=0, for example
             elif fault.kind == "corrupt_reply":
                 self._watcher.acts(fault, connection, reply.correlation_id)
                 out[index] = self._damaged(whole(out[index]), fault.values["at"])
@@ -125,7 +125,7 @@ class Gate:
         """The reply has come to the gate: it stays until released, or for a time."""
         reply.is_seen = True
         self._watcher.acts(fault, self._connection, reply.correlation_id)
-        reply.age = self._watcher.held(fault, 1)
+        reply.order = self._watcher.held(fault, 1)
         if fault.kind == "hold":
             return
         ms = fault.values.get("ms")

@@ -54,10 +54,11 @@ def may_name(cls: type[Message]) -> frozenset[str]:
         if fields.intersection(these):
             found.update(kinds)
     for each in cls.FIELDS:
-        is_list = isinstance(each.wire, Array)
-        if is_list and "topic" in each.name:
-            found.add("topic")
-        inner = each.wire.element if isinstance(each.wire, Array) else each.wire
+        inner: object = each.wire
+        if isinstance(inner, Array):
+            inner = inner.element
+            if "topic" in each.name:
+                found.add("topic")
         if isinstance(inner, type) and issubclass(inner, Message):
             found |= may_name(inner)
     return frozenset(found)

@@ -65,7 +65,7 @@ class FaultTable:
         self._gates: dict[Connection, Gate] = {}
         self._disk = DiskFaults(turn.env.files, root)
         self._numbers = numbers
-        self._age = 0
+        self._held_calls = 0  # calls of `held`: they number what is held
         self._actions: dict[str, Callable[[Fault, Connection, bytes], object]] = {
             "inject_error": self._inject_error,
             "delay_on": self._delay_on,
@@ -129,10 +129,10 @@ class FaultTable:
             if connection in self._lanes:  # it may have been closed by what another one has done
                 self._turn.begin()
                 self._go_on(connection)
-        replies = [(age, gate) for gate in self._gates.values() for age in gate.kept(fault)]
+        replies = [(order, gate) for gate in self._gates.values() for order in gate.kept(fault)]
         replies.sort(key=lambda each: each[0])
-        for age, gate in replies[:most]:
-            gate.free(fault, age)
+        for order, gate in replies[:most]:
+            gate.free(fault, order)
         if most is None:
             for gate in list(self._gates.values()):
                 gate.free(fault)
@@ -276,7 +276,7 @@ class FaultTable:
             return
         assert route is not None
         self._acts(fault, connection, frame)
-        if not reply:  # acks=0: as Kafka tells a producer that waits for no answer
+        if not reply:  # acks=0: so Kafka tells of an error where no answer is awaited
             connection.refuse(f"{fault.name} refuses a request that is not answered")
             return
         self._turn.metrics.counts[api_key] += 1
@@ -349,8 +349,8 @@ class FaultTable:
     def held(self, fault: Fault, by: int) -> int:
         """A fault keeps so many more (or fewer). Answers a number that is higher each time."""
         fault.held += by
-        self._age += 1
-        return self._age
+        self._held_calls += 1
+        return self._held_calls
 
     def random_byte(self, below: int) -> int:
         """Where a reply is damaged, if the fault does not say."""
