@@ -177,22 +177,22 @@ def topic_names(ring: Ring | None, topics: Mapping[bytes, Topic]) -> Callable[[b
     return name_of
 
 
-def select(
-    found: Sequence[Entry],
+def judged(
+    kept: Sequence[Entry],
     filters: dict[str, str],
     topic_name: Callable[[bytes], str],
     since: int = -1,
     before: int = -1,
     session_topics: SessionTopics | None = None,
 ) -> Iterator[tuple[Entry, bool | None]]:
-    """All of `entries`, the newest first, each with whether it fits, as `judge` says it. Errors: FaultError.
+    """All of `kept`, the newest first, each with whether it fits, as `judge` says it. Errors: FaultError.
 
-    since   those that were answered before do not fit.
-    before  those whose number is not below this do not fit; -1: all may.
+    since           those that were answered before do not fit.
+    before          those whose number is not below this do not fit; -1: all may.
     session_topics  tells what a Fetch of a session reads beside what it names (sessions.py); needed to find topics.
     """
     api = _api(filters["api"]) if "api" in filters else ""
-    for entry in reversed(found):
+    for entry in reversed(kept):
         if entry.answered < since or 0 <= before <= entry.number or (api and entry.api.lower() != api):
             yield entry, False
         else:

@@ -10,7 +10,7 @@ from core_broker import Client, World, frame, make_topic
 from core_requests import commit_request, fetch_request, produce_request
 
 from broker.faults.errors import FaultError
-from broker.journal.reading import Entry, check_filters, describe, entries, select, topic_names
+from broker.journal.reading import Entry, check_filters, describe, entries, judged, topic_names
 from broker.journal.ring import FRAME_BYTES, Ring
 from broker.journal.sessions import Sessions
 from protocol.codegen import codec
@@ -49,7 +49,7 @@ class Bench:
         kept, sessions = entries(self.ring), Sessions(name_of)
         for entry in kept:
             sessions.add(entry)
-        return list(select(kept, filters, name_of, session_topics=sessions.topics_of))[::-1]
+        return list(judged(kept, filters, name_of, session_topics=sessions.topics_of))[::-1]
 
     def shown(self, **filters: str) -> list[dict[str, Any]]:
         return [describe(entry, self.ring) for entry, is_fit in self.judged(**filters) if is_fit]

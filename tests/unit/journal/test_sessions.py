@@ -10,7 +10,7 @@ from core_requests import produce_request
 from unit.journal.test_ring import Bench
 from unit.share_groups.kit import ShareWorld
 
-from broker.journal.reading import entries, select, topic_names
+from broker.journal.reading import entries, judged, topic_names
 from broker.journal.sessions import Sessions
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
@@ -117,7 +117,5 @@ def test_later_share_fetches_of_a_session_read_what_it_has_named():
             sessions.add(entry)
         assert len(kept) > 1
         for topic, is_named in (("t", True), ("u", False)):
-            judged = [
-                is_fit for _, is_fit in select(kept, {"topic": topic}, name_of, session_topics=sessions.topics_of)
-            ]
-            assert judged == [is_named] * len(kept)
+            found = judged(kept, {"topic": topic}, name_of, session_topics=sessions.topics_of)
+            assert [is_fit for _, is_fit in found] == [is_named] * len(kept)

@@ -12,7 +12,7 @@ from core_broker import Client, World, make_topic
 from core_requests import commit_request, produce_request
 from txn_kit import Producer
 
-from broker.journal.reading import describe, entries, select
+from broker.journal.reading import describe, entries, judged
 from broker.refusals import why as why_module
 from protocol.errors import ErrorCode
 from protocol.messages.classic_group import (
@@ -28,7 +28,7 @@ CONSUMER = {"session_timeout_ms": 45_000, "rebalance_timeout_ms": 60_000, "proto
 def reasons(world: World, **filters: str) -> list[str]:
     """What the journal says of refused requests, oldest first."""
     world.run()
-    chosen = select(entries(world.broker.clients.journal), filters, lambda topic_id: "")
+    chosen = judged(entries(world.broker.clients.journal), filters, lambda topic_id: "")
     shown = [describe(entry, world.broker.clients.journal) for entry, is_fit in chosen if is_fit]
     return [each["why"] for each in reversed(shown) if "why" in each]
 

@@ -69,9 +69,10 @@ def _check_filters(asked: list[dict[str, str]]) -> None:
 
 
 async def end_life(end: Callable[[], Awaitable[Broker]], call: Call) -> dict[str, Any]:
-    """End a life of a cluster, which answers the broker that was. Answers what it has counted, if the call asks for it.
+    """End a life of a cluster by `end`, which answers the broker of that life.
 
-    It is counted when no more requests can come. Errors: RefusedError, and those of `end`.
+    If the call asks for counts of requests, they are in the answer, counted when no more requests can come.
+    Errors: RefusedError, and those of `end`.
     """
     asked = call.body.get("count")
     if asked is None:
@@ -84,10 +85,10 @@ async def end_life(end: Callable[[], Awaitable[Broker]], call: Call) -> dict[str
 async def _look(
     broker: Broker, filters: dict[str, str], limit: int, since: int = -1, before: int = -1
 ) -> dict[str, Any]:
-    from broker.journal.reading import describe, entries, select, topic_names  # 5 ms: most brokers keep no journal
+    from broker.journal.reading import describe, entries, judged, topic_names  # 5 ms: most brokers keep no journal
 
     _check_filters([filters])
-    ring, state = broker.clients.journal, _state(broker)  # before the look: what is answered meanwhile is for the next
+    ring, state = broker.clients.journal, _state(broker)  # first: what is answered during this look is for the next one
     if ring is None:
         return {**state, "fitting": 0, "undecided": 0, "entries": []}
     if since > state["now"]:  # numbers have begun again: after a reset, a restore or a restart
@@ -96,7 +97,7 @@ async def _look(
     kept, found = entries(ring), list[Any]()
     session_topics = (await _sessions(kept, name_of)).topics_of if "topic" in filters else None
     fitting = undecided = 0
-    for scanned, (entry, is_fit) in enumerate(select(kept, filters, name_of, since, before, session_topics), 1):
+    for scanned, (entry, is_fit) in enumerate(judged(kept, filters, name_of, since, before, session_topics), 1):
         if scanned % SCANNED_AT_ONCE == 0:
             await asyncio.sleep(0)
         if is_fit is None:
