@@ -146,7 +146,7 @@ class Broker:
         )
         for value in self.directory.image.values():
             metadata.replay(None, value)
-        # the number of records so far; after a failed write above all that were seen, because caches compare it
+        # the number of records so far; after a failed write above all earlier versions, because caches compare it
         metadata.version = self.metadata.version + 1 if self._is_open else self.directory.image.offset
         return metadata
 

@@ -182,7 +182,7 @@ def alter_share_group_offsets(
     broker.share.drop_group(group_id)
 
     def settled(durable: bool) -> None:
-        _tell_list(shard, group_id, topics, durable=durable)
+        _update_list(shard, group_id, topics, durable=durable)
         if not durable:
             _refuse_partitions(responses, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
@@ -215,8 +215,8 @@ def _altered(asked: AlterShareGroupOffsetsRequestTopic, topic: Topic | None) -> 
     )
 
 
-def _tell_list(shard: Shard, group_id: str, topics: Topics, *, durable: bool) -> None:
-    """Whether the states of these topics are durable is known: the group's list of share partitions says so."""
+def _update_list(shard: Shard, group_id: str, topics: Topics, *, durable: bool) -> None:
+    """Note in the group's list of share partitions whether the states of these topics have become durable."""
     group = shard.machine.groups.get(group_id)
     if isinstance(group, ShareGroup):
         partitions = group.state_partitions

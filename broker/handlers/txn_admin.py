@@ -247,13 +247,13 @@ def _mark(
 
 
 def _check_offsets_marker(broker: View, topic: Topic, index: int, marker: WritableTxnMarker) -> None:
-    """The pending offsets of a group know no epoch of their producer; the log they are in, read as a partition, does.
+    """Check a marker for a log of groups. Pending offsets have no epoch of their producer, but the log's batches do.
 
     Errors:  INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR; OSError, StorageError.
     """
     partition = broker.partitions.get(topic, index)
-    broker.turn.durability.settle_now(partition.flush_state)  # it follows what is durable
-    partition.known_producers()  # this makes it follow
+    broker.turn.durability.settle_now(partition.flush_state)  # the partition reads what is durable
+    partition.known_producers()  # reads the log up to there
     partition.producers.check_marker(
         marker.producer_id, marker.producer_epoch, marker.coordinator_epoch, marker.transaction_version
     )

@@ -182,6 +182,6 @@ def _append(broker: View, shard: Shard, ctx: Context, request: TxnOffsetCommitRe
     else:
         try:
             commit.append_to(shard, now_ms, (request.producer_id, request.producer_epoch))
-        except StorageError:  # whoever waited for the transaction's record has nobody else who would answer
+        except StorageError:  # raised in a step that waited for the transaction's record, it would reach no client
             return ErrorCode.NOT_COORDINATOR
     return ErrorCode.NONE

@@ -111,7 +111,7 @@ class FetchSession:
             self.wanted[key] = wanted
 
     def take_back(self, keys: Iterable[Key]) -> None:
-        """A response for these was not sent after all: the next one tells of them."""
+        """A response for these partitions was not sent after all: the next one has them."""
         for key in keys:
             wanted = self.wanted.get(key)
             if wanted is not None:

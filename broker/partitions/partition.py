@@ -124,7 +124,7 @@ class Partition:
             producers = self.producers
         if self._followed_offset >= 0:
             self._follow(producers)
-        unstable = producers.unstable  # no min() and max(): each Fetch of committed records asks
+        unstable = producers.unstable  # no min(): each Fetch of committed records asks for this
         return self.high_watermark if unstable >= self.high_watermark else max(unstable, self.log.log_start_offset)
 
     def aborted_transactions(self, from_offset: int, end_offset: int) -> list[tuple[int, int]]:
@@ -368,7 +368,8 @@ class Partition:
     def maintenance(self, now_ms: int, limit_offset: int | None = None) -> Iterator[None]:
         """Retention below the limit (the high watermark), expiry of producers and their snapshot, in small steps."""
         limit = self.high_watermark if limit_offset is None else limit_offset
-        if self.log.retain(now_ms, limit, lambda: self._plain or self.producers):  # known before their records go
+        # producers are loaded before the records go that tell of them
+        if self.log.retain(now_ms, limit, lambda: self._plain or self.producers):
             self._files.remove_before(self.log.log_start_offset)
             if self._producers is not None:
                 self._producers.aborted.drop_before(self.log.log_start_offset)

@@ -51,7 +51,8 @@ class ProducerFiles:
             latest = self._snapshots.latest(log.flushed_offset)
         else:
             self._index.load(Producers().aborted, 0)
-        for producer_id, first in list(producers.open.items()):  # now: the log may open another one of the producer
+        # before the log is replayed, which may open another transaction of the same producer
+        for producer_id, first in list(producers.open.items()):
             if first < offset and not _holds_records(log, first, offset, producer_id):
                 producers.replay_cleaned(producer_id)
         replay_log(producers, log, offset, log.flushed_offset)

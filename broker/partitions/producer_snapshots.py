@@ -193,8 +193,8 @@ class ProducerSnapshots:
     def remove_after(self, end_offset: int) -> None:
         """The log was cut back: remove snapshots of what is no longer in it.
 
-        Durable: when this returns, or a loss of power could bring them back when the log has grown beyond them. A disk
-        that fails to sync was cut back for that: it must not keep the partition from going on.
+        Durable: when this returns, or a loss of power could bring them back when the log has grown beyond them. An
+        error of this sync is passed over: a log is cut back after a failed sync too, and the partition has to go on.
         """
         lost = [offset for offset in self.offsets if offset > end_offset]
         for offset in lost:

@@ -146,7 +146,7 @@ class ClientQuotas:
             self._rates[FETCH, found[1]].record(-size, self._turn.steady_ms)
 
     def _empty(self, ctx: Context, request: Any, response: Any) -> None:
-        """Tell nothing of the partitions, and let the session know; none begins with such an answer, as in Kafka."""
+        """Take all partitions out of an answer and out of what its session has sent. No session begins with it."""
         if request.session_epoch == INITIAL_EPOCH:
             self._fetch_sessions.remove(response.session_id)
             response.session_id = NO_SESSION

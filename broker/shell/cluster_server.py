@@ -265,7 +265,7 @@ class ClusterServer:
         """
         async with self.change():
             origin, security = self.snapshots.origin(name), self.plan.security
-            if security is not None:  # the passwords that its credentials are of
+            if security is not None:  # passwords that fit its credentials
                 security.users = self.snapshots.users(name, security.users)
             return await self._live_again(origin)
 
@@ -326,7 +326,7 @@ class ClusterServer:
         """Hang up, and give the data up; it is removed in the background. `place`: see DataDirectory.discard."""
         broker = self.broker
         self._hang_up(broker)
-        broker.turn.durability.give_up()  # a turn may be open: its records are not for the files of the next life
+        broker.turn.durability.give_up()  # a turn may be open: its records must not get into the next life's files
         directory, files = broker.directory, broker.directory.env.files
         if isinstance(files, MemoryFiles):
             files.discard()

@@ -199,7 +199,7 @@ class RepeatedFetch:
     def _read(self) -> Found | None:
         """The records of each partition, within the limits; None: for the general handler."""
         shape = self._shape
-        # A version comes twice where metadata was lost; then Learned has dropped this object, and a new one has none.
+        # When metadata has changed, all are checked anew. A version never comes twice: see Broker._new_metadata.
         version = self._partitions.metadata.version
         if self._version != version:
             self._version = version

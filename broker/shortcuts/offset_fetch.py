@@ -71,7 +71,7 @@ class Form:
 class Answer:
     """A reply and the columns that it was made from. It is valid until one of them changes, is added or removed.
 
-    It is no error, so it stays right for its group until that is one of another kind, which `shape` tells.
+    Errors are not kept. When the group becomes one of another kind, which may refuse the request, `shape` grows too.
     form  how to make it anew when offsets have moved; None: the general handler does.
     """
 

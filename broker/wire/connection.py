@@ -269,7 +269,7 @@ class Connection:
             else:
                 counts[api_key] += 1
             position = stop
-            # the frame may have begun an authentication, or quotas: then others serve what follows it, in the next turn
+            # an authentication or a first quota replaces the shortcuts: what follows such a frame is for the next turn
             is_later = (stop_ms != 0 and monotonic_ms() >= stop_ms) or self.service.shortcuts is not shortcuts
             if is_later or self.muted or self.unsent + answered > most or len(out) > BACKLOG_SLOTS:
                 break

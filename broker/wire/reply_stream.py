@@ -26,7 +26,7 @@ STRAIGHT_BYTES: Final = 1 << 17
 # Slices up to this size are read and written together with what is around them.
 JOINED_BYTES: Final = 1 << 15
 # Given to the transport where the socket is full: more than it may hold back, so that it says when the socket has room,
-# and little, since it keeps all of it until the last byte is sent and counts what is left alone.
+# and not much more, since it keeps all of it until the last byte is sent, but counts only what is left.
 FULL_BYTES: Final = 1 << 16
 
 

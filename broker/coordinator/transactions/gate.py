@@ -127,10 +127,10 @@ def before_offsets(
 
 
 def _unverified(transactions: Transactions, transactional_id: str, producer_id: int, producer_epoch: int) -> ErrorCode:
-    """Whether a producer may send offsets where transactions are not verified: it must not be fenced.
+    """The error for offsets of a producer that is fenced, where transactions are not verified; NONE for others.
 
-    Kafka's log refuses a batch with an older epoch than it has. A shard of groups keeps no epochs of producers, so the
-    coordinator is asked: it knows of the newer producer sooner.
+    In Kafka the log refuses a batch with an older epoch than it has seen. A shard of groups keeps no epochs, so the
+    transaction coordinator is asked, which knows of a newer producer before any log does.
     """
     try:
         machine: TransactionMachine = transactions.shard(transactional_id).machine

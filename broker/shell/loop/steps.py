@@ -1,4 +1,4 @@
-"""When jobs get their steps: between the turns of clients a little after each, and most of the time without clients."""
+"""When jobs get their steps: a little after each turn of clients, and most of the time where there are no clients."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from broker.turn.turn import Turn
 
-# While clients are served: one part of the time in eleven. Each request that comes meanwhile waits for the steps of one
-# turn, so they are short. Few turns make up for it, up to the most.
+# While clients are served, jobs get one eleventh of the time. Each request that comes meanwhile waits for the steps of
+# one turn, so they are short. Where turns are rare the steps of one are longer, up to BUSY_MOST_US.
 BUSY_BREAKS: Final = 10
 BUSY_LEAST_US, BUSY_MOST_US = 20, 300
 BUSY_LOOK_S: Final = 0.003  # until it is looked whether clients are still served
