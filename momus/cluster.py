@@ -31,7 +31,7 @@ class Keeper:
         self._kept.append(cluster)
 
     def give(self, cluster: Cluster) -> None:
-        """Somebody else verifies and closes it."""
+        """Keep it no longer: somebody else verifies and closes it."""
         cluster.keeper = None
         self._kept.remove(cluster)
 

@@ -53,7 +53,7 @@ class Fault:
 
     def __init__(self, control: Control, prefix: str, name: str, idle: set[str] | None = None) -> None:
         self.name = name
-        self._idle = idle if idle is not None else set()  # of its cluster, those that were not seen to act
+        self._idle = idle if idle is not None else set()  # names of its cluster's faults that were not seen to act
         self._control = control
         self._path = f"{prefix}/faults/{quoted(name)}"
 
@@ -214,7 +214,7 @@ class Faults:
                 yield f"the fault {each['name']} never acted ({matched}): {what}"
 
     def end(self, unmet: Iterable[str] | None) -> None:
-        """Their process ends. `unmet`: what `unmet` says; None: it could not be asked."""
+        """Their process ends. `unmet`: the sentences of `self.unmet()`; None: it could not be asked."""
         if unmet is not None:
             self.unmet_before[:] = unmet
         else:
@@ -225,5 +225,5 @@ class Faults:
         self.forget()
 
     def forget(self) -> None:
-        """None is set any more."""
+        """No fault is set any more."""
         self._idle.clear()

@@ -302,7 +302,7 @@ class ClusterHandle:
         return [sentence for check in VERIFY for sentence in check(self)]
 
     def settle(self, control: Control, *, is_up: bool) -> None:
-        """Its process ends, or has ended: ask it for what is wanted to know of its requests and faults later."""
+        """Its process ends, or has ended: ask it for what `left` has to know of its requests and faults."""
         faults, journal = self._faults, self._journal
         if faults is not None and faults.control is control:
             faults.end(asked(lambda: list(faults.unmet()), is_up))
@@ -315,12 +315,12 @@ class ClusterHandle:
             journal.is_over = True
 
     def left(self) -> list[str]:
-        """As `unverified`, of what has been settled."""
+        """As `unverified`, of processes that have ended: what `settle` has found out."""
         unmet = [] if self._faults is None else list(self._faults.unmet_before)
         return unmet if self._journal is None else [*unmet, *self._journal.unmet()]
 
     def _begin_anew(self, path: str, **body: object) -> None:
-        """A call that empties the journal and drops the faults. What is expected of the requests goes on: it is counted
+        """Make a call that empties the journal and drops the faults. Expectations go on: the call counts their requests
         once no more of them can come."""
         if self._journal is not None and (filters := self._journal.asked()):
             body["count"] = filters

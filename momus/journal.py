@@ -25,7 +25,8 @@ DECODED = ("group", "topic", "transactional_id", "error")  # filters for which a
 
 GONE = "the broker ended, and could not be asked what it had seen"
 FILTERS = ("api", "client_id", "principal", "connection", "group", "topic", "transactional_id", "error")
-NOTHING: dict[str, Any] = {"bytes": 1, "dropped": 0, "fitting": 0, "undecided": 0, "entries": []}  # that is all
+# in place of an answer, where the process has ended: no more requests, and nothing that is not known
+NOTHING: dict[str, Any] = {"bytes": 1, "dropped": 0, "fitting": 0, "undecided": 0, "entries": []}
 
 
 class JournalError(AssertionError):
@@ -65,12 +66,12 @@ class Journal:
 
     def __init__(self, control: Control, prefix: str = "/_admin", before: Journal | None = None) -> None:
         self.control = control
-        self.is_over = False  # what it kept is gone with its process
+        self.is_over = False  # its process has ended, and what it kept is gone
         self._path = f"{prefix}/journal"
         self._expected: list[_Wanted] = [] if before is None else before._expected
 
     def keep(self, mb: int = DEFAULT_MB) -> None:
-        """Keep the last requests and replies, so many MB; 0: none, of which expectations know."""
+        """Keep the last requests and replies, so many MB; 0: none, and expectations with an upper limit fail then."""
         counted = self.counted()
         if not mb or not all(each["bytes"] for each in counted):
             self.begin_anew(counted)
@@ -110,7 +111,7 @@ class Journal:
         Errors: as `verify`, but for JournalError.
         """
         wanted = _Wanted(filters, times, at_least, at_most)
-        self._read(1, wanted.filters)  # whose names are wrong is told at once
+        self._read(1, wanted.filters)  # so that a wrong name is an error at once
         self._expected.append(wanted)
 
     def unmet(self) -> Iterable[str]:
@@ -126,11 +127,11 @@ class Journal:
         return [wanted.filters for wanted in self._expected]
 
     def counted(self) -> list[dict[str, Any]]:
-        """What there is of the requests of each expectation. Errors: as Control.ask."""
+        """An answer of the journal for each expectation, with the count of its requests. Errors: as Control.ask."""
         return [self._read(1, filters) for filters in self.asked()]
 
     def begin_anew(self, counted: list[dict[str, Any]] | None) -> None:
-        """What was kept is gone; expectations go on from what was counted of it. None: it could not be asked."""
+        """What was kept is gone; expectations go on from what `counted` says of it. None: it could not be asked."""
         for index, wanted in enumerate(self._expected):
             unknown = [GONE] if counted is None else _unknown(counted[index], wanted.filters)
             wanted.before += 0 if counted is None else counted[index]["fitting"]

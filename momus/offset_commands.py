@@ -137,8 +137,8 @@ def history(
 ) -> None:
     """Tell who set which offset when, as far back as the log goes; the newest last.
 
-    What a transaction sets is told with its outcome: committed, aborted or open. With --control also who was refused,
-    with the error and the reason, as far back as the journal goes.
+    Offsets of a transaction are shown with its outcome: committed, aborted or open. With --control also who was
+    refused, with the error and the reason, as far back as the journal goes.
     """
     import json  # 1 ms
 

@@ -90,7 +90,7 @@ def committed(batches: Batches) -> list[Row]:
 
 
 def history(partition: int, batches: Batches) -> list[Row]:
-    """Every offset record a log still holds, in order; of one of a transaction also what became of it."""
+    """Every offset record that a log still holds, in order; those of transactions with what became of these."""
     rows: list[Row] = []
     open_rows: dict[int, list[Row]] = {}  # by producer id, of transactions whose marker has not come yet
     for header, batch in batches:
@@ -126,11 +126,11 @@ def history(partition: int, batches: Batches) -> list[Row]:
 
 
 def _outcome(batch: memoryview) -> str | None:
-    """How a marker ends its transaction; None: it says nothing of that, or the cleaner has emptied it."""
-    for record in iter_records(batch):
-        kind = control_type(record.key) if record.key is not None else -1
-        return {COMMIT: "committed", ABORT: "aborted"}.get(kind)
-    return None
+    """How a marker ends its transaction; None: it is another kind of control batch, or the cleaner has emptied it."""
+    record = next(iter_records(batch), None)
+    if record is None or record.key is None:
+        return None
+    return {COMMIT: "committed", ABORT: "aborted"}.get(control_type(record.key))
 
 
 def _provenance(headers: dict[str, bytes | None]) -> Row:

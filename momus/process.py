@@ -300,7 +300,7 @@ class Broker(Forkable):
     # ---- inside ----
 
     def _settle(self, *, hangs_up: bool = False) -> None:
-        """The process ends, or has ended: ask it for what is wanted to know of its requests and faults later.
+        """The process ends, or has ended: settle all of its clusters that are kept, and the first one.
 
         hangs_up   its clients are cut off first, so that nothing comes that is not counted.
         """

@@ -59,7 +59,7 @@ WIDER: dict[str, Any] = {  # fixtures of several -> whose markers they obey
 SHARED: pytest.StashKey[SharedProcess] = pytest.StashKey()
 FAILED: pytest.StashKey[bool] = pytest.StashKey()
 REPORT: pytest.StashKey[str] = pytest.StashKey()
-WRONG: pytest.StashKey[list[str]] = pytest.StashKey()  # what clusters of make_kafka_broker left that are closed
+WRONG: pytest.StashKey[list[str]] = pytest.StashKey()  # what closed clusters of make_kafka_broker left unmet
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
