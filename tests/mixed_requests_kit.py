@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from core_broker import Client, make_topic
+from core_broker import make_topic
 from core_requests import GROUP_RESOURCE, alter_request, commit_request, produce_request
 from offsets_model_kit import delete_offsets
 from stepped_kit import History
@@ -380,6 +380,3 @@ class MixedHistory(History):
         group = self.rng.choice(SHARE_GROUPS)
         topics = [DeleteShareGroupOffsetsRequestTopic(topic_name=self.rng.choice(list(TOPICS)))]
         self.note(group, self.client.call(DeleteShareGroupOffsetsRequest(group_id=group, topics=topics), 0).error_code)
-
-
-__all__ = ["GROUPS", "NAMES", "SHARE_GROUPS", "TOPICS", "Client", "MixedHistory"]

@@ -203,7 +203,7 @@ _remove_tree = MemoryFiles.remove_tree
 
 
 def remove_backwards(files: MemoryFiles, path: str) -> None:
-    """No disk says in which order the files of a directory go."""
+    """In place of MemoryFiles.remove_tree: no disk says in which order the files of a directory go."""
     for name in reversed(files.listdir(path)):
         if not files.listdir(f"{path}/{name}"):
             files.remove(f"{path}/{name}")

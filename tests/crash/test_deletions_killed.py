@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from core_broker import Client, SimulatedCrash, World, make_topic
 from core_requests import fetch_bytes, fetch_request, produce_request
+from stepped_kit import remove_backwards
 
 from protocol.messages.topics import (
     DeleteRecordsPartition,
@@ -22,18 +23,8 @@ from storage.sim_env import MemoryFiles
 @pytest.fixture(params=["by name", "backwards"], autouse=True)
 def order(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The order in which the files of a directory are removed: a file system has its own."""
-
-    def backwards(self: MemoryFiles, path: str) -> None:
-        for name, inode in sorted(self._names.get(path, {}).items(), reverse=True):
-            if inode is None:
-                self.remove_tree(f"{path}/{name}")
-            else:
-                self.remove(f"{path}/{name}")
-        forwards(self, path)
-
     if request.param == "backwards":
-        forwards = MemoryFiles.remove_tree
-        monkeypatch.setattr(MemoryFiles, "remove_tree", backwards)
+        monkeypatch.setattr(MemoryFiles, "remove_tree", remove_backwards)
 
 
 def values(client: Client) -> list[bytes | None]:

@@ -59,7 +59,7 @@ IMAGES = {"offsets_image_interval_ms": "4000", "log_cleaner_delete_retention_ms"
 
 
 class EveryNode:
-    """A connection to each virtual broker; who is not asked in vain answers."""
+    """A connection to each virtual broker; the answer is that of the leader or coordinator."""
 
     def __init__(self, world: SteppedWorld) -> None:
         self.world = world

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from core_broker import Client, World, make_topic
 from core_requests import commit_request, committed
+from stepped_kit import let_load_at_once
 from txn_kit import Producer
 
 from broker.coordinator.runtime import READY, Shard
@@ -67,7 +68,7 @@ def test_shard_that_cannot_be_loaded_is_logged_and_the_others_are_loaded(world, 
 
 def damaged(monkeypatch: pytest.MonkeyPatch) -> World:
     """A broker that starts anew over a log that counts as large, and cannot be replayed; and over other logs."""
-    monkeypatch.setitem(Shard.__init__.__kwdefaults__, "load_at_once_bytes", 0)
+    let_load_at_once(monkeypatch, 0)
     world = World(offsets_topic_num_partitions="2")
     client = Client(world)
     make_topic(client, "t", 1)

@@ -106,7 +106,7 @@ def test_transaction_whose_first_records_were_deleted_is_not_open_again():
 
 def test_marker_behind_a_snapshot_aborts_what_a_killed_cleaner_has_left():
     """The cleaner is killed at each of its changes; the first records of the transaction may be gone, others not."""
-    kills = 0
+    kills = left = 0
     for nth in itertools.count(1):
         world = world_with_topic("compact")
         producer = Producer(Client(world), v2=False)
@@ -131,7 +131,9 @@ def test_marker_behind_a_snapshot_aborts_what_a_killed_cleaner_has_left():
             for header, _ in partition.log.batches(0)
             if header.is_transactional and not header.is_control and header.record_count
         }
+        left += bool(transactional)
         aborted = [(each.first_offset, each.last_offset) for each in partition.producers.aborted]
         for offset in transactional:
             assert any(first <= offset < last for first, last in aborted), (nth, offset, aborted)
     assert kills > 5
+    assert left > 5

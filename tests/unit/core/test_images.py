@@ -8,6 +8,7 @@ import pytest
 from consumer_kit import Groups
 from core_broker import Client, World, make_topic
 from core_requests import commit_request, committed
+from stepped_kit import let_load_at_once
 
 from broker.coordinator.offsets import imaging
 from broker.coordinator.replay import Replay
@@ -23,7 +24,7 @@ SETTINGS = {"offsets_topic_num_partitions": "1"}
 def small(monkeypatch):
     """Images and loading in the background, however little there is."""
     monkeypatch.setattr(imaging, "LEAST_RECORDS", 1)
-    monkeypatch.setitem(Shard.__init__.__kwdefaults__, "load_at_once_bytes", 0)
+    let_load_at_once(monkeypatch, 0)
 
 
 def busy_world(seed: int = 1, commits: int = 60) -> World:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from core_broker import Client, World, make_topic
 from core_requests import commit_request, committed
+from stepped_kit import let_load_at_once
 from txn_kit import Producer
 
 from broker.coordinator.offsets import imaging
-from broker.coordinator.runtime import Shard
 from broker.upkeep import maintenance
 from protocol.messages.group_admin import DeleteGroupsRequest
 from protocol.record_batch import iter_records
@@ -25,7 +25,7 @@ def small(monkeypatch):
     """Images, cleaning, and loading in the background, however little there is."""
     monkeypatch.setattr(imaging, "LEAST_RECORDS", 1)
     monkeypatch.setattr(maintenance, "LEAST_DIRTY_BYTES", 1000)
-    monkeypatch.setitem(Shard.__init__.__kwdefaults__, "load_at_once_bytes", 0)
+    let_load_at_once(monkeypatch, 0)
 
 
 def world_with_groups(**settings: str) -> tuple[World, Client]:

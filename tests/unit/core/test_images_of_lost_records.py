@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from core_broker import Client, World, make_topic
 from core_requests import commit_request, committed
+from stepped_kit import let_load_at_once
 
 from broker.coordinator.offsets import imaging
 from broker.coordinator.runtime import Shard
@@ -19,11 +20,7 @@ GROUPS = "abcdefgh"
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Images hold one group in a slice, and are read at every start."""
     monkeypatch.setattr("broker.coordinator.offsets.snapshots.GROUPS_A_SLICE", 1)
-    load_at_once(monkeypatch, 0)
-
-
-def load_at_once(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setitem(Shard.__init__.__kwdefaults__, "load_at_once_bytes", size)
+    let_load_at_once(monkeypatch, 0)
 
 
 def world_with_groups(flush: str) -> tuple[World, Client]:
@@ -109,12 +106,12 @@ def test_image_of_records_that_a_power_cut_took_is_gone_before_the_log_grows_bey
         client.call(commit_request("lost", {0: n}), 8)
     take_image(world)
     world.files.sync_dir(DIRECTORY)
-    load_at_once(monkeypatch, 1 << 20)
+    let_load_at_once(monkeypatch, 1 << 20)
     again = world.crash(lose_unsynced=True)
     assert committed(again, "lost") == {}
     for n in range(30):
         Client(again).call(commit_request("a", {0: n}), 8)
-    load_at_once(monkeypatch, 0)
+    let_load_at_once(monkeypatch, 0)
     last = again.crash()
     assert (committed(last, "a"), committed(last, "lost")) == ({0: 29}, {})
     assert shard_of(last).image_offset == 0
@@ -133,10 +130,10 @@ def test_image_that_was_removed_is_not_back_after_another_loss_of_power(small, m
     take_image(world)
     [offset] = snapshot.offsets(world.files, DIRECTORY)
     before.write_file_atomic(snapshot.path(DIRECTORY, offset), world.files.read_file(snapshot.path(DIRECTORY, offset)))
-    load_at_once(monkeypatch, 1 << 20 if small else 0)
+    let_load_at_once(monkeypatch, 1 << 20 if small else 0)
     again = world.again(before)
     for n in range(30):
         Client(again).call(commit_request("a", {0: n}), 8)
-    load_at_once(monkeypatch, 0)
+    let_load_at_once(monkeypatch, 0)
     last = again.crash(lose_unsynced=True)
     assert (committed(last, "a"), committed(last, "lost")) == ({0: 29}, {})

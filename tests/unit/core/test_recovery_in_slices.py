@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from core_broker import Client, World, make_topic
 from core_requests import TOPIC, alter_request, commit_request, committed, fetch_bytes, fetch_request, produce_request
+from stepped_kit import let_load_at_once
 
-from broker.coordinator.runtime import READY, Shard
+from broker.coordinator.runtime import READY
 from broker.upkeep import maintenance
 from protocol.errors import ErrorCode
 from protocol.messages.topics import DeleteTopicsRequest
@@ -125,7 +126,7 @@ def test_log_that_cannot_be_recovered_fails_each_request_and_nothing_else(monkey
 
 @pytest.fixture
 def all_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(Shard.__init__.__kwdefaults__, "load_at_once_bytes", 0)
+    let_load_at_once(monkeypatch, 0)
 
 
 def commit_code(client: Client, offset: int) -> int:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from core_broker import FLUSHES, Client, World, make_topic
 from core_requests import commit_request, committed, fetch_request, produce_request
+from stepped_kit import let_load_at_once
 from trio_kit import COMMITTED, Trio
 from txn_kit import Producer
 
 from broker.cluster.replicas import NOBODY, Sync, follow
 from broker.cluster.virtual_nodes import VirtualNodes
 from broker.coordinator.offsets import imaging
-from broker.coordinator.runtime import Shard
 from protocol.errors import ErrorCode
 from protocol.messages.cluster import (
     DescribeTopicPartitionsRequest,
@@ -305,5 +305,5 @@ def test_image_that_is_written_while_a_leader_is_elected_does_not_bring_back_wha
         pass
     for offset in range(5):
         client.call(commit_request("h", {0: offset}), 8)
-    monkeypatch.setitem(Shard.__init__.__kwdefaults__, "load_at_once_bytes", 0)
+    let_load_at_once(monkeypatch, 0)
     assert committed(world.crash(), "g") == {0: 1}

@@ -172,7 +172,10 @@ def test_deleted_topics_leave_nothing_in_memory(shortcuts, request):
         for epoch in (1, 2, 3):
             again = FetchRequest(session_id=opened.session_id, session_epoch=epoch, max_bytes=1000)
             assert not reader.call(again, 17).error_code
+        found = partitions_of(world)
+        assert found, "it would find none if there were some"
         client.call(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
+        del found
     reader.call(ApiVersionsRequest(), 0)  # the connection drops what it has learnt
     client.call(ApiVersionsRequest(), 0)
     assert partitions_of(world) == []

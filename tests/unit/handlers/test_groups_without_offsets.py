@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from core_broker import Client, World, make_topic
 from core_requests import commit_request
+from stepped_kit import let_load_at_once
 from txn_kit import Producer
 
 from broker.coordinator.offsets import imaging
-from broker.coordinator.runtime import Shard
 from protocol.errors import ErrorCode
 from protocol.messages.classic_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
@@ -167,7 +167,7 @@ def test_restart_does_not_find_a_simple_group_that_was_deleted(client):
 
 def test_image_holds_the_group(client, monkeypatch):
     monkeypatch.setattr(imaging, "LEAST_RECORDS", 1)
-    monkeypatch.setitem(Shard.__init__.__kwdefaults__, "load_at_once_bytes", 0)
+    let_load_at_once(monkeypatch, 0)
     for group_id in ("g", "ünï\0"):
         assert commit(client, group_id=group_id) == 0
         row = OffsetDeleteRequestTopic(name="t", partitions=[OffsetDeleteRequestPartition(partition_index=0)])

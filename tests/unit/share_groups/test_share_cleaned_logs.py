@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from core_requests import alter_request
+from core_requests import TOPIC, alter_request
 from unit.share_groups.kit import ShareWorld, acquired
 
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.record_batch import build_batch, iter_batches
 
-TOPIC = 2
 COMPACTED = {
     "cleanup.policy": "compact",
     "segment.ms": "1000",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from stepped_kit import let_load_at_once
 from unit.share_groups.kit import GROUP, ShareWorld
 
-from broker.coordinator.runtime import Shard
 from broker.coordinator.share.combine import StateBatch, combine
 from broker.coordinator.share.state import decode_key, decode_snapshot, decode_update
 from protocol.errors import ErrorCode
@@ -133,7 +133,7 @@ def test_topic_has_the_settings_that_were_set():
 
 @pytest.mark.parametrize("load_at_once_bytes", [1 << 20, 0])
 def test_state_of_a_topic_deleted_by_a_crash_is_removed_at_the_start(load_at_once_bytes, monkeypatch):
-    monkeypatch.setitem(Shard.__init__.__kwdefaults__, "load_at_once_bytes", load_at_once_bytes)
+    let_load_at_once(monkeypatch, load_at_once_bytes)
     with ShareWorld({"t": 1, "u": 1}) as world:
         world.reader("m", "t", "u")
         coordinator = world.world.broker.share.coordinator

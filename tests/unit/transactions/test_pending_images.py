@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from core_broker import Client, World, make_topic
 from core_requests import commit_request
+from stepped_kit import let_load_at_once
 from txn_kit import Producer, committed
 
 from broker.coordinator.offsets import imaging, snapshots
-from broker.coordinator.runtime import Shard
 from storage import snapshot
 
 DIRECTORY = "/data/__consumer_offsets-0"
@@ -45,9 +45,7 @@ def same_shard(again: World, world: World) -> bool:
 
 @pytest.mark.parametrize("commit", [True, False])
 def test_image_that_is_taken_while_offsets_are_pending_holds_them(producer, monkeypatch, commit):
-    monkeypatch.setitem(
-        Shard.__init__.__kwdefaults__, "load_at_once_bytes", 0
-    )  # a start reads the image, however short the log
+    let_load_at_once(monkeypatch, 0)  # a start reads the image, however short the log
     world = producer.client.world
     assert producer.send_offsets({0: 6, 1: 7}) == {0: 0, 1: 0}
     end = world.broker.groups.shards[0].log.end_offset
@@ -64,7 +62,7 @@ def test_image_that_is_taken_while_offsets_are_pending_holds_them(producer, monk
 
 
 def test_pending_offset_that_a_later_commit_has_replaced_stays_replaced(producer, monkeypatch):
-    monkeypatch.setitem(Shard.__init__.__kwdefaults__, "load_at_once_bytes", 0)
+    let_load_at_once(monkeypatch, 0)
     world = producer.client.world
     assert producer.send_offsets({0: 6, 1: 7}) == {0: 0, 1: 0}
     other = Client(world)
@@ -78,7 +76,7 @@ def test_pending_offset_that_a_later_commit_has_replaced_stays_replaced(producer
 
 
 def test_transaction_that_ends_while_the_image_is_taken_counts_once(producer, monkeypatch):
-    monkeypatch.setitem(Shard.__init__.__kwdefaults__, "load_at_once_bytes", 0)
+    let_load_at_once(monkeypatch, 0)
     monkeypatch.setattr(snapshots, "GROUPS_A_SLICE", 1)
     world = producer.client.world
     assert producer.send_offsets({0: 6, 1: 7}) == {0: 0, 1: 0}
