@@ -11,7 +11,7 @@ from core_requests import commit_request, fetch_request, produce_request
 
 from broker.faults.errors import FaultError
 from broker.journal.reading import Entry, check_filters, describe, entries, judged, topic_names
-from broker.journal.ring import FRAME_BYTES, Ring
+from broker.journal.ring import FRAME_BYTES, MOST_NOTES, Ring
 from broker.journal.sessions import Sessions
 from protocol.codegen import codec
 from protocol.messages.cluster import ApiVersionsRequest
@@ -178,6 +178,14 @@ def test_request_whose_reply_has_not_been_sent_was_not_answered_with_an_error():
     bench = Bench()
     bench.client.send(fetch_request("t", 0, 0, max_wait_ms=500), 12)
     assert [is_fit for _, is_fit in bench.judged(error="NOT_LEADER_OR_FOLLOWER")] == [False]
+
+
+def test_names_of_deleted_topics_are_those_of_the_last_ones():
+    ring = Bench().ring
+    ids = [number.to_bytes(16, "big") for number in range(MOST_NOTES + 1)]
+    for topic_id in ids:
+        ring.topic_deleted(topic_id, "t")
+    assert list(ring.deleted_topics) == ids[1:]
 
 
 WRONG = {

@@ -103,6 +103,22 @@ def test_id_that_nobody_knows_may_be_of_any_topic():
     assert reader.judged("u") == [None, None, True]
 
 
+def test_id_of_zeros_is_that_of_no_topic():
+    reader = Reader(Bench(), BY_ID)
+    reader.ids["t"] = bytes(16)
+    reader.fetch("t")
+    assert reader.judged("u") == [False]
+
+
+def judged_share_fetches(world: ShareWorld, topic: str) -> list[bool | None]:
+    ring: Any = world.world.broker.clients.journal
+    name_of = topic_names(ring, world.world.broker.metadata.topics_by_id)
+    sessions, kept = Sessions(name_of), [each for each in entries(ring) if each.api == "ShareFetch"]
+    for entry in kept:
+        sessions.add(entry)
+    return [is_fit for _, is_fit in judged(kept, {"topic": topic}, name_of, session_topics=sessions.topics_of)][::-1]
+
+
 def test_later_share_fetches_of_a_session_read_what_it_has_named():
     with ShareWorld(None) as world:
         world.world.broker.keep_journal(1 << 20)
@@ -110,12 +126,18 @@ def test_later_share_fetches_of_a_session_read_what_it_has_named():
         member = world.reader("m")
         member.acquired()
         member.acquired()
-        ring: Any = world.world.broker.clients.journal
-        name_of = topic_names(ring, world.world.broker.metadata.topics_by_id)
-        sessions, kept = Sessions(name_of), [each for each in entries(ring) if each.api == "ShareFetch"]
-        for entry in kept:
-            sessions.add(entry)
-        assert len(kept) > 1
-        for topic, is_named in (("t", True), ("u", False)):
-            found = judged(kept, {"topic": topic}, name_of, session_topics=sessions.topics_of)
-            assert [is_fit for _, is_fit in found] == [is_named] * len(kept)
+        found = judged_share_fetches(world, "t")
+        assert len(found) > 1
+        assert found == [True] * len(found)
+        assert judged_share_fetches(world, "u") == [False] * len(found)
+
+
+def test_share_sessions_are_not_known_any_more_after_a_request_that_was_too_large_to_be_kept():
+    """Its first bytes do not tell whose session it was."""
+    with ShareWorld(None) as world:
+        world.world.broker.keep_journal(1 << 20)
+        member = world.reader("m")
+        member.fetch()
+        member.fetch(forget=range(1, 2000))
+        member.fetch()
+        assert judged_share_fetches(world, "u") == [False, None, None]
