@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.cluster.copies import DISCARDED, STAYING, Copied, copy_directory, is_discarded, partition_of, partitions_in
-from broker.cluster.foreign_directory import DirectoryError, read_identity, refuse_strangers
+from broker.cluster.identity import DirectoryError, ensure_cluster_id, refuse_strangers
 from broker.cluster.metadata_image import MetadataImage, cut_before
 from storage import checkpoints
 from storage.errors import LockedError, StorageError
@@ -72,7 +72,7 @@ class DataDirectory:
         if files.exists(f"{path}/{checkpoints.UNFINISHED}"):
             logger.warning("a reset, restore or fork of %s was cut short: it begins empty", path)
             directory._move_aside()
-        directory.cluster_id = read_identity(env, path, config)
+        directory.cluster_id = ensure_cluster_id(env, path, config)
         directory._recovery_points = checkpoints.read_offsets(files, f"{path}/{checkpoints.RECOVERY_POINTS}")
         directory._log_starts = checkpoints.read_offsets(files, f"{path}/{checkpoints.LOG_START_OFFSETS}")
         directory._cleaned = checkpoints.read_offsets(files, f"{path}/{checkpoints.CLEANER_OFFSETS}")

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from broker.cluster.foreign_directory import DirectoryError
+from broker.cluster.identity import DirectoryError
 from broker.config.settings import ConfigError
 from broker.faults.errors import FaultError
 from broker.shell.cluster_plan import ClusterPlan

@@ -9,7 +9,7 @@ from core_broker import DATA, Client, World, make_topic
 from core_requests import committed, fetch_bytes, fetch_request, produce_request
 
 from broker.cluster.copies import partitions_in
-from broker.cluster.foreign_directory import DirectoryError
+from broker.cluster.identity import DirectoryError
 from broker.shell.cluster_plan import ClusterPlan, Origin
 from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
 from storage import checkpoints

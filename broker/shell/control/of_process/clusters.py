@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.cluster.foreign_directory import DirectoryError
+from broker.cluster.identity import DirectoryError
 from broker.config.settings import ConfigError
 from broker.shell.cluster_server import DEFAULT_CLUSTER
 from broker.shell.control.of_cluster.clock import LAST_MS

@@ -44,9 +44,9 @@ def _is_ours(files: Files, path: str) -> bool:
     return any(files.exists(f"{path}/{mark}") for mark in (checkpoints.META_PROPERTIES, checkpoints.UNFINISHED))
 
 
-def read_identity(env: Env, path: str, config: BrokerConfig) -> str:
-    """The cluster's id in meta.properties, which is written where there is none. Errors: DirectoryError, OSError."""
-    path = f"{path}/{checkpoints.META_PROPERTIES}"
+def ensure_cluster_id(env: Env, directory: str, config: BrokerConfig) -> str:
+    """The cluster's id in meta.properties; writes that file where there is none. Errors: DirectoryError, OSError."""
+    path = f"{directory}/{checkpoints.META_PROPERTIES}"
     found = checkpoints.read_properties(env.files, path)
     if found is not None:
         if not found.get("cluster.id"):
