@@ -59,7 +59,7 @@ class Broker:
     The server around it runs the `turn` and makes connections with `clients`.
     """
 
-    fault_numbers: Iterator[int] | None = None  # those of its cluster, which go on from life to life; None: from 1
+    fault_numbers: Iterator[int] | None = None  # in names of faults; a cluster's go on from life to life. None: from 1
 
     def __init__(
         self,

@@ -155,7 +155,7 @@ def test_records_of_two_topics_of_one_name_are_not_taken_for_one(process, is_res
             return answer
 
         monkeypatch.setattr(ClusterHandle, "_ask", ask_and_begin_anew)
-        with pytest.raises(ControlError, match="t is not the topic any more of which records were read"):
+        with pytest.raises(ControlError, match="t is no longer the topic whose records were read"):
             cluster.consume("t", 10_001, timeout=60)
         assert {record.value for record in cluster.consume("t", 10_001)} == {b"new"}
 

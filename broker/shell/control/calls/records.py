@@ -150,10 +150,10 @@ def _source(broker: Broker, life: int, topic: str) -> str:
 
 
 def _check_nothing_read(topic: str, found: list[dict[str, Any]], body: dict[str, Any]) -> None:
-    """The topic is another than before: its records do not go on those that were read. Errors: RefusedError."""
+    """The topic is another one than before: its records do not follow those that were read. Errors: RefusedError."""
     if found or body.get("source"):
         why = "it was deleted, or the cluster was reset or restored"
-        raise RefusedError(409, f"{topic} is not the topic any more of which records were read: {why}; read it again")
+        raise RefusedError(409, f"{topic} is no longer the topic whose records were read: {why}; read it again")
 
 
 def _check_there(topic: str, partitions: list[int], leaders: dict[int, int]) -> None:
