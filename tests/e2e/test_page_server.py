@@ -7,18 +7,20 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 
 import pytest
 from clientwork import until
+from cluster_kit import Wire
 from confluent_kafka import Consumer, Producer, TopicPartition
 from test_control import exchange
 from wire_peer import resident_bytes
 
 from momus import Broker
 from momus.control import Control
+from protocol.messages.share_group import ShareGroupHeartbeatRequest
 
 STATIC = Path(__file__).parents[2] / "broker" / "shell" / "page" / "static"
 
@@ -247,3 +249,16 @@ def test_list_has_what_can_be_read_beside_a_damaged_log_and_says_that_there_is_m
     for view in ("groups", "transactions"):
         found = broker.control.ask("GET", f"/_admin/{view}")
         assert (len(found[view]), found["loading"]) == (1, 1)
+
+
+def test_list_of_groups_says_nothing_of_the_lag_of_a_share_group(broker_factory):
+    """It has committed nothing there, so its lag seemed to be 0; the view of the group asks for it."""
+    broker = broker_factory()
+    broker.create_topic("t")
+    with closing(Wire(broker.bootstrap_servers)) as wire:
+        request = ShareGroupHeartbeatRequest(
+            group_id="s", member_id="m" * 22, member_epoch=0, subscribed_topic_names=["t"]
+        )
+        assert wire.call(request, 1).error_code == 0
+    (row,) = broker.control.ask("GET", "/_admin/groups")["groups"]
+    assert (row["type"], "lag" in row) == ("share", False)
