@@ -9,12 +9,13 @@ def client_host(peer: Any) -> str:
     """The host of a socket's peer as Kafka writes it: "/127.0.0.1", "/0:0:0:0:0:0:0:1"; "" where there is none."""
     if not peer:
         return ""
-    address: str = peer[0]
-    return f"/{java_address(address)}" if ":" in address else f"/{address}"
+    return f"/{java_address(peer[0])}"
 
 
 def java_address(text: str) -> str:
     """An IPv6 address with all of its groups, an IPv4 address that stands in one alone; other text as it is."""
+    if ":" not in text:
+        return text
     from ipaddress import IPv6Address  # 5 ms, and most addresses are not of this kind
 
     address, percent, zone = text.partition("%")

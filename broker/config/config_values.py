@@ -137,7 +137,7 @@ def host_counts(key: str, text: str) -> dict[str, int]:
         host, colon, count = pair.rpartition(":")
         if not colon or not (count.isascii() and count.isdigit()):
             raise ConfigError(key, text, f"{pair} is not HOST:COUNT")
-        found["127.0.0.1" if host == "localhost" else java_address(host) if ":" in host else host] = int(count)
+        found["127.0.0.1" if host == "localhost" else java_address(host)] = int(count)
     return found
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.shell.control.calls.group_members import describe
 from broker.shell.control.calls.records import offset_at
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.local_client import LocalClient
-from broker.shell.page.members import describe
 from broker.shell.page.topics import UNREADABLE, bounds
 from protocol.errors import ErrorCode
 from protocol.messages.offsets import (

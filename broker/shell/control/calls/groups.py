@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.shell.control.calls.group_members import describe
 from broker.shell.control.calls.records import LOOK_AGAIN_S
 from broker.shell.control.of_cluster.groups import STATES
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.control.waiting import Wait
 from broker.shell.local_client import LocalClient
-from broker.shell.page.members import describe
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
 
