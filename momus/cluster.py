@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from momus.handle import ClusterHandle, settings
+from momus.handle import ClusterHandle, settings, warn_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,7 +116,13 @@ class Cluster(Forkable):
             body["journal_bytes"] = journal_mb << 20
         imitated = {} if as_version is None else {"as.version": as_version}
         body |= {"brokers": brokers, "flush": flush, "config": settings(config) | imitated, "listen": listen}
-        self._found(control, control.ask("POST", "/_admin/clusters", body), log)
+        made: Any = control.ask("POST", "/_admin/clusters", body)
+        self._found(control, made, log)
+        try:
+            warn_of(each for each in made["warnings"] if each.partition(" ")[0] in (config or {}))
+        except Warning:  # where they are errors, nobody will close it
+            self.close()
+            raise
 
     @classmethod
     def found(cls, control: Control, described: Any, log: Callable[[], str] | None = None) -> Self:

@@ -26,7 +26,7 @@ from typing import IO
 
 from momus import launch
 from momus.cluster import Cluster, Forkable
-from momus.handle import asked, settings
+from momus.handle import asked, settings, warn_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ START_LIMIT_S = 30.0
 STOP_LIMIT_S = 10.0
 PORT_LIMIT_S = 5.0  # how long a restart waits for its own port
 MOST_BROKERS = range(1, 101)
+MOST_JOURNAL_MB = 4096
 PORT_TAKEN = "attempting to bind on address"
 
 
@@ -83,6 +84,8 @@ class Broker(Forkable):
         users: Mapping[str, str] | None = None,
         ui: bool = False,
     ) -> None:
+        if not 0 <= journal_mb <= MOST_JOURNAL_MB:
+            raise ValueError(f"journal_mb={journal_mb!r}: a journal has 0 to {MOST_JOURNAL_MB} MB")
         if brokers not in MOST_BROKERS:
             raise ValueError(
                 f"brokers={brokers!r}: a cluster has {MOST_BROKERS[0]} to {MOST_BROKERS[-1]} virtual brokers"
@@ -166,6 +169,12 @@ class Broker(Forkable):
         self._control = self._read_control()
         if self.ui:
             sys.stderr.write(f"momus ui {self.ui_url}\n")
+        if self.config:
+            try:
+                warn_of(self._ask("GET", "/clusters/default")["warnings"])
+            except Warning:  # where they are errors, nobody will stop it
+                self.kill()
+                raise
         return self
 
     def stop(self) -> int:

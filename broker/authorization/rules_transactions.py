@@ -40,7 +40,7 @@ def init_producer_id(access: Access, metadata: ClusterMetadata, ctx: Context, re
     name = request.transactional_id
     if name is not None:
         access.need(WRITE, TRANSACTIONAL_ID, name)
-        if getattr(request, "enable2_pc", False):
+        if getattr(request, "enable_2pc", False):
             access.need(TWO_PHASE_COMMIT, TRANSACTIONAL_ID, name)
     elif not access.may_cluster(IDEMPOTENT_WRITE, log=False) and not access.may_any(WRITE, TOPIC):
         access.need_cluster(IDEMPOTENT_WRITE)

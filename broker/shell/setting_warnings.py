@@ -1,8 +1,9 @@
-"""Names, once at a start, the settings that do nothing."""
+"""Names the settings that do nothing: in the log at a start, and to who made the cluster."""
 
 from __future__ import annotations
 
 import logging
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from broker.config.near_names import did_you_mean
@@ -20,10 +21,9 @@ def warn_of_settings(config: BrokerConfig) -> None:
     props = {**config.props, **config.unknown}
     if not props.keys() - {"log.dirs", "flush"}:
         return
-    from broker.config.key_effects import WITHOUT_EFFECT, set_without_effect  # 0.5 ms
+    from broker.config.key_effects import set_without_effect  # 0.5 ms
 
-    known = {*WITHOUT_EFFECT, *REFUSED, *AUTHORIZER_KEYS}
-    unknown = [key for key in config.unknown if key not in known and not is_of_listener(key)]
+    unknown = _unknown(config)
     for keys, what in (
         (set_without_effect(props), "settings of Kafka that have no effect here"),
         (unknown, "unknown settings, kept but without effect"),
@@ -33,3 +33,22 @@ def warn_of_settings(config: BrokerConfig) -> None:
     for key in unknown:
         if question := did_you_mean(key, BROKER_KEYS):
             logger.warning("%s is no setting of a broker.%s", key, question)
+
+
+def unknown_settings(config: BrokerConfig) -> list[str]:
+    """A sentence for each setting that nobody knows: most likely a name is wrong."""
+    return [_sentence(key) for key in _unknown(config)]
+
+
+@lru_cache(256)
+def _sentence(key: str) -> str:
+    return f"{key} is no setting of a broker, and has no effect.{did_you_mean(key, BROKER_KEYS)}"
+
+
+def _unknown(config: BrokerConfig) -> list[str]:
+    if not config.unknown:
+        return []
+    from broker.config.key_effects import WITHOUT_EFFECT  # 0.5 ms
+
+    known = {*WITHOUT_EFFECT, *REFUSED, *AUTHORIZER_KEYS}
+    return [key for key in config.unknown if key not in known and not is_of_listener(key)]

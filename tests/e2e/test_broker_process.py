@@ -211,3 +211,9 @@ def test_starting_takes_no_more_work_than_a_few_interpreters(broker):
 def test_number_of_brokers_that_cannot_be_is_told_in_a_sentence(brokers):
     with pytest.raises(ValueError, match=f"^brokers={brokers}: a cluster has 1 to 100 virtual brokers$"):
         Broker(brokers=brokers)
+
+
+@pytest.mark.parametrize("journal_mb", [-1, 4097])
+def test_size_of_a_journal_that_cannot_be_is_told_in_a_sentence(journal_mb):
+    with pytest.raises(ValueError, match=f"^journal_mb={journal_mb}: a journal has 0 to 4096 MB$"):
+        Broker(journal_mb=journal_mb)

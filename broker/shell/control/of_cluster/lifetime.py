@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.shell.control.of_cluster.journal import COUNT, COUNTED, end_life
 from broker.shell.control.routes import Call, Optional_, Route
+from broker.shell.setting_warnings import unknown_settings
 
 if TYPE_CHECKING:
     from broker.shell.cluster_server import ClusterServer
@@ -34,6 +35,7 @@ def describe(cluster: ClusterServer) -> dict[str, Any]:
         "connections": len(cluster.broker.clients.open),
         "waits": cluster.waits,
         "now_ms": cluster.clock.now_ms(),
+        "warnings": unknown_settings(cluster.config),
     }
     if plan.seed is not None:
         described["seed"] = plan.seed
@@ -50,6 +52,7 @@ CLUSTER: Final = {
     "waits": int,
     "now_ms": int,
     "seed": Optional_(int),
+    "warnings": [str],  # settings without effect whose names are probably wrong
 }
 BEGUN_ANEW: Final = {**CLUSTER, "counted": Optional_([COUNT])}
 ROUTES: Final = (
