@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 
+import pytest
 from confluent_kafka import Producer
 
 from momus import Broker
@@ -21,7 +22,9 @@ def test_recording_of_a_secured_cluster_has_no_secret():
             "num.partitions=3",
         ]
     )
-    with Broker(security="sasl_plaintext", users={"alice": PASSWORD}, config=config) as broker:
+    with pytest.warns(UserWarning, match=r"my\.own\.password is no setting"):
+        made = Broker(security="sasl_plaintext", users={"alice": PASSWORD}, config=config).start()
+    with made as broker:
         broker.record()
         broker.users.add("bob", f"{PASSWORD}-of-bob")
         for password in (PASSWORD, f"{PASSWORD}-wrong"):
