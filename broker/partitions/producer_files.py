@@ -2,6 +2,7 @@
 
 Differs: A producer whose records were all deleted is known after a clean stop, and after kill -9 if it was
          DeleteRecords: a batch sent again is not appended again. Kafka forgets such producers, and appends it.
+         One that has expired (producer.id.expiration.ms) is forgotten by the next check; Kafka does so at a start too.
 Source:  Apache Kafka 4.3.1, stopped and started.
 """
 
