@@ -98,10 +98,10 @@ def test_batch_is_cleaned_in_exact_slices(records: int, keep: str) -> None:
 
 @pytest.mark.parametrize(
     ("batches", "size", "steps"),
-    [(6, 1, 2), (7, 1, 3), (12, 1, 3), (13, 1, 4), (30, 1, 7), (8, 300 << 10, 5), (2, 300 << 10, 2)],
+    [(40, 1, 3), (60, 1, 3), (61, 1, 4), (126, 1, 7), (8, 300 << 10, 4), (2, 300 << 10, 2)],
 )
 def test_many_batches_are_cleaned_in_exact_slices(batches: int, size: int, steps: int) -> None:
-    """Of one key, so that nothing is written before the last one: a step for 16 of them, and for a megabyte."""
+    """Of one key, so that nothing is written before the last one: a step for 64 of them, and for a megabyte."""
     log = log_with(1 << 24)
     for _ in range(batches):
         put(log, (b"k", b"v" * size))
@@ -112,10 +112,10 @@ def test_many_batches_are_cleaned_in_exact_slices(batches: int, size: int, steps
 
 @pytest.mark.parametrize(
     ("batches", "producers", "steps"),
-    [(31, 0, 0), (32, 0, 1), (63, 0, 1), (64, 0, 2), (15, 15, 0), (16, 16, 1), (26, 5, 0), (26, 6, 1)],
+    [(127, 0, 0), (128, 0, 1), (255, 0, 1), (256, 0, 2), (63, 63, 0), (64, 64, 1), (122, 5, 0), (122, 6, 1)],
 )
 def test_headers_are_planned_in_exact_slices(batches: int, producers: int, steps: int) -> None:
-    """A step for every 32 headers and producers."""
+    """A step for every 128 headers and producers."""
     log = log_with()
     for number in range(batches):
         if number < producers:
