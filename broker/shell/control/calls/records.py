@@ -106,7 +106,8 @@ async def consume(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         raise RefusedError(400, '"offset" and "offsets" take 0 or more')
     broker, life, source = cluster.broker, cluster.life, body.get("source", "")
     client = LocalClient(broker, cluster.config)
-    found: list[dict[str, Any]] = []
+    reader = _Reader(client, topic, isolation, most)
+    found = reader.found
     try:
         with Wait(cluster, timeout_ms, LOOK_AGAIN_S) as wait:
             while True:
@@ -120,9 +121,7 @@ async def consume(cluster: ClusterServer, call: Call) -> dict[str, Any]:
                     positions.clear()
                 for partition in partitions:
                     position = positions.get(partition, body.get("offset", 0))
-                    positions[partition] = await _read(
-                        client, leaders, topic, partition, position, isolation, found, most
-                    )
+                    positions[partition] = await reader.read(partition, leaders.get(partition), position)
                 if source != _source(broker, life, topic):
                     _check_nothing_read(topic, found, body)
                 if len(found) >= least or wait.is_over:
@@ -175,45 +174,52 @@ async def _leaders(client: LocalClient, topic: str, *, create: bool) -> dict[int
     return {each.partition_index: each.leader_id for each in row.partitions}
 
 
-async def _read(
-    client: LocalClient,
-    leaders: dict[int, int],
-    topic: str,
-    partition: int,
-    position: int,
-    isolation: str,
-    found: list[dict[str, Any]],
-    most: int,
-) -> int:
-    """Add the records of a partition from an offset to its end, until `most` are found. Answers the offset behind."""
-    while partition in leaders and len(found) < most:
+class _Reader:
+    """Reads records of a topic, until `most` are found."""
+
+    def __init__(self, client: LocalClient, topic: str, isolation: str, most: int) -> None:
+        self.found: list[dict[str, Any]] = []
+        self._client = client
+        self._topic = topic
+        self._isolation = isolation
+        self._most = most
+
+    async def read(self, partition: int, leader: int | None, position: int) -> int:
+        """Add those of a partition from an offset to its end. Answers the offset behind. Errors: RefusedError.
+
+        leader   None: there is no such partition, and nothing is read.
+        """
+        while leader is not None and len(self.found) < self._most:
+            row = await self._fetch(partition, leader, position)
+            if row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:  # the reply does not say where the log begins
+                first = await offset_at(self._client, self._topic, partition, leader, EARLIEST)
+                if position < first:
+                    position = first
+                    continue
+            _check(row.error_code, f"{self._topic}-{partition}")
+            data = bytes(row.records or b"")
+            if not data:
+                break
+            for offset, record in _records(data, row.aborted_transactions or []):
+                if record is not None and offset >= position:
+                    self.found.append({"partition": partition, **record})
+                position = max(position, offset + 1)
+                if len(self.found) == self._most:
+                    break
+        return position
+
+    async def _fetch(self, partition: int, leader: int, position: int) -> Any:
         wanted = FetchPartition(partition=partition, fetch_offset=position, partition_max_bytes=ANSWER_BYTES)
         request = FetchRequest(
             max_wait_ms=0,
             min_bytes=0,
             max_bytes=ANSWER_BYTES,
-            isolation_level=ISOLATION[isolation],
+            isolation_level=ISOLATION[self._isolation],
             session_epoch=-1,
-            topics=[FetchTopic(topic=topic, partitions=[wanted])],
+            topics=[FetchTopic(topic=self._topic, partitions=[wanted])],
         )
-        answer = await client.call(request, FETCH_VERSION, leaders[partition])
-        row = answer.responses[0].partitions[0]
-        if row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:  # the reply does not say where the log begins
-            first = await offset_at(client, topic, partition, leaders[partition], EARLIEST)
-            if position < first:
-                position = first
-                continue
-        _check(row.error_code, f"{topic}-{partition}")
-        data = bytes(row.records or b"")
-        if not data:
-            break
-        for offset, record in _records(data, row.aborted_transactions or []):
-            if record is not None and offset >= position:
-                found.append({"partition": partition, **record})
-            position = max(position, offset + 1)
-            if len(found) == most:
-                break
-    return position
+        answer = await self._client.call(request, FETCH_VERSION, leader)
+        return answer.responses[0].partitions[0]
 
 
 async def offset_at(client: LocalClient, topic: str, partition: int, leader: int, time_ms: int) -> int:

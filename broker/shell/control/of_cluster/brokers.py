@@ -27,7 +27,7 @@ async def stop_broker(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         if cluster.virtual_nodes.is_up(node):
             if len(cluster.broker.nodes) == 1:
                 raise RefusedError(409, f"broker {node.node_id} is the last running one")
-            await _change_or_stay(cluster, cluster.virtual_nodes.stop, node)
+            await _change_and_listen_while_up(cluster, cluster.virtual_nodes.stop, node)
         return _describe(cluster, node)
 
 
@@ -37,7 +37,7 @@ async def start_broker(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         node = _find(cluster, call.words["id"])
         if not cluster.virtual_nodes.is_up(node):
             await cluster.listen(node)
-            await _change_or_stay(cluster, cluster.virtual_nodes.start, node)
+            await _change_and_listen_while_up(cluster, cluster.virtual_nodes.start, node)
         return _describe(cluster, node)
 
 
@@ -68,7 +68,7 @@ def _describe(cluster: ClusterServer, node: Node) -> dict[str, Any]:
     return {"id": node.node_id, "up": nodes.is_up(node), "lags": nodes.lags(node), "listeners": listeners}
 
 
-async def _change_or_stay(cluster: ClusterServer, change: Change, node: Node) -> None:
+async def _change_and_listen_while_up(cluster: ClusterServer, change: Change, node: Node) -> None:
     """Stop or start a node. It may be stopped or up although that could not be written: it listens while it is up."""
     try:
         await _change(change, node)
