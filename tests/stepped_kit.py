@@ -144,6 +144,11 @@ class History:
         self.lines.append(f"{len(self.lines)} {name}")
         getattr(self, f"do_{name}")()
 
+    def steps(self, count: int) -> None:
+        """So many things that happen."""
+        for _ in range(count):
+            self.step()
+
     def go_on(self, world: Any) -> None:
         """Clients come back to a process that has started."""
         self.world = world

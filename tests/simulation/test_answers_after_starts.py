@@ -303,8 +303,7 @@ def test_what_is_told_does_not_change_with_a_start(seed, monkeypatch):
     history = AnswersHistory(seed, monkeypatch)
     with history.told():
         for _ in range(ROUNDS):
-            for _ in range(history.rng.randrange(5, 60)):
-                history.step()
+            history.steps(history.rng.randrange(5, 60))
             history.compare()
         if history.brokers == 1:
             history.check_deliveries()

@@ -393,8 +393,7 @@ class ShareHistory(History):
 def test_records_are_delivered_as_the_model_says(seed, is_cleaned):
     history = ShareHistory(seed, is_cleaned=is_cleaned)
     with history.told():
-        for _ in range(STEPS):
-            history.step()
+        history.steps(STEPS)
         history.lines.append("the end")
         history.do_crash()
         history.do_look()

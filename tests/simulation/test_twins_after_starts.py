@@ -285,8 +285,7 @@ class TwinHistory(MixedHistory):
         self.connect()
         self.compare_fences()
         self.do_ask()
-        for _ in range(self.rng.randrange(5, 50)):
-            self.step()
+        self.steps(self.rng.randrange(5, 50))
         self.do_ask()
         self.compare_fences()
         self.client.leave()
@@ -300,8 +299,7 @@ def test_broker_that_has_started_anew_answers_like_the_one_that_has_not(seed, mo
     history = TwinHistory(seed, monkeypatch)
     with history.told():
         for _ in range(ROUNDS):
-            for _ in range(history.rng.randrange(5, 60)):
-                history.step()
+            history.steps(history.rng.randrange(5, 60))
             history.go_on_as_twins()
 
 
@@ -321,8 +319,7 @@ def test_histories_have_groups_of_all_kinds_in_all_states_when_the_twin_starts(m
     for seed in range(12):
         history = Watched(seed, monkeypatch)
         for _ in range(2):
-            for _ in range(40):
-                history.step()
+            history.steps(40)
             history.go_on_as_twins()
     wanted = {
         *("classic Stable", "consumer Stable", "consumer Reconciling", "consumer Assigning", "streams Stable"),
