@@ -6,8 +6,8 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from broker.authorization.authorizer import CLUSTER, CLUSTER_NAME, GROUP, OPERATIONS, TOPIC, TRANSACTIONAL_ID
-from broker.cluster.acls import Acl
+from broker.authorization.authorizer import OPERATIONS
+from broker.cluster.acls import CLUSTER, CLUSTER_NAME, GROUP, TOPIC, TRANSACTIONAL_ID, Acl
 from protocol.api import api_label
 from protocol.errors import ErrorCode, KafkaError
 

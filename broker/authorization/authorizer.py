@@ -17,7 +17,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker.cluster.acls import ALL, ALLOW, DENY, LITERAL, PREFIXED, WILDCARD, Acl
+from broker.cluster.acls import (
+    ALL,
+    ALLOW,
+    ALTER,
+    ALTER_CONFIGS,
+    CLUSTER,
+    CLUSTER_ACTION,
+    CREATE,
+    DELETE,
+    DENY,
+    DESCRIBE,
+    DESCRIBE_CONFIGS,
+    GROUP,
+    IDEMPOTENT_WRITE,
+    LITERAL,
+    PREFIXED,
+    READ,
+    TOPIC,
+    WILDCARD,
+    WRITE,
+    Acl,
+)
 from broker.config.config_values import ConfigError
 from broker.security.principals import INTERNAL
 
@@ -27,10 +48,6 @@ if TYPE_CHECKING:
     from broker.cluster.acls import Acls
     from broker.config.settings import BrokerConfig
 
-READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, CLUSTER_ACTION = 3, 4, 5, 6, 7, 8, 9
-DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE, CREATE_TOKENS, DESCRIBE_TOKENS, TWO_PHASE_COMMIT = range(10, 16)
-TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, DELEGATION_TOKEN, USER = 2, 3, 4, 5, 6, 7
-CLUSTER_NAME: Final = "kafka-cluster"
 
 OPERATIONS: Final = {  # by resource type: those there are
     TOPIC: (READ, WRITE, CREATE, DESCRIBE, DELETE, ALTER, DESCRIBE_CONFIGS, ALTER_CONFIGS),

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.authorization.access import FAILED, Access
-from broker.authorization.authorizer import (
+from broker.authorization.split import Merge, appending, chain, partition, refuse_parts
+from broker.cluster.acls import (
     ALTER,
     ALTER_CONFIGS,
     CLUSTER,
@@ -18,7 +19,6 @@ from broker.authorization.authorizer import (
     GROUP,
     TOPIC,
 )
-from broker.authorization.split import Merge, appending, chain, partition, refuse_parts
 from protocol.errors import ErrorCode
 from protocol.messages.cluster import (
     DescribeTopicPartitionsResponseTopic,

@@ -7,16 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from broker.authorization.access import Access
-from broker.authorization.authorizer import (
-    CLUSTER_ACTION,
-    DELETE,
-    DESCRIBE,
-    GROUP,
-    READ,
-    TOPIC,
-    TRANSACTIONAL_ID,
-)
 from broker.authorization.split import Merge, appending, chain, partition, refuse_parts
+from broker.cluster.acls import CLUSTER_ACTION, DELETE, DESCRIBE, GROUP, READ, TOPIC, TRANSACTIONAL_ID
 from broker.cluster.topic_names import INTERNAL_TOPICS, name_fault
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.cluster import Coordinator

@@ -5,16 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from broker.authorization.access import Access
-from broker.authorization.authorizer import (
-    CLUSTER_ACTION,
-    DELETE,
-    DESCRIBE,
-    READ,
-    TOPIC,
-    TRANSACTIONAL_ID,
-    WRITE,
-)
 from broker.authorization.split import Merge, chain, partition, refuse_parts
+from broker.cluster.acls import CLUSTER_ACTION, DELETE, DESCRIBE, READ, TOPIC, TRANSACTIONAL_ID, WRITE
 from broker.partitions.record_rules import is_transactional
 from protocol.errors import ErrorCode, KafkaError
 

@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from broker.authorization.access import Access
-from broker.authorization.authorizer import DELETE, DESCRIBE, GROUP, READ, TOPIC
 from broker.authorization.split import Merge, appending, partition
+from broker.cluster.acls import DELETE, DESCRIBE, GROUP, READ, TOPIC
 from protocol.errors import ErrorCode
 from protocol.messages.share_fetch import (
     ShareAcknowledgeResponsePartitionData,

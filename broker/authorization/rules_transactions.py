@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from broker.authorization.access import Access
-from broker.authorization.authorizer import (
+from broker.authorization.rules_groups import _topics_read
+from broker.authorization.split import Merge, partition, refuse_parts
+from broker.cluster.acls import (
     ALTER,
     CLUSTER_ACTION,
     DESCRIBE,
@@ -17,8 +19,6 @@ from broker.authorization.authorizer import (
     TWO_PHASE_COMMIT,
     WRITE,
 )
-from broker.authorization.rules_groups import _topics_read
-from broker.authorization.split import Merge, partition, refuse_parts
 from broker.cluster.topic_names import INTERNAL_TOPICS
 from broker.wire.errors import Answered
 from protocol.errors import ErrorCode

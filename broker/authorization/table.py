@@ -15,7 +15,7 @@ from broker.authorization import rules_records as records
 from broker.authorization import rules_share as share
 from broker.authorization import rules_transactions as transactions
 from broker.authorization.access import Access
-from broker.authorization.authorizer import (
+from broker.cluster.acls import (
     ALTER,
     ALTER_CONFIGS,
     DESCRIBE,

@@ -15,6 +15,11 @@ ANY_PATTERN, MATCH, LITERAL, PREFIXED = 1, 2, 3, 4
 ANY: Final = 1  # of resource types, operations and permissions in filters
 ALL: Final = 2  # every operation
 DENY, ALLOW = 2, 3
+# Operations, resource types, and the name of the one resource of type CLUSTER.
+READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, CLUSTER_ACTION = 3, 4, 5, 6, 7, 8, 9
+DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE, CREATE_TOKENS, DESCRIBE_TOKENS, TWO_PHASE_COMMIT = range(10, 16)
+TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, DELEGATION_TOKEN, USER = 2, 3, 4, 5, 6, 7
+CLUSTER_NAME: Final = "kafka-cluster"
 WILDCARD: Final = "*"
 EVERYBODY: Final = "User:*"
 

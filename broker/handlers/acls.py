@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from broker.cluster.acls import Acl, AclFilter, acl_record
+from broker.cluster.acls import ANY, CLUSTER, CLUSTER_NAME, MATCH, Acl, AclFilter, acl_record
 from broker.config.authorizer_setting import is_authorizer_set
 from broker.coordinator.result import Context, Result
 from broker.handlers.admin_view import after_metadata
@@ -43,10 +43,9 @@ if TYPE_CHECKING:
     from broker.config.settings import BrokerConfig
     from broker.coordinator.runtime import Shard
 
-UNKNOWN, ANY, MATCH = 0, 1, 2
+UNKNOWN = 0
 # The numbers that Kafka knows, beside UNKNOWN; every other one is read as that.
 RESOURCE_TYPES, PATTERNS, OPERATIONS, PERMISSIONS = range(1, 8), range(1, 5), range(1, 16), range(1, 4)
-CLUSTER, CLUSTER_NAME = 4, "kafka-cluster"
 MOST_DELETED = 10_000  # ACLs by one request, as in Kafka
 
 

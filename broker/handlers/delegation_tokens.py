@@ -19,6 +19,7 @@ from base64 import urlsafe_b64encode
 from copy import copy
 from typing import TYPE_CHECKING, Any, Protocol
 
+from broker.cluster.acls import CREATE_TOKENS, DELEGATION_TOKEN, DESCRIBE, DESCRIBE_TOKENS, USER
 from broker.coordinator.result import Context, Result
 from broker.handlers.admin_view import after_metadata
 from broker.security.delegation_tokens import concerns, is_expired, may_renew, secret_of, token_hmac
@@ -44,9 +45,6 @@ if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata
     from broker.config.settings import BrokerConfig
     from broker.coordinator.runtime import Shard
-
-CREATE_TOKENS, DESCRIBE_TOKENS, DESCRIBE = 13, 14, 8  # operations of ACLs
-TOKEN, USER = 6, 7  # resource types of ACLs
 
 
 class View(Protocol):
@@ -216,7 +214,7 @@ def _may_see(ctx: Context, token: DelegationTokenRecord) -> bool:
     if access is None or concerns(token, ctx.connection.principal):
         return True
     return bool(
-        access.may(DESCRIBE, TOKEN, token.token_id, log=False)
+        access.may(DESCRIBE, DELEGATION_TOKEN, token.token_id, log=False)
         or access.may(DESCRIBE_TOKENS, USER, token.owner, log=False)
     )
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
+from broker.cluster.acls import READ, TOPIC
 from broker.coordinator.result import PARKED, _Parked
 from broker.partitions.fetch_read import (
     FENCED,
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     from broker.wire.parked import ParkedRequests
 
 TOPIC_IDS_SINCE: Final = 13
-READ, TOPIC = 3, 2  # operation and resource type of ACLs
 DENIED: Final = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 NO_WAIT: Final = UNKNOWN | {DENIED}  # errors that do not count when a Fetch decides whether to wait
 LEADER_SINCE: Final = 16

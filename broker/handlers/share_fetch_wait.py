@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from broker.cluster.acls import READ, TOPIC
 from broker.coordinator.result import PARKED, Context, _Parked
 from broker.coordinator.share.acquire import BATCH_OPTIMIZED, Wish
 from broker.coordinator.share.reader import Taken, peek, take
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from protocol.messages.share_fetch import ShareFetchRequest
     from storage.log import FileSlice
 
-READ, TOPIC = 3, 2  # operation and resource type of ACLs
 LEADER_ERRORS: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 

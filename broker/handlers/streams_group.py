@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from broker.cluster.acls import CLUSTER, CLUSTER_NAME, CREATE, TOPIC
 from broker.cluster.topic_names import INTERNAL_TOPICS, name_fault
 from broker.coordinator.groups.common.member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVING_EPOCH
 from broker.coordinator.groups.common.outcome import Outcome
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
     )
 
 STREAMS: Final = "streams"
-
-CREATE, TOPIC, CLUSTER, CLUSTER_NAME = 5, 2, 4, "kafka-cluster"  # operation and resources of ACLs
 
 
 class View(Protocol):
@@ -185,7 +184,7 @@ def _make_topics(
         names = [topic.name for topic in missing]
         allowed = access.allowed(CREATE, TOPIC, names)
         if denied := [name for name in names if name not in allowed]:
-            _tell_denied(denied, response)
+            _explain(response, f"Unauthorized to CREATE on topics {', '.join(denied)}")
             return ()
     # 9 ms: only a new topology with internal topics needs them
     from broker.handlers.topics import create_topics
@@ -209,18 +208,18 @@ def _make_topics(
     return result.appends
 
 
-def _tell_denied(names: Sequence[str], response: StreamsGroupHeartbeatResponse) -> None:
+def _tell_failures(failures: Sequence[str], response: StreamsGroupHeartbeatResponse) -> None:
+    if failures:
+        more = len(failures) - NAMES_SHOWN
+        listed = ", ".join(failures[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+        _explain(response, f"they could not be created: {listed}")
+
+
+def _explain(response: StreamsGroupHeartbeatResponse, why: str) -> None:
+    """Add to the status of missing internal topics why they are not made."""
     for status in response.status or ():
         if status.status_code == MISSING_INTERNAL_TOPICS:
-            status.status_detail += f"; Unauthorized to CREATE on topics {', '.join(names)}."
-
-
-def _tell_failures(failures: Sequence[str], response: StreamsGroupHeartbeatResponse) -> None:
-    for status in response.status or ():
-        if failures and status.status_code == MISSING_INTERNAL_TOPICS:
-            more = len(failures) - NAMES_SHOWN
-            listed = ", ".join(failures[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
-            status.status_detail += f"; they could not be created: {listed}."
+            status.status_detail += f"; {why}."
 
 
 # -- describing ----------------------------------------------------------------------------------------------------

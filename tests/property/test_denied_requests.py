@@ -10,8 +10,8 @@ from codec_values import sample
 from core_broker import Client, World, make_topic
 from core_requests import produce_request
 
-from broker.authorization.authorizer import GROUP, TRANSACTIONAL_ID
 from broker.authorization.table import RULES
+from broker.cluster.acls import GROUP, TRANSACTIONAL_ID
 from broker.config.authorizer_setting import CLASS
 from broker.handlers import make_routes
 from protocol.api import ApiKey, request_class

@@ -8,7 +8,7 @@ import pytest
 from core_broker import Client, Transport, make_topic
 from unit.security.test_authorization import Clients, acl, code_of_produce
 
-from broker.authorization.authorizer import WRITE
+from broker.cluster.acls import WRITE
 from broker.config.addresses import client_host
 from broker.config.config_values import host_counts
 from broker.quotas.address_quotas import AddressQuotas

@@ -9,8 +9,8 @@ import pytest
 from core_broker import Client, World, make_topic
 from core_requests import commit_request, fetch_request, produce_request
 
-from broker.authorization.authorizer import CLUSTER, DESCRIBE, READ, TOPIC, WRITE, Authorizer
-from broker.cluster.acls import Acls
+from broker.authorization.authorizer import Authorizer
+from broker.cluster.acls import CLUSTER, DESCRIBE, READ, TOPIC, WRITE, Acls
 from broker.cluster.metadata import ClusterMetadata
 from broker.config.authorizer_setting import CLASS
 from broker.config.settings import BrokerConfig, ConfigError

@@ -8,7 +8,7 @@ import pytest
 from core_broker import make_topic
 from unit.security.test_authorization import Clients, acl
 
-from broker.authorization.authorizer import CLUSTER, CREATE, DESCRIBE, GROUP, READ
+from broker.cluster.acls import CLUSTER, CREATE, DESCRIBE, GROUP, READ
 from protocol.errors import ErrorCode
 from protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from protocol.messages.streams_group import (

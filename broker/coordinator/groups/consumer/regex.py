@@ -12,6 +12,7 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.cluster.acls import DESCRIBE, TOPIC
 from broker.coordinator import patterns
 from broker.coordinator.groups.common.metadata_hash import metadata_hash
 from broker.coordinator.groups.consumer.records import ResolvedRegex, group_record, regex_record, regex_tombstone
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("momus.groups")
 
 LEAST_INTERVAL_MS: Final = 10_000
-DESCRIBE, TOPIC = 8, 2  # operation and resource type of ACLs
 
 NO_CHANGE, UPDATED, UPDATED_AND_RESOLVED = 0, 1, 2
 
