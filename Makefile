@@ -11,7 +11,7 @@ CRASH_ROUNDS ?= 200
 # Bytecode is kept even where the environment forbids it: without, each of pytest's workers rewrites 300 test files anew (4 s).
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden test-clients test-images test-pipeline pipeline-long test-spark-cluster pipeline-demo bench crash exactly-once test-ecosystem e2e-java compiled test-compiled wheels work-counts test-examples test-page page-shots mutants soak clean
+.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden test-clients test-image test-module-texts test-pipeline pipeline-long test-spark-cluster pipeline-demo bench crash exactly-once test-ecosystem e2e-java compiled test-compiled wheels work-counts test-examples test-page page-shots mutants soak clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
@@ -30,7 +30,7 @@ lint: $(VENV)/.dev
 	$(BIN)/python tools/dead_code.py
 
 pytest: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not java and not spark and not page and not slow" $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not java and not spark and not page and not image and not slow" $(ARGS)
 
 # The inner loop: what runs in this process alone, 45 seconds on two free cores.
 test-fast: $(VENV)/.dev
@@ -39,7 +39,7 @@ test-fast: $(VENV)/.dev
 # What make test leaves out for its time, then fuzzing and kill -9 for longer than there.
 LONGER := tests/fuzz tests/crash/test_broker_kill_9.py tests/crash/test_commits_killed.py tests/crash/test_transactions_processes.py
 test-slow: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not java and not spark and not page" $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not java and not spark and not page and not image" $(ARGS)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" --fuzz-seconds 5 --crash-rounds 5 $(LONGER)
 
 # The properties, each with forty times the examples.
@@ -49,7 +49,7 @@ test-deep: $(VENV)/.dev
 
 # The real clients again, with every request read and every response written by construct.
 test-construct: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not java and not spark and not page" --codec construct tests/e2e $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not java and not spark and not page and not image" --codec construct tests/e2e $(ARGS)
 
 # The same broker under Apache Kafka's own clients and console tools, fetched by Maven on the first run.
 test-java e2e-java: $(VENV)/.dev
@@ -60,8 +60,12 @@ test-clients: $(VENV)/.core
 	cd clients/go && MOMUS_COMMAND="$(CURDIR)/$(BIN)/momus" go test -count=1 ./...
 	MOMUS_COMMAND="$(CURDIR)/$(BIN)/momus" mvn -B -q -f clients/junit/pom.xml test
 
+# The image, built and run on a Docker Engine: the one that answers, or Debian's, installed and started here as root.
+test-image: $(VENV)/.dev
+	$(BIN)/python -m pytest -m image tests/e2e/image $(ARGS)
+
 # Do Testcontainers' modules, fetched by mvn, pip and go, still say what the image is tested with?
-test-images: $(VENV)/.dev
+test-module-texts: $(VENV)/.dev
 	$(BIN)/python tests/e2e/packaging/module_texts.py $(ARGS)
 
 # Random requests to Apache Kafka, fetched by Maven, and to this broker, answers compared: ARGS="--seed 7 --cases 300".
@@ -118,7 +122,7 @@ test-examples: $(VENV)/.dev
 # What runs against whole brokers, on that build. Left out is what hands a class something that only looks like another, or is
 # derived from one, or replaces a method of one: compiled ones refuse it; and what makes wheels of the checkout.
 test-compiled: compiled
-	cd build/compiled && $(abspath $(BIN))/python -m pytest -n 2 --dist worksteal -m "not java and not spark and not page" \
+	cd build/compiled && $(abspath $(BIN))/python -m pytest -n 2 --dist worksteal -m "not java and not spark and not page and not image" \
 	  --ignore tests/property/test_producers_model.py --ignore tests/property/test_transactions_model.py \
 	  --ignore tests/property/test_cleaned_transactions_model.py --ignore tests/e2e/packaging/test_wheel.py \
 	  --ignore tests/e2e/packaging/test_compiled_wheel.py \

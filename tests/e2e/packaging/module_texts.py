@@ -1,11 +1,11 @@
 """What Testcontainers' modules for Kafka say: the strings in their sources, fetched and compared with those seen last.
 
-`make test-images` fetches the pinned releases with mvn, pip and go, each as it is configured here, and compares their
-strings with module_texts.json, which test_module_texts.py holds against the scripts of test_drop_in.py. Start scripts,
-commands, settings and awaited log lines are such strings, so a release that changes one is noticed:
+`make test-module-texts` fetches the pinned releases with mvn, pip and go, each as it is configured here, and compares
+their strings with module_texts.json, which test_module_texts.py holds against the scripts of test_drop_in.py. Start
+scripts, commands, settings and awaited log lines are such strings, so a release that changes one is noticed:
 
-    make test-images ARGS="--java 1.22.0"            # what does another release say?
-    make test-images ARGS="--java 1.22.0 --write"    # it has been looked at, and is the pinned one from now on
+    make test-module-texts ARGS="--java 1.22.0"            # what does another release say?
+    make test-module-texts ARGS="--java 1.22.0 --write"    # it has been looked at, and is the pinned one from now on
 """
 
 from __future__ import annotations

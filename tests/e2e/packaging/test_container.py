@@ -1,37 +1,13 @@
-"""The compose file, read by Docker itself where it is installed."""
+"""The files that the image is built from name what it needs. tests/e2e/image runs it."""
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
-import subprocess
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
-import pytest
-
 REPOSITORY = Path(__file__).parents[3]
-
-
-@pytest.fixture
-def compose() -> list[str]:
-    if shutil.which("docker") is None:
-        pytest.skip("docker is not installed")
-    if subprocess.run(["docker", "compose", "version"], capture_output=True).returncode != 0:
-        pytest.skip("docker has no compose plugin")
-    return ["docker", "compose", "-f", str(REPOSITORY / "docker-compose.yml")]
-
-
-@pytest.mark.docker
-def test_compose_file_is_valid_and_offers_both_listeners(compose):
-    done = subprocess.run([*compose, "config", "--format", "json"], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    broker = json.loads(done.stdout)["services"]["broker"]
-    advertised = broker["environment"]["KAFKA_ADVERTISED_LISTENERS"]
-    assert advertised == "PLAINTEXT_HOST://localhost:9092,PLAINTEXT://broker:19092"
-    assert broker["healthcheck"]["test"][:3] == ["CMD", "momus", "health"]
 
 
 def test_image_takes_every_package_that_the_wheel_needs():
