@@ -20,10 +20,7 @@ from broker.cluster.acls import (
     TOPIC,
 )
 from protocol.errors import ErrorCode
-from protocol.messages.cluster import (
-    DescribeTopicPartitionsResponseTopic,
-    MetadataResponseTopic,
-)
+from protocol.messages.cluster import MetadataResponseTopic
 from protocol.messages.topics import DeletableTopicResult
 
 if TYPE_CHECKING:
@@ -114,28 +111,6 @@ def cluster_operations(access: Access, response: Any) -> Any:
 def describe_cluster(access: Access, metadata: ClusterMetadata, ctx: Context, request: Any) -> Merge:
     """Nothing; what the client may do is told if it may describe the cluster."""
     return lambda response: cluster_operations(access, response)
-
-
-def describe_topic_partitions(access: Access, metadata: ClusterMetadata, ctx: Context, request: Any) -> Merge:
-    """DESCRIBE on each topic; of all topics those that may be described."""
-    wants_all = not request.topics
-    names = list(metadata.topics) if wants_all else [topic.name for topic in request.topics]
-    allowed = access.allowed(DESCRIBE, TOPIC, names, log=not wants_all)
-    kept, denied = partition(request.topics, lambda topic: topic.name in allowed)
-    if kept or not denied:
-        request.topics = kept
-    refused = [
-        DescribeTopicPartitionsResponseTopic(error_code=DENIED, name=topic.name, topic_id=NO_ID) for topic in denied
-    ]
-
-    def merge(response: Any) -> Any:
-        response.topics = [topic for topic in response.topics if topic.name in allowed]
-        for topic in response.topics:
-            topic.topic_authorized_operations = access.operations(TOPIC, topic.name)
-        response.topics = [*response.topics, *refused]
-        return response
-
-    return merge
 
 
 def create_topics(access: Access, metadata: ClusterMetadata, ctx: Context, request: Any) -> Merge | None:

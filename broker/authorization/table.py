@@ -1,7 +1,8 @@
 """The table of rules: for each API what it needs, and the guard that asks before a handler.
 
 An API without a line here needs nothing: ApiVersions, the SASL requests, and the requests for delegation tokens, whose
-handlers look at the principal and ask by `Context.access`. Fetch asks in its handler, by `Context.access`.
+handlers look at the principal and ask by `Context.access`. Fetch, whose partitions are in its session, asks in its
+handler, and so does DescribeTopicPartitions: what a client may not see is taken out before the rest is cut into pages.
 """
 
 from __future__ import annotations
@@ -93,7 +94,6 @@ RULES: Final[dict[int, Callable[[Access, Any, Any, Any], Any]]] = {
     ApiKey.DESCRIBE_PRODUCERS: records.describe_producers,
     ApiKey.DESCRIBE_TRANSACTIONS: transactions.describe_transactions,
     ApiKey.LIST_TRANSACTIONS: transactions.list_transactions,
-    ApiKey.DESCRIBE_TOPIC_PARTITIONS: admin.describe_topic_partitions,
     ApiKey.STREAMS_GROUP_HEARTBEAT: groups.streams_heartbeat,
     ApiKey.STREAMS_GROUP_DESCRIBE: groups.describe_modern_groups,
 }

@@ -13,8 +13,9 @@ Differs: a topic that Metadata or FindCoordinator creates is in the same respons
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from broker.cluster.acls import DESCRIBE, TOPIC
 from broker.cluster.metadata import Topic
 from broker.cluster.metadata_plans import create_default_topic, ensure_internal_topic
 from broker.cluster.topic_names import (
@@ -202,19 +203,13 @@ def describe_cluster(broker: View, ctx: Context, request: DescribeClusterRequest
 
 
 def describe_topic_partitions(broker: View, ctx: Context, request: DescribeTopicPartitionsRequest) -> Result:
-    """Answer topics in the order of their names, from the cursor on, up to the limit of partitions."""
-    metadata, cursor = broker.metadata, request.cursor
-    asked = {topic.name for topic in request.topics}
-    names = sorted(asked or metadata.topics)
-    first = 0
-    if cursor is not None:
-        names = [name for name in names if name >= cursor.topic_name]
-        if asked and cursor.topic_name not in asked:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST, f"The topics asked for must contain the cursor's: {cursor.topic_name:.249}"
-            )
-        if cursor.partition_index < 0:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "The cursor's partition must not be negative")
+    """Answer topics in the order of their names, from the cursor on, up to the limit of partitions.
+
+    Topics that the client may not describe are taken out before they are paged: the limit counts only partitions that
+    are shown, and the next cursor names only topics that the client may see or has named itself.
+    """
+    metadata, cursor, access = broker.metadata, request.cursor, ctx.access
+    names, hidden = _topics_of_page(metadata, ctx, request)
     left = max(min(broker.config.max_request_partition_size_limit, request.response_partition_limit), 1)
     response = DescribeTopicPartitionsResponse()
     for name in names:
@@ -224,7 +219,7 @@ def describe_topic_partitions(broker: View, ctx: Context, request: DescribeTopic
             break
         first = cursor.partition_index if cursor and cursor.topic_name == name else 0
         if topic is None:
-            response.topics.append(_unknown_topic(name))
+            response.topics.append(_unknown_topic(name, access))
             continue
         page = topic.partitions[first : first + left]
         response.topics.append(
@@ -232,7 +227,7 @@ def describe_topic_partitions(broker: View, ctx: Context, request: DescribeTopic
                 name=name,
                 topic_id=topic.topic_id,
                 is_internal=topic.internal,
-                topic_authorized_operations=TOPIC_OPERATIONS,
+                topic_authorized_operations=_operations(access, name),
                 partitions=[
                     DescribeTopicPartitionsResponsePartition(
                         partition_index=partition.index,
@@ -254,15 +249,48 @@ def describe_topic_partitions(broker: View, ctx: Context, request: DescribeTopic
                 topic_name=name, partition_index=first + len(page)
             )
             break
+    response.topics += [
+        DescribeTopicPartitionsResponseTopic(
+            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            name=name,
+            topic_id=NO_ID,
+            topic_authorized_operations=NOT_ASKED,
+        )
+        for name in hidden
+    ]
     return after_metadata(broker, response)
 
 
-def _unknown_topic(name: str) -> DescribeTopicPartitionsResponseTopic:
+def _topics_of_page(
+    metadata: ClusterMetadata, ctx: Context, request: DescribeTopicPartitionsRequest
+) -> tuple[list[str], list[str]]:
+    """The names to page through, and those that were asked for and are refused. Both begin at the cursor."""
+    cursor, asked = request.cursor, {topic.name for topic in request.topics}
+    names = sorted(asked or metadata.topics)
+    if cursor is not None:
+        names = [name for name in names if name >= cursor.topic_name]
+        if asked and cursor.topic_name not in asked:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"The topics asked for must contain the cursor's: {cursor.topic_name:.249}"
+            )
+        if cursor.partition_index < 0:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "The cursor's partition must not be negative")
+    if ctx.access is None:
+        return names, []
+    allowed = ctx.access.allowed(DESCRIBE, TOPIC, names, log=bool(asked))
+    return [name for name in names if name in allowed], [name for name in names if asked and name not in allowed]
+
+
+def _operations(access: Any, name: str) -> int:
+    return TOPIC_OPERATIONS if access is None else int(access.operations(TOPIC, name))
+
+
+def _unknown_topic(name: str, access: Any) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.INVALID_TOPIC_EXCEPTION if name_fault(name) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         name=name,
         is_internal=name in INTERNAL_TOPICS,
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=_operations(access, name),
     )
 
 

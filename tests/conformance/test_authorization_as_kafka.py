@@ -7,16 +7,8 @@ import lzma
 import random
 
 from core_broker import Client, World
-from differential.authorization_cases import (
-    FIELDS,
-    PRINCIPALS,
-    RECORDED,
-    acl_sets,
-    cases,
-    prepare,
-    replace_acls,
-    summary,
-)
+from differential.authorization_cases import PRINCIPALS, RECORDED, acl_sets, cases
+from differential.authorization_state import FIELDS, prepare, replace_acls, summary
 
 from broker.config.authorizer_setting import CLASS
 

@@ -1,4 +1,4 @@
-"""Random requests of principals under random ACLs, drawn from a seed, and what of their answers is about authorization.
+"""Random requests of principals under random ACLs, drawn from a seed.
 
 authorization_live.py asks Apache Kafka and records the answers; tests/conformance/test_authorization_as_kafka.py plays
 the same cases to this broker.
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from differential.authorization_state import TOPICS, Ids
 from protocol.declare import Message
 from protocol.messages import (
     acls,
@@ -34,23 +35,9 @@ HERE = Path(__file__).parent
 RECORDED = HERE.parent / "conformance" / "authorization.json.xz"
 SEED, SETS, CASES_A_SET = 2026, 64, 20  # for each of two principals
 PRINCIPALS = ("User:alice", "User:bob")
-TOPICS = ("orders", "order-items", "logs", "o")
 NEW = ("orders-new", "fresh")
 GROUPS = ("billing", "bill", "audit")
 IDS = ("tx-a", "tx-ab", "other")
-# topic, group and the others; all denials there are
-DENIALS = {29, 30, 31, 53, 65}
-SHOWN = ("name", "topic", "group_id", "key", "transactional_id", "topic_name", "resource_name")
-OPERATIONS = ("authorized_operations", "topic_authorized_operations", "cluster_authorized_operations")
-FIELDS = (
-    "resource_type",
-    "resource_name",
-    "resource_pattern_type",
-    "principal",
-    "host",
-    "operation",
-    "permission_type",
-)
 
 
 class Case(NamedTuple):
@@ -60,12 +47,6 @@ class Case(NamedTuple):
     principal: str
     request: Message
     version: int
-
-
-class Ids(NamedTuple):
-    """The ids of the topics on one broker."""
-
-    by_name: dict[str, bytes]
 
 
 def acl_sets(rng: random.Random) -> list[list[acls.AclCreation]]:
@@ -146,6 +127,18 @@ def _metadata(rng: random.Random, ids: Ids) -> tuple[Message, int]:
     request.include_topic_authorized_operations = version >= 8
     request.include_cluster_authorized_operations = version in (8, 9, 10)
     return request, version
+
+
+def _topic_partitions(rng: random.Random, ids: Ids) -> tuple[Message, int]:
+    """A page of all topics or of some; of all from a cursor on, as the internal topics before it differ."""
+    names = _some(rng, (*TOPICS, *NEW)) if rng.random() < 0.5 else []
+    cursor = None
+    if not names or rng.random() < 0.5:
+        start = rng.choice(names) if names else rng.choice(("a", *TOPICS, *NEW))
+        cursor = cluster.DescribeTopicPartitionsRequestCursor(topic_name=start, partition_index=0)
+    asked = [cluster.DescribeTopicPartitionsRequestTopicRequest(name=name) for name in names]
+    limit = rng.randint(1, 3)
+    return cluster.DescribeTopicPartitionsRequest(topics=asked, response_partition_limit=limit, cursor=cursor), 0
 
 
 def _offset_commit(rng: random.Random, ids: Ids) -> tuple[Message, int]:
@@ -338,6 +331,8 @@ MAKERS: tuple[Callable[[random.Random, Ids], tuple[Message, int]], ...] = (
     _list_offsets,
     _metadata,
     _metadata,
+    _topic_partitions,
+    _topic_partitions,
     _offset_commit,
     _offset_fetch,
     _find_coordinator,
@@ -350,86 +345,3 @@ MAKERS: tuple[Callable[[random.Random, Ids], tuple[Message, int]], ...] = (
     _transactions,
     _cluster,
 )
-
-
-# -- what is compared
-
-
-def summary(response: Message) -> str:
-    """Every denial and every allowed operation in a response, with the names that it shows."""
-    found: list[str] = []
-    _collect(response, "", found)
-    return " ".join(sorted(found))
-
-
-def _collect(message: Any, name: str, found: list[str]) -> None:
-    for field in SHOWN:
-        if isinstance(value := getattr(message, field, None), str):
-            name = value
-            break
-    if name.startswith("__"):  # whether an internal topic is made already is another matter
-        return
-    code = getattr(message, "error_code", getattr(message, "partition_error_code", None))
-    if name:
-        found.append(name)
-    if code in DENIALS:
-        found.append(f"{name}:{code}")
-    if getattr(message, "topic_config_error_code", 0):
-        found.append(f"{name}:hidden")
-    if not code:
-        found.extend(
-            f"{name}={getattr(message, each)}" for each in OPERATIONS if getattr(message, each, None) is not None
-        )
-    for field in message.FIELDS:
-        value = getattr(message, field.name)
-        for inner in value if isinstance(value, list) else [value]:
-            if isinstance(inner, Message) and not type(inner).__name__.startswith(
-                ("DescribeConfigsResourceResult", "MetadataResponseBroker", "CreatableTopicConfigs")
-            ):
-                _collect(inner, name, found)
-
-
-# -- the state of a broker before a case
-
-
-def prepare(call: Callable[[Message, int], Any]) -> Ids:
-    """Make the topics and groups, as the super user. Answers the topics' ids."""
-    wanted = [topics.CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in TOPICS]
-    made = call(topics.CreateTopicsRequest(topics=wanted, timeout_ms=30_000), 7)
-    assert not any(each.error_code for each in made.topics), made
-    return Ids({each.name: each.topic_id for each in made.topics})
-
-
-def replace_acls(call: Callable[[Message, int], Any], wanted: list[acls.AclCreation]) -> None:
-    """Set the ACLs to these, and wait until the authorizer has them."""
-    everything = acls.DeleteAclsFilter(
-        resource_type_filter=1,
-        resource_name_filter=None,
-        pattern_type_filter=1,
-        principal_filter=None,
-        host_filter=None,
-        operation=1,
-        permission_type=1,
-    )
-    call(acls.DeleteAclsRequest(filters=[everything]), 2)
-    answer = call(acls.CreateAclsRequest(creations=wanted), 2)
-    assert not any(each.error_code for each in answer.results), answer
-    there = {tuple(getattr(acl, field) for field in FIELDS) for acl in wanted}
-    shown = acls.DescribeAclsRequest(
-        resource_type_filter=1,
-        resource_name_filter=None,
-        pattern_type_filter=1,
-        principal_filter=None,
-        host_filter=None,
-        operation=1,
-        permission_type=1,
-    )
-    for _ in range(10_000):
-        resources = call(shown, 2).resources
-        if {
-            (r.resource_type, r.resource_name, r.pattern_type, a.principal, a.host, a.operation, a.permission_type)
-            for r in resources
-            for a in r.acls
-        } == there:
-            return
-    raise TimeoutError("the ACLs do not arrive")

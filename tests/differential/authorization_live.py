@@ -16,18 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from differential.authorization_cases import (
-    GROUPS,
-    IDS,
-    PRINCIPALS,
-    RECORDED,
-    SEED,
-    acl_sets,
-    cases,
-    prepare,
-    replace_acls,
-    summary,
-)
+from differential.authorization_cases import GROUPS, IDS, PRINCIPALS, RECORDED, SEED, acl_sets, cases
+from differential.authorization_state import prepare, replace_acls, summary
 from protocol.api import ApiKey, response_class
 from protocol.codegen import codec
 from protocol.declare import Message
