@@ -102,8 +102,9 @@ def cli() -> None:
 @cli.command()
 @click.option(
     "--listen",
-    metavar="HOST:PORT",
-    help=f"Where to listen; port 0 lets the system choose.  [default: {DEFAULT_LISTEN}]",
+    metavar="[NAME://]HOST:PORT",
+    help="Where to listen; port 0 lets the system choose. Several listeners: --set listeners=..."
+    f"  [default: {DEFAULT_LISTEN}]",
 )
 @click.option(
     "-d",
@@ -246,19 +247,25 @@ def serve(
             kafka_lines=kafka_lines,
             security=security,
             users=_read_users(user_texts, security, listen) or None,
+            typed=tuple(text.partition("=")[0].strip() for text in assignments),
         )
     )
 
 
 def _read_users(texts: tuple[str, ...], security: str | None, listen: str | None) -> dict[str, str]:
     """Users by name, with their passwords."""
-    users = {}
+    from momus.properties import environment_users  # there already
+
+    try:
+        users = environment_users(os.environ)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
     for text in texts:
         name, colon, password = text.partition(":")
         if not name or not ((colon and password) or security == "mtls"):
             raise click.BadParameter("it is NAME:PASSWORD", param_hint="--user")  # the text may hold a secret
         users[name] = password
-    hosts = [address.rpartition(":")[0] for address in (listen or "").split(",")]
+    hosts = [address.rpartition("://")[2].rpartition(":")[0] for address in (listen or "").split(",")]
     if security is not None and security != "ssl" and not users and not all(re.fullmatch(LOOPBACK, h) for h in hosts):
         raise click.BadParameter(
             f"{listen!r} is not loopback, and the password of the user that would be made is known to everybody: name"
@@ -280,7 +287,10 @@ def _read_settings(
     """Kafka's settings from a file, the environment, --set and options of their own; the later wins."""
     from momus.properties import parse_assignments, parse_environment, parse_properties
 
-    settings = parse_properties(config_file.read()) if config_file else {}
+    try:
+        settings = parse_properties(config_file.read()) if config_file else {}
+    except ValueError as error:
+        raise click.BadParameter(f"{config_file.name if config_file else ''}: {error}", param_hint="--config") from None
     settings.update(parse_environment(os.environ))
     try:
         settings.update(parse_assignments(assignments))
@@ -317,7 +327,10 @@ def _check_addresses(given: dict[str, str | None]) -> None:
 
 def _check_address(option: str, addresses: str) -> None:
     for address in addresses.split(","):
-        host, colon, port = address.rpartition(":")
+        name, found, place = address.rpartition("://")
+        if found and option != "--listen":
+            raise click.BadParameter(f"{address!r} is not HOST:PORT: leave {name}:// out", param_hint=option)
+        host, colon, port = place.rpartition(":")
         if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
             raise click.BadParameter(f"{address!r} is not HOST:PORT", param_hint=option)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from momus.handle import ClusterHandle, settings, warn_of
+from momus.handle import ClusterHandle, settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,11 +118,6 @@ class Cluster(Forkable):
         body |= {"brokers": brokers, "flush": flush, "config": settings(config) | imitated, "listen": listen}
         made: Any = control.ask("POST", "/_admin/clusters", body)
         self._found(control, made, log)
-        try:
-            warn_of(each for each in made["warnings"] if each.partition(" ")[0] in (config or {}))
-        except Warning:  # where they are errors, nobody will close it
-            self.close()
-            raise
 
     @classmethod
     def found(cls, control: Control, described: Any, log: Callable[[], str] | None = None) -> Self:

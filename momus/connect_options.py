@@ -25,7 +25,11 @@ def _read_file(context: click.Context, option: click.Parameter, file: IO[str] | 
     if file is not None:
         from momus.properties import parse_properties  # 1 ms
 
-        for key, text in parse_properties(file.read()).items():
+        try:
+            found = parse_properties(file.read())
+        except ValueError as error:
+            raise click.BadParameter(f"{file.name}: {error}", param_hint="--config") from None
+        for key, text in found.items():
             SETTINGS.setdefault(key.removeprefix("kafka."), text)
 
 

@@ -367,13 +367,5 @@ def settings(config: Mapping[str, object] | None) -> dict[str, str]:
     return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in (config or {}).items()}
 
 
-def warn_of(sentences: Iterable[str]) -> None:
-    """Show them as Python's warnings, which pytest tells at its end."""
-    import warnings  # there already
-
-    for each in sentences:
-        warnings.warn(each, stacklevel=4)
-
-
 def _to_json(value: str | bytes | None) -> object:
     return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value

@@ -26,7 +26,7 @@ from typing import IO
 
 from momus import launch
 from momus.cluster import Cluster, Forkable
-from momus.handle import asked, settings, warn_of
+from momus.handle import asked, settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -145,6 +145,7 @@ class Broker(Forkable):
                 "security": self.security,
                 "users": self._users,
                 "control": "127.0.0.1:0",
+                "typed": list(self.config),
             },
         }
         port_limit_s = time.monotonic() + PORT_LIMIT_S
@@ -169,12 +170,6 @@ class Broker(Forkable):
         self._control = self._read_control()
         if self.ui:
             sys.stderr.write(f"momus ui {self.ui_url}\n")
-        if self.config:
-            try:
-                warn_of(self._ask("GET", "/clusters/default")["warnings"])
-            except Warning:  # where they are errors, nobody will stop it
-                self.kill()
-                raise
         return self
 
     def stop(self) -> int:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 _NOT_SETTINGS = frozenset(
     f"KAFKA_{name}"
     for name in (
+        "CLIENT_PASSWORDS",
+        "CLIENT_USERS",
         "CLUSTER_ID",
         "DEBUG",
         "ENABLE_KRAFT",
@@ -29,27 +31,35 @@ _NOT_SETTINGS = frozenset(
         "VERSION",
     )
 )
+_BLANKS = " \t\f"
+_CONTROL = {"f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.?))", re.DOTALL)
+_LOGIN_OPTION = re.compile(r"""(?:^|\s)["']?-Djava\.security\.auth\.login\.config==?("[^"]*"|'[^']*'|[^\s"']+)""")
+_TRIMMED = "".join(map(chr, range(33)))  # by Java's String.trim
+_CLIENT_USERS = ("KAFKA_CLIENT_USERS", "KAFKA_CLIENT_PASSWORDS")  # of Bitnami's: words separated by , or ;
+LOGIN_FILE = "java.security.auth.login.config"
 # Of Bitnami's, Apache's and Confluent's images; the last one wins.
 _CLUSTER_ID = ("KAFKA_KRAFT_CLUSTER_ID", "KAFKA_CLUSTER_ID", "CLUSTER_ID")
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The settings of a Java properties file.
+    """The settings of a Java properties file, as java.util.Properties reads it; white space around values goes, as in
+    Kafka.
 
-    Keys end at `=`, `:` or white space; `#` and `!` open comments; a backslash at a line's end continues it
-    and before any other character stands for that character, but `u` and four digits for that unit of UTF-16.
+    Keys end at `=`, `:` or white space; `#` and `!` open comments; a backslash at a line's end continues it. `\\n`,
+    `\\t`, `\\r`, `\\f` are control characters, `\\u` and four digits a unit of UTF-16, a backslash before another
+    character stands for that character. Errors: ValueError: `\\u` without four digits.
     """
     settings: dict[str, str] = {}
-    lines = iter(text.splitlines())
+    lines = iter(re.split("\r\n|\r|\n", text))
     for raw in lines:
-        line = raw.lstrip()
+        line = raw.lstrip(_BLANKS)
         if not line or line[0] in "#!":
             continue
         while _continues(line):
-            line = line[:-1] + next(lines, "").lstrip()
+            line = line[:-1] + next(lines, "").lstrip(_BLANKS)
         key, value = _split(line)
-        settings[key] = value.rstrip()
+        settings[key] = value.strip(_TRIMMED)
     return settings
 
 
@@ -66,7 +76,8 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, str]:
 
 def parse_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The settings in `KAFKA_...` variables: `_` stands for `.`, `__` for `_`, `___` for `-`, as in Kafka's
-    Docker image. `KAFKA_CFG_...` are Bitnami's, and win. The cluster's id may be in a variable of its own."""
+    Docker image. `KAFKA_CFG_...` are Bitnami's, and win. The cluster's id may be in a variable of its own, and
+    KAFKA_OPTS may name a file of login modules."""
     settings = {}
     for prefix in ("KAFKA_", "KAFKA_CFG_"):
         for name, value in environment.items():
@@ -76,7 +87,28 @@ def parse_environment(environment: Mapping[str, str]) -> dict[str, str]:
     for name in _CLUSTER_ID:
         if environment.get(name):
             settings["cluster.id"] = environment[name]
+    if path := _login_file(environment.get("KAFKA_OPTS", "")):
+        settings[LOGIN_FILE] = path
     return settings
+
+
+def environment_users(environment: Mapping[str, str]) -> dict[str, str]:
+    """The users, by name with their passwords, that Bitnami's image is told in variables of its own. Errors:
+    ValueError: they do not go together."""
+    names, passwords = (
+        [word.strip() for word in re.split("[,;]", environment.get(variable, ""))] for variable in _CLIENT_USERS
+    )
+    if names == [""] and passwords == [""]:
+        return {}
+    if len(names) != len(passwords) or not all(names) or not all(passwords):
+        raise ValueError(f"{_CLIENT_USERS[0]} and {_CLIENT_USERS[1]} must have as many words: a password for each user")
+    return dict(zip(names, passwords, strict=True))
+
+
+def _login_file(options: str) -> str | None:
+    """The file of login modules that Java's options name; the last one wins."""
+    found = _LOGIN_OPTION.findall(options)
+    return found[-1].strip("\"'") if found else None
 
 
 def _key(name: str) -> str:
@@ -88,14 +120,23 @@ def _continues(line: str) -> bool:
 
 
 def _split(line: str) -> tuple[str, str]:
-    key = []
     i = 0
-    while i < len(line) and line[i] not in "=: \t\f":
-        i += line[i] == "\\"
-        key.append(line[i : i + 1])
-        i += 1
-    rest = line[i:].lstrip(" \t\f")
+    while i < len(line) and line[i] not in f"=:{_BLANKS}":
+        i += 1 + (line[i] == "\\")
+    rest = line[i:].lstrip(_BLANKS)
     if rest[:1] in ("=", ":"):
-        rest = rest[1:].lstrip(" \t\f")
-    text = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], rest)
-    return "".join(key), text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        rest = rest[1:].lstrip(_BLANKS)
+    return _unescaped(line[:i]), _unescaped(rest)
+
+
+def _unescaped(text: str) -> str:
+    text = _ESCAPE.sub(_character, text)
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # two units may be one character
+
+
+def _character(found: re.Match[str]) -> str:
+    if found[1] is not None:
+        return chr(int(found[1], 16))
+    if found[2] == "u":
+        raise ValueError("Malformed \\uxxxx encoding.")
+    return _CONTROL.get(found[2], found[2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from broker.cluster.copies import STAYING, is_discarded
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from broker.config.settings import BrokerConfig
     from storage.env import Env, Files
 
+logger = logging.getLogger("momus.server")
 
 HARMLESS = {  # what may lie in a directory that no broker has used yet
     *STAYING,
@@ -51,6 +53,13 @@ def ensure_cluster_id(env: Env, directory: str, config: BrokerConfig) -> str:
     if found is not None:
         if not found.get("cluster.id"):
             raise DirectoryError(f"{path} has no cluster.id: restore the file, or use another --data-dir")
+        if config.cluster_id not in ("", found["cluster.id"]):
+            logger.warning(
+                "the data in %s is of the cluster %s, which it stays: cluster.id=%s has no effect",
+                directory,
+                found["cluster.id"],
+                config.cluster_id,
+            )
         return found["cluster.id"]
     drawn = checkpoints.uuid_text(env.rng.uuid_bytes())
     properties = {

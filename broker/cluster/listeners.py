@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker.config.node.listener_texts import (
+    MOST_PORT,
+    PLAINTEXT,
+    PROTOCOLS,
+    Endpoint,
+    advertised_of,
+    listeners_of,
+    protocols,
+)
+from broker.config.node.quorum_checks import check_inter_broker
 from broker.config.settings import ConfigError
 
 if TYPE_CHECKING:
     from broker.config.settings import BrokerConfig
 
-PLAINTEXT = "PLAINTEXT"
-PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-PROTOCOL_MAP = "listener.security.protocol.map"
+LISTEN = "--listen"
 
 
 class Listener:
@@ -62,54 +70,64 @@ class Node:
 def make_nodes(config: BrokerConfig, listen: str | None, brokers: int) -> list[Node]:
     """The virtual brokers: ids count up from node.id, and so do ports that are not 0, unless each has its own.
 
-    listen   HOST:PORT, or one for each broker, separated by commas; None: the setting `listeners`. It makes one
-             listener for each broker, with the name of the only one in `listeners`, or else PLAINTEXT, and with the
-             address that `advertised.listeners` has for that name.
+    listen   [NAME://]HOST:PORT, or one for each broker, separated by commas; None: the setting `listeners`. It makes
+             one listener for each broker, with the name given, or that of the only one in `listeners`, or else
+             PLAINTEXT, and with the address that `advertised.listeners` has for that name.
     Errors:  ConfigError.
     """
-    advertised = _advertised(config)
-    if listen is None:
-        return [Node(config.node_id + i, _configured(config, advertised, i)) for i in range(brokers)]
-    addresses = [_address("--listen", text) for text in listen.split(",")]
-    if len(addresses) not in (1, brokers):
-        raise ConfigError("--listen", listen, f"names {len(addresses)} addresses for {brokers} brokers")
-    names = [_named("listeners", text)[0] for text in config.listeners]
-    name = names[0] if len(names) == 1 else PLAINTEXT
-    for replaced in names:
-        if _protocol(config, replaced) != PLAINTEXT and replaced != name:
-            raise ConfigError("--listen", listen, f"would replace the listener {replaced}, which is not PLAINTEXT")
-    protocol = _protocol(config, name)
+    endpoints = listeners_of(config)
+    advertised = advertised_of(config, endpoints)
+    check_inter_broker(config, endpoints, list(advertised))
+    if listen is not None:
+        nodes = _listening(config, listen, brokers, endpoints, advertised)
+    else:
+        nodes = [Node(config.node_id + i, _configured(config, endpoints, advertised, i)) for i in range(brokers)]
+    _check_ports(nodes)
+    return nodes
+
+
+def _listening(
+    config: BrokerConfig, listen: str, brokers: int, endpoints: list[Endpoint], advertised: dict[str, tuple[str, int]]
+) -> list[Node]:
+    """The brokers that `--listen` makes."""
+    addresses = [split_listen(text) for text in listen.split(",")]
+    given = {name for name, _, _ in addresses if name}
+    endpoints = _of_clients(config, endpoints)
+    if len(addresses) not in (1, brokers) or len(given) > 1:
+        reason = f"names {len(addresses)} addresses for {brokers} brokers"
+        raise ConfigError(LISTEN, listen, f"{reason}: several listeners of one are the setting listeners")
+    name = given.pop() if given else endpoints[0].name if len(endpoints) == 1 else PLAINTEXT
+    for each in endpoints:
+        if each.protocol != PLAINTEXT and each.name != name:
+            raise ConfigError(LISTEN, listen, f"would replace the listener {each.name}, which is not PLAINTEXT")
+    protocol = protocols(config).get(name, name if name in PROTOCOLS else "")
+    if not protocol:
+        raise ConfigError(LISTEN, listen, f"No security protocol defined for listener {name}")
     nodes = []
     for i in range(brokers):
-        host, port = addresses[i] if len(addresses) > 1 else (addresses[0][0], _shift(addresses[0][1], i))
+        _, host, port = addresses[i] if len(addresses) > 1 else addresses[0]
+        port = port if len(addresses) > 1 else _shift(port, i)
         nodes.append(Node(config.node_id + i, [_listener(name, host, port, advertised, i, protocol)]))
     return nodes
 
 
-def _advertised(config: BrokerConfig) -> dict[str, tuple[str, int]]:
-    """The setting `advertised.listeners`: name -> host and port."""
-    advertised = {}
-    for text in config.advertised_listeners or ():
-        name, host, port = _named("advertised.listeners", text)
-        advertised[name] = (host, port)
-    unknown = advertised.keys() - {_named("listeners", text)[0] for text in config.listeners}
-    if unknown:
-        raise ConfigError("advertised.listeners", ",".join(sorted(unknown)), "listeners has no listener of this name")
-    return advertised
-
-
-def _configured(config: BrokerConfig, advertised: dict[str, tuple[str, int]], i: int) -> list[Listener]:
-    """The listeners in the setting, without those of controllers: they are no addresses for clients."""
-    controllers = {name.upper() for name in config.controller_listener_names or ()}
-    listeners = []
-    for text in config.listeners:
-        name, host, port = _named("listeners", text)
-        if name in controllers:
-            continue
-        listeners.append(_listener(name, host or "0.0.0.0", _shift(port, i), advertised, i, _protocol(config, name)))
+def _configured(
+    config: BrokerConfig, endpoints: list[Endpoint], advertised: dict[str, tuple[str, int]], i: int
+) -> list[Listener]:
+    """The listeners in the setting, without those of controllers."""
+    listeners = [
+        _listener(each.name, each.host or "0.0.0.0", _shift(each.port, i), advertised, i, each.protocol)
+        for each in _of_clients(config, endpoints)
+    ]
     if not listeners:
         raise ConfigError("listeners", ",".join(config.listeners), "has controllers' listeners only")
     return listeners
+
+
+def _of_clients(config: BrokerConfig, endpoints: list[Endpoint]) -> list[Endpoint]:
+    """Those that are not of controllers: these are no addresses for clients."""
+    controllers = {name.upper() for name in config.controller_listener_names or ()}
+    return [each for each in endpoints if each.name not in controllers]
 
 
 def _listener(
@@ -120,34 +138,36 @@ def _listener(
     return Listener(name, host, port, advertised_host, _shift(advertised_port, i) or None, protocol)
 
 
-def _protocol(config: BrokerConfig, name: str) -> str:
-    """The security protocol of a listener, by `listener.security.protocol.map`, or else by its name.
-
-    A name that says nothing is PLAINTEXT; Kafka would not start. Errors: ConfigError.
-    """
-    text = config.listener_security_protocol_map
-    found = {}
-    for pair in filter(None, text.replace(" ", "").split(",")):
-        listener, colon, protocol = pair.rpartition(":")
-        if not colon or not listener or protocol.upper() not in PROTOCOLS:
-            raise ConfigError(PROTOCOL_MAP, text, f"{pair} is not NAME:PROTOCOL, with one of {', '.join(PROTOCOLS)}")
-        found[listener.upper()] = protocol.upper()
-    return found.get(name, name if name in PROTOCOLS else PLAINTEXT)
+def _check_ports(nodes: list[Node]) -> None:
+    """Refuse a port that the listeners of two brokers would have. Errors: ConfigError."""
+    taken: dict[tuple[str, int], Node] = {}
+    for node in nodes:
+        for listener in node.listeners.values():
+            if listener.port > MOST_PORT:
+                raise ConfigError(
+                    "listeners", listener.port, f"is the port of broker {node.node_id}: at most {MOST_PORT}"
+                )
+            other = taken.setdefault((listener.host, listener.port), node)
+            if listener.port and other is not node:
+                raise ConfigError(
+                    "listeners",
+                    listener.port,
+                    f"brokers {other.node_id} and {node.node_id} would both listen on it, since ports count up by one"
+                    " for each broker: choose ports that are farther apart",
+                )
 
 
 def _shift(port: int, i: int) -> int:
     return port + i if port else 0
 
 
-def _named(key: str, text: str) -> tuple[str, str, int]:
-    name, found, address = text.strip().partition("://")
-    if not found:
-        raise ConfigError(key, text, "is not NAME://HOST:PORT")
-    return name.upper(), *_address(key, address)
+def split_listen(text: str) -> tuple[str, str, int]:
+    """A part of `--listen`, [NAME://]HOST:PORT: name in capitals or "", host without brackets, port.
 
-
-def _address(key: str, text: str) -> tuple[str, int]:
-    host, colon, port = text.strip().rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65535:
-        raise ConfigError(key, text, "is not HOST:PORT")
-    return host.strip("[]"), int(port)
+    Errors: ConfigError.
+    """
+    name, _, address = text.strip().rpartition("://")
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > MOST_PORT:
+        raise ConfigError(LISTEN, text, "is not HOST:PORT")
+    return name.upper(), host.removeprefix("[").removesuffix("]"), int(port)

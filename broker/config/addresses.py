@@ -12,6 +12,11 @@ def client_host(peer: Any) -> str:
     return f"/{java_address(peer[0])}"
 
 
+def host_port(host: str, port: int) -> str:
+    """HOST:PORT, with brackets around an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host and host[0] != "[" else f"{host}:{port}"
+
+
 def java_address(text: str) -> str:
     """An IPv6 address with all of its groups, an IPv4 address that stands in one alone; other text as it is."""
     if ":" not in text:

@@ -35,6 +35,8 @@ SECURITY_ROWS: tuple[Row, ...] = (
      "Time after which a delegation token cannot be renewed any more."),
     ("delegation.token.secret.key", "PASSWORD", None, None, "",
      "Key of the delegation tokens; without it there are none."),
+    ("java.security.auth.login.config", "STRING", None, None, "",
+     "File with the login modules of listeners, as Java's property of that name gives it to Kafka."),
     ("sasl.jaas.config", "PASSWORD", None, None, "", "Login module of a mechanism, with the users of PLAIN."),
     ("sasl.server.max.receive.size", "INT", "524288", (0, None), "",
      "Largest request before a client has authenticated."),

@@ -42,6 +42,14 @@ class ConfigError(ValueError):
         self.reason = reason
 
 
+class StartRefusedError(ConfigError):
+    """Settings that cannot be meant; the message is Kafka's own where Kafka does not start with them either."""
+
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(key, "", message)
+        self.args = (message,)
+
+
 def parse_value(key: str, kind: str, rule: Rule, text: str) -> Value:
     """Parse a value. Errors: ConfigError, with key, text and reason."""
     text = text.strip()

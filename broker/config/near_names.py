@@ -11,16 +11,21 @@ NEAR_ENOUGH = 0.75  # of difflib's ratio: one wrong letter in four
 
 def did_you_mean(key: str, known: Collection[str]) -> str:
     """A question to end a sentence with, " Did you mean num.partitions?"; "" where nothing is near."""
-    import difflib  # 3 ms
-
     spelled = key.strip().lower().replace("_", ".")
     twin = _twin(spelled)
     if twin in known:
         return f" Did you mean {twin}?"
     if spelled in known:
         return f" Did you mean {spelled}?"
-    near = difflib.get_close_matches(spelled, known, 1, NEAR_ENOUGH)
-    return f" Did you mean {near[0]}?" if near else ""
+    return near(spelled, known)
+
+
+def near(name: str, known: Collection[str]) -> str:
+    """The same for a name that is no setting."""
+    import difflib  # 3 ms
+
+    found = difflib.get_close_matches(name, known, 1, NEAR_ENOUGH)
+    return f" Did you mean {found[0]}?" if found else ""
 
 
 def _twin(key: str) -> str | None:

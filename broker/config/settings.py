@@ -9,7 +9,8 @@ Differs: the defaults are made for tests: no initial rebalance delay, one replic
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from broker.config.config_defs import GROUP_ROWS, TOPIC_ROWS, UNITS, Row
 from broker.config.config_defs_broker import BROKER_ROWS
@@ -24,6 +25,7 @@ __all__ = ["BROKER_KEYS", "GROUP_KEYS", "TOPIC_KEYS", "BrokerConfig", "ConfigErr
 TOPIC_KEYS: dict[str, Row] = {row[0]: row for row in TOPIC_ROWS}
 GROUP_KEYS: dict[str, Row] = {row[0]: row for row in GROUP_ROWS}
 BROKER_KEYS: dict[str, Row] = {row[0]: row for row in (*BROKER_ROWS, *SECURITY_ROWS)}
+Logins: TypeAlias = "Mapping[str, Sequence[tuple[str, Mapping[str, str]]]]"  # entry -> login modules: class, options
 FEATURE = "feature."  # prefix of a key that sets a feature's level, as UpdateFeatures does
 
 
@@ -37,6 +39,7 @@ class BrokerConfig:
     listeners: tuple[str, ...]
     advertised_listeners: tuple[str, ...] | None
     listener_security_protocol_map: str
+    java_security_auth_login_config: str | None
     log_dir: tuple[str, ...]
     log_dirs: tuple[str, ...] | None
     flush: str
@@ -162,6 +165,7 @@ class BrokerConfig:
         }
         if "broker.id" in self.props and self.props["broker.id"].strip() != "-1":
             self.props.setdefault("node.id", self.props["broker.id"])
+        self.logins: Logins = {}  # of the file that java.security.auth.login.config names
         self.dynamic: dict[str, dict[str, str]] = {}  # by node id as text; "" for all nodes
         self._static = {key: _static_value(row, self.props.get(key)) for key, row in BROKER_KEYS.items()}
         self._values = self._static

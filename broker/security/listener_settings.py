@@ -14,7 +14,7 @@ from broker.config.settings import BROKER_KEYS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from broker.config.settings import BrokerConfig
+    from broker.config.settings import BrokerConfig, Logins
 
 PLAIN, SCRAM_256, SCRAM_512, OAUTHBEARER = "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"
 SCRAM: Final[Mapping[str, int]] = {SCRAM_256: 1, SCRAM_512: 2}  # with the number in Kafka's records
@@ -41,6 +41,11 @@ class ListenerSettings:
                 except ConfigError as error:
                     raise ConfigError(prefix + key, error.value, error.reason) from None
         return self._config.value(key)
+
+    @property
+    def logins(self) -> Logins:
+        """The entries of the file of logins."""
+        return self._config.logins
 
     def is_own(self, key: str) -> bool:
         """Whether the value is of this listener alone."""

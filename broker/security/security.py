@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.config.config_values import ConfigError
+from broker.config.config_values import ConfigError, StartRefusedError
 from broker.security.bare_tokens import BareTokens
 from broker.security.delegation_tokens import TokenKeys, is_expired, secret_of
 from broker.security.guarded_service import GuardedService
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("momus.security")
 
+SCRAM_MODULE: Final = "ScramLoginModule"
+ENTRY: Final = "KafkaServer"  # of a file of logins
 MODULES: Final = {PLAIN: "PlainLoginModule", OAUTHBEARER: "OAuthBearerLoginModule"}
 JWKS: Final = "sasl.oauthbearer.jwks.endpoint.url"
 CLOSING_DELAY_S: Final = 0.05
@@ -36,16 +38,30 @@ OPENING_LIMIT_MS: Final = 30_000  # a client has so long, by the machine's clock
 
 def login_module(settings: ListenerSettings, mechanism: str) -> LoginModule:
     """The login module of a mechanism; one without options where none is set. Errors: ConfigError."""
-    wanted = MODULES.get(mechanism, "ScramLoginModule")
+    return _login_module(settings, mechanism) or LoginModule(MODULES.get(mechanism, SCRAM_MODULE), {})
+
+
+def _login_module(settings: ListenerSettings, mechanism: str) -> LoginModule | None:
+    """The same; None: neither the settings nor the file of logins have one. Errors: ConfigError."""
+    wanted = MODULES.get(mechanism, SCRAM_MODULE)
     text = settings.text(KEY, mechanism)
     if not text:
-        return LoginModule(wanted, {})
+        return _of_file(settings, wanted)
     found = parse_jaas(text)
     if found.name.rpartition(".")[2] != wanted:
         if text == settings.text(KEY):  # it is that of another mechanism
-            return LoginModule(wanted, {})
+            return _of_file(settings, wanted)
         raise ConfigError(KEY, "[hidden]", f"the login module of {mechanism} is {wanted}")
     return found
+
+
+def _of_file(settings: ListenerSettings, wanted: str) -> LoginModule | None:
+    """The login module in the file's entry for this listener, or else for all; without options where it has another."""
+    for entry in (f"{settings.name.lower()}.{ENTRY}", ENTRY):
+        if entry in settings.logins:
+            of_class = [options for name, options in settings.logins[entry] if name.rpartition(".")[2] == wanted]
+            return LoginModule(wanted, dict(of_class[0]) if of_class else {})
+    return None
 
 
 def check_sasl(config: BrokerConfig, nodes: list[Node]) -> None:
@@ -56,6 +72,25 @@ def check_sasl(config: BrokerConfig, nodes: list[Node]) -> None:
             login_module(settings, mechanism)
             if mechanism == OAUTHBEARER and settings.text(JWKS, mechanism):
                 need("jwt", JWKS)
+
+
+def check_users(config: BrokerConfig, nodes: list[Node], *, has_users: bool) -> None:
+    """Refuse to start with a PLAIN listener that would turn everybody away.
+
+    has_users  whether there are users beside those in login modules: a password of SCRAM's is one of PLAIN's as well.
+    Errors:    ConfigError.
+    """
+    if has_users:
+        return
+    for name in {listener.name: 1 for node in nodes for listener in node.listeners.values() if listener.is_sasl}:
+        settings = ListenerSettings(config, name)
+        if PLAIN in settings.mechanisms and _login_module(settings, PLAIN) is None:
+            raise StartRefusedError(
+                KEY,
+                f"Could not find a '{ENTRY}' or '{name.lower()}.{ENTRY}' entry in the JAAS configuration: the listener"
+                f" {name} has PLAIN and no users. Set listener.name.{name.lower()}.plain.{KEY}, or name users by"
+                " --user NAME:PASSWORD",
+            )
 
 
 class Security:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from copy import copy
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker.cluster.acls import Acls
 from broker.cluster.directory import DataDirectory
 from broker.cluster.listeners import make_nodes
 from broker.config.authorizer_setting import is_authorizer_set
+from broker.config.node.quorum_checks import check_quorum
 from broker.config.refused_keys import RefusedSettingsError, refusals
-from broker.config.settings import BrokerConfig
+from broker.config.settings import BrokerConfig, ConfigError
 from storage import checkpoints
 from storage.env import Env, Rng, SystemClock, SystemRng
 from storage.movable_clock import MovableClock
@@ -22,10 +24,17 @@ if TYPE_CHECKING:
     from typing import Self
 
     from broker.broker import Broker
+    from broker.config.settings import Logins
     from broker.shell.made_security import MadeSecurity
     from storage.env import Clock, Files, SystemFiles
 
 NOT_INHERITED = ("listeners", "advertised.listeners", "log.dirs", "log.dir")  # by other clusters of the process
+OF_LISTENERS = (  # settings that are about those listeners, by their names
+    "listener.security.protocol.map",
+    "inter.broker.listener.name",
+    "security.inter.broker.protocol",
+    "controller.listener.names",
+)
 SEEDED_STARTS = "seeded-starts"  # a file in the data directory
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")  # of a cluster or a snapshot
 
@@ -127,6 +136,7 @@ class ClusterPlan:
         self._config = BrokerConfig.load({**properties, "log.dirs": data_dir, "flush": flush})
         if refused := refusals(properties):
             raise RefusedSettingsError(refused)
+        check_quorum(self._config, brokers)
         self.nodes = make_nodes(self._config, listen, brokers)
         if is_authorizer_set(self._config):
             from broker.authorization.authorizer import Authorizer  # 3 ms: most clusters have no authorizer
@@ -135,6 +145,7 @@ class ClusterPlan:
         if any(listener.is_sasl for node in self.nodes for listener in node.listeners.values()):
             from broker.security.security import check_sasl  # 6 ms: most clusters authenticate nobody
 
+            self._config.logins = _logins(self._config)
             check_sasl(self._config, self.nodes)
 
     def new_config(self) -> BrokerConfig:
@@ -200,3 +211,17 @@ class ClusterPlan:
         starts = int(files.read_file(path)) if files.exists(path) else 0
         files.write_file_atomic(path, b"%d\n" % (starts + 1))
         return starts
+
+
+def _logins(config: BrokerConfig) -> Logins:
+    """The login modules in the file that java.security.auth.login.config names. Errors: ConfigError."""
+    path = config.java_security_auth_login_config
+    if not path:
+        return {}
+    from broker.security.jaas import FILE_KEY, parse_jaas_file  # 0 ms: a listener has SASL
+
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(FILE_KEY, path, f"cannot be read: {getattr(error, 'strerror', error)}") from None
+    return parse_jaas_file(text)

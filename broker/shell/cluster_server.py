@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from broker.broker import Broker
 from broker.cluster.copies import RECORDINGS
 from broker.cluster.virtual_nodes import VirtualNodes
+from broker.config.addresses import host_port
 from broker.shell.cluster_plan import ClusterRefusedError
 from broker.shell.loop.spin import Spin, usable_processors
 from broker.shell.loop.steps import Steps
@@ -116,6 +117,10 @@ class ClusterServer:
             self.broker.directory.remove_discarded()
             self.broker.open()
             await self._open_doors()
+            if self._doors.authenticate:
+                from broker.security.security import check_users  # 0 ms: the listeners have loaded it
+
+                check_users(self.config, self.nodes, has_users=bool(self.broker.metadata.clients.credentials))
             for node in self.nodes:
                 await self.listen(node)
             self._after_turn()
@@ -142,7 +147,7 @@ class ClusterServer:
     @property
     def addresses(self) -> list[str]:
         """HOST:PORT of each node's first listener."""
-        return [f"{node.main.host}:{node.main.port}" for node in self.nodes]
+        return [host_port(node.main.host, node.main.port) for node in self.nodes]
 
     async def listen(self, node: Node) -> None:
         """Listen for clients of a node, on its earlier ports if it had any."""

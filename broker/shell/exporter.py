@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from broker.cluster.topic_names import OFFSETS_TOPIC
+from broker.config.addresses import host_port
 from broker.shell.gauges import commits, loaded_groups, own_gauges
 from broker.turn.metrics import API_KEYS, BOUNDS_S, PARTS, Metrics
 from protocol.api import api_label
@@ -74,7 +75,7 @@ def sizes(broker: Broker) -> Iterator[Value]:
     """All gauges. The reader may pause between two, so each step reads the present state."""
     yield BROKERS, len(broker.nodes), {}
     for node in broker.nodes.up:
-        yield BROKER, 1, {"id": node.node_id, "address": f"{node.main.host}:{node.main.port}"}
+        yield BROKER, 1, {"id": node.node_id, "address": host_port(node.main.host, node.main.port)}
     ends: dict[tuple[str, int], int] = {}
     for topic in list(broker.metadata.topics.values()):
         yield PARTITIONS, len(topic.partitions), {"topic": topic.name}

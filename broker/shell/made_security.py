@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.cluster.listeners import split_listen
 from broker.config.authorizer_setting import CLASS
 from broker.config.config_values import ConfigError
 from broker.security.listener_settings import need
@@ -36,7 +37,7 @@ WORDS: Final = {
 }
 MECHANISM: Final = "SCRAM-SHA-256"  # of the files for clients: all of them have it
 GIVEN: Final = "given"  # the listeners are those of Kafka's settings
-_HOST: Final = re.compile(r"://([^:,]+)")
+_HOST: Final = re.compile(r"://\[?([^,]*?)\]?:\d+\s*(?:,|$)")
 DEFAULT_USER: Final = ("client", "client-secret")
 FOLDER: Final = "security"  # in the data directory
 _RULE: Final = r"RULE:^.*?CN=([^,+]+).*$/$1/,DEFAULT"
@@ -57,7 +58,7 @@ def secured(
     """
     hosts = tuple(_HOST.findall(properties.get("advertised.listeners", "")))
     if listen:
-        hosts += tuple(address.rpartition(":")[0].strip("[]") for address in listen.split(","))
+        hosts += tuple(split_listen(address)[1] for address in listen.split(","))
     is_temporary = flush == "memory"
     made = MadeSecurity(word or GIVEN, users, f"{data_dir}/{FOLDER}", hosts, is_temporary=is_temporary)
     made.check()
@@ -138,7 +139,9 @@ class MadeSecurity:
             return dict(given)
         if "listeners" in given:
             raise ConfigError("--security", self.word, "makes the listener: set --listen, not listeners")
-        address = listen.split(",")[0] if listen else "127.0.0.1:9092"
+        name, _, address = (listen.split(",")[0] if listen else "127.0.0.1:9092").rpartition("://")
+        if name and name.upper() != self.protocol:
+            raise ConfigError("--security", self.word, f"makes a listener {self.protocol}, and --listen names {name}")
         found = {
             "listeners": f"{self.protocol}://{address}",
             "authorizer.class.name": CLASS,

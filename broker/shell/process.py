@@ -6,9 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from broker.cluster.copies import CLUSTERS
-from broker.shell.cluster_plan import NOT_INHERITED, ClusterPlan, ClusterRefusedError, Names, Origin
+from broker.shell.cluster_plan import NOT_INHERITED, OF_LISTENERS, ClusterPlan, ClusterRefusedError, Names, Origin
 from broker.shell.cluster_server import DEFAULT_CLUSTER, ClusterServer
 from broker.shell.kept_memory import KeptMemory
+from broker.shell.setting_warnings import check_known
 from broker.shell.sync_threads import SyncThreads
 from broker.wire.clients import Room
 
@@ -86,7 +87,8 @@ class Process:
         """
         name = self._check_new(name, brokers)
         first = self.clusters[DEFAULT_CLUSTER].plan
-        inherited = {key: value for key, value in first.properties.items() if key not in NOT_INHERITED}
+        left_out = NOT_INHERITED if "listeners" in config else (*NOT_INHERITED, *OF_LISTENERS)
+        inherited = {key: value for key, value in first.properties.items() if key not in left_out}
         plan = ClusterPlan(
             name,
             {**inherited, **config},
@@ -99,6 +101,7 @@ class Process:
             security=security,
             users=users,
         )
+        check_known(plan.new_config(), config)
         plan.journal_bytes = first.journal_bytes if journal_bytes is None else journal_bytes
         return await self.start(plan)
 

@@ -16,7 +16,7 @@ from broker.faults.errors import FaultError
 from broker.shell.cluster_plan import ClusterPlan
 from broker.shell.cluster_server import DEFAULT_CLUSTER
 from broker.shell.process import Process
-from broker.shell.setting_warnings import warn_of_settings
+from broker.shell.setting_warnings import check_known, warn_of_settings
 from storage.env import MAX_OPEN_FILES, SystemFiles
 from storage.errors import StorageError
 
@@ -109,11 +109,14 @@ def _loop() -> Any:
     return uvloop.run
 
 
-def _check_traces(url: str | None) -> None:
+def _check(plan: ClusterPlan, typed: Sequence[str], url: str | None) -> None:
+    """Refuse what the plan alone does not show to be wrong, and warn of what has no effect. Errors: ConfigError."""
+    check_known(plan.new_config(), typed)
     if url is not None:
         from broker.shell.traces.address import endpoint_of  # 1 ms: most starts send no traces
 
         endpoint_of(url)
+    warn_of_settings(plan.new_config(), plan.properties)
 
 
 def serve(
@@ -135,6 +138,7 @@ def serve(
     kafka_lines: bool = False,
     security: str | None = None,
     users: dict[str, str] | None = None,
+    typed: Sequence[str] = (),
 ) -> int:
     """Run a broker until SIGTERM or SIGINT. Answers the exit code.
 
@@ -145,6 +149,7 @@ def serve(
     kafka_lines    print what Kafka's images print when they have started.
     security       a word of made_security.py; None: what Kafka's settings say.
     users          name -> password.
+    typed          keys of `properties` that were written for this start: an unknown one is an error, not a warning.
     """
     logging.basicConfig(
         level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr
@@ -161,12 +166,11 @@ def serve(
             security=security,
             users=users,
         )
-        _check_traces(otel)
+        _check(plan, typed, otel)
     except ConfigError as error:
         sys.stderr.write(f"momus: {error}\n")
         return 2
     plan.journal_bytes = journal_bytes
-    warn_of_settings(plan.new_config())
     told = {"control": control, "control_token": control_token, "ui": ui, "statsd": statsd, "otel": otel}
     options = {**told, **_limits(), "faults": faults, "kafka_lines": kafka_lines, "plan": plan}
     try:

@@ -6,19 +6,29 @@ import logging
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from broker.config.config_values import StartRefusedError
 from broker.config.near_names import did_you_mean
 from broker.config.refused_keys import AUTHORIZER_KEYS, REFUSED, is_of_listener
 from broker.config.settings import BROKER_KEYS
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from broker.config.settings import BrokerConfig
 
 logger = logging.getLogger("momus.server")
 
 
-def warn_of_settings(config: BrokerConfig) -> None:
-    """Log the settings that have no effect here: Kafka's, and unknown ones."""
+def warn_of_settings(config: BrokerConfig, given: Mapping[str, str] | None = None) -> None:
+    """Log the settings that have no effect here: Kafka's, unknown ones, and data directories after the first.
+
+    given   the settings as they were written, before the data directory was chosen; None: those in `config`.
+    """
     props = {**config.props, **config.unknown}
+    for key in ("log.dirs", "log.dir"):
+        first, comma, others = (props if given is None else given).get(key, "").partition(",")
+        if comma:
+            logger.warning("%s: only %s is used; %s gets no data", key, first.strip(), others.strip())
     if not props.keys() - {"log.dirs", "flush"}:
         return
     from broker.config.key_effects import set_without_effect  # 0.5 ms
@@ -33,6 +43,15 @@ def warn_of_settings(config: BrokerConfig) -> None:
     for key in unknown:
         if question := did_you_mean(key, BROKER_KEYS):
             logger.warning("%s is no setting of a broker.%s", key, question)
+
+
+def check_known(config: BrokerConfig, keys: Collection[str]) -> None:
+    """Refuse unknown settings among these keys. Errors: ConfigError."""
+    if wrong := [key for key in _unknown(config) if key in keys]:
+        raise StartRefusedError(
+            ", ".join(wrong),
+            " ".join(f"{key} is no setting of a broker.{did_you_mean(key, BROKER_KEYS)}" for key in wrong),
+        )
 
 
 def unknown_settings(config: BrokerConfig) -> list[str]:

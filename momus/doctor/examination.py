@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
+from broker.config.addresses import host_port
 from broker.config.releases import release_like
 from momus.client import RequestFailedError
 from momus.doctor import findings as judge
@@ -55,7 +56,7 @@ def _nodes(asked: str, cluster: Any, timeout_s: float, cafile: str | None) -> It
     if cluster.controller_id < 0:
         yield Finding(judge.WARNING, asked, "there is no controller: topics cannot be made or changed")
     for node in sorted(cluster.brokers, key=lambda each: int(each.node_id)):
-        name, advertised = f"broker {node.node_id}", f"{node.host}:{node.port}"
+        name, advertised = f"broker {node.node_id}", host_port(node.host, node.port)
         trouble = judge.of_advertised(asked, name, advertised)
         if trouble is not None:
             yield trouble

@@ -82,7 +82,7 @@ def of_versions(address: str, versions: Mapping[int, tuple[int, int]], release: 
 def of_advertised(asked: str, node: str, advertised: str) -> Finding | None:
     """Whether an advertised address can be right for others than the broker's own machine."""
     host, _, port = advertised.rpartition(":")
-    if host in ("0.0.0.0", "::", ""):
+    if host in ("0.0.0.0", "[::]", ""):
         return Finding(
             PROBLEM,
             advertised,

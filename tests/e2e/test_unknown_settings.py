@@ -1,23 +1,15 @@
-"""A setting whose name is wrong is told to who makes the broker or cluster, as a warning of Python's."""
+"""A setting whose name is wrong is an error where it was written for this broker alone."""
 
 from __future__ import annotations
 
-import warnings
-
 import pytest
+from momus_command import run_momus
 
-from momus import Broker
+from momus import Broker, BrokerError
+from momus.control import ControlError
 
-TYPO = {"num.partition": 7, "num.partitions": 3}
-SENTENCE = "num.partition is no setting of a broker, and has no effect. Did you mean num.partitions?"
-
-
-def told(make) -> list[str]:
-    """What is warned of while `make` makes something, which is closed."""
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        make().close()
-    return [str(each.message) for each in found]
+TYPO = {"num.partitons": 7, "num.partitions": 3}
+SENTENCE = r"num\.partitons is no setting of a broker\. Did you mean num\.partitions\?"
 
 
 def names(broker: Broker) -> list[str]:
@@ -25,29 +17,27 @@ def names(broker: Broker) -> list[str]:
     return [each["name"] for each in broker.control.ask("GET", "/_admin/clusters")]
 
 
-def test_process_and_its_clusters_warn_of_their_own_settings_alone(shared_broker):
-    assert told(lambda: shared_broker.create_cluster(config=TYPO)) == [SENTENCE]
-    assert told(lambda: shared_broker.create_cluster(config={"num.partitions": 3, "num.io.threads": 3})) == []
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        broker = Broker(config={**TYPO, "my.plugin.colour": "red"}).start()
-    with broker:
-        assert sorted(str(each.message) for each in found) == [
-            "my.plugin.colour is no setting of a broker, and has no effect.",
-            SENTENCE,
-        ]
-        assert told(broker.create_cluster) == []
-
-
-def test_where_warnings_are_errors_nothing_is_left(shared_broker):
+def test_cluster_with_an_unknown_setting_is_not_made(shared_broker):
     before = names(shared_broker)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(UserWarning, match="is no setting of a broker"):
-            shared_broker.create_cluster(config=TYPO)
-        broker = Broker(config=TYPO)
-        with pytest.raises(UserWarning, match="is no setting of a broker"):
-            broker.start()
+    with pytest.raises(ControlError, match=SENTENCE):
+        shared_broker.create_cluster(config=TYPO)
+    assert names(shared_broker) == before
+
+
+def test_broker_with_an_unknown_setting_does_not_start():
+    broker = Broker(config={**TYPO, "my.plugin.colour": "red"})
+    with pytest.raises(BrokerError, match=rf"{SENTENCE} my\.plugin\.colour is no setting of a broker"):
+        broker.start()
     assert not broker.running
     broker.close()
-    assert names(shared_broker) == before
+
+
+def test_settings_of_kafka_without_effect_are_no_error(shared_broker):
+    with shared_broker.create_cluster(config={"num.partitions": 3, "num.io.threads": 3}):
+        pass
+
+
+def test_unknown_setting_that_is_typed_is_an_error(tmp_path):
+    done = run_momus("serve", "--listen", "127.0.0.1:0", "-d", str(tmp_path), "--set", "num.partitons=3")
+    assert done.returncode == 2
+    assert "num.partitons is no setting of a broker. Did you mean num.partitions?" in done.stderr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from momus.properties import parse_assignments, parse_environment, parse_properties
+from momus.properties import environment_users, parse_assignments, parse_environment, parse_properties
 
 
 def test_properties_file_is_read_as_java_reads_it():
@@ -42,6 +42,57 @@ def test_properties_file_is_read_as_java_reads_it():
 
 def test_properties_file_ending_in_a_continuation_ends():
     assert parse_properties("a=b\\") == {"a": "b"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a=x\\ty\\nz\\rq\\ff", {"a": "x\ty\nz\rq\ff"}),
+        ("a\\tb\\u003d=c", {"a\tb=": "c"}),
+        ("a=\\q\\\"\\'", {"a": "q\"'"}),
+        ("a=1\r\nb=2\rc=3", {"a": "1", "b": "2", "c": "3"}),
+        ("a=x\\\r\n   y", {"a": "xy"}),
+        ("a=1\u20282\x0b3", {"a": "1\u20282\x0b3"}),
+        ("# c\\\na=1", {"a": "1"}),
+        ("a\\ b=1", {"a b": "1"}),
+        ("a\f=\t1 \t", {"a": "1"}),
+    ],
+)
+def test_escapes_and_line_ends_are_those_of_java(text, expected):
+    assert parse_properties(text) == expected
+
+
+def test_u_without_four_digits_is_refused_as_java_does():
+    with pytest.raises(ValueError, match="Malformed"):
+        parse_properties("a=\\u12")
+
+
+@pytest.mark.parametrize(
+    ("options", "path"),
+    [
+        ("-Xmx1g -Djava.security.auth.login.config=/etc/a.conf -Dx=y", "/etc/a.conf"),
+        ("-Djava.security.auth.login.config=/a -Djava.security.auth.login.config=/b", "/b"),
+        ('-Djava.security.auth.login.config="/a b/c.conf"', "/a b/c.conf"),
+        ("'-Djava.security.auth.login.config==/q'", "/q"),
+    ],
+)
+def test_file_of_logins_is_found_in_javas_options(options, path):
+    assert parse_environment({"KAFKA_OPTS": options}) == {"java.security.auth.login.config": path}
+
+
+def test_users_of_bitnamis_image_are_read():
+    assert environment_users({"KAFKA_CLIENT_USERS": "alice, bob", "KAFKA_CLIENT_PASSWORDS": "a;b"}) == {
+        "alice": "a",
+        "bob": "b",
+    }
+    assert environment_users({}) == environment_users({"KAFKA_CLIENT_USERS": ""}) == {}
+    assert parse_environment({"KAFKA_CLIENT_USERS": "alice", "KAFKA_CLIENT_PASSWORDS": "a"}) == {}
+
+
+@pytest.mark.parametrize("passwords", ["", "a", "a,b,c", "a,"])
+def test_users_without_a_password_each_are_refused(passwords):
+    with pytest.raises(ValueError, match="a password for each user"):
+        environment_users({"KAFKA_CLIENT_USERS": "alice,bob", "KAFKA_CLIENT_PASSWORDS": passwords})
 
 
 def test_assignments_later_wins_and_value_may_hold_equals():

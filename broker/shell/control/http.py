@@ -24,6 +24,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+from broker.config.addresses import host_port
 from broker.shell.control.routes import RefusedError, Stream, Text
 from protocol.errors import KafkaError
 from storage.errors import StorageError
@@ -98,7 +99,7 @@ class HttpServer:
     async def open(self, host: str, port: int) -> str:
         """Listen. Answers HOST:PORT."""
         self._server = await asyncio.start_server(self._connected, host, port, limit=HEAD_BYTES, backlog=64)
-        return f"{host}:{self._server.sockets[0].getsockname()[1]}"
+        return host_port(host, self._server.sockets[0].getsockname()[1])
 
     async def close(self) -> None:
         """Stop listening and cancel open requests."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from broker.config.addresses import host_port
 from broker.config.features import finalized, supported
 from broker.shell.control.of_cluster.clock import show_clock
 from broker.shell.control.of_cluster.lifetime import describe
@@ -41,7 +42,7 @@ async def show_overview(cluster: ClusterServer, call: Call) -> dict[str, Any]:
                 "id": node.node_id,
                 "up": nodes.is_up(node),
                 "lags": nodes.lags(node),
-                "listeners": ", ".join(f"{name} {at.host}:{at.port}" for name, at in node.listeners.items()),
+                "listeners": ", ".join(f"{name} {host_port(at.host, at.port)}" for name, at in node.listeners.items()),
                 "leads": leads[node.node_id],
                 "in_sync": in_sync[node.node_id],
             }

@@ -7,6 +7,7 @@ which is what Java writes since version 9; it is recognised by its first bytes.
 from __future__ import annotations
 
 import base64
+import re
 import struct
 import textwrap
 from pathlib import Path
@@ -18,6 +19,7 @@ from broker.security.listener_settings import need
 if TYPE_CHECKING:
     from broker.security.listener_settings import ListenerSettings
 
+_BLOCK: Final = re.compile(r"[ \t]*-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----\s*", re.DOTALL)
 _JKS_MAGIC: Final = b"\xfe\xed\xfe\xed"
 _JCEKS_MAGIC: Final = b"\xce\xce\xce\xce"
 
@@ -34,7 +36,7 @@ def read_key(settings: ListenerSettings) -> KeyMaterial:
     """The broker's key and certificates. Errors: ConfigError."""
     password = settings.text("ssl.key.password")
     if text := settings.text("ssl.keystore.key"):
-        return KeyMaterial(text.encode(), settings.text("ssl.keystore.certificate.chain").encode(), password)
+        return KeyMaterial(in_lines(text), in_lines(settings.text("ssl.keystore.certificate.chain")), password)
     key = "ssl.keystore.location"
     path = settings.text(key)
     if not path:
@@ -43,7 +45,8 @@ def read_key(settings: ListenerSettings) -> KeyMaterial:
         )
     data = _read(key, path)
     if settings.text("ssl.keystore.type").upper() == "PEM":
-        return KeyMaterial(data, data, password)
+        pem = in_lines(data.decode("latin-1"))
+        return KeyMaterial(pem, pem, password)
     store_password = settings.text("ssl.keystore.password")
     return (
         _from_jks(key, path, data, store_password, password)
@@ -55,14 +58,14 @@ def read_key(settings: ListenerSettings) -> KeyMaterial:
 def read_trusted(settings: ListenerSettings) -> bytes:
     """The certificates that are trusted, as PEM; empty when none are set. Errors: ConfigError."""
     if text := settings.text("ssl.truststore.certificates"):
-        return text.encode()
+        return in_lines(text)
     key = "ssl.truststore.location"
     path = settings.text(key)
     if not path:
         return b""
     data = _read(key, path)
     if settings.text("ssl.truststore.type").upper() == "PEM":
-        return data
+        return in_lines(data.decode("latin-1"))
     password = settings.text("ssl.truststore.password")
     return (
         _certificates_of_jks(key, path, data, password)
@@ -77,6 +80,19 @@ def files_of(settings: ListenerSettings) -> list[str]:
     if not settings.text("ssl.keystore.key"):
         paths.append(settings.text("ssl.keystore.location"))
     return [path for path in paths if path]
+
+
+def in_lines(text: str) -> bytes:
+    """PEM with the line ends that OpenSSL wants: settings often hold spaces in their place, which Java accepts."""
+    return _BLOCK.sub(_block, text).encode("latin-1", "replace")
+
+
+def _block(found: re.Match[str]) -> str:
+    label, body = found[1], found[2]
+    if ":" in body:  # headers, of a key that is encrypted in the old way: each is a line of its own
+        return found[0]
+    lines = "\n".join(textwrap.wrap("".join(body.split()), 64))
+    return f"-----BEGIN {label}-----\n{lines}\n-----END {label}-----\n"
 
 
 def _read(key: str, path: str) -> bytes:

@@ -7,9 +7,8 @@ from security_kit import SaslClient, sasl_world
 
 from broker.cluster.listeners import make_nodes
 from broker.config.settings import BrokerConfig, ConfigError
-from broker.security.jaas import parse_jaas
 from broker.security.listener_settings import ListenerSettings
-from broker.security.security import check_sasl
+from broker.security.security import check_sasl, check_users, login_module
 
 
 def config(**settings: str) -> BrokerConfig:
@@ -30,37 +29,6 @@ def test_value_that_is_wrong_is_told_with_its_whole_key():
     wrong = ListenerSettings(config(listener_name_a_ssl_client_auth="maybe"), "A")
     with pytest.raises(ConfigError, match=r"listener\.name\.a\.ssl\.client\.auth"):
         wrong.text("ssl.client.auth")
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a.B required;", ("a.B", {})),
-        ('a.B required x="1" y=two;', ("a.B", {"x": "1", "y": "two"})),
-        (' a.B\n optional x="a \\"b\\" ; = \\\\" ; ', ("a.B", {"x": 'a "b" ; = \\'})),
-        ('a.B required x="";', ("a.B", {"x": ""})),
-    ],
-)
-def test_jaas_is_read(text, expected):
-    assert tuple(parse_jaas(text)) == expected
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "a.B",
-        "a.B required",
-        "a.B needed;",
-        'a.B required x="1;',
-        "a.B required x;",
-        "a.B required x=;",
-        "a required ; b required;",
-    ],
-)
-def test_jaas_that_is_wrong_is_refused_without_its_text(text):
-    with pytest.raises(ConfigError, match=r"\[hidden\]"):
-        parse_jaas(text)
 
 
 @pytest.mark.parametrize(
@@ -101,3 +69,44 @@ def test_each_listener_has_its_own_users():
     )
     assert SaslClient(world).plain("carol", "c").error_code == 0
     assert SaslClient(world).plain("alice", "secret").error_code == 58
+
+
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+LISTENER = {"listeners": "S://:1", "listener_security_protocol_map": "S:SASL_PLAINTEXT"}
+
+
+def check(logins: dict[str, object] | None = None, *, has_users: bool = False, **settings: str) -> None:
+    made = config(**LISTENER, **{"sasl_enabled_mechanisms": "PLAIN", **settings})
+    made.logins = logins or {}  # type: ignore[assignment]  # as read of a file
+    check_users(made, make_nodes(made, None, 1), has_users=has_users)
+
+
+def test_plain_without_users_does_not_start():
+    with pytest.raises(ConfigError, match=r"'KafkaServer' or 's\.KafkaServer' entry in the JAAS.*--user NAME:PASSWORD"):
+        check()
+    with pytest.raises(ConfigError, match="has PLAIN and no users"):
+        check({"Other": [(PLAIN, {"user_a": "b"})]})
+    with pytest.raises(ConfigError, match="has PLAIN and no users"):
+        check(sasl_jaas_config=f"{SCRAM} required;")
+
+
+def test_plain_with_users_or_a_login_module_starts():
+    check(has_users=True)
+    check(sasl_enabled_mechanisms="SCRAM-SHA-256")
+    check(sasl_jaas_config=f"{PLAIN} required;")
+    check(listener_name_s_plain_sasl_jaas_config=f"{PLAIN} required;")
+    check({"KafkaServer": [(PLAIN, {"user_a": "b"})]})
+
+
+def test_login_modules_of_the_file_come_after_the_settings_and_those_of_the_listener_first():
+    made = config(**LISTENER, sasl_enabled_mechanisms="PLAIN")
+    settings = ListenerSettings(made, "S")
+    made.logins = {"KafkaServer": [(SCRAM, {}), (PLAIN, {"user_a": "all"})]}
+    assert login_module(settings, "PLAIN").options == {"user_a": "all"}
+    made.logins = {**made.logins, "s.KafkaServer": [(PLAIN, {"user_a": "own"})]}
+    assert login_module(settings, "PLAIN").options == {"user_a": "own"}
+    assert login_module(settings, "SCRAM-SHA-256").options == {}
+    given = config(**LISTENER, listener_name_s_plain_sasl_jaas_config=f'{PLAIN} required user_a="set";')
+    given.logins = made.logins
+    assert login_module(ListenerSettings(given, "S"), "PLAIN").options == {"user_a": "set"}

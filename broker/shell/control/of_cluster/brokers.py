@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.config.addresses import host_port
 from broker.shell.control.routes import Call, RefusedError, Route
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ async def release_follower(cluster: ClusterServer, call: Call) -> dict[str, Any]
 
 
 def _describe(cluster: ClusterServer, node: Node) -> dict[str, Any]:
-    listeners = {name: f"{listener.host}:{listener.port}" for name, listener in node.listeners.items()}
+    listeners = {name: host_port(listener.host, listener.port) for name, listener in node.listeners.items()}
     nodes = cluster.virtual_nodes
     return {"id": node.node_id, "up": nodes.is_up(node), "lags": nodes.lags(node), "listeners": listeners}
 
