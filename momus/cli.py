@@ -15,6 +15,7 @@ from importlib import import_module
 import click
 
 from momus import __version__
+from momus.serve_variables import ServeCommand, Users, words_about
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def cli() -> None:
     """A Kafka-protocol broker for tests, CI and laptops."""
 
 
-@cli.command()
+@cli.command(cls=ServeCommand)
 @click.option(
     "--listen",
     metavar="[NAME://]HOST:PORT",
@@ -143,7 +144,6 @@ def cli() -> None:
 @click.option("--control-anyone", is_flag=True, help="Allow --control on an address that is not loopback.")
 @click.option(
     "--control-token",
-    envvar="MOMUS_CONTROL_TOKEN",
     metavar="TOKEN",
     help="What requests to --control must carry (Authorization: Bearer TOKEN). Needed with --control-anyone.",
 )
@@ -173,6 +173,7 @@ def cli() -> None:
     "--user",
     "user_texts",
     multiple=True,
+    type=Users(),
     metavar="NAME:PASSWORD",
     help="A user of a listener that authenticates, stored salted; repeatable.  [default with --security: client]",
 )
@@ -216,11 +217,14 @@ def serve(
     """Run a broker until SIGTERM or SIGINT.
 
     Settings come from --config, then KAFKA_... variables as in Kafka's Docker image, then --set; the later
-    wins. The first line on standard output is `momus ready HOST:PORT[,...]`, the second, with --control,
-    `momus control HOST:PORT`; with --ui a line `momus ui URL` follows.
+    wins. Each option has a MOMUS_... variable; a word here wins over it. The first line on standard output is
+    `momus ready HOST:PORT[,...]`, the second, with --control, `momus control HOST:PORT`; with --ui a line
+    `momus ui URL` follows.
     """
     from momus import launch
 
+    for words in words_about(os.environ, serve.variables):  # type: ignore[attr-defined]  # a ServeCommand
+        click.echo(f"momus: {words}", err=True)
     settings = _read_settings(config_file, assignments, {KEYED[name]: value for name, value in keyed.items()})
     if listen is None and "listeners" not in settings:
         listen = DEFAULT_LISTEN

@@ -41,6 +41,13 @@ LOGIN_FILE = "java.security.auth.login.config"
 # Of Bitnami's, Apache's and Confluent's images; the last one wins.
 _CLUSTER_ID = ("KAFKA_KRAFT_CLUSTER_ID", "KAFKA_CLUSTER_ID", "CLUSTER_ID")
 
+# What Kubernetes tells each container of each Service, here of one whose name begins with kafka or momus.
+_OF_A_SERVICE = re.compile(
+    r"(?:KAFKA|MOMUS)(?:_\w+?)?_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)"
+)
+_PORT_OF_A_SERVICE = re.compile(r"(?:KAFKA|MOMUS)(?:_\w+)?_PORT")
+_SERVICE_ADDRESS = re.compile(r"(?:tcp|udp|sctp)://\S+")
+
 
 def parse_properties(text: str) -> dict[str, str]:
     """The settings of a Java properties file, as java.util.Properties reads it; white space around values goes, as in
@@ -77,11 +84,11 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, str]:
 def parse_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The settings in `KAFKA_...` variables: `_` stands for `.`, `__` for `_`, `___` for `-`, as in Kafka's
     Docker image. `KAFKA_CFG_...` are Bitnami's, and win. The cluster's id may be in a variable of its own, and
-    KAFKA_OPTS may name a file of login modules."""
+    KAFKA_OPTS may name a file of login modules. What Kubernetes sets for a Service named kafka is no setting."""
     settings = {}
     for prefix in ("KAFKA_", "KAFKA_CFG_"):
         for name, value in environment.items():
-            if name.startswith(prefix) and name not in _NOT_SETTINGS:
+            if name.startswith(prefix) and name not in _NOT_SETTINGS and not is_of_kubernetes(name, value):
                 settings[_key(name.removeprefix(prefix))] = value
     settings = {key: value for key, value in settings.items() if not key.startswith("cfg.")}
     for name in _CLUSTER_ID:
@@ -109,6 +116,13 @@ def _login_file(options: str) -> str | None:
     """The file of login modules that Java's options name; the last one wins."""
     found = _LOGIN_OPTION.findall(options)
     return found[-1].strip("\"'") if found else None
+
+
+def is_of_kubernetes(name: str, value: str) -> bool:
+    """Whether Kubernetes set this for a Service, as KAFKA_PORT=tcp://10.0.0.1:9092; such a variable is no setting."""
+    if _PORT_OF_A_SERVICE.fullmatch(name) and _SERVICE_ADDRESS.match(value):
+        return True
+    return bool(_OF_A_SERVICE.fullmatch(name))
 
 
 def _key(name: str) -> str:

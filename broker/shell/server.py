@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -109,6 +110,18 @@ def _loop() -> Any:
     return uvloop.run
 
 
+def _whose(error: Exception, data_dir: str) -> str:
+    """What to do about a data directory of another user, as a container's volume often is; "" for other errors."""
+    is_there = isinstance(error, PermissionError) and str(error.filename).startswith(data_dir)
+    if not is_there or not hasattr(os, "geteuid") or not os.path.isdir(data_dir):
+        return ""
+    owner = os.stat(data_dir).st_uid
+    return (
+        f": {data_dir} belongs to user {owner}, and this process runs as user {os.geteuid()}: give it to that user"
+        f" (chown {os.geteuid()} {data_dir}), or run as user {owner} (in Docker --user {owner})"
+    )
+
+
 def _check(plan: ClusterPlan, typed: Sequence[str], url: str | None) -> None:
     """Refuse what the plan alone does not show to be wrong, and warn of what has no effect. Errors: ConfigError."""
     check_known(plan.new_config(), typed)
@@ -176,5 +189,5 @@ def serve(
     try:
         return int(_loop()(_serve(options)))
     except (OSError, DirectoryError, StorageError, ConfigError, FaultError) as error:
-        sys.stderr.write(f"momus: {error}\n")
+        sys.stderr.write(f"momus: {error}{_whose(error, data_dir)}\n")
         return 2 if isinstance(error, (ConfigError, FaultError)) else 1

@@ -53,17 +53,17 @@ class Container:
         return run("docker", "exec", self.id, *command).stdout
 
 
-def round_trip(address: str, topic: str = "t") -> None:
+def round_trip(address: str, topic: str = "t", **settings: str) -> None:
     """Write a record and read the newest one back, as a client that knows only this address."""
-    producer = KafkaProducer(bootstrap_servers=address)
+    producer = KafkaProducer(bootstrap_servers=address, **settings)
     sent = producer.send(topic, b"one").get(60)
     producer.close()
-    read(address, topic, sent.offset)
+    read(address, topic, sent.offset, **settings)
 
 
-def read(address: str, topic: str, offset: int) -> None:
+def read(address: str, topic: str, offset: int, **settings: str) -> None:
     """Read the topic up to a record at this offset."""
-    consumer = KafkaConsumer(topic, bootstrap_servers=address, auto_offset_reset="earliest")
+    consumer = KafkaConsumer(topic, bootstrap_servers=address, auto_offset_reset="earliest", **settings)
     while (record := next(consumer)).offset < offset:
         continue
     assert record.value == b"one"
