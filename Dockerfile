@@ -5,12 +5,17 @@ ARG PYTHON=3.11
 # Where a company has its own Python: --build-arg BASE=registry.example/python:3.11
 ARG BASE=python:${PYTHON}-slim
 FROM ${BASE} AS build
-COPY . /src
-# With what `--security` and `--otel` need. Sources of extensions and tests are of no use here. Bytecode stays: a start
-# without takes three times as long; only that of the exporter of traces, which few starts import, is left out (6 MB).
+WORKDIR /src
+# The dependencies first: a change of momus itself installs momus alone. With what `--security` and `--otel` need.
+COPY pyproject.toml tools/constraints.txt ./
 RUN python -m venv --without-pip /opt/momus && \
-    python -m pip --python /opt/momus/bin/python install --no-cache-dir --disable-pip-version-check \
-        -c /src/tools/constraints.txt '/src[security,otel]' && \
+    python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; more = project["optional-dependencies"]; \
+print(*project["dependencies"], *more["security"], *more["otel"], sep="\n")' >needed.txt && \
+    python -m pip --python /opt/momus/bin/python install --no-cache-dir --disable-pip-version-check -c constraints.txt -r needed.txt
+COPY . .
+# Sources of extensions and tests are of no use here. Bytecode stays: a start without takes three times as long; only that
+# of the exporter of traces, which few starts import, is left out (6 MB).
+RUN python -m pip --python /opt/momus/bin/python install --no-cache-dir --disable-pip-version-check --no-deps . && \
     cd /opt/momus/lib/python3*/site-packages && rm -rf certifi/tests google/protobuf/testdata && \
     find . '(' -name '*.c' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.pyi' ')' -delete && \
     find opentelemetry google requests urllib3 charset_normalizer pycparser -name __pycache__ -prune -exec rm -rf '{}' +

@@ -15,7 +15,7 @@ from importlib import import_module
 import click
 
 from momus import __version__
-from momus.serve_variables import ServeCommand, Users, words_about
+from momus.serve_variables import ServeCommand, Users
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -223,8 +223,6 @@ def serve(
     """
     from momus import launch
 
-    for words in words_about(os.environ, serve.variables):  # type: ignore[attr-defined]  # a ServeCommand
-        click.echo(f"momus: {words}", err=True)
     settings = _read_settings(config_file, assignments, {KEYED[name]: value for name, value in keyed.items()})
     if listen is None and "listeners" not in settings:
         listen = DEFAULT_LISTEN

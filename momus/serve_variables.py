@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 
 import click
@@ -66,6 +67,12 @@ class ServeCommand(click.Command):
                 option.show_envvar = True
                 if option.multiple and option.type is click.STRING:
                     option.type = Lines()
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it, after a line for each word of the environment that is not obeyed."""
+        for words in words_about(os.environ, self.variables):
+            click.echo(f"momus: {words}", err=True)
+        return super().invoke(ctx)
 
     @property
     def variables(self) -> list[str]:
