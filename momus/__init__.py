@@ -8,9 +8,10 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from momus.control import BrokerDiedError
     from momus.process import Broker, BrokerError
 
-__all__ = ["Broker", "BrokerError", "__version__"]
+__all__ = ["Broker", "BrokerDiedError", "BrokerError", "__version__"]
 
 __version__ = "0.1.0"
 
@@ -21,4 +22,8 @@ def __getattr__(name: str) -> object:
         from momus import process
 
         return getattr(process, name)
+    if name == "BrokerDiedError":
+        from momus.control import BrokerDiedError
+
+        return BrokerDiedError
     raise AttributeError(f"module 'momus' has no attribute {name!r}")

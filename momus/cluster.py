@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from momus.handle import ClusterHandle, settings
 
 TYPE_CHECKING = False
@@ -40,6 +42,12 @@ class Keeper:
         if cluster in self._kept:
             self._kept.remove(cluster)
         self._add(cluster, cluster.unverified())
+
+    def forget_dead(self, control: Control) -> None:
+        """A process has ended by itself, which its tests were told: so have its clusters."""
+        for each in [each for each in self._kept if each.control.address == control.address]:
+            self._kept.remove(each)
+            each.is_open = False
 
     def end(self, *, is_up: bool) -> None:
         """The process of all that are kept ends, or has ended."""
@@ -148,12 +156,15 @@ class Cluster(Forkable):
     def close(self) -> None:
         """Remove the cluster and its data; its clients are disconnected."""
         if self.is_open:
+            from momus.control import BrokerDiedError  # there already
+
             try:
                 if self.keeper is not None:
                     self.keeper.closing(self)
             finally:
                 self.is_open = False
-                self._ask("DELETE", "")
+                with suppress(BrokerDiedError):  # then it is gone
+                    self._ask("DELETE", "")
 
     @property
     def log(self) -> str:

@@ -18,12 +18,20 @@ from http.client import HTTPConnection, RemoteDisconnected
 
 from momus.quoting import quoted
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 LIMIT_S = 30.0
 MILLISECOND = timedelta(milliseconds=1)
 
 
 class ControlError(RuntimeError):
     """The broker refused, and says why."""
+
+
+class BrokerDiedError(ControlError, ConnectionError):
+    """The process has ended, and was not told to. Says how, and what it logged last."""
 
 
 class Control:
@@ -33,6 +41,7 @@ class Control:
         self.address = address
         self.prefix = "/_admin"  # of the cluster's paths
         self.clock = Clock(self)
+        self.death: Callable[[], str | None] | None = None  # how its process has ended; None: it runs, or is unknown
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._unused: list[HTTPConnection] = []  # open, kept for the next request; each serves one thread at a time
         self._pid = os.getpid()
@@ -41,7 +50,7 @@ class Control:
         weakref.finalize(self, _close_all, self._unused)
 
     def ask(self, method: str, path: str, body: object = None) -> object:
-        """One request and its answer. Errors: ControlError; OSError: nobody answers."""
+        """One request and its answer. Errors: ControlError; BrokerDiedError; OSError: nothing answers."""
         data = None if body is None else json.dumps(body).encode()
         status, answer = self._exchange(method, path, data)
         if status != 200:
@@ -80,9 +89,11 @@ class Control:
                 connection.request(method, path, data, self._headers)
                 response = connection.getresponse()
                 status, answer, is_open = response.status, response.read(), not response.will_close
-            except (ConnectionError, RemoteDisconnected):
+            except (ConnectionError, RemoteDisconnected) as error:
                 connection.close()
                 if not is_kept:
+                    if self.death is not None and (sentence := self.death()) is not None:
+                        raise BrokerDiedError(sentence) from error
                     raise
                 continue  # it was closed between two requests: this one has not been read
             except BaseException:

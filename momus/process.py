@@ -4,7 +4,8 @@ Theory of operation. The subprocess runs `python -I momus/launch.py` on port 0 w
 and prints two lines, `momus ready HOST:PORT[,HOST:PORT...]` and `momus control HOST:PORT`, once it serves; `start`
 waits for them. Its
 standard input is a pipe that nobody writes to: when this process ends, however it ends, the pipe closes and
-the broker stops by itself. Its log goes to a file beside the data.
+the broker stops by itself. A session of its own keeps the signals of a terminal (Ctrl-C) from it: they reach this
+process alone. Its log goes to a file beside the data.
 
     start ──> running ── stop, kill ──> down ── start, restart ──> running (same ports, same data)
                    └──────── close, end of the `with` block ──> gone (a temporary data directory is removed)
@@ -12,19 +13,17 @@ the broker stops by itself. Its log goes to a file beside the data.
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import weakref
 from collections.abc import Mapping
-from typing import IO
+from functools import partial
 
 from momus import launch
+from momus.child import DEATH_LIMIT_S, death_sentence, first_line, remove_tree, start_child
 from momus.cluster import Cluster, Forkable
 from momus.handle import asked, settings
 
@@ -125,7 +124,7 @@ class Broker(Forkable):
         if self._temporary is None:
             self._temporary = tempfile.mkdtemp(prefix="momus-")
             # finalize also runs at interpreter exit, so that a Broker nobody closed leaves nothing behind.
-            self._remove_temporary = weakref.finalize(self, _remove_tree, self._temporary, os.getpid())
+            self._remove_temporary = weakref.finalize(self, remove_tree, self._temporary, os.getpid())
         data_dir = self.data_dir or os.path.join(self._temporary, "data")
         options = {
             "paths": launch.dependency_paths(),
@@ -250,9 +249,18 @@ class Broker(Forkable):
     @property
     def control(self) -> Control:
         """The endpoint that moves the broker's clock and stops virtual brokers."""
-        if self._control is None or not self.running:
+        if self._control is not None and self.running:
+            return self._control
+        if (sentence := self.death()) is None:
             raise BrokerError("the broker is down")
-        return self._control
+        from momus.control import BrokerDiedError  # there already
+
+        raise BrokerDiedError(sentence)
+
+    @property
+    def known_control(self) -> str:
+        """The address of the control endpoint, also of a process that has ended."""
+        return "" if self._control is None else self._control.address
 
     @property
     def log_path(self) -> str:
@@ -282,6 +290,12 @@ class Broker(Forkable):
     def running(self) -> bool:
         """Whether the subprocess is alive."""
         return self._process is not None and self._process.poll() is None
+
+    def death(self, wait_s: float = 0.0) -> str | None:
+        """How the process ended and what it logged last; None: it runs after so long, or `stop` or `kill` ended it."""
+        if self._process is None or os.getpid() != self._owner_pid:
+            return None
+        return death_sentence(self._process, self._read_log, wait_s)
 
     @property
     def log(self) -> str:
@@ -322,15 +336,9 @@ class Broker(Forkable):
 
     def _launch(self, options: dict[str, object]) -> str:
         """Start the subprocess and wait for its first line."""
-        with open(self.log_path, "ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", launch.__file__, json.dumps(options)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-            )
+        self._process = start_child(options, self.log_path)
         self._owner_pid = os.getpid()
-        return _first_line(self._process, START_LIMIT_S)
+        return first_line(self._process, START_LIMIT_S)
 
     def _read_control(self) -> Control:
         """The second line, which was written together with the first."""
@@ -338,7 +346,9 @@ class Broker(Forkable):
 
         assert self._process is not None
         assert self._process.stdout is not None
-        return Control(self._process.stdout.readline().decode().removeprefix("momus control ").strip())
+        control = Control(self._process.stdout.readline().decode().removeprefix("momus control ").strip())
+        control.death = partial(self.death, DEATH_LIMIT_S)
+        return control
 
     def _release(self) -> None:
         """Close our ends of the pipes of a process that has ended."""
@@ -349,26 +359,3 @@ class Broker(Forkable):
             for pipe in (process.stdin, process.stdout):
                 assert pipe is not None
                 pipe.close()
-
-
-def _first_line(process: subprocess.Popen[bytes], limit_s: float) -> str:
-    """The first line of the process' output, or "" when it ends or the limit passes first."""
-    assert process.stdout is not None
-    line: list[bytes] = []
-
-    def read(pipe: IO[bytes]) -> None:
-        line.append(pipe.readline())
-
-    # A thread, not a selector: Windows cannot wait for a pipe.
-    reader = threading.Thread(target=read, args=(process.stdout,), name="momus-ready", daemon=True)
-    reader.start()
-    reader.join(limit_s)
-    if not line:
-        process.kill()  # ends the reader too: nobody may still be reading when the pipe is closed
-        reader.join()
-    return line[0].decode() if line else ""
-
-
-def _remove_tree(path: str, owner_pid: int) -> None:
-    if os.getpid() == owner_pid:  # a forked child's exit must not take its parent's data away
-        shutil.rmtree(path, ignore_errors=True)

@@ -17,10 +17,11 @@ of the command line has a variable (MOMUS_ADDRESS) and an ini key (momus_address
 
 from __future__ import annotations
 
-import os
 import sys
 
 import pytest
+
+from momus.plugin_options import MARKER, OPTIONS, option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,27 +29,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from momus import Broker
-    from momus.cluster import Cluster
-    from momus.control import Control
+    from momus.cluster import Cluster, Keeper
+    from momus.fixture_process import FixtureProcess
     from momus.handle import ClusterHandle
     from momus.shared_process import SharedProcess
 
-# name -> (default, help)
-OPTIONS = {
-    "address": ("", "HOST:PORT of the control endpoint of a process that runs; without it, one is started."),
-    "control_token": ("", "What that endpoint asks for."),
-    "flush": ("memory", "Of the fixtures' clusters: memory, os or fsync."),
-    "as_version": ("", "An Apache Kafka release, 2.1 to 4.3: what the fixtures' clusters offer clients is not newer."),
-    "seed": ("", "A number from which the fixtures' clusters draw their ids, so that they repeat."),
-    "journal_mb": ("4", "How much of its last requests a fixture's cluster keeps, for `journal` and reports; 0: none."),
-    "keep_failed": ("", "A folder: of each failed test its whole run is kept there as a file for `momus replay`."),
-    "log_level": ("warning", "Of the process that is started: debug, info, warning or error."),
-}
-MARKER = (
-    "momus(topics, faults, **words): for the cluster of this test, or of its class or module. topics: name -> number of"
-    " partitions; faults: a list as docs/faults.md has them; words: config, brokers, flush, as_version, seed,"
-    " at, security, users."
-)
 ARRANGED = ("topics", "faults")  # words of the marker that act on a cluster that is there
 OWN = {"kafka_broker", "kafka_broker_fork", "kafka_process_broker"}  # fixtures of one test
 WIDER: dict[str, Any] = {  # fixtures of several -> whose markers they obey
@@ -57,6 +42,7 @@ WIDER: dict[str, Any] = {  # fixtures of several -> whose markers they obey
     "kafka_broker_session": pytest.Session,
 }
 SHARED: pytest.StashKey[SharedProcess] = pytest.StashKey()
+PROCESS: pytest.StashKey[FixtureProcess] = pytest.StashKey()
 FAILED: pytest.StashKey[bool] = pytest.StashKey()
 REPORT: pytest.StashKey[str] = pytest.StashKey()
 WRONG: pytest.StashKey[list[str]] = pytest.StashKey()  # what closed clusters of make_kafka_broker left unmet
@@ -76,12 +62,12 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """xdist, in the controller: tell a worker where to ask for the process."""
-    if _option(node.config, "address"):
+    if option(node.config, "address"):
         return
     if SHARED not in node.config.stash:
         from momus.shared_process import SharedProcess  # 1 ms
 
-        node.config.stash[SHARED] = SharedProcess(_option(node.config, "log_level"))
+        node.config.stash[SHARED] = SharedProcess(option(node.config, "log_level"))
     node.workerinput["momus_shared"] = node.config.stash[SHARED].address
 
 
@@ -115,24 +101,41 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
-    """A cluster of make_kafka_broker that was closed with something unverified is an error of the test."""
+    """What a cluster of make_kafka_broker has left unverified, and the end of the process, are errors of the test."""
     wrong = item.config.stash.setdefault(WRONG, [])
     try:
         yield
     except BaseException as error:
+        _add_death(item.config, wrong)
         if wrong:
             error.add_note("\n".join(wrong))
             wrong.clear()
         raise
+    _add_death(item.config, wrong)
     if wrong:
         text = "\n".join(wrong)
         wrong.clear()
         pytest.fail(text, pytrace=False)
 
 
-def _option(config: pytest.Config, name: str) -> str:
-    given: str | None = config.getoption(f"momus_{name}")
-    return given or os.environ.get(f"MOMUS_{name.upper()}") or str(config.getini(f"momus_{name}"))
+def _add_death(config: pytest.Config, wrong: list[str]) -> None:
+    process = config.stash.get(PROCESS, None)
+    if process is not None and (sentence := process.news()) is not None:
+        wrong.insert(0, sentence)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """A test whose cluster is shared with others fails with a sentence when its process has ended before."""
+    process = item.config.stash.get(PROCESS, None)
+    for name in WIDER:
+        cluster = getattr(item, "funcargs", {}).get(name)
+        if (
+            process is not None
+            and cluster is not None
+            and (sentence := process.death_of(cluster.control.address)) is not None
+        ):
+            pytest.fail(sentence, pytrace=False)
 
 
 # ---- what a project overrides ----
@@ -155,32 +158,27 @@ def kafka_listen_address() -> tuple[str, int]:
 
 
 @pytest.fixture(scope="session")
-def _momus_process(request: pytest.FixtureRequest) -> Iterator[tuple[Control, Callable[[], str] | None]]:
-    """The control endpoint of the process, and what it has logged: one that runs, the controller's, or our own."""
-    from momus.control import Control  # 25 ms
+def _momus_process(request: pytest.FixtureRequest) -> Iterator[FixtureProcess]:
+    """The process that the clusters are made in: one that runs, the controller's, or our own."""
+    from momus.fixture_process import FixtureProcess, OwnProcess, find_shared  # 25 ms
 
-    config = request.config
-    if address := _option(config, "address"):
-        yield Control(address, _option(config, "control_token") or None), None
-        return
+    config, found = request.config, None
     place = getattr(config, "workerinput", {}).get("momus_shared")
-    if place is not None:
-        from momus.shared_process import find_shared  # 1 ms
+    if address := option(config, "address"):
+        from momus.control import Control  # there already
 
+        found = FixtureProcess(Control(address, option(config, "control_token") or None))
+    elif place is not None:
         found = find_shared(place)
-        if found is not None:
-            yield found
-            return
-    from momus import Broker
-
-    with Broker(flush="memory", log_level=_option(config, "log_level")) as broker:
-        yield broker.control, lambda: broker.log
+    process = config.stash[PROCESS] = found or OwnProcess(option(config, "log_level"))
+    yield process
+    process.close()
 
 
 @pytest.fixture(scope="session")
 def make_kafka_broker(
     request: pytest.FixtureRequest,
-    _momus_process: tuple[Control, Callable[[], str] | None],
+    _momus_process: FixtureProcess,
     kafka_broker_config: Mapping[str, object],
     kafka_listen_address: tuple[str, int],
 ) -> Iterator[Callable[..., Cluster]]:
@@ -189,19 +187,25 @@ def make_kafka_broker(
     Each is verified before it is closed.
     """
     from momus.cluster import Cluster, Keeper
+    from momus.control import BrokerDiedError
 
-    control, log = _momus_process
-    seed, (host, port) = _option(request.config, "seed"), kafka_listen_address
-    usual: dict[str, Any] = {"flush": _option(request.config, "flush"), "listen": f"{host}:{port}", "log": log}
-    usual["journal_mb"] = int(_option(request.config, "journal_mb"))
-    usual["as_version"] = _option(request.config, "as_version") or None
+    seed, (host, port) = option(request.config, "seed"), kafka_listen_address
+    usual: dict[str, Any] = {"flush": option(request.config, "flush"), "listen": f"{host}:{port}"}
+    usual["log"] = _momus_process.log
+    usual["journal_mb"] = int(option(request.config, "journal_mb"))
+    usual["as_version"] = option(request.config, "as_version") or None
     if seed:
         usual["seed"] = int(seed)
     keeper = Keeper()
     keeper.wrong = request.config.stash.setdefault(WRONG, [])
 
     def make(*, config: Mapping[str, object] | None = None, **words: Any) -> Cluster:
-        made = Cluster(control, **{**usual, **words}, config={**kafka_broker_config, **(config or {})})
+        given: dict[str, Any] = {**usual, **words, "config": {**kafka_broker_config, **(config or {})}}
+        try:
+            made = Cluster(_momus_process.find(keeper), **given)
+        except BrokerDiedError:  # since it was last asked for something: of no test's concern
+            made = Cluster(_momus_process.find(keeper), **given)
+            sys.stderr.write(f"{_momus_process.news()}\n")
         keeper.keep(made)
         return made
 
@@ -216,31 +220,45 @@ def _verified(cluster: Cluster, node: pytest.Item | None, words: Mapping[str, An
     words   what its markers ask for.
     """
     from momus.cluster import Keeper
+    from momus.control import BrokerDiedError
 
     keeper = Keeper()
     if cluster.keeper is not None:
         cluster.keeper.give(cluster)
     cluster.keeper = keeper
-    kept = _option(node.config, "keep_failed") if node is not None else ""
+    wrong: list[str] = []
+    kept = option(node.config, "keep_failed") if node is not None else ""
     with cluster:
         if kept:
             cluster.record()
         _arrange(cluster, words)
         yield cluster
-        if node is not None and cluster.is_open:
-            _show_last(node, cluster)
-        # pytest shows captured output of failed tests only, which is when the log matters.
-        sys.stderr.write(cluster.log)
-        keeper.close()
-        cluster.keeper = None
-        wrong = [*(cluster.unverified() if cluster.is_open else ()), *keeper.wrong]
-        if kept and node is not None and cluster.is_open and (bool(wrong) or node.stash.get(FAILED, False)):
-            from momus.kept_run import keep_run  # 5 ms
-
-            path = keep_run(kept, node.nodeid, cluster, "\n".join([node.stash.get(REPORT, ""), *wrong]))
-            sys.stderr.write(f"this run is kept; play it again by: momus replay {path}\n")
+        try:
+            wrong = _examined(cluster, node, keeper, kept)
+        except BrokerDiedError:  # pytest_runtest_teardown says so
+            cluster.keeper, cluster.is_open = None, False
     if wrong:
         pytest.fail("\n".join(wrong), pytrace=False)
+
+
+def _examined(cluster: Cluster, node: pytest.Item | None, keeper: Keeper, kept: str) -> list[str]:
+    """After a test: its log and last requests to standard error, its run to a file if it is to be kept.
+
+    Returns a sentence for whatever the test must fail for. Errors: BrokerDiedError.
+    """
+    if node is not None and cluster.is_open:
+        _show_last(node, cluster)
+    # pytest shows captured output of failed tests only, which is when the log matters.
+    sys.stderr.write(cluster.log)
+    keeper.close()
+    cluster.keeper = None
+    wrong = [*(cluster.unverified() if cluster.is_open else ()), *keeper.wrong]
+    if kept and node is not None and cluster.is_open and (bool(wrong) or node.stash.get(FAILED, False)):
+        from momus.kept_run import keep_run  # 5 ms
+
+        path = keep_run(kept, node.nodeid, cluster, "\n".join([node.stash.get(REPORT, ""), *wrong]))
+        sys.stderr.write(f"this run is kept; play it again by: momus replay {path}\n")
+    return wrong
 
 
 def _arrange(cluster: ClusterHandle, words: Mapping[str, Any]) -> None:
@@ -321,9 +339,9 @@ def kafka_process_broker(
     from momus.cluster import Keeper
 
     (host, port), config = kafka_listen_address, request.config
-    words: dict[str, Any] = {"log_level": _option(config, "log_level"), "listen": f"{host}:{port}"}
-    words |= {"as_version": _option(config, "as_version") or None, "journal_mb": int(_option(config, "journal_mb"))}
-    flush, seed = _option(config, "flush"), _option(config, "seed")
+    words: dict[str, Any] = {"log_level": option(config, "log_level"), "listen": f"{host}:{port}"}
+    words |= {"as_version": option(config, "as_version") or None, "journal_mb": int(option(config, "journal_mb"))}
+    flush, seed = option(config, "flush"), option(config, "seed")
     words |= {"flush": "os" if flush == "memory" else flush, "seed": int(seed) if seed else None}
     marked = _marked(request.node)
     words |= _of_marker(marked)
@@ -334,7 +352,7 @@ def kafka_process_broker(
         yield broker
         if broker.running:
             _show_last(request.node, broker)
-        sys.stderr.write(broker.log)
+        sys.stderr.write(f"{broker.death() or broker.log}\n")
         wrong = broker.unverified()
         keeper.close()
         wrong += keeper.wrong

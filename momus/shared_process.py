@@ -1,7 +1,8 @@
 """One process for all of xdist's workers: the controller starts it when the first of them asks.
 
-The controller listens on loopback. A worker that needs a cluster connects and reads one line of JSON: where the control
-endpoint is, and the file with the log; or why there is none. A run without Kafka tests starts nothing.
+The controller listens on loopback. A worker that needs a cluster connects, says in one line which control endpoint does
+not answer any more, if one does not, and reads one line of JSON: where the endpoint is, the file with the log, and how
+earlier processes have ended; or why there is none. A run without Kafka tests starts nothing.
 """
 
 from __future__ import annotations
@@ -9,15 +10,16 @@ from __future__ import annotations
 import json
 import socket
 import threading
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from typing import Any
 
     from momus import Broker
-    from momus.control import Control
 
 START_LIMIT_S = 60.0
+LINE_LIMIT_S = 5.0  # for what a worker says
 
 
 class SharedProcess:
@@ -25,7 +27,8 @@ class SharedProcess:
 
     def __init__(self, log_level: str) -> None:
         self._log_level = log_level
-        self._broker: Broker | None = None
+        self._brokers: list[Broker] = []  # the last is the one in use; workers may still read the logs of the others
+        self._deaths: dict[str, str] = {}  # address of the control endpoint -> how its process has ended
         self._is_closing = False
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=64)
         host, port = self._socket.getsockname()
@@ -39,53 +42,60 @@ class SharedProcess:
         socket.create_connection(self._socket.getsockname()).close()  # wakes accept, which closing alone would not
         self._thread.join()
         self._socket.close()
-        if self._broker is not None:
-            self._broker.close()
+        for broker in self._brokers:
+            broker.close()
 
     def _serve(self) -> None:
         while True:
             worker, _ = self._socket.accept()
-            with worker:
+            with worker, suppress(OSError):  # the worker is gone
                 if self._is_closing:
                     return
-                try:
-                    worker.sendall(json.dumps(self._answer()).encode() + b"\n")
-                except OSError:
-                    continue  # the worker is gone
+                worker.settimeout(LINE_LIMIT_S)
+                with worker.makefile("rb") as lines:
+                    silent = lines.readline().decode().strip()
+                worker.sendall(json.dumps(self._answer(silent)).encode() + b"\n")
 
-    def _answer(self) -> dict[str, str]:
+    def _answer(self, silent: str) -> dict[str, Any]:
+        from momus.child import DEATH_LIMIT_S
         from momus.process import Broker, BrokerError  # 10 ms
 
-        if self._broker is None:
+        if self._brokers:
+            address = self._brokers[-1].known_control
+            sentence = self._brokers[-1].death(DEATH_LIMIT_S if silent == address else 0.0)
+            if sentence is not None:
+                self._deaths[address] = sentence
+        if not self._brokers or self._brokers[-1].known_control in self._deaths:
             broker = Broker(flush="memory", log_level=self._log_level)
             try:
-                self._broker = broker.start()
+                self._brokers.append(broker.start())
             except (BrokerError, OSError) as error:
                 return {"error": str(error)}
-        return {"control": self._broker.control.address, "log": self._broker.log_path}
+        broker = self._brokers[-1]
+        return {"control": broker.known_control, "log": broker.log_path, "deaths": self._deaths}
 
 
-def find_shared(address: str) -> tuple[Control, Callable[[], str]] | None:
-    """A worker's end: the control endpoint, and what the process has logged. None: the controller is elsewhere.
+class Shared:
+    """What the controller answers a worker."""
 
-    Errors: RuntimeError: the process could not be started.
+    def __init__(self, answer: dict[str, Any]) -> None:
+        self.control: str = answer["control"]
+        self.log_path: str = answer["log"]
+        self.deaths: dict[str, str] = answer["deaths"]
+
+
+def ask_controller(controller: str, silent: str) -> Shared:
+    """Where the process is. `silent`: the control endpoint of one that does not answer any more, or nothing.
+
+    Errors: OSError: there is no controller; RuntimeError: the process could not be started.
     """
-    from momus.control import Control  # 25 ms
-
-    host, _, port = address.rpartition(":")
-    try:
-        with (
-            socket.create_connection((host, int(port)), timeout=START_LIMIT_S) as controller,
-            controller.makefile("rb") as lines,
-        ):
-            answer = json.loads(lines.readline() or b"null")
-    except OSError:
-        return None  # of a worker on another machine
+    host, _, port = controller.rpartition(":")
+    with (
+        socket.create_connection((host, int(port)), timeout=START_LIMIT_S) as connection,
+        connection.makefile("rb") as lines,
+    ):
+        connection.sendall(silent.encode() + b"\n")
+        answer = json.loads(lines.readline() or b"null")
     if answer is None or "error" in answer:
         raise RuntimeError(f"the broker process was not started: {(answer or {}).get('error', 'pytest ends')}")
-
-    def read_log() -> str:
-        with open(answer["log"], encoding="utf-8", errors="replace") as file:
-            return file.read()
-
-    return Control(answer["control"]), read_log
+    return Shared(answer)

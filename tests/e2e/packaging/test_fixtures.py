@@ -10,7 +10,9 @@ import pytest
 from cases import each_case
 
 from momus import Broker
-from momus.shared_process import SharedProcess, find_shared
+from momus.cluster import Keeper
+from momus.fixture_process import find_shared
+from momus.shared_process import SharedProcess
 from protocol import messages
 
 pytest_plugins = ["pytester"]
@@ -299,20 +301,21 @@ def _ask_again(address: str) -> None:
 
 def test_shared_process_starts_with_the_first_worker_that_asks_and_ends_with_the_run():
     shared = SharedProcess("warning")
-    assert shared._broker is None
+    assert not shared._brokers
     first, second = find_shared(shared.address), find_shared(shared.address)
     assert first is not None
     assert second is not None
-    assert first[0].address == second[0].address
-    assert first[1]() == ""
-    assert first[0].ask("GET", "/healthz") == {"status": "ok"}
+    control = first.find(Keeper())
+    assert control.address == second.find(Keeper()).address
+    assert first.log() == ""
+    assert control.ask("GET", "/healthz") == {"status": "ok"}
     shared.close()
     with pytest.raises(OSError, match="refused"):
-        _ask_again(first[0].address)
+        _ask_again(control.address)
     assert find_shared(shared.address) is None
     idle = SharedProcess("warning")
     idle.close()
-    assert idle._broker is None
+    assert not idle._brokers
 
 
 def test_shared_process_that_does_not_start_is_told_to_each_worker():

@@ -1,0 +1,32 @@
+"""What the pytest plugin can be told: options of the command line, variables, ini keys, and the words of its marker."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import pytest
+
+# name -> (default, help)
+OPTIONS = {
+    "address": ("", "HOST:PORT of the control endpoint of a process that runs; without it, one is started."),
+    "control_token": ("", "What that endpoint asks for."),
+    "flush": ("memory", "Of the fixtures' clusters: memory, os or fsync."),
+    "as_version": ("", "An Apache Kafka release, 2.1 to 4.3: what the fixtures' clusters offer clients is not newer."),
+    "seed": ("", "A number from which the fixtures' clusters draw their ids, so that they repeat."),
+    "journal_mb": ("4", "How much of its last requests a fixture's cluster keeps, for `journal` and reports; 0: none."),
+    "keep_failed": ("", "A folder: of each failed test its whole run is kept there as a file for `momus replay`."),
+    "log_level": ("warning", "Of the process that is started: debug, info, warning or error."),
+}
+MARKER = (
+    "momus(topics, faults, **words): for the cluster of this test, or of its class or module. topics: name -> number of"
+    " partitions; faults: a list as docs/faults.md has them; words: config, brokers, flush, as_version, seed,"
+    " at, security, users."
+)
+
+
+def option(config: pytest.Config, name: str) -> str:
+    """What the command line, the variable or the ini file says, in this order."""
+    given: str | None = config.getoption(f"momus_{name}")
+    return given or os.environ.get(f"MOMUS_{name.upper()}") or str(config.getini(f"momus_{name}"))
