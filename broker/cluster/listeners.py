@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker.config.config_values import StartRefusedError
 from broker.config.node.listener_texts import (
     MOST_PORT,
     PLAINTEXT,
@@ -120,7 +121,11 @@ def _configured(
         for each in _of_clients(config, endpoints)
     ]
     if not listeners:
-        raise ConfigError("listeners", ",".join(config.listeners), "has controllers' listeners only")
+        raise StartRefusedError(
+            "listeners",
+            "There must be at least one broker advertised listener. Perhaps all listeners appear in"
+            " controller.listener.names?",
+        )
     return listeners
 
 

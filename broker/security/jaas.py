@@ -89,7 +89,7 @@ def _module(token: _Token, tokens: Iterator[_Token]) -> LoginModule:
     if flag is _END:
         raise _WrongError("Login module control flag not specified in JAAS config")
     if not flag.is_text or flag.text.lower() not in _FLAGS:
-        raise _WrongError(f"the word after the class must be one of {', '.join(_FLAGS)}")
+        raise _WrongError(f"Invalid login module control flag in JAAS config: one of {', '.join(_FLAGS)}")
     options = {}
     while (name := next(tokens, _END)) != _Token(_SIGN, ";"):
         if name is _END:

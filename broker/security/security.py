@@ -1,4 +1,9 @@
-"""Authentication of one broker: mechanisms and users of its listeners, and whom it admits or turns away."""
+"""Authentication of one broker: mechanisms and users of its listeners, and whom it admits or turns away.
+
+Differs:  SCRAM and OAUTHBEARER need no login module. `sasl.jaas.config` counts without a listener or a mechanism in its
+          key too. A listener with SASL and no mechanism, with one that is unknown, or with a login module of another
+          mechanism does not start; in Kafka nobody could authenticate.
+"""
 
 from __future__ import annotations
 

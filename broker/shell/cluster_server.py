@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from itertools import count
+from socket import gaierror
 from typing import TYPE_CHECKING, Any
 
 from broker.broker import Broker
@@ -161,7 +162,11 @@ class ClusterServer:
 
     async def _listen(self, node: Node, listener: Listener) -> None:
         receiver = self._doors.receiver(lambda: self.broker, node, listener)
-        server = await self.loop.create_server(receiver, listener.host, listener.port, backlog=BACKLOG)
+        try:
+            server = await self.loop.create_server(receiver, listener.host, listener.port, backlog=BACKLOG)
+        except gaierror as error:
+            place = host_port(listener.host, listener.port)
+            raise OSError(f"Socket server failed to bind to {place}: Unresolved address ({error.strerror})") from None
         listener.port = server.sockets[0].getsockname()[1]
         self._servers[node].append(server)
 

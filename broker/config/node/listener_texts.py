@@ -1,8 +1,9 @@
 """Reads `listeners`, `advertised.listeners` and `listener.security.protocol.map`, and refuses what Kafka refuses.
 
 A listener without a protocol, two of one name or port: each would be served otherwise than its operator believes.
-Differs:  a map that gives one name two protocols is refused; Kafka takes the last. `::` is no address to advertise,
-          no more than 0.0.0.0.
+Differs:  `listeners` on every address need no `advertised.listeners`: clients are sent to the address that they used.
+          A map that gives one name two protocols is refused; Kafka takes the last. `::` is no address to advertise, no
+          more than 0.0.0.0.
 Source:   Kafka's SocketServerConfigs.listenerListToEndPoints and AbstractKafkaConfig.
 """
 
@@ -26,6 +27,7 @@ PROTOCOL_MAP: Final = "listener.security.protocol.map"
 NO_ADDRESSES: Final = ("0.0.0.0", "::", "0:0:0:0:0:0:0:0")  # they stand for every address of a machine
 _ENDPOINT: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)", re.ASCII)
 _IPV4: Final = re.compile(r"\d+\.\d+\.\d+\.\d+", re.ASCII)
+NO_NAME: Final = "The provided listener name is null or empty string"
 MOST_PORT: Final = 65_535
 
 
@@ -127,6 +129,8 @@ def _endpoint(text: str, protocol_of: Mapping[str, str]) -> Endpoint:
     if match is None:
         raise _WrongError(f"Unable to parse {text} to a broker endpoint: it is NAME://HOST:PORT")
     name, host, port = match[1].upper(), match[2], int(match[3])
+    if not name.strip():
+        raise _WrongError(f"{NO_NAME}: {text}")
     if name not in protocol_of:
         question = ""
         if protocol_of:

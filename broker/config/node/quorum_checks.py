@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker.config.config_values import StartRefusedError
+from broker.config.node.listener_texts import NO_NAME, PLAINTEXT, PROTOCOL_MAP, protocols
 
 if TYPE_CHECKING:
     from broker.config.node.listener_texts import Endpoint
@@ -63,20 +64,25 @@ def check_inter_broker(config: BrokerConfig, listeners: list[Endpoint], advertis
     roles = _words(config, ROLES)
     names = [each.name for each in listeners]
     is_controller = {ROLES, CONTROLLERS, "listeners"} <= given.keys() and "controller" in roles
-    if is_controller and not set(controllers) & set(names):
+    if is_controller and not set(controllers) <= set(names):
+        what = "only contain values" if set(controllers) & set(names) else "contain at least one value"
         raise StartRefusedError(
             CONTROLLERS,
-            f"{CONTROLLERS} must contain at least one value appearing in the 'listeners' configuration when running the"
-            " KRaft controller role",
+            f"{CONTROLLERS} must {what} appearing in the 'listeners' configuration when running the KRaft controller"
+            " role",
         )
     if INTER_BROKER in given and INTER_PROTOCOL in given:
         raise StartRefusedError(INTER_BROKER, f"Only one of {INTER_BROKER} and {INTER_PROTOCOL} should be set.")
     key = INTER_BROKER if INTER_BROKER in given else INTER_PROTOCOL
-    if key not in given:
+    name = given.get(key, PLAINTEXT).strip().upper()
+    if key not in given and name not in controllers:
         return
-    name = given[key].strip().upper()
     options = [each for each in advertised or names if each not in controllers]
-    if name not in options:
+    if not name:
+        raise StartRefusedError(key, f"{NO_NAME}: {key}")
+    if key == INTER_BROKER and name not in protocols(config):
+        raise StartRefusedError(key, f"Listener with name {name} defined in {key} not found in {PROTOCOL_MAP}.")
+    if options and name not in options:
         raise StartRefusedError(
             key,
             f"{INTER_BROKER} must be a listener name defined in advertised.listeners. The valid options based on"

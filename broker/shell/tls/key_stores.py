@@ -13,13 +13,15 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker.config.config_values import ConfigError
+from broker.config.config_values import ConfigError, StartRefusedError
 from broker.security.listener_settings import need
 
 if TYPE_CHECKING:
     from broker.security.listener_settings import ListenerSettings
 
 _BLOCK: Final = re.compile(r"[ \t]*-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----\s*", re.DOTALL)
+_KEYS: Final = ("key", "certificate.chain", "location", "password", "type")
+_KINDS: Final = ("JKS", "PKCS12", "PEM")
 _JKS_MAGIC: Final = b"\xfe\xed\xfe\xed"
 _JCEKS_MAGIC: Final = b"\xce\xce\xce\xce"
 
@@ -35,8 +37,11 @@ class KeyMaterial(NamedTuple):
 def read_key(settings: ListenerSettings) -> KeyMaterial:
     """The broker's key and certificates. Errors: ConfigError."""
     password = settings.text("ssl.key.password")
+    _check_keys(settings)
     if text := settings.text("ssl.keystore.key"):
-        return KeyMaterial(in_lines(text), in_lines(settings.text("ssl.keystore.certificate.chain")), password)
+        material = KeyMaterial(in_lines(text), in_lines(settings.text("ssl.keystore.certificate.chain")), password)
+        _check_pem(material.key, material.chain)
+        return material
     key = "ssl.keystore.location"
     path = settings.text(key)
     if not path:
@@ -46,6 +51,7 @@ def read_key(settings: ListenerSettings) -> KeyMaterial:
     data = _read(key, path)
     if settings.text("ssl.keystore.type").upper() == "PEM":
         pem = in_lines(data.decode("latin-1"))
+        _check_pem(pem, pem)
         return KeyMaterial(pem, pem, password)
     store_password = settings.text("ssl.keystore.password")
     return (
@@ -53,6 +59,32 @@ def read_key(settings: ListenerSettings) -> KeyMaterial:
         if _is_jks(data)
         else _from_pkcs12(key, path, data, store_password)
     )
+
+
+def _check_keys(settings: ListenerSettings) -> None:
+    """Refuse settings of a key that contradict each other. Errors: ConfigError, in Kafka's words."""
+    key, chain, path, word, kind = (settings.text(f"ssl.keystore.{each}") for each in _KEYS)
+    is_pem = kind.upper() == "PEM"
+    for is_wrong, why in (
+        (key and not chain, "SSL private key is specified, but certificate chain is not specified."),
+        (chain and not key, "SSL certificate chain is specified, but private key is not specified"),
+        (key and path, "Both SSL key store location and separate private key are specified."),
+        (word and not key and not path, "SSL key store is not specified, but key store password is specified."),
+        (
+            word and is_pem,
+            "SSL key store password cannot be specified with PEM format, only key password may be specified",
+        ),
+        (path and not word and not is_pem, "SSL key store is specified, but key store password is not specified."),
+        (path and kind.upper() not in _KINDS, f"{kind} KeyStore not available: {', '.join(_KINDS)}"),
+    ):
+        if is_wrong:
+            raise StartRefusedError("ssl.keystore", f"{why} (listener {settings.name})")
+
+
+def _check_pem(key: bytes, chain: bytes) -> None:
+    for text, what in ((key, "PRIVATE KEY"), (chain, "CERTIFICATE")):
+        if what.encode() not in text:
+            raise StartRefusedError("ssl.keystore", f"No matching {what} entries in PEM file")
 
 
 def read_trusted(settings: ListenerSettings) -> bytes:

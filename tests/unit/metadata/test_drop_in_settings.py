@@ -20,7 +20,7 @@ def test_listeners_of_controllers_are_not_opened():
     }
     (node,) = make_nodes(BrokerConfig.load(settings), None, 1)
     assert [(each.name, each.port) for each in node.listeners.values()] == [("PLAINTEXT", 9092), ("BROKER", 9093)]
-    with pytest.raises(ConfigError, match="controllers' listeners only"):
+    with pytest.raises(ConfigError, match=r"Perhaps all listeners appear in controller\.listener\.names"):
         make_nodes(BrokerConfig.load({**settings, "listeners": "CONTROLLER://:9094"}), None, 1)
 
 

@@ -190,7 +190,14 @@ def test_controllers_need_a_protocol_only_where_a_map_is_set_or_a_listener_is_se
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"inter_broker_listener_name": "X"}, "must be a listener name defined in advertised.listeners"),
+        ({"inter_broker_listener_name": "SSL"}, "must be a listener name defined in advertised.listeners"),
+        (
+            {"inter_broker_listener_name": "X"},
+            "Listener with name X defined in inter.broker.listener.name not found in",
+        ),
+        ({"inter_broker_listener_name": ""}, "The provided listener name is null or empty string"),
+        ({"listeners": "://127.0.0.1:1"}, "The provided listener name is null or empty string"),
+        ({"controller_listener_names": "PLAINTEXT", "listeners": "PLAINTEXT://:1,SSL://:2"}, "options .* are SSL"),
         ({"security_inter_broker_protocol": "SSL"}, r"The valid options .* are PLAINTEXT"),
         (
             {"security_inter_broker_protocol": "PLAINTEXT", "inter_broker_listener_name": "PLAINTEXT"},
