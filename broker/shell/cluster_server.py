@@ -118,7 +118,7 @@ class ClusterServer:
             self.broker.directory.remove_discarded()
             self.broker.open()
             await self._open_doors()
-            if self._doors.authenticate:
+            if self._doors.authenticate and (self.plan.security is None or self.plan.security.asked_for is None):
                 from broker.security.security import check_users  # 0 ms: the listeners have loaded it
 
                 check_users(self.config, self.nodes, has_users=bool(self.broker.metadata.clients.credentials))

@@ -5,26 +5,23 @@ from __future__ import annotations
 import io
 import zipfile
 
-import pytest
 from confluent_kafka import Producer
 
 from momus import Broker
 from momus.properties import parse_assignments
 
-PASSWORD, TOKEN_KEY, UNKNOWN = "s3same-password", "s3same-token-key", "s3same-unknown"
+PASSWORD, TOKEN_KEY, OF_LISTENER = "s3same-password", "s3same-token-key", "s3same-of-listener"
 
 
 def test_recording_of_a_secured_cluster_has_no_secret():
     config = parse_assignments(
         [
             f"delegation.token.secret.key={TOKEN_KEY}",
-            f"my.own.password={UNKNOWN}",
+            f"listener.name.other.ssl.key.password={OF_LISTENER}",
             "num.partitions=3",
         ]
     )
-    with pytest.warns(UserWarning, match=r"my\.own\.password is no setting"):
-        made = Broker(security="sasl_plaintext", users={"alice": PASSWORD}, config=config).start()
-    with made as broker:
+    with Broker(security="sasl_plaintext", users={"alice": PASSWORD}, config=config) as broker:
         broker.record()
         broker.users.add("bob", f"{PASSWORD}-of-bob")
         for password in (PASSWORD, f"{PASSWORD}-wrong"):
@@ -38,5 +35,5 @@ def test_recording_of_a_secured_cluster_has_no_secret():
         parts = {name: file.read(name) for name in file.namelist()}
     assert b"num.partitions" in parts["about.json"]
     for name, data in parts.items():
-        for secret in (PASSWORD, TOKEN_KEY, UNKNOWN):
+        for secret in (PASSWORD, TOKEN_KEY, OF_LISTENER):
             assert secret.encode() not in data, name

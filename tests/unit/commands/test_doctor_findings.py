@@ -25,6 +25,7 @@ MODERN = {0: (3, 12), 1: (4, 17), 3: (0, 13)}
         ("broker:9092", "127.0.0.1:9092", "which is their own machine"),
         ("broker:9092", "[::1]:9092", "which is their own machine"),
         ("localhost:9092", "0.0.0.0:9092", "advertises 0.0.0.0"),
+        ("localhost:9092", "[::]:9092", "advertises [::]"),
         ("localhost:9092", "broker:0", "advertises port 0"),
     ],
 )
