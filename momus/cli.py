@@ -139,7 +139,9 @@ def cli() -> None:
 @click.option("--statsd", metavar="HOST:PORT", help="Send DogStatsD metrics there over UDP.")
 @click.option("--otel", metavar="URL", help="Send traces there, by OTLP over HTTP: http://127.0.0.1:4318.")
 @click.option(
-    "--control", metavar="HOST:PORT", help="Where `momus clock` and `momus broker` reach this one; port 0 is allowed."
+    "--control",
+    metavar="HOST:PORT",
+    help="Where `momus clock`, `tail` and others reach this one, also by -d DIR of its data; port 0 is allowed.",
 )
 @click.option("--control-anyone", is_flag=True, help="Allow --control on an address that is not loopback.")
 @click.option(

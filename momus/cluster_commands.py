@@ -8,7 +8,9 @@ from typing import TypeVar
 
 import click
 
-from momus.control_commands import _connect, _endpoint
+from momus.control_commands import _connect
+from momus.control_place import Endpoint
+from momus.control_place import endpoint as _endpoint
 from momus.quoting import quoted
 
 TYPE_CHECKING = False
@@ -25,7 +27,7 @@ def _as_json(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(command)
 
 
-def _ask(address: str, method: str, path: str, body: object = None) -> Any:
+def _ask(address: Endpoint, method: str, path: str, body: object = None) -> Any:
     """Errors: ClickException: the process refuses, and says why."""
     from momus.control import ControlError
 
@@ -66,7 +68,7 @@ def cluster() -> None:
 @cluster.command("list")
 @_as_json
 @_endpoint
-def cluster_list(as_json: bool, address: str) -> None:
+def cluster_list(as_json: bool, address: Endpoint) -> None:
     """List the clusters of the process."""
     _show(_ask(address, "GET", PLACE), as_json, _cluster_line)
 
@@ -88,7 +90,7 @@ def cluster_create(
     seed: int | None,
     assignments: Sequence[str],
     as_json: bool,
-    address: str,
+    address: Endpoint,
 ) -> None:
     """Make a cluster; without a NAME it gets one."""
     from momus.properties import parse_assignments
@@ -104,7 +106,7 @@ def cluster_create(
 @cluster.command("reset")
 @click.argument("name", default=DEFAULT)
 @_endpoint
-def cluster_reset(name: str, address: str) -> None:
+def cluster_reset(name: str, address: Endpoint) -> None:
     """Drop all data and connections of a cluster; addresses and settings stay."""
     _ask(address, "POST", f"{PLACE}/{quoted(name)}/reset")
     click.echo(f"reset {name}")
@@ -113,7 +115,7 @@ def cluster_reset(name: str, address: str) -> None:
 @cluster.command("remove")
 @click.argument("name")
 @_endpoint
-def cluster_remove(name: str, address: str) -> None:
+def cluster_remove(name: str, address: Endpoint) -> None:
     """Remove a cluster with its data and snapshots."""
     _ask(address, "DELETE", f"{PLACE}/{quoted(name)}")
     click.echo(f"removed {name}")
@@ -127,7 +129,7 @@ def cluster_remove(name: str, address: str) -> None:
 @_as_json
 @_endpoint
 def cluster_snapshot(
-    name: str, snapshot: str | None, lists: bool, removed: str | None, as_json: bool, address: str
+    name: str, snapshot: str | None, lists: bool, removed: str | None, as_json: bool, address: Endpoint
 ) -> None:
     """Keep a cluster as it is: its data, and how its clock was moved. No client notices."""
     if (snapshot is not None) + lists + (removed is not None) > 1:
@@ -150,7 +152,7 @@ def cluster_snapshot(
 @_as_json
 @_endpoint
 def cluster_fork(
-    name: str, snapshot: str | None, fork: str | None, listen: str | None, as_json: bool, address: str
+    name: str, snapshot: str | None, fork: str | None, listen: str | None, as_json: bool, address: Endpoint
 ) -> None:
     """Make another cluster that goes on from a cluster; neither sees the other."""
     body = _given(snapshot=snapshot, name=fork, listen=listen)
@@ -161,7 +163,7 @@ def cluster_fork(
 @click.argument("name", default=DEFAULT)
 @click.option("--from", "snapshot", metavar="SNAPSHOT", required=True, help="The snapshot to go back to.")
 @_endpoint
-def cluster_restore(name: str, snapshot: str, address: str) -> None:
+def cluster_restore(name: str, snapshot: str, address: Endpoint) -> None:
     """Go back to a snapshot, on the same ports; connections are cut."""
     _ask(address, "POST", f"{PLACE}/{quoted(name)}/restore", {"snapshot": snapshot})
     click.echo(f"restored {name} from {snapshot}")

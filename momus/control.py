@@ -14,7 +14,7 @@ import os
 import weakref
 from copy import copy
 from datetime import UTC, datetime, timedelta
-from http.client import HTTPConnection, RemoteDisconnected
+from http.client import HTTPConnection
 
 from momus.quoting import quoted
 
@@ -41,7 +41,7 @@ class Control:
         self.address = address
         self.prefix = "/_admin"  # of the cluster's paths
         self.clock = Clock(self)
-        self.death: Callable[[], str | None] | None = None  # how its process has ended; None: it runs, or is unknown
+        self.death: Callable[[], str | None] | None = None  # why nothing answers; None: unknown
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._unused: list[HTTPConnection] = []  # open, kept for the next request; each serves one thread at a time
         self._pid = os.getpid()
@@ -89,13 +89,13 @@ class Control:
                 connection.request(method, path, data, self._headers)
                 response = connection.getresponse()
                 status, answer, is_open = response.status, response.read(), not response.will_close
-            except (ConnectionError, RemoteDisconnected) as error:
+            except OSError as error:
                 connection.close()
-                if not is_kept:
-                    if self.death is not None and (sentence := self.death()) is not None:
-                        raise BrokerDiedError(sentence) from error
-                    raise
-                continue  # it was closed between two requests: this one has not been read
+                if is_kept and isinstance(error, ConnectionError):
+                    continue  # it was closed between two requests: this one has not been read
+                if self.death is not None and (sentence := self.death()) is not None:
+                    raise BrokerDiedError(sentence) from error
+                raise
             except BaseException:
                 connection.close()
                 raise

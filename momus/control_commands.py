@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import TypeVar
 
 import click
+
+from momus.control_place import Endpoint
+from momus.control_place import endpoint as _endpoint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from momus.control import Control
 
-F = TypeVar("F", bound=Callable[..., object])
-
 UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
-def _endpoint(command: F) -> F:
-    return click.option(
-        "--control",
-        "address",
-        required=True,
-        envvar="MOMUS_CONTROL",
-        metavar="HOST:PORT",
-        help="The endpoint, as `momus serve --control` names it in its second line.",
-    )(command)
+def _connect(address: Endpoint) -> Control:
+    """Errors: ClickException: there is no such broker."""
+    from momus.control import ControlError
 
-
-def _connect(address: str) -> Control:
-    from momus.control import Control  # 25 ms
-
-    if not re.fullmatch(r".+:\d{1,5}", address):
-        raise click.BadParameter(f"{address!r} is not HOST:PORT", param_hint="--control")
-    return Control(address, os.environ.get("MOMUS_CONTROL_TOKEN"))
+    try:
+        return address.connect()
+    except ControlError as error:
+        raise click.ClickException(str(error)) from None
 
 
 def _do(work: Callable[[], object]) -> None:
@@ -65,7 +55,7 @@ def clock() -> None:
 
 @clock.command("show")
 @_endpoint
-def clock_show(address: str) -> None:
+def clock_show(address: Endpoint) -> None:
     """Show what time it is for the broker."""
     control = _connect(address)
     click.echo(f"{control.clock.now().isoformat()}{', standing' if control.clock.stands() else ''}")
@@ -74,7 +64,7 @@ def clock_show(address: str) -> None:
 @clock.command("advance")
 @click.argument("duration")
 @_endpoint
-def clock_advance(duration: str, address: str) -> None:
+def clock_advance(duration: str, address: Endpoint) -> None:
     """Let time pass: 90s, 8d, 1h30m, 250ms."""
     control = _connect(address)
     _do(lambda: control.clock.advance(_duration(duration)))
@@ -84,7 +74,7 @@ def clock_advance(duration: str, address: str) -> None:
 @clock.command("set")
 @click.argument("moment", metavar="ISO-TIME")
 @_endpoint
-def clock_set(moment: str, address: str) -> None:
+def clock_set(moment: str, address: Endpoint) -> None:
     """Go to a moment, 2030-01-01T00:00Z say, and stand there."""
     try:
         at = datetime.fromisoformat(moment)
@@ -97,7 +87,7 @@ def clock_set(moment: str, address: str) -> None:
 
 @clock.command("freeze")
 @_endpoint
-def clock_freeze(address: str) -> None:
+def clock_freeze(address: Endpoint) -> None:
     """Let a clock stand still; advance moves it on, resume lets it run."""
     control = _connect(address)
     _do(control.clock.freeze)
@@ -106,7 +96,7 @@ def clock_freeze(address: str) -> None:
 
 @clock.command("resume")
 @_endpoint
-def clock_resume(address: str) -> None:
+def clock_resume(address: Endpoint) -> None:
     """Let a clock that stands run on."""
     control = _connect(address)
     _do(control.clock.resume)
@@ -121,7 +111,7 @@ def broker() -> None:
 @broker.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @_endpoint
-def broker_list(as_json: bool, address: str) -> None:
+def broker_list(as_json: bool, address: Endpoint) -> None:
     """List the virtual brokers."""
     found = _connect(address).brokers()
     if as_json:
@@ -139,7 +129,7 @@ def broker_list(as_json: bool, address: str) -> None:
 @broker.command("stop")
 @click.argument("node_id", type=int)
 @_endpoint
-def broker_stop(node_id: int, address: str) -> None:
+def broker_stop(node_id: int, address: Endpoint) -> None:
     """Stop a virtual broker; the others lead what it led."""
     _do(lambda: _connect(address).stop_broker(node_id))
     click.echo(f"stopped {node_id}")
@@ -148,7 +138,7 @@ def broker_stop(node_id: int, address: str) -> None:
 @broker.command("start")
 @click.argument("node_id", type=int)
 @_endpoint
-def broker_start(node_id: int, address: str) -> None:
+def broker_start(node_id: int, address: Endpoint) -> None:
     """Start it again."""
     _do(lambda: _connect(address).start_broker(node_id))
     click.echo(f"started {node_id}")
@@ -157,7 +147,7 @@ def broker_start(node_id: int, address: str) -> None:
 @broker.command("lag")
 @click.argument("node_id", type=int)
 @_endpoint
-def broker_lag(node_id: int, address: str) -> None:
+def broker_lag(node_id: int, address: Endpoint) -> None:
     """Let a virtual broker fetch nothing of what others lead."""
     _do(lambda: _connect(address).lag_follower(node_id))
     click.echo(f"{node_id} lags")
@@ -166,7 +156,7 @@ def broker_lag(node_id: int, address: str) -> None:
 @broker.command("release")
 @click.argument("node_id", type=int)
 @_endpoint
-def broker_release(node_id: int, address: str) -> None:
+def broker_release(node_id: int, address: Endpoint) -> None:
     """Let it catch up."""
     _do(lambda: _connect(address).release_follower(node_id))
     click.echo(f"{node_id} follows")

@@ -6,7 +6,9 @@ import json
 
 import click
 
-from momus.control_commands import _connect, _do, _endpoint
+from momus.control_commands import _connect, _do
+from momus.control_place import Endpoint
+from momus.control_place import endpoint as _endpoint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ def fault() -> None:
 @fault.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @_endpoint
-def fault_list(as_json: bool, address: str) -> None:
+def fault_list(as_json: bool, address: Endpoint) -> None:
     """List the faults that are set, with how often each was met and has acted."""
     from momus.faults import Faults
 
@@ -42,7 +44,7 @@ def fault_list(as_json: bool, address: str) -> None:
 @click.argument("kind", metavar="FAULT")
 @click.argument("words", nargs=-1, metavar="KEY=VALUE...")
 @_endpoint
-def fault_set(kind: str, words: tuple[str, ...], address: str) -> None:
+def fault_set(kind: str, words: tuple[str, ...], address: Endpoint) -> None:
     """Set a fault, which acts from the next request on.
 
     momus fault set inject_error api=OffsetCommit error=NOT_COORDINATOR group=billing trigger=once
@@ -59,7 +61,7 @@ def fault_set(kind: str, words: tuple[str, ...], address: str) -> None:
 @fault.command("load")
 @click.argument("file", type=click.File(encoding="utf-8"))
 @_endpoint
-def fault_load(file: IO[str], address: str) -> None:
+def fault_load(file: IO[str], address: Endpoint) -> None:
     """Set the faults of a JSON file: a list of objects."""
     from momus.faults import Faults
 
@@ -71,7 +73,7 @@ def fault_load(file: IO[str], address: str) -> None:
 @click.argument("name")
 @click.option("--most", type=click.IntRange(1), help="So many, the oldest first.  [default: all]")
 @_endpoint
-def fault_release(name: str, most: int | None, address: str) -> None:
+def fault_release(name: str, most: int | None, address: Endpoint) -> None:
     """Let go what a fault keeps."""
     from momus.faults import Fault
 
@@ -82,7 +84,7 @@ def fault_release(name: str, most: int | None, address: str) -> None:
 @fault.command("remove")
 @click.argument("name")
 @_endpoint
-def fault_remove(name: str, address: str) -> None:
+def fault_remove(name: str, address: Endpoint) -> None:
     """Remove a fault; what it keeps goes on."""
     from momus.faults import Fault
 
@@ -92,7 +94,7 @@ def fault_remove(name: str, address: str) -> None:
 
 @fault.command("clear")
 @_endpoint
-def fault_clear(address: str) -> None:
+def fault_clear(address: Endpoint) -> None:
     """Remove all faults; what they keep goes on."""
     from momus.faults import Faults
 

@@ -7,7 +7,9 @@ import time
 
 import click
 
-from momus.control_commands import _connect, _do, _endpoint
+from momus.control_commands import _connect, _do
+from momus.control_place import Endpoint
+from momus.control_place import endpoint as _endpoint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ COLOURS = {"error": "red", "why": "yellow"}
 @click.option("--once", is_flag=True, help="Show these and end.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON document each, decoded, in place of a line.")
 @_endpoint
-def tail(last: int, once: bool, as_json: bool, address: str, **words: str | None) -> None:
+def tail(last: int, once: bool, as_json: bool, address: Endpoint, **words: str | None) -> None:
     """Show requests and replies as they come. Turns the journal on if it is off.
 
     A request is shown when it is answered: time, API, latency, client, what it names, errors, and why it was refused.

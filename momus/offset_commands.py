@@ -180,9 +180,10 @@ def _refused(address: str, cluster: str | None, bootstrap: str, timeout_s: float
     from momus.client import Client
     from momus.control import ControlError
     from momus.control_commands import _connect as connect_to_control
+    from momus.control_place import find_endpoint
     from momus.refused_commits import refused_commits
 
-    control = connect_to_control(address)
+    control = connect_to_control(find_endpoint(address, None))
     if cluster is not None:
         control = control.of_cluster(cluster)
     with Client(bootstrap, timeout_s=timeout_s) as client:

@@ -17,7 +17,7 @@ recovery-point-offset-checkpoint                         replaced               
                                                                                       a later copy leaves synced
 BASE.log.cleaned, *.tmp, *.deleted, *-delete             unfinished, or on their way  left out
 clusters/, security/, .snapshots/, .recordings/          not of this cluster's state  left out
-.discarded.*, .lock                                      not of this cluster's state  left out
+.discarded.*, .lock, .momus-control                      not of this cluster's state  left out
 .kafka_cleanshutdown                                     removed by a start           left out
 .momus-copy                                              removed by a start           written: every log is whole
 """
@@ -33,12 +33,13 @@ from storage.segment import LOG_SUFFIX
 if TYPE_CHECKING:
     from storage.env import Files
 
+CONTROL: Final = ".momus-control"  # where the process is controlled: written by shell/control/place.py
 CLUSTERS: Final = "clusters"  # folder of the other clusters of a process, in the data directory of its first one
 RECORDINGS: Final = ".recordings"  # folder of what is recorded of the cluster
 SECURITY: Final = "security"  # folder of test certificates, which a reset leaves in place
 SNAPSHOTS: Final = ".snapshots"  # folder of the cluster's snapshots
 DISCARDED: Final = ".discarded."  # begins the name of a folder with what a reset has put aside: see is_discarded
-STAYING: Final = {CLUSTERS, RECORDINGS, SECURITY, SNAPSHOTS}
+STAYING: Final = {CLUSTERS, CONTROL, RECORDINGS, SECURITY, SNAPSHOTS}
 _LEFT_OUT: Final = {*STAYING, checkpoints.LOCK, checkpoints.CLEAN_SHUTDOWN}
 _UNFINISHED: Final = (CLEANED_SUFFIX, DELETED_SUFFIX, ".tmp")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from broker.cluster.copies import STAYING, is_discarded
+from broker.cluster.copies import CONTROL, STAYING, is_discarded
 from storage import checkpoints
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ HARMLESS = {  # what may lie in a directory that no broker has used yet
     *STAYING,
     checkpoints.LOCK,
     f"{checkpoints.META_PROPERTIES}.tmp",
+    f"{CONTROL}.tmp",
     f"{checkpoints.UNFINISHED}.tmp",
     "lost+found",  # of a volume of its own
     ".gitignore",

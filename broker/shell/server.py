@@ -16,6 +16,7 @@ from broker.config.settings import ConfigError
 from broker.faults.errors import FaultError
 from broker.shell.cluster_plan import ClusterPlan
 from broker.shell.cluster_server import DEFAULT_CLUSTER
+from broker.shell.control.place import remove_place, write_place
 from broker.shell.process import Process
 from broker.shell.setting_warnings import check_known, warn_of_settings
 from storage.env import MAX_OPEN_FILES, SystemFiles
@@ -45,6 +46,9 @@ async def _serve(options: dict[str, Any]) -> int:
         except NotImplementedError:  # Windows
             signal.signal(number, lambda *_: process.loop.call_soon_threadsafe(process.stopping.set))
     cluster = await process.start(options["plan"])
+    has_files = cluster.plan.flush != "memory"  # else the directory is not this process'
+    if has_files:
+        remove_place(cluster.plan.data_dir)
     for fault in options["faults"]:
         cluster.broker.faults.add(fault)
     if options["statsd"]:
@@ -60,6 +64,8 @@ async def _serve(options: dict[str, Any]) -> int:
     if options["control"]:
         host, _, port = options["control"].rpartition(":")
         address = await process.open_control(host.strip("[]"), int(port), options["control_token"])
+        if has_files:
+            write_place(cluster.plan.data_dir, address, options["control_token"])
         lines.append(f"momus control {address}\n")
         if options["ui"]:
             from broker.shell.page.link import link  # 0.2 ms: few starts are looked at
@@ -73,6 +79,8 @@ async def _serve(options: dict[str, Any]) -> int:
     sys.stdout.write("".join(lines))
     sys.stdout.flush()
     await process.stopping.wait()
+    if has_files:
+        remove_place(cluster.plan.data_dir)  # while the directory is locked
     await process.stop()
     return 0
 
