@@ -29,7 +29,7 @@ from broker.coordinator.records import offset_key_prefix, offset_value
 from broker.coordinator.runtime import READY
 from broker.shell.server import COLLECTIONS
 from protocol.errors import KafkaError
-from storage.env import system_env
+from storage.files.env import system_env
 
 SETTINGS = {"log.cleaner.enable": "false", "flush": "os"}
 SHARDS = 50  # Kafka's default

@@ -31,7 +31,7 @@ from broker.upkeep.archive_wait import ArchiveWait
 from broker.upkeep.maintenance import Maintenance
 from broker.wire.clients import Clients
 from broker.wire.router import Router
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from broker.faults.table import FaultTable
     from broker.journal.recording import Recording
     from broker.security.security import Security
-    from storage.env import Env, Rng
-    from storage.log import Log
+    from storage.files.env import Env, Rng
+    from storage.log.log import Log
 
 logger = logging.getLogger("momus.broker")
 

@@ -249,8 +249,8 @@ def check(data_dir: str, as_json: bool, logs: tuple[str, ...]) -> None:
     from momus import launch
 
     launch.use_packages()
-    from storage.check import check as check_log
-    from storage.env import system_env
+    from storage.files.env import system_env
+    from storage.log.check import check as check_log
 
     files = system_env().files
     names = list(logs) or sorted(

@@ -28,8 +28,8 @@ OFFSETS_TOPIC = "__consumer_offsets"
 
 def logs_of_directory(data_dir: str) -> Iterator[tuple[int, Batches]]:
     """(partition, batches) of every partition that a data directory holds."""
-    from storage.check import read_only_batches
-    from storage.env import system_env
+    from storage.files.env import system_env
+    from storage.log.check import read_only_batches
 
     files = system_env().files
     names = [name.rpartition("-") for name in os.listdir(data_dir)]

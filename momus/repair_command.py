@@ -19,10 +19,10 @@ def repair(data_dir: str, logs: tuple[str, ...]) -> None:
     from momus import launch
 
     launch.use_packages()
-    from storage import checkpoints
-    from storage.env import system_env
-    from storage.errors import LockedError
-    from storage.repair import repair as repair_log
+    from storage.files import checkpoints
+    from storage.files.env import system_env
+    from storage.files.errors import LockedError
+    from storage.log.repair import repair as repair_log
 
     absent = [name for name in logs if not os.path.isdir(os.path.join(data_dir, name))]
     if absent:

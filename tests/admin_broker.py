@@ -12,7 +12,7 @@ from broker.coordinator.result import Context, Result
 from broker.wire.errors import error_response
 from protocol.codegen import codec
 from protocol.errors import KafkaError
-from storage.sim_env import sim_env
+from storage.files.sim_env import sim_env
 
 ALL_API_VERSIONS = [(0, 3, 13), (3, 0, 13), (18, 0, 4), (19, 2, 7)]
 

@@ -25,10 +25,10 @@ from protocol.codegen import codec
 from protocol.errors import KafkaError
 from protocol.header import decode_response_header, encode_request_header
 from protocol.messages.topics import CreatableTopic, CreateTopicsRequest
-from storage.env import Env
-from storage.errors import StorageError
-from storage.log import Log
-from storage.sim_env import ManualClock, MemoryFiles, SimulatedCrash, sim_env
+from storage.files.env import Env
+from storage.files.errors import StorageError
+from storage.files.sim_env import ManualClock, MemoryFiles, SimulatedCrash, sim_env
+from storage.log.log import Log
 
 DATA = "/data"
 FLUSHES = ("memory", "os", "fsync")

@@ -15,7 +15,7 @@ from protocol.messages.classic_group import (
     SyncGroupRequestAssignment,
 )
 from protocol.messages.offsets import OffsetCommitRequest
-from storage.env import Rng
+from storage.files.env import Rng
 
 TOPICS = {"one": 1, "five": 5, "many": 25, "a.b": 3}
 GROUPS = ["g", "h", "dynamic", "static", "ünï-😀", ""]

@@ -14,7 +14,7 @@ from protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from protocol.messages.share_group import ShareGroupHeartbeatRequest
 from protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.transactions import EndTxnRequest, InitProducerIdRequest
-from storage.env import Rng
+from storage.files.env import Rng
 
 TOPICS = {"a": 2, "b": 1}
 GROUPS = ("g", "h")

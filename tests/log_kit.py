@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from protocol.record_batch import build_batch, iter_records
-from storage.env import Env
-from storage.log import Log, LogConfig
-from storage.sim_env import sim_env
+from storage.files.env import Env
+from storage.files.sim_env import sim_env
+from storage.log.log import Log, LogConfig
 
 DIRECTORY = "/data/topic-0"
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=100)

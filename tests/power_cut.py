@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from storage.inode import Inode
-from storage.sim_env import MemoryFiles
+from storage.files.inode import Inode
+from storage.files.sim_env import MemoryFiles
 
 _MISSING = object()
 

@@ -29,7 +29,7 @@ from protocol.messages.share_fetch import (
 from protocol.messages.share_group import ShareGroupHeartbeatRequest
 from protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.transactions import EndTxnRequest, InitProducerIdRequest
-from storage.env import Rng
+from storage.files.env import Rng
 
 MEMBERS = ("m", "n")
 

@@ -17,7 +17,7 @@ from power_cut import power_cut
 
 from broker.coordinator.runtime import Shard
 from protocol.messages.reassign import AlterPartitionReassignmentsRequest, ReassignablePartition, ReassignableTopic
-from storage.sim_env import MemoryFiles, sim_env
+from storage.files.sim_env import MemoryFiles, sim_env
 
 
 class Pace:

@@ -20,7 +20,7 @@ COMPILED = ("protocol", "storage", "broker")
 COPIED = (*COMPILED, "momus", "pipeline", "benchmarks", "examples", "docs", "docker", "tools", "tests")
 # Beside the packages: what compiled them. `momus --version` reads it (momus/launch.py).
 NOTE = "COMPILED"
-# What a request passes through. Not storage.env: a subclass of random.Random cannot be compiled.
+# What a request passes through. Not storage.files.env: a subclass of random.Random cannot be compiled.
 MODULES = (
     "broker/broker.py",
     "broker/cluster/metadata.py",
@@ -84,19 +84,19 @@ MODULES = (
     "broker/wire/router.py",
     "protocol/record.py",
     "protocol/record_batch.py",
-    "storage/clock.py",
-    "storage/compaction.py",
-    "storage/compaction_filter.py",
-    "storage/compaction_plan.py",
-    "storage/disk.py",
-    "storage/file_slice.py",
-    "storage/index.py",
-    "storage/leader_epochs.py",
-    "storage/log.py",
-    "storage/log_writer.py",
-    "storage/movable_clock.py",
-    "storage/segment.py",
-    "storage/spans.py",
+    "storage/clock/clock.py",
+    "storage/cleaning/compaction.py",
+    "storage/cleaning/compaction_filter.py",
+    "storage/cleaning/compaction_plan.py",
+    "storage/files/disk.py",
+    "storage/segments/file_slice.py",
+    "storage/segments/index.py",
+    "storage/segments/leader_epochs.py",
+    "storage/log/log.py",
+    "storage/segments/log_writer.py",
+    "storage/clock/movable_clock.py",
+    "storage/segments/segment.py",
+    "storage/segments/spans.py",
 )
 
 

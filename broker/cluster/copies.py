@@ -1,8 +1,8 @@
 """Copies of a data directory that share its bytes: what a snapshot keeps, what a fork and a restore begin with.
 
 A copy has another name for each file (in memory: the same bytes). That is safe for what is only ever replaced as a
-whole. What is changed in place is copied by whoever changes it first, under either name (storage/disk.py,
-storage/inode.py).
+whole. What is changed in place is copied by whoever changes it first, under either name (storage/files/disk.py,
+storage/files/inode.py).
 
 file                                                     how it changes               in a copy
 BASE.log                                                 appended to; cut after a     shared; copied before
@@ -26,12 +26,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from storage import checkpoints
-from storage.recovery import CLEANED_SUFFIX, DELETED_SUFFIX
-from storage.segment import LOG_SUFFIX
+from storage.files import checkpoints
+from storage.segments.recovery import CLEANED_SUFFIX, DELETED_SUFFIX
+from storage.segments.segment import LOG_SUFFIX
 
 if TYPE_CHECKING:
-    from storage.env import Files
+    from storage.files.env import Files
 
 CONTROL: Final = ".momus-control"  # where the process is controlled: written by shell/control/place.py
 CLUSTERS: Final = "clusters"  # folder of the other clusters of a process, in the data directory of its first one

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 from broker.cluster.copies import DISCARDED, STAYING, Copied, copy_directory, is_discarded, partition_of, partitions_in
 from broker.cluster.identity import DirectoryError, ensure_cluster_id, refuse_strangers
 from broker.cluster.metadata_image import MetadataImage, cut_before
-from storage import checkpoints
-from storage.errors import LockedError, StorageError
-from storage.log import Log, LogConfig
-from storage.recovery import remove_segment
-from storage.removal import is_leftover, remove_directory
-from storage.slices import all_at_once
+from storage.files import checkpoints
+from storage.files.errors import LockedError, StorageError
+from storage.files.removal import is_leftover, remove_directory
+from storage.log.log import Log, LogConfig
+from storage.segments.recovery import remove_segment
+from storage.segments.slices import all_at_once
 
 if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata, Topic
     from broker.config.settings import BrokerConfig
-    from storage.env import Env, Files, Lock
+    from storage.files.env import Env, Files, Lock
 
 logger = logging.getLogger("momus.directory")
 

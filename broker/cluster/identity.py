@@ -6,11 +6,11 @@ import logging
 from typing import TYPE_CHECKING
 
 from broker.cluster.copies import CONTROL, STAYING, is_discarded
-from storage import checkpoints
+from storage.files import checkpoints
 
 if TYPE_CHECKING:
     from broker.config.settings import BrokerConfig
-    from storage.env import Env, Files
+    from storage.files.env import Env, Files
 
 logger = logging.getLogger("momus.server")
 

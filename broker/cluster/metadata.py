@@ -38,7 +38,7 @@ from protocol.messages.metadata_records import (
 )
 
 if TYPE_CHECKING:
-    from storage.env import Rng
+    from storage.files.env import Rng
 
 TOPIC, BROKER, BROKER_LOGGER, GROUP = 2, 4, 8, 32  # config resource types
 NO_LEADER_CHANGE = -2

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Final
 from fastcrc.crc32 import iscsi as crc32c
 
 from protocol.record_batch import ATTRIBUTES_POSITION, CONTROL, build_batch, control_type, iter_batches, iter_records
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata
-    from storage.env import Files
-    from storage.log import Log
+    from storage.files.env import Files
+    from storage.log.log import Log
 
 logger = logging.getLogger("momus.metadata_image")
 

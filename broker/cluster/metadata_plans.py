@@ -31,7 +31,7 @@ from protocol.messages.metadata_records import (
 )
 
 if TYPE_CHECKING:
-    from storage.env import Rng
+    from storage.files.env import Rng
 
 _CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 

@@ -24,8 +24,8 @@ from protocol.record_batch import (
     control_type,
     iter_records,
 )
-from storage.errors import StorageError
-from storage.spans import Runs, span_of
+from storage.files.errors import StorageError
+from storage.segments.spans import Runs, span_of
 
 if TYPE_CHECKING:
     from broker.coordinator.offsets.table import OffsetTable

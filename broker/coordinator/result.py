@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from storage.env import Rng
+    from storage.files.env import Rng
 
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 # key, value, and record headers if any; a value of None is a tombstone

@@ -14,12 +14,12 @@ from broker.coordinator.result import Context, Record, Result, Token
 from broker.turn.durability import FlushState
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record_batch import ABORT, COMMIT, TRANSACTIONAL, build_batch, control_batch
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.coordinator.shard_parts import Answers, LogSource, Machine
     from broker.turn.turn import Turn
-    from storage.log import Log
+    from storage.log.log import Log
 
 logger = logging.getLogger("momus.shard")
 

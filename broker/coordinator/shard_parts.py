@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from broker.coordinator.result import Context, Result, Token
     from broker.turn.durability import FlushState
     from protocol.errors import ErrorCode
-    from storage.log import Log
+    from storage.log.log import Log
 
 
 class Machine(Protocol):

@@ -1,7 +1,8 @@
 """Faults of the disk: writes and syncs of a cluster's logs that are slow, find no room, or fail.
 
-They act below the log, in `storage/disk.py` and `storage/sim_env.py`, so that everything above meets them as it would
-meet a real disk's: the log is cut back, its state is rebuilt, and the requests that depend on it are refused.
+They act below the log, in `storage/files/disk.py` and `storage/files/sim_env.py`, so that everything above meets them
+as it would meet a real disk's: the log is cut back, its state is rebuilt, and the requests that depend on it are
+refused.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from broker.faults.named import Named
-from storage.troubles import SYNC, WRITE, Trouble
+from storage.files.troubles import SYNC, WRITE, Trouble
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from broker.faults.fault import Fault
-    from storage.env import Files
+    from storage.files.env import Files
 
 _ACTS_ON: Final = {"slow_disk": (WRITE, SYNC), "full_disk": (WRITE,), "fail_write": (WRITE,), "fail_fsync": (SYNC,)}
 _LOG_FILE: Final = re.compile(r"(?:.*/)?(.+)-(\d+)/[^/]+")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from broker.faults.named import Named
-    from storage.env import Rng
+    from storage.files.env import Rng
 
 BEFORE, AFTER, MIDDLE = "before", "after", "middle"
 DISK: Final = ("slow_disk", "full_disk", "fail_write", "fail_fsync")

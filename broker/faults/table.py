@@ -19,7 +19,7 @@ from broker.faults.named import named_in
 from protocol.api import ApiKey
 from protocol.errors import MalformedError
 from protocol.header import decode_request_header
-from storage.env import Rng
+from storage.files.env import Rng
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

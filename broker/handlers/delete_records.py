@@ -19,7 +19,7 @@ from protocol.messages.topics import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.cluster.directory import DataDirectory

@@ -17,7 +17,7 @@ from protocol.messages.transaction_admin import (
     ProducerState,
     TopicResponse,
 )
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata

@@ -42,7 +42,7 @@ from protocol.messages.produce import (
     ProduceResponseNodeEndpoint,
     TopicProduceResponse,
 )
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.cluster.metadata import Topic

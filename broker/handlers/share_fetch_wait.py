@@ -17,7 +17,7 @@ from protocol.messages.share_fetch import (
     ShareFetchResponseNodeEndpoint,
     ShareFetchResponsePartitionData,
 )
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from broker.partitions.partition import Partition
     from broker.turn.durability import FlushState
     from protocol.messages.share_fetch import ShareFetchRequest
-    from storage.log import FileSlice
+    from storage.log.log import FileSlice
 
 LEADER_ERRORS: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 

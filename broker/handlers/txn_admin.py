@@ -33,7 +33,7 @@ from protocol.messages.transactions import (
     WriteTxnMarkersResponse,
 )
 from protocol.record_batch import NO_PRODUCER_ID
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata, Topic

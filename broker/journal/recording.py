@@ -27,7 +27,7 @@ from broker.journal.secrets import HIDDEN, SECRET_APIS, is_secret_setting, witho
 if TYPE_CHECKING:
     from broker.wire.connection import Connection
     from broker.wire.reply_stream import Reply
-    from storage.env import Clock, File
+    from storage.files.env import Clock, File
 
 logger = logging.getLogger("momus.recording")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from broker.wire.connection import Connection
     from broker.wire.reply_stream import Reply
-    from storage.env import Clock
+    from storage.files.env import Clock
 
 FRAME_BYTES: Final = 4096  # kept of a frame
 PIECE_BYTES: Final = 200  # what a piece takes beside its frames, about

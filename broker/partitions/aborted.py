@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from storage.transaction_index import AbortedTransaction, Markers
+from storage.segments.transaction_index import AbortedTransaction, Markers
 
 
 class AbortedTransactions:

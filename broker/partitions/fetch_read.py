@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from protocol.errors import ErrorCode, KafkaError
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from broker.partitions.fetch_session import Wanted
     from broker.partitions.partition import Partition
     from broker.partitions.table import Partitions
-    from storage.log import FileSlice
+    from storage.log.log import FileSlice
 
 STORAGE_ERROR_SINCE: Final = 6
 NO_EPOCH: Final = -1

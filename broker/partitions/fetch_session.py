@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from broker.partitions.partition import Partition
-    from storage.env import Rng
+    from storage.files.env import Rng
 
 NO_SESSION: Final = 0
 INITIAL_EPOCH: Final = 0  # a full Fetch that asks for a session

@@ -19,14 +19,14 @@ from broker.partitions.record_rules import TopicRules
 from broker.partitions.waiters import Waiter, poll_all
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record_batch import ABORT, COMMIT, HEADER, HEADER_BYTES, TRANSACTIONAL, control_batch
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata, Topic, TopicPartition
     from broker.turn.durability import FlushState
-    from storage.env import Files
-    from storage.log import Log
-    from storage.transaction_index import Markers
+    from storage.files.env import Files
+    from storage.log.log import Log
+    from storage.segments.transaction_index import Markers
 
 SNAPSHOT_EVERY_BYTES: Final = 16 * 1024 * 1024  # bounds how much a start after a crash reads again
 SNAPSHOT_BYTES_A_PRODUCER: Final = 400  # eight times its size in a snapshot: with many producers, fewer snapshots

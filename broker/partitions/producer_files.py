@@ -17,8 +17,8 @@ from broker.partitions.transaction_index import TransactionIndexFiles
 from protocol.record_batch import COMMIT, CONTROL, TRANSACTIONAL, BatchHeader, control_type, iter_records
 
 if TYPE_CHECKING:
-    from storage.env import Files
-    from storage.log import Log
+    from storage.files.env import Files
+    from storage.log.log import Log
 
 
 class ProducerFiles:

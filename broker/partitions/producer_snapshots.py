@@ -31,7 +31,7 @@ from typing import Final, NamedTuple
 from fastcrc.crc32 import iscsi as crc32c
 
 from broker.partitions.producer_table import ProducerSnapshot
-from storage.env import Files
+from storage.files.env import Files
 
 logger = logging.getLogger("momus.partition")
 

@@ -13,7 +13,7 @@ from broker.cluster.topic_names import INTERNAL_TOPICS
 from broker.partitions.partition import Partition
 from broker.turn.durability import FlushState
 from protocol.errors import ErrorCode, KafkaError
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata, Topic
     from broker.coordinator.runtime import Shard
     from broker.turn.turn import Turn
-    from storage.log import Log
+    from storage.log.log import Log
 
 logger = logging.getLogger("momus.partitions")
 

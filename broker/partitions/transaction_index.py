@@ -10,8 +10,8 @@ from bisect import bisect_right
 from typing import Final
 
 from broker.partitions.aborted import AbortedTransactions
-from storage.env import Files
-from storage.transaction_index import LINE, SUFFIX, decode_index, encode_index
+from storage.files.env import Files
+from storage.segments.transaction_index import LINE, SUFFIX, decode_index, encode_index
 
 NO_LINES: Final = (0, -1)
 WRONG: Final = (-1, -1)  # some lines of a file are invalid, or of markers that the log has lost

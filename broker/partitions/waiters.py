@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from storage.log import Log
+    from storage.log.log import Log
 
 
 class Waiter(Protocol):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from broker.security.listener_settings import SCRAM
 
 if TYPE_CHECKING:
-    from storage.env import Rng
+    from storage.files.env import Rng
 
 DIGESTS: Final = {1: "sha256", 2: "sha512"}  # by the number of a SCRAM mechanism in Kafka's records
 ITERATIONS: Final = 4096  # of new credentials, and of made-up ones

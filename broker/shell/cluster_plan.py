@@ -14,10 +14,10 @@ from broker.config.authorizer_setting import is_authorizer_set
 from broker.config.node.quorum_checks import check_quorum
 from broker.config.refused_keys import RefusedSettingsError, refusals
 from broker.config.settings import BrokerConfig, ConfigError
-from storage import checkpoints
-from storage.env import Env, Rng, SystemClock, SystemRng
-from storage.movable_clock import MovableClock
-from storage.sim_env import MemoryFiles
+from storage.clock.movable_clock import MovableClock
+from storage.files import checkpoints
+from storage.files.env import Env, Rng, SystemClock, SystemRng
+from storage.files.sim_env import MemoryFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.config.settings import Logins
     from broker.shell.made_security import MadeSecurity
-    from storage.env import Clock, Files, SystemFiles
+    from storage.files.env import Clock, Files, SystemFiles
 
 NOT_INHERITED = ("listeners", "advertised.listeners", "log.dirs", "log.dir")  # by other clusters of the process
 OF_LISTENERS = (  # settings that are about those listeners, by their names

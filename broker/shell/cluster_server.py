@@ -16,8 +16,8 @@ from broker.shell.cluster_plan import ClusterRefusedError
 from broker.shell.loop.spin import Spin, usable_processors
 from broker.shell.loop.steps import Steps
 from broker.shell.sockets.doors import Doors
-from storage.movable_clock import MovableClock
-from storage.sim_env import MemoryFiles
+from storage.clock.movable_clock import MovableClock
+from storage.files.sim_env import MemoryFiles
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from broker.shell.sync_threads import SyncThreads
     from broker.wire.clients import Room
     from broker.wire.connection import Connection
-    from storage.env import SystemFiles
-    from storage.log import Log
+    from storage.files.env import SystemFiles
+    from storage.log.log import Log
 
 DEFAULT_CLUSTER = "default"
 IDLE_SWEEP_S = 5.0

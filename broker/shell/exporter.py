@@ -17,7 +17,7 @@ from broker.shell.gauges import commits, loaded_groups, own_gauges
 from broker.turn.metrics import API_KEYS, BOUNDS_S, PARTS, Metrics
 from protocol.api import api_label
 from protocol.errors import KafkaError, error_label
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.broker import Broker

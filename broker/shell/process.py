@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from broker.shell.control.endpoint import Control
     from broker.shell.traces.export import Export
-    from storage.env import SystemFiles
+    from storage.files.env import SystemFiles
 
 MOST_LISTENERS = 4000  # of all clusters: each takes a file descriptor
 

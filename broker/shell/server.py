@@ -19,8 +19,8 @@ from broker.shell.cluster_server import DEFAULT_CLUSTER
 from broker.shell.control.place import remove_place, write_place
 from broker.shell.process import Process
 from broker.shell.setting_warnings import check_known, warn_of_settings
-from storage.env import MAX_OPEN_FILES, SystemFiles
-from storage.errors import StorageError
+from storage.files.env import MAX_OPEN_FILES, SystemFiles
+from storage.files.errors import StorageError
 
 # What people's suites wait for in the output of Kafka's images; {id}: the node id.
 KAFKA_LINES = (

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from storage.log import Log
+    from storage.log.log import Log
 
 SYNC_THREADS = 4
 

@@ -16,7 +16,7 @@ from broker.wire.parked import ParkedRequest
 from broker.wire.service import TAKEN
 from protocol.api import ApiKey
 from protocol.errors import KafkaError
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.coordinator.runtime import Shard

@@ -17,7 +17,7 @@ from broker.shortcuts.head import BODY
 from broker.wire.service import TAKEN
 from protocol.api import ApiKey
 from protocol.errors import KafkaError
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.config.settings import BrokerConfig
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from broker.wire.connection import Connection
     from broker.wire.router import Router
     from protocol.messages.fetch import FetchRequest
-    from storage.log import FileSlice
+    from storage.log.log import FileSlice
 
 FETCH: Final = int(ApiKey.FETCH)
 SHAPES_A_SIZE: Final = 4  # kept for frames of one size

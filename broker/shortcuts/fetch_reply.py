@@ -13,12 +13,12 @@ from broker.partitions.fetch_session import Wanted
 from broker.shortcuts.fetch_shape import FLEXIBLE_SINCE
 from broker.wire.route import SMALL_FETCH_BYTES
 from protocol.codec_support import uvarint
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.partitions.partition import Partition
     from broker.wire.reply_stream import Reply
-    from storage.log import FileSlice
+    from storage.log.log import FileSlice
 
 Found: TypeAlias = "list[tuple[Wanted, Partition, FileSlice | None]]"
 

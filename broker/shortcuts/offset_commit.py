@@ -21,7 +21,7 @@ from protocol.api import ApiKey
 from protocol.codec_support import uvarint
 from protocol.errors import ErrorCode
 from protocol.record import encode_headers
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.cluster.metadata import Topic

@@ -15,7 +15,7 @@ from broker.shortcuts.head import INT32, REPLY_HEAD, keep
 from protocol.api import ApiKey
 from protocol.codec_support import read_uvarint
 from protocol.errors import KafkaError, MalformedError
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.cluster.metadata import Topic

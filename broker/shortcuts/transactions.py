@@ -6,7 +6,7 @@ from struct import error as struct_error
 from typing import TYPE_CHECKING, Final
 
 from protocol.errors import KafkaError, MalformedError
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.cluster.metadata import Topic

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from protocol.errors import KafkaError
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
-    from storage.log import Log
+    from storage.log.log import Log
 
 log = logging.getLogger("momus.durability")
 

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from protocol.errors import KafkaError
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 logger = logging.getLogger("momus.jobs")
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 
 from protocol.errors import KafkaError
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 logger = logging.getLogger("momus.timers")
 MOST_A_RUN = 100  # a session that ends costs 0.1 ms: so clients are served between thousands that end at once

@@ -12,8 +12,8 @@ from broker.turn.timers import Timers
 if TYPE_CHECKING:
     from broker.turn.durability import Durability, FlushState
     from broker.turn.metrics import Metrics
-    from storage.env import Env
-    from storage.log import Log
+    from storage.files.env import Env
+    from storage.log.log import Log
 
 
 class Turn:

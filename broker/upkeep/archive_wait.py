@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Literal
 from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
 from broker.coordinator.offsets.table import ZERO_ID
 from broker.coordinator.runtime import READY
-from storage.compaction import uncleanable_offset
-from storage.retention import expired
+from storage.cleaning.compaction import uncleanable_offset
+from storage.cleaning.retention import expired
 
 if TYPE_CHECKING:
     from broker.cluster.directory import DataDirectory
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from broker.coordinator.group_shards import GroupShards
     from broker.partitions.table import Partitions
     from broker.turn.turn import Turn
-    from storage.log import Log
-    from storage.segment import Segment
+    from storage.log.log import Log
+    from storage.segments.segment import Segment
 
 logger = logging.getLogger("momus.archive")
 

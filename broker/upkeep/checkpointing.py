@@ -9,12 +9,12 @@ import logging
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.cluster.directory import DataDirectory
-    from storage.env import Files
-    from storage.log import Log
+    from storage.files.env import Files
+    from storage.log.log import Log
 
 logger = logging.getLogger("momus.checkpointing")
 

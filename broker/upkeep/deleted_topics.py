@@ -13,7 +13,7 @@ from broker.coordinator.offsets.topic_ids import IsGone, tombstones_of_gone_topi
 from broker.coordinator.result import Record, Result
 from broker.coordinator.runtime import READY
 from protocol.errors import KafkaError
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.cluster.directory import DataDirectory

@@ -14,7 +14,7 @@ from broker.upkeep.checkpointing import Checkpointing
 from broker.upkeep.deleted_topics import DeletedTopics
 from broker.upkeep.expired_tokens import remove_expired_tokens
 from protocol.errors import KafkaError
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.cluster.directory import DataDirectory
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from broker.partitions.table import Partitions
     from broker.turn.turn import Turn
     from broker.upkeep.archive_wait import ArchiveWait
-    from storage.log import Log
+    from storage.log.log import Log
 
 logger = logging.getLogger("momus.maintenance")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.turn.metrics import Metrics
-    from storage.log import FileSlice
+    from storage.log.log import FileSlice
 
 # a reply: its bytes, or parts, some of them slices of segment files that are read when the client takes them
 Reply: TypeAlias = "bytes | list[bytes | FileSlice] | None"

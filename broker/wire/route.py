@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from protocol.api import ApiKey, request_class, response_class
 from protocol.codegen import codec
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.config.releases import Release

@@ -16,7 +16,7 @@ from protocol.api import ApiKey
 from protocol.declare import Message
 from protocol.errors import ErrorCode, KafkaError, MalformedError
 from protocol.header import decode_request_header
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.turn.durability import FlushState, Held

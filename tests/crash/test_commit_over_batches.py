@@ -11,9 +11,9 @@ from core_requests import commit_request, committed
 
 from protocol.errors import ErrorCode
 from protocol.record_batch import iter_records
-from storage.log import Log
-from storage.sim_env import sim_env
-from storage.spans import SPAN_HEADERS
+from storage.files.sim_env import sim_env
+from storage.log.log import Log
+from storage.segments.spans import SPAN_HEADERS
 
 SETTINGS = {"offsets_topic_num_partitions": "1", "message_max_bytes": "400"}
 MANY = 12
@@ -218,7 +218,7 @@ def test_cleaner_killed_at_every_change_of_the_disk_loses_nothing():
 def test_run_of_the_wrong_length_is_not_applied(sizes):
     """Five records that say they are one commit of four or six, or of two commits at once."""
     from protocol.record_batch import build_batch
-    from storage.spans import span_headers
+    from storage.segments.spans import span_headers
 
     world = world_with_commit()
     whole = Client(world).call(commit_request("g", {4: 7}), 8)

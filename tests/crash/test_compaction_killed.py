@@ -9,9 +9,9 @@ import pytest
 from log_kit import DIRECTORY, content, durable_env, live, put
 from power_cut import power_cut
 
-from storage.env import Env
-from storage.log import Log, LogConfig
-from storage.sim_env import SimulatedCrash
+from storage.files.env import Env
+from storage.files.sim_env import SimulatedCrash
+from storage.log.log import Log, LogConfig
 
 CONFIG = LogConfig(segment_bytes=2000, index_interval_bytes=100, cleanup_policy=frozenset({"compact"}))
 RECORDS = 60

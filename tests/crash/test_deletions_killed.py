@@ -17,7 +17,7 @@ from protocol.messages.topics import (
     DeleteTopicsRequest,
 )
 from protocol.record_batch import iter_batches, iter_records
-from storage.sim_env import MemoryFiles
+from storage.files.sim_env import MemoryFiles
 
 
 @pytest.fixture(params=["by name", "backwards"], autouse=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from log_kit import DIRECTORY, durable_env, put
 
-from storage.env import Env
-from storage.leader_epochs import FILE_NAME
-from storage.log import Log, LogConfig
+from storage.files.env import Env
+from storage.log.log import Log, LogConfig
+from storage.segments.leader_epochs import FILE_NAME
 
 PATH = f"{DIRECTORY}/{FILE_NAME}"
 EPOCHS = (0, 1, 3, 4, 7)

@@ -7,9 +7,9 @@ import errno
 import pytest
 from log_kit import DIRECTORY, durable_env, put
 
-from storage.env import Env
-from storage.log import Log, LogConfig
-from storage.segment import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from storage.files.env import Env
+from storage.log.log import Log, LogConfig
+from storage.segments.segment import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 
 CONFIG = LogConfig(segment_bytes=4000, index_interval_bytes=100, retention_ms=1000)
 RECORDS = 80

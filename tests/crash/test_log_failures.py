@@ -10,10 +10,10 @@ import pytest
 from log_kit import DIRECTORY, ONE_SEGMENT, SMALL, content, durable_env, filled, live, put, reopened
 from power_cut import power_cut
 
-from storage.env import Env
-from storage.errors import StorageError
-from storage.log import Log, LogConfig
-from storage.sim_env import SimulatedCrash, sim_env
+from storage.files.env import Env
+from storage.files.errors import StorageError
+from storage.files.sim_env import SimulatedCrash, sim_env
+from storage.log.log import Log, LogConfig
 
 COMPACT = LogConfig(
     segment_bytes=600, index_interval_bytes=100, cleanup_policy=frozenset({"compact"}), delete_retention_ms=0
@@ -268,7 +268,7 @@ def test_full_disk_while_sealing_costs_only_the_index():
 
 
 def test_real_disk_and_memory_hold_the_same_bytes(tmp_path):
-    from storage.env import Env, Rng, SystemClock, SystemFiles
+    from storage.files.env import Env, Rng, SystemClock, SystemFiles
 
     real = Env(SystemClock(), Rng(0), SystemFiles())
     memory = sim_env()

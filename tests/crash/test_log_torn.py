@@ -8,10 +8,10 @@ import pytest
 from cases import each_case
 from log_kit import DIRECTORY, ONE_SEGMENT, SMALL, content, filled, put, reopened
 
-from storage.errors import StorageError
-from storage.log import Log
-from storage.repair import repair
-from storage.sim_env import Env, sim_env
+from storage.files.errors import StorageError
+from storage.files.sim_env import Env, sim_env
+from storage.log.log import Log
+from storage.log.repair import repair
 
 
 def batches_of(log: Log) -> list[bytes]:

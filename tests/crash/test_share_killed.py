@@ -17,7 +17,7 @@ from core_broker import Client, SimulatedCrash, World, make_topic
 from unit.share_groups.kit import GROUP, Member, ShareWorld
 
 from protocol.errors import ErrorCode
-from storage.sim_env import ALL_KINDS, sim_env
+from storage.files.sim_env import ALL_KINDS, sim_env
 
 RECORDS = 12
 SETTINGS = {

@@ -18,7 +18,7 @@ from broker.coordinator.transactions.transaction import (
 from protocol.errors import ErrorCode
 from protocol.messages.coordinator_records import TransactionLogValue
 from protocol.record_batch import iter_batches, iter_records
-from storage.sim_env import MemoryFiles
+from storage.files.sim_env import MemoryFiles
 
 OFFSETS = "__consumer_offsets"
 PARTITIONS = 2

@@ -12,7 +12,7 @@ from broker.shell.cluster_plan import ClusterPlan
 from broker.shell.cluster_server import DEFAULT_CLUSTER
 from broker.shell.process import Process
 from differential.start_cases import Case, cases, with_files, write_material
-from storage.env import SystemFiles
+from storage.files.env import SystemFiles
 
 
 def start_here(folder: Path) -> dict[str, str]:

@@ -17,7 +17,7 @@ from differential.generate.profiles import make_case
 from differential.pair import Pair
 from differential.plain import Values
 from differential.play import Finding
-from storage.sim_env import MemoryFiles
+from storage.files.sim_env import MemoryFiles
 
 CASES = {"admin": 25, "cluster": 25, "offsets": 25, "log": 40, "transactions": 30}
 FIRST = 22_040  # a case of the log soon after it deletes records right after a kill

@@ -18,7 +18,7 @@ from broker.shell.cluster_server import ClusterServer
 from broker.shell.control.of_cluster.brokers import start_broker, stop_broker
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.process import Process
-from storage.env import SystemFiles
+from storage.files.env import SystemFiles
 
 ASK_VERSIONS = bytes.fromhex("0000000a 0012 0000 00000007 ffff")
 

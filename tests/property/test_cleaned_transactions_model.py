@@ -19,7 +19,7 @@ from txn_kit import end_of, not_aborted
 
 from protocol.errors import ErrorCode
 from protocol.record_batch import TRANSACTIONAL
-from storage.sim_env import SimulatedCrash
+from storage.files.sim_env import SimulatedCrash
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "partition"))
 

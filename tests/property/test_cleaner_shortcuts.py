@@ -18,12 +18,12 @@ from log_kit import DIRECTORY, content, put, put_marker
 
 from protocol.record import decode_records
 from protocol.record_batch import ABORT, COMMIT, TRANSACTIONAL, BatchHeader, control_batch
-from storage import compaction_filter, compaction_plan
-from storage.compaction import clean
-from storage.compaction_plan import Plan, ProducersInLog
-from storage.log import Log, LogConfig
-from storage.sim_env import sim_env
-from storage.spans import span_headers
+from storage.cleaning import compaction_filter, compaction_plan
+from storage.cleaning.compaction import clean
+from storage.cleaning.compaction_plan import Plan, ProducersInLog
+from storage.files.sim_env import sim_env
+from storage.log.log import Log, LogConfig
+from storage.segments.spans import span_headers
 
 CONFIG = LogConfig(
     segment_bytes=700, index_interval_bytes=100, cleanup_policy=frozenset({"compact"}), delete_retention_ms=1000

@@ -24,7 +24,7 @@ from protocol.messages.reassign import (
 )
 from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
 from protocol.record_batch import TRANSACTIONAL, build_batch
-from storage.env import Rng
+from storage.files.env import Rng
 
 VERSIONS = [4, 7, 9, 11, 12, 13, 16, 18]
 TOPICS = {"a": 2, "b": 1, "long.name-of_a_topic" * 6: 1}

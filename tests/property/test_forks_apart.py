@@ -37,9 +37,9 @@ from protocol.messages.topics import (
     DeleteTopicState,
 )
 from protocol.record_batch import build_batch
-from storage.env import Env, Rng, SystemFiles
-from storage.sim_env import ManualClock, MemoryFiles
-from storage.troubles import Trouble
+from storage.files.env import Env, Rng, SystemFiles
+from storage.files.sim_env import ManualClock, MemoryFiles
+from storage.files.troubles import Trouble
 
 START_MS = 1_700_000_000_000
 SETTINGS = {

@@ -8,8 +8,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from log_kit import DIRECTORY, content, durable_env, live, put
 
 from protocol.record_batch import BatchHeader, iter_batches
-from storage.log import Log, LogConfig
-from storage.sim_env import sim_env
+from storage.files.sim_env import sim_env
+from storage.log.log import Log, LogConfig
 
 KEYS = st.integers(0, 6).map(lambda n: b"k%d" % n)
 VALUES = st.none() | st.binary(max_size=60)

@@ -18,8 +18,8 @@ from property.test_consume_path import PLACES, Consumer, Pair, perform
 
 from broker.partitions import partition, waiters
 from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
-from storage.file_slice import FileSlice
-from storage.sim_env import MemoryFile
+from storage.files.sim_env import MemoryFile
+from storage.segments.file_slice import FileSlice
 
 READERS = 50
 

@@ -18,7 +18,7 @@ from core_requests import commit_request, fetch_request, produce_request
 from protocol.errors import ErrorCode
 from protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
 from protocol.record_batch import iter_batches, iter_records
-from storage.sim_env import sim_env
+from storage.files.sim_env import sim_env
 
 GROUPS = ["a", "b", "c"]
 LOGS = ["x", "y"]

@@ -28,8 +28,8 @@ from protocol.messages.topics import (
     DeleteTopicsRequest,
 )
 from protocol.record_batch import TRANSACTIONAL, build_batch
-from storage import recovery
-from storage.sim_env import MemoryFiles
+from storage.files.sim_env import MemoryFiles
+from storage.segments import recovery
 
 STEPS = 150
 OUT_OF_ORDER, OUT_OF_RANGE = 45, 1

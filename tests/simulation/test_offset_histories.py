@@ -24,7 +24,7 @@ from broker.coordinator.runtime import READY
 from broker.upkeep import maintenance
 from protocol.messages.group_admin import DeleteGroupsRequest
 from protocol.messages.topics import DeleteTopicsRequest
-from storage import recovery
+from storage.segments import recovery
 
 GROUPS, TOPICS, PARTITIONS = ("g0", "g1", "g2", "nul\0"), ("t", "u"), range(4)
 INTERNAL = ("__consumer_offsets", "__transaction_state")

@@ -19,7 +19,7 @@ from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.produce import ProduceRequest, ProduceResponse
 from protocol.messages.transactions import InitProducerIdRequest
 from protocol.record_batch import iter_batches, iter_records
-from storage.file_slice import FileSlice
+from storage.segments.file_slice import FileSlice
 
 BATCHES = 1500
 EXPECTED = {ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER}

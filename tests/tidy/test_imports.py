@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 
+import pytest
 from source_tree import PACKAGES, REPOSITORY, circles, graph, imports, modules, text_of, tree_of
 
 # What a package may import besides itself and the standard library.
@@ -59,18 +60,19 @@ FILES_A_FOLDER = 15
 MORE_FILES = {"broker/handlers"}  # one file a family of APIs
 PROTOCOL_METHODS = 6
 PROTOCOL_ROOMS = 2
-THE_DISK = {"storage.env.File", "storage.env.Files"}  # what a system has of files cannot be told in six methods
+# What a system has of files cannot be told in six methods.
+THE_DISK = {"storage.files.env.File", "storage.files.env.Files"}
 
 # The only doors to the outside world: whoever needs time, chance or the disk is handed an Env.
 ENVIRONMENT = {"time", "random", "uuid", "secrets", "os"}
 ENVIRONMENT_DOORS = {
-    "storage.env": ENVIRONMENT - {"time"},
-    "storage.clock": {"time"},
-    "storage.beside": {"os", "threading"},
-    "storage.disk": {"os", "threading"},
-    "storage.troubles": {"time"},  # a slow disk
+    "storage.files.env": ENVIRONMENT - {"time"},
+    "storage.clock.clock": {"time"},
+    "storage.files.disk_thread": {"os", "threading"},
+    "storage.files.disk": {"os", "threading"},
+    "storage.files.troubles": {"time"},  # a slow disk
     "broker.shell.traces.tracer": {"time"},  # spans lie on the machine's clock, also where the cluster's is moved
-    "storage.sim_env": {"os"},  # the simulated twin may join paths as the real one does
+    "storage.files.sim_env": {"os"},  # the simulated twin may join paths as the real one does
 }
 LOOP = {"asyncio", "socket", "uvloop", "asyncio_dgram", "selectors", "threading", "concurrent", "signal"}
 LOOP_DOOR = "broker.shell"  # everything that knows asyncio
@@ -117,14 +119,15 @@ def test_rooms_of_the_broker_import_from_their_floor_and_those_below():
     assert not wrong
 
 
-def test_rooms_of_the_pipeline_import_in_the_order_that_its_docstring_lists():
-    about = ast.get_docstring(tree_of(REPOSITORY / "pipeline" / "__init__.py")) or ""
+@pytest.mark.parametrize("package", ["pipeline", "storage"])
+def test_rooms_of_a_package_import_in_the_order_that_its_docstring_lists(package):
+    about = ast.get_docstring(tree_of(REPOSITORY / package / "__init__.py")) or ""
     order = re.findall(r"\w+", about.rpartition(":")[2])
     wrong = [
         f"{module} imports {target}"
-        for module, targets in graph("pipeline").items()
+        for module, targets in graph(package).items()
         for target in targets
-        if "pipeline" not in (module, target) and order.index(target.split(".")[1]) > order.index(module.split(".")[1])
+        if package not in (module, target) and order.index(target.split(".")[1]) > order.index(module.split(".")[1])
     ]
     assert not wrong
 
@@ -136,7 +139,7 @@ def test_only_the_shell_imports_the_composition_root():
 
 def test_folders_are_small_and_say_what_they_are():
     wrong = []
-    for package in ("broker", "pipeline"):
+    for package in ("broker", "pipeline", "storage"):
         for folder in [REPOSITORY / package, *(REPOSITORY / package).rglob("*/")]:
             files = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
             name = str(folder.relative_to(REPOSITORY))
@@ -199,7 +202,7 @@ def test_core_is_pure():
         for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.AsyncFunctionDef | ast.Await) and not is_door:
                 wrong.append(f"{path}:{node.lineno} is asynchronous")
-            if isinstance(node, ast.Call) and module != "storage.disk":
+            if isinstance(node, ast.Call) and module != "storage.files.disk":
                 called = ast.unparse(node.func)
                 if called == "open" or called.endswith(("datetime.now", "datetime.utcnow", "date.today")):
                     wrong.append(f"{path}:{node.lineno} calls {called}")

@@ -23,14 +23,14 @@ from typing import Any
 import core_broker
 from core_broker import Client, World, frame
 
-from storage.env import Env, Rng, SystemFiles
-from storage.sim_env import ManualClock
+from storage.files.env import Env, Rng, SystemFiles
+from storage.files.sim_env import ManualClock
 from work.scripts import SCRIPTS, Script
 
 REPOSITORY = Path(__file__).parents[2]
 WARM, ROUNDS, LONG = 20, 40, 400
 COUNTED = tuple(f"{REPOSITORY / name}/" for name in ("protocol", "storage", "broker"))
-SIMULATED = str(REPOSITORY / "storage" / "sim_env.py")  # the clock that stands
+SIMULATED = str(REPOSITORY / "storage" / "files" / "sim_env.py")  # the clock that stands
 START_MS = 1_700_000_000_000
 
 

@@ -15,7 +15,7 @@ from broker.coordinator.records import offset_value
 from broker.coordinator.result import Headers, Record
 from broker.coordinator.runtime import CLOSED
 from protocol.record import encode_headers
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.coordinator.offsets.pending import PendingOffsets

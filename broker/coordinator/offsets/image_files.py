@@ -11,10 +11,10 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 from broker.coordinator.replay import Replay
-from storage import snapshot
+from storage.files import snapshot
 
 if TYPE_CHECKING:
-    from storage.log import Log
+    from storage.log.log import Log
 
 logger = logging.getLogger("momus.images")
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 from broker.coordinator.offsets.snapshots import KeptRecord, Labels, encode_head, encode_offsets, encode_pending
 from broker.coordinator.runtime import READY
 from protocol.record_batch import iter_records
-from storage import snapshot
+from storage.files import snapshot
 
 if TYPE_CHECKING:
     from broker.coordinator.runtime import Shard
-    from storage.log import Log
+    from storage.log.log import Log
 
 logger = logging.getLogger("momus.images")
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from broker.coordinator.result import Headers, Record
 from protocol.record_batch import HEADER_BYTES, build_batch
-from storage.spans import span_headers
+from storage.segments.spans import span_headers
 
 if TYPE_CHECKING:
-    from storage.log import Log
+    from storage.log.log import Log
 
 # of a record: lengths, deltas and the two headers
 _RECORD_BYTES = 64

@@ -18,7 +18,7 @@ from broker.coordinator.shard_parts import PartitionLog
 from broker.coordinator.share.machine import ShareStateMachine
 from broker.coordinator.share.state import NOT_STARTED, Key, ShareState
 from protocol.errors import ErrorCode, KafkaError
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.cluster.directory import DataDirectory

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from broker.coordinator.share.share_partition import Limits, SharePartition
     from broker.partitions.partition import Partition
-    from storage.log import FileSlice
+    from storage.log.log import FileSlice
 
 SMALL_BYTES: Final = 1 << 16  # up to this size the records are read at once, to look at their headers
 

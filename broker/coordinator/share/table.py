@@ -22,7 +22,7 @@ from broker.coordinator.share.share_partition import Limits, SharePartition
 from broker.coordinator.share.start import start_offset
 from broker.coordinator.share.state import NOT_STARTED, Key
 from protocol.errors import ErrorCode, KafkaError
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata, Topic

@@ -31,7 +31,7 @@ from broker.coordinator.transactions.rules import NeedsProducerIdError, complete
 from broker.coordinator.transactions.transaction import ONGOING, TopicIndex, Transaction
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.transactions import EndTxnResponse
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.cluster.directory import DataDirectory

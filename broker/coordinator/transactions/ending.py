@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from broker.coordinator.transactions.transaction import PREPARE_COMMIT, TopicIndex, Transaction
 from protocol.errors import ErrorCode, KafkaError
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.coordinator.result import Token

@@ -27,7 +27,7 @@ from typing import Any, Final
 from broker.config.addresses import host_port
 from broker.shell.control.routes import RefusedError, Stream, Text
 from protocol.errors import KafkaError
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 logger = logging.getLogger("momus.control")
 

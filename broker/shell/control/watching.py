@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from broker.shell.control.routes import RefusedError, Stream, Text
 from protocol.errors import KafkaError
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 LEAST_MS: Final = 200
 MOST_MS: Final = 60_000

@@ -21,7 +21,7 @@ from broker.shell.copies.snapshots import DATA
 if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.shell.cluster_server import ClusterServer
-    from storage.env import Files
+    from storage.files.env import Files
 
 FORMAT: Final = 1
 # Settings that a replay, which authenticates nobody, does not need; some are secrets.

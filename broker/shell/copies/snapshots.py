@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from broker.broker import Broker
-    from storage.env import Files
-    from storage.movable_clock import MovableClock
+    from storage.clock.movable_clock import MovableClock
+    from storage.files.env import Files
 
 MOST: Final = 1000
 ABOUT: Final = "about.json"  # written last: without it a snapshot is not whole

@@ -9,7 +9,7 @@ from broker.shell.local_client import LocalClient
 from broker.shell.page.windows import number, slices, window
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.broker import Broker

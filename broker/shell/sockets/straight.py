@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from storage.log import FileSlice
+    from storage.log.log import FileSlice
 
 IS_KNOWN = sys.platform == "linux"  # elsewhere sendfile answers otherwise, or is not there
 

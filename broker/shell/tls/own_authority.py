@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from broker.config.config_values import ConfigError
 from broker.security.listener_settings import need
-from storage.env import SystemClock
+from storage.files.env import SystemClock
 
 STORE_PASSWORD: Final = "changeit"
 SERVER: Final = "server"

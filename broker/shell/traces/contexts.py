@@ -20,7 +20,7 @@ from protocol.messages.fetch import FetchResponse
 from protocol.messages.produce import ProduceRequest, ProduceResponse
 from protocol.messages.share_fetch import ShareFetchResponse
 from protocol.record_batch import iter_batches, iter_records
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 TRACEPARENT: Final = "traceparent"
 MOST_NAMES: Final = 16  # topics, errors and links of a span

@@ -21,7 +21,7 @@ from broker.wire.route import SMALL_FETCH_BYTES
 from broker.wire.service import TAKEN
 from protocol.api import ApiKey
 from protocol.errors import KafkaError
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.config.settings import BrokerConfig

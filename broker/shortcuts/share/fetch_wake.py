@@ -12,7 +12,7 @@ from broker.coordinator.share.reader import read_new, take_new
 from broker.shortcuts.share.fetch_reply import encode_share_fetch, label_of
 from broker.wire.route import SMALL_FETCH_BYTES
 from protocol.errors import KafkaError
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.config.settings import BrokerConfig

@@ -32,7 +32,7 @@ from protocol.messages.share_group_records import (
 )
 from protocol.record import encode_records
 from protocol.record_batch import assemble_batch, build_batch
-from storage.checkpoints import uuid_from_text, uuid_text
+from storage.files.checkpoints import uuid_from_text, uuid_text
 
 GOLDEN = Path(__file__).parent / "kafka_share"
 STATE = "__share_group_state-0"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from protocol.record_batch import TRANSACTIONAL, build_batch, control_batch
-from storage.env import system_env
-from storage.log import Log, LogConfig
+from storage.files.env import system_env
+from storage.log.log import Log, LogConfig
 
 NOW_MS = 1_700_000_000_000
 

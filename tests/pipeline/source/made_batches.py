@@ -17,7 +17,7 @@ from protocol.messages import coordinator_records as records
 from protocol.messages.own_records import TransactionGroupKey, TransactionGroupValue
 from protocol.record import encode_record
 from protocol.record_batch import DELETE_HORIZON, LOG_APPEND_TIME, TRANSACTIONAL, assemble_batch, control_batch
-from storage.spans import span_headers
+from storage.segments.spans import span_headers
 
 NOW_MS = 1_790_000_000_000
 Made = tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]

@@ -29,7 +29,7 @@ from protocol.messages.classic_group import (
 from protocol.messages.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from protocol.messages.group_admin import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
 from protocol.messages.offsets import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
-from storage.env import Rng
+from storage.files.env import Rng
 
 START_MS = 1_700_000_000_000
 

@@ -13,7 +13,7 @@ from txn_kit import Producer
 from broker.coordinator.runtime import READY, Shard
 from protocol.errors import ErrorCode
 from protocol.messages.transaction_admin import ListTransactionsRequest
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 GROUPS = [f"g{n}" for n in range(9)]
 

@@ -17,7 +17,7 @@ from protocol.messages.topics import (
     DeleteTopicsRequest,
     DeleteTopicState,
 )
-from storage import checkpoints
+from storage.files import checkpoints
 
 MINUTE_MS = 60_000
 BIG = bytes(6000)  # larger than index.interval.bytes, so that the index has an entry a batch

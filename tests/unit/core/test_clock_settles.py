@@ -16,9 +16,9 @@ from broker.shell.control.of_cluster import clock
 from broker.shell.control.routes import Call
 from broker.turn.jobs import Jobs
 from broker.turn.timers import MOST_A_RUN, Timers
-from storage.clock import SystemClock
-from storage.movable_clock import MovableClock
-from storage.sim_env import sim_env
+from storage.clock.clock import SystemClock
+from storage.clock.movable_clock import MovableClock
+from storage.files.sim_env import sim_env
 
 NOW_MS = 1000
 

@@ -6,7 +6,7 @@ import pytest
 from core_broker import Client, World, make_topic
 from core_requests import produce_request
 
-from storage.sim_env import MemoryFiles
+from storage.files.sim_env import MemoryFiles
 
 
 def test_connection_that_was_accepted_before_the_end_is_hung_up():

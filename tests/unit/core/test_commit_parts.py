@@ -22,8 +22,8 @@ from broker.coordinator.offsets.spans import are_offsets, span_batches
 from broker.coordinator.offsets.table import OffsetTable
 from broker.coordinator.runtime import CLOSED, READY
 from protocol.record_batch import HEADER_BYTES, BatchHeader, build_batch, iter_records
-from storage.log import Log, LogConfig
-from storage.sim_env import sim_env
+from storage.files.sim_env import sim_env
+from storage.log.log import Log, LogConfig
 
 ID = bytes([1] * 16)
 BUILDERS = (OneCommit, CommitBatch)

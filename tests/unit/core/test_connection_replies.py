@@ -9,8 +9,8 @@ from unit.core.replies_kit import METADATA, correlation_ids, flood, world_with_t
 
 from broker.wire.connection import WRITE_BUFFER_BYTES
 from broker.wire.reply_stream import CHUNK_BYTES, TURN_BYTES
-from storage.errors import StorageError
-from storage.file_slice import FileSlice
+from storage.files.errors import StorageError
+from storage.segments.file_slice import FileSlice
 
 
 @pytest.fixture

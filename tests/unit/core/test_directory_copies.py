@@ -8,8 +8,8 @@ from core_broker import DATA, Client, World, make_topic
 from core_requests import commit_request, committed, fetch_bytes, fetch_request, produce_request
 
 from broker.cluster.copies import copy_directory
-from storage import checkpoints
-from storage.sim_env import MemoryFiles, sim_env
+from storage.files import checkpoints
+from storage.files.sim_env import MemoryFiles, sim_env
 
 COPY = "/copy"
 LOG = f"{COPY}/t-0/00000000000000000000.log"

@@ -12,9 +12,9 @@ from broker.cluster.copies import partitions_in
 from broker.cluster.identity import DirectoryError
 from broker.shell.cluster_plan import ClusterPlan, Origin
 from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
-from storage import checkpoints
-from storage.env import SystemFiles
-from storage.sim_env import MemoryFiles, SimulatedCrash, sim_env
+from storage.files import checkpoints
+from storage.files.env import SystemFiles
+from storage.files.sim_env import MemoryFiles, SimulatedCrash, sim_env
 
 
 def with_files(*paths: str) -> MemoryFiles:

@@ -14,7 +14,7 @@ from broker.coordinator.offsets import imaging
 from broker.coordinator.replay import Replay
 from broker.coordinator.runtime import Shard
 from protocol.messages.offsets import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
-from storage import snapshot
+from storage.files import snapshot
 
 DIRECTORY = "/data/__consumer_offsets-0"
 SETTINGS = {"offsets_topic_num_partitions": "1"}

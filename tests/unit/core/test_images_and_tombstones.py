@@ -14,7 +14,7 @@ from broker.coordinator.offsets import imaging
 from broker.upkeep import maintenance
 from protocol.messages.group_admin import DeleteGroupsRequest
 from protocol.record_batch import iter_records
-from storage import snapshot
+from storage.files import snapshot
 
 DIRECTORY = "/data/__consumer_offsets-0"
 RETENTION_MS = 1000

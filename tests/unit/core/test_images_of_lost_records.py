@@ -9,7 +9,7 @@ from stepped_kit import let_load_at_once
 
 from broker.coordinator.offsets import imaging
 from broker.coordinator.runtime import Shard
-from storage import snapshot
+from storage.files import snapshot
 
 DIRECTORY = "/data/__consumer_offsets-0"
 SETTINGS = {"offsets_topic_num_partitions": "1", "offsets_image_interval_ms": "1000000000"}

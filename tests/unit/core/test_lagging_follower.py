@@ -10,7 +10,7 @@ from txn_kit import Producer
 
 from protocol.errors import ErrorCode
 from protocol.messages.topics import DeleteTopicsRequest
-from storage import checkpoints
+from storage.files import checkpoints
 
 LAG_MS = 30_000  # replica.lag.time.max.ms
 

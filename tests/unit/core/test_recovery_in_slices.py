@@ -12,10 +12,10 @@ from broker.upkeep import maintenance
 from protocol.errors import ErrorCode
 from protocol.messages.topics import DeleteTopicsRequest
 from protocol.record_batch import iter_batches
-from storage import recovery
-from storage.config import LogConfig
-from storage.env import Env
-from storage.log import Log
+from storage.files.env import Env
+from storage.log.log import Log
+from storage.segments import recovery
+from storage.segments.config import LogConfig
 
 BATCHES = 20
 

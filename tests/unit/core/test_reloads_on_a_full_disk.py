@@ -21,9 +21,9 @@ from protocol.messages.quotas import (
     OpData,
 )
 from protocol.messages.topics import CreatableTopic, CreateTopicsRequest
-from storage.errors import StorageError
-from storage.log import Log
-from storage.sim_env import sim_env
+from storage.files.errors import StorageError
+from storage.files.sim_env import sim_env
+from storage.log.log import Log
 
 PARTITIONS = range(100)
 

@@ -19,8 +19,8 @@ from protocol.messages.classic_group import (
 )
 from protocol.messages.group_admin import DescribeGroupsRequest
 from protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
-from storage.errors import StorageError
-from storage.log import Log
+from storage.files.errors import StorageError
+from storage.log.log import Log
 
 KEY = b"\0\x63"  # a record type that is nobody's
 

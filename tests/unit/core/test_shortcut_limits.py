@@ -23,9 +23,9 @@ from protocol.api import ApiKey
 from protocol.codec_support import uvarint
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
-from storage.env import Rng
-from storage.errors import StorageError
-from storage.log import Log
+from storage.files.env import Rng
+from storage.files.errors import StorageError
+from storage.log.log import Log
 
 
 class Twins:

@@ -26,7 +26,7 @@ from protocol.messages.transactions import (
     AddPartitionsToTxnTopic,
     TxnOffsetCommitRequest,
 )
-from storage.env import Rng
+from storage.files.env import Rng
 
 # Where a request begins: behind another one of so many bytes. All low bits are set and clear, and one is beyond any
 # limit on a request's size.

@@ -10,10 +10,10 @@ from core_broker import FLUSHES, Client, World, make_topic
 from core_requests import commit_request, committed, produce_request
 
 from protocol.errors import ErrorCode
-from storage.disk import SystemFiles
-from storage.env import Files
-from storage.sim_env import MemoryFiles
-from storage.troubles import Trouble
+from storage.files.disk import SystemFiles
+from storage.files.env import Files
+from storage.files.sim_env import MemoryFiles
+from storage.files.troubles import Trouble
 
 
 def made(flush: str) -> tuple[World, Client]:

@@ -12,7 +12,7 @@ from broker.cluster.metadata_plans import create_topic, delete_topic, place, sta
 from broker.config.settings import BrokerConfig, ConfigError
 from broker.coordinator.result import Context
 from protocol.messages.metadata_records import FeatureLevelRecord, NoOpRecord, decode_record, encode_record
-from storage.sim_env import sim_env
+from storage.files.sim_env import sim_env
 
 
 def start(broker, node_ids, **settings):

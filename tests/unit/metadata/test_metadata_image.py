@@ -11,7 +11,7 @@ from core_requests import produce_request
 from broker.cluster import metadata_image
 from protocol.messages.cluster import ApiVersionsRequest
 from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 LOG = f"{DATA}/__cluster_metadata-0"
 

@@ -30,9 +30,9 @@ from protocol.messages.fetch import (
 from protocol.messages.metadata_records import PartitionChangeRecord, RemoveTopicRecord, TopicRecord, encode_record
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.record_batch import HEADER_BYTES, build_batch, iter_batches, iter_records
-from storage.env import Env
-from storage.log import Log, LogConfig
-from storage.sim_env import ManualClock, MemoryFiles, sim_env
+from storage.files.env import Env
+from storage.files.sim_env import ManualClock, MemoryFiles, sim_env
+from storage.log.log import Log, LogConfig
 
 NOW_MS = 1_700_000_000_000
 OTHER_NODE = 1

@@ -11,8 +11,8 @@ from data_path import DataPath, batch
 from txn_path import committed, read_committed, stable
 
 from protocol.record_batch import TRANSACTIONAL
-from storage.sim_env import SimulatedCrash
-from storage.transaction_index import SUFFIX, decode_index
+from storage.files.sim_env import SimulatedCrash
+from storage.segments.transaction_index import SUFFIX, decode_index
 
 RETENTION_MS = 1000
 EXPIRATION_MS = 5000

@@ -12,7 +12,7 @@ from broker.handlers.fetch import sessions_of
 from broker.partitions.fetch_session import EVICTION_MS, FetchSessions, Wanted, next_epoch
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchRequest
-from storage.env import Rng
+from storage.files.env import Rng
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from broker.partitions.producer_snapshots import NONE_ABORTED, UNTOLD, ProducerS
 from broker.partitions.producer_table import ProducerSnapshot
 from protocol.errors import ErrorCode
 from protocol.record_batch import ABORT, TRANSACTIONAL, BatchHeader, assemble_batch, control_batch
-from storage.sim_env import MemoryFiles
+from storage.files.sim_env import MemoryFiles
 
 DAY_MS = 86_400_000
 

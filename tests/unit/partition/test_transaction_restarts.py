@@ -8,7 +8,7 @@ import pytest
 from data_path import DataPath, batch
 from txn_path import read_committed, send, stable
 
-from storage.transaction_index import decode_index
+from storage.segments.transaction_index import decode_index
 
 
 @pytest.fixture

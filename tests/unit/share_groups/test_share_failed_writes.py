@@ -13,7 +13,7 @@ from broker.coordinator.runtime import CLOSED
 from protocol.errors import ErrorCode
 from protocol.messages.group_admin import DeleteGroupsRequest
 from protocol.messages.topics import CreatableTopic, CreateTopicsRequest, DeleteTopicsRequest
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 FAILED = ErrorCode.COORDINATOR_NOT_AVAILABLE
 

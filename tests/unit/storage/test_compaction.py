@@ -14,10 +14,10 @@ from protocol.record_batch import (
     control_batch,
     iter_records,
 )
-from storage.compaction import clean
-from storage.log import Log, LogConfig
-from storage.sim_env import sim_env
-from storage.spans import span_headers
+from storage.cleaning.compaction import clean
+from storage.files.sim_env import sim_env
+from storage.log.log import Log, LogConfig
+from storage.segments.spans import span_headers
 
 CONFIG = LogConfig(
     segment_bytes=400,

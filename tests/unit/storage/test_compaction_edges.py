@@ -9,12 +9,12 @@ import pytest
 from log_kit import DIRECTORY, put
 
 from protocol.record_batch import HEADER_BYTES, BatchHeader, build_batch
-from storage import compaction
-from storage.compaction import clean
-from storage.compaction_plan import SLICE_KEYS, SLICE_RECORDS, Plan, ProducersInLog, plan_transactions
-from storage.log import Log, LogConfig
-from storage.segment import MAX_RELATIVE_OFFSET
-from storage.sim_env import MemoryFile, sim_env
+from storage.cleaning import compaction
+from storage.cleaning.compaction import clean
+from storage.cleaning.compaction_plan import SLICE_KEYS, SLICE_RECORDS, Plan, ProducersInLog, plan_transactions
+from storage.files.sim_env import MemoryFile, sim_env
+from storage.log.log import Log, LogConfig
+from storage.segments.segment import MAX_RELATIVE_OFFSET
 
 CONFIG = LogConfig(segment_bytes=400, cleanup_policy=frozenset({"compact"}), delete_retention_ms=1000)
 NOW = 50_000

@@ -6,9 +6,9 @@ import pytest
 from log_kit import DIRECTORY, live, put
 
 from protocol.record_batch import iter_records
-from storage.compaction_plan import Plan, plan_keys
-from storage.log import Log, LogConfig
-from storage.sim_env import sim_env
+from storage.cleaning.compaction_plan import Plan, plan_keys
+from storage.files.sim_env import sim_env
+from storage.log.log import Log, LogConfig
 
 CONFIG = LogConfig(segment_bytes=2000, cleanup_policy=frozenset({"compact"}), delete_retention_ms=1000)
 NOW_MS = 50_000

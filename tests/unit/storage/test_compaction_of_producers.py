@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from log_kit import DIRECTORY, put, reopened
 
-from storage.log import Log, LogConfig
-from storage.sim_env import sim_env
+from storage.files.sim_env import sim_env
+from storage.log.log import Log, LogConfig
 
 CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=100, cleanup_policy=frozenset({"compact"}))
 NOW = 50_000

@@ -7,9 +7,9 @@ import os
 
 import pytest
 
-from storage.env import Env, Platform, Rng, SystemClock, SystemFiles, system_env
-from storage.errors import LockedError
-from storage.sim_env import MemoryFiles, SimulatedCrash, sim_env
+from storage.files.env import Env, Platform, Rng, SystemClock, SystemFiles, system_env
+from storage.files.errors import LockedError
+from storage.files.sim_env import MemoryFiles, SimulatedCrash, sim_env
 
 PLATFORMS = {
     "posix": Platform(),
@@ -131,7 +131,7 @@ def test_lock_is_refused_while_it_is_held(tmp_path):
 
 
 def test_uuids_never_begin_with_a_dash_and_repeat_by_seed():
-    from storage.checkpoints import uuid_from_text, uuid_text
+    from storage.files.checkpoints import uuid_from_text, uuid_text
 
     ids = [Rng(7).uuid_bytes(), *(sim_env(n).rng.uuid_bytes() for n in range(300))]
     assert not any(uuid_text(raw).startswith("-") for raw in ids)

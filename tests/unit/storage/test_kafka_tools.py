@@ -8,8 +8,8 @@ import subprocess
 import pytest
 from log_kit import put
 
-from storage.env import system_env
-from storage.log import Log, LogConfig
+from storage.files.env import system_env
+from storage.log.log import Log, LogConfig
 
 CONFIG = LogConfig(
     segment_bytes=20_000, index_interval_bytes=500, cleanup_policy=frozenset({"compact"}), delete_retention_ms=0

@@ -9,10 +9,10 @@ from log_kit import DIRECTORY, ONE_SEGMENT, SMALL, content, filled, put, reopene
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record_batch import iter_batches
-from storage.disk import SystemFiles
-from storage.env import system_env
-from storage.log import Log, LogConfig
-from storage.sim_env import sim_env
+from storage.files.disk import SystemFiles
+from storage.files.env import system_env
+from storage.files.sim_env import sim_env
+from storage.log.log import Log, LogConfig
 
 
 @pytest.fixture
@@ -225,7 +225,7 @@ def test_delete_takes_names_away_while_the_files_are_open_so_that_others_free_th
 
 
 def test_topic_id_is_written_with_the_first_batch(env):
-    from storage.checkpoints import read_partition_metadata
+    from storage.files.checkpoints import read_partition_metadata
 
     topic_id = env.rng.uuid_bytes()
     log = Log.open(env, DIRECTORY, SMALL, topic_id=topic_id)
@@ -321,7 +321,7 @@ def test_leader_epochs_whose_records_are_deleted_are_unknown_after_a_start_too(e
 
 
 def test_many_logs_share_few_descriptors(tmp_path):
-    from storage.env import Env, Rng, SystemClock, SystemFiles
+    from storage.files.env import Env, Rng, SystemClock, SystemFiles
 
     files = SystemFiles(max_open_files=4)
     env = Env(SystemClock(), Rng(1), files)

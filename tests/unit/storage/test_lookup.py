@@ -6,8 +6,8 @@ import pytest
 from log_kit import DIRECTORY, ONE_SEGMENT, SMALL, filled, put, reopened
 
 from protocol.record_batch import LOG_APPEND_TIME, iter_records
-from storage.log import Log
-from storage.sim_env import sim_env
+from storage.files.sim_env import sim_env
+from storage.log.log import Log
 
 
 @pytest.mark.parametrize("log_start", [0, 13])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from storage.movable_clock import MovableClock
-from storage.sim_env import ManualClock
+from storage.clock.movable_clock import MovableClock
+from storage.files.sim_env import ManualClock
 
 
 def test_clock_runs_with_the_other_until_it_is_moved():

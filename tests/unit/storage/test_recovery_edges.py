@@ -6,12 +6,12 @@ import pytest
 from log_kit import DIRECTORY, ONE_SEGMENT, SMALL, content, filled, put, reopened
 
 from protocol.record_batch import HEADER_BYTES, build_batch
-from storage import recovery
-from storage.env import Env
-from storage.errors import StorageError
-from storage.log import Log, LogConfig
-from storage.segment import MAX_RELATIVE_OFFSET
-from storage.sim_env import MemoryFile, sim_env
+from storage.files.env import Env
+from storage.files.errors import StorageError
+from storage.files.sim_env import MemoryFile, sim_env
+from storage.log.log import Log, LogConfig
+from storage.segments import recovery
+from storage.segments.segment import MAX_RELATIVE_OFFSET
 
 PATH = f"{DIRECTORY}/{0:020d}.log"
 

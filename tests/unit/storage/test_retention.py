@@ -9,11 +9,11 @@ import pytest
 from log_kit import DIRECTORY, content, durable_env, filled, put, reopened
 from power_cut import power_cut
 
-from storage import compaction, retention
-from storage.env import Env, system_env
-from storage.log import Log, LogConfig
-from storage.movable_clock import MovableClock
-from storage.sim_env import sim_env
+from storage.cleaning import compaction, retention
+from storage.clock.movable_clock import MovableClock
+from storage.files.env import Env, system_env
+from storage.files.sim_env import sim_env
+from storage.log.log import Log, LogConfig
 
 CONFIG = LogConfig(segment_bytes=500, index_interval_bytes=100, retention_ms=-1)
 
@@ -177,7 +177,7 @@ def test_slice_outlives_the_segment_it_was_cut_from(env):
 
 @pytest.mark.parametrize("how", ["retain", "delete", "cut_back", "clean"])
 def test_slice_on_disk_outlives_its_segment_and_eviction(tmp_path, how):
-    from storage.env import Env, Rng, SystemClock, SystemFiles
+    from storage.files.env import Env, Rng, SystemClock, SystemFiles
 
     env = Env(SystemClock(), Rng(1), SystemFiles(max_open_files=1))
     log = filled(env, 20, CONFIG._replace(retention_ms=1), directory=f"{tmp_path}/topic-0")
@@ -196,7 +196,7 @@ def test_slice_on_disk_outlives_its_segment_and_eviction(tmp_path, how):
 
 
 def test_many_slices_need_no_descriptor_each(tmp_path):
-    from storage.env import Env, Rng, SystemClock, SystemFiles
+    from storage.files.env import Env, Rng, SystemClock, SystemFiles
 
     env = Env(SystemClock(), Rng(1), SystemFiles(max_open_files=3))
     logs = [filled(env, 2, directory=f"{tmp_path}/topic-{n}") for n in range(30)]

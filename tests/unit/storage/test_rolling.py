@@ -6,8 +6,8 @@ import pytest
 from log_kit import DIRECTORY
 
 from protocol.record_batch import build_batch
-from storage.log import Log, LogConfig
-from storage.sim_env import sim_env
+from storage.files.sim_env import sim_env
+from storage.log.log import Log, LogConfig
 
 
 def log_of(**config: int) -> Log:

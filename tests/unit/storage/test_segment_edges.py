@@ -6,13 +6,13 @@ import pytest
 from log_kit import DIRECTORY, ONE_SEGMENT, SMALL, content, filled, put, reopened
 
 from protocol.record_batch import HEADER_BYTES, build_batch
-from storage import segment as segment_module
-from storage.env import Env
-from storage.errors import StorageError
-from storage.index import decode
-from storage.log import Log, LogConfig
-from storage.segment import Segment, read_batches
-from storage.sim_env import MemoryFile, sim_env
+from storage.files.env import Env
+from storage.files.errors import StorageError
+from storage.files.sim_env import MemoryFile, sim_env
+from storage.log.log import Log, LogConfig
+from storage.segments import segment as segment_module
+from storage.segments.index import decode
+from storage.segments.segment import Segment, read_batches
 
 COLUMNS = ("offsets", "positions", "timestamps", "time_offsets")
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from log_kit import put
 
-from storage.disk import SystemFiles
-from storage.log import Log, LogConfig
-from storage.sim_env import MemoryFiles, sim_env
+from storage.files.disk import SystemFiles
+from storage.files.sim_env import MemoryFiles, sim_env
+from storage.log.log import Log, LogConfig
 
 KINDS = ("memory", "disk", "no links", "no ranges", "short ranges")
 

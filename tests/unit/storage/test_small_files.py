@@ -6,11 +6,11 @@ import os
 
 import pytest
 
-from storage import checkpoints, snapshot
-from storage.disk import SystemFiles
-from storage.index import SparseIndex, decode
-from storage.leader_epochs import LeaderEpochs
-from storage.sim_env import sim_env
+from storage.files import checkpoints, snapshot
+from storage.files.disk import SystemFiles
+from storage.files.sim_env import sim_env
+from storage.segments.index import SparseIndex, decode
+from storage.segments.leader_epochs import LeaderEpochs
 
 
 @pytest.fixture

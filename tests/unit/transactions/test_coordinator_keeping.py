@@ -13,7 +13,7 @@ from broker.coordinator.transactions.transaction import LAST_EPOCH, PREPARE_ABOR
 from protocol.codegen import codec
 from protocol.errors import ErrorCode
 from protocol.messages.own_records import TransactionGroupValue
-from storage.errors import StorageError
+from storage.files.errors import StorageError
 
 # -- time
 

@@ -9,7 +9,7 @@ from stepped_kit import let_load_at_once
 from txn_kit import Producer, committed
 
 from broker.coordinator.offsets import imaging, snapshots
-from storage import snapshot
+from storage.files import snapshot
 
 DIRECTORY = "/data/__consumer_offsets-0"
 SETTINGS = {"offsets_topic_num_partitions": "1"}

@@ -8,11 +8,11 @@ from struct import Struct
 from typing import Final
 
 from protocol.record_batch import HEADER, HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, BatchHeader
-from storage.env import Buffer, File, Files
-from storage.errors import StorageError
-from storage.file_slice import FileSlice
-from storage.index import SparseIndex, decode
-from storage.transaction_index import SUFFIX as TRANSACTION_INDEX_SUFFIX
+from storage.files.env import Buffer, File, Files
+from storage.files.errors import StorageError
+from storage.segments.file_slice import FileSlice
+from storage.segments.index import SparseIndex, decode
+from storage.segments.transaction_index import SUFFIX as TRANSACTION_INDEX_SUFFIX
 
 LOG_SUFFIX: Final = ".log"
 INDEX_SUFFIX: Final = ".index"

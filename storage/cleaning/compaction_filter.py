@@ -6,8 +6,8 @@ from collections.abc import Generator
 
 from protocol.record import Headers, Record, decode_keys, encode_record
 from protocol.record_batch import CODEC_MASK, DELETE_HORIZON, LOG_APPEND_TIME, BatchHeader, assemble_batch
-from storage.compaction_plan import SLICE_KEYS, SLICE_RECORDS, Plan, raw_records, section_of
-from storage.spans import SPAN_HEADERS
+from storage.cleaning.compaction_plan import SLICE_KEYS, SLICE_RECORDS, Plan, raw_records, section_of
+from storage.segments.spans import SPAN_HEADERS
 
 _ALL, _NONE, _SOME = True, False, None
 

@@ -6,10 +6,10 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from storage.beside import Work
-from storage.clock import Clock, SystemClock
-from storage.disk import MAX_OPEN_FILES, Buffer, FileLock, Platform, Source, SystemFile, SystemFiles
-from storage.troubles import Troubles
+from storage.clock.clock import Clock, SystemClock
+from storage.files.disk import MAX_OPEN_FILES, Buffer, FileLock, Platform, Source, SystemFile, SystemFiles
+from storage.files.disk_thread import Work
+from storage.files.troubles import Troubles
 
 __all__ = [
     "MAX_OPEN_FILES",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage.clock import Clock
+from storage.clock.clock import Clock
 
 
 class MovableClock:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import Final
 
-from storage.checkpoints import read_lines, write_lines
-from storage.env import Files
+from storage.files.checkpoints import read_lines, write_lines
+from storage.files.env import Files
 
 UNDEFINED: Final = -1
 FILE_NAME: Final = "leader-epoch-checkpoint"

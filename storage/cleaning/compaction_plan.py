@@ -18,8 +18,8 @@ from protocol.record_batch import (
     control_type,
     records_of,
 )
-from storage.segment import Segment
-from storage.spans import TXID, Runs, span_of
+from storage.segments.segment import Segment
+from storage.segments.spans import TXID, Runs, span_of
 
 # One slice: 0.1 to 0.3 ms of records at 4 us each, of keys at 3 us, of headers at 1 us, or of offsets put into a set.
 SLICE_RECORDS: Final = 64

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
-from storage.env import Files
+from storage.files.env import Files
 
 SUFFIX: Final = ".txnindex"
 LINE: Final = Struct(">hqqqq")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fastcrc.crc32 import iscsi as crc32c
 
 from protocol.record_batch import ATTRIBUTES_POSITION
-from storage.env import Env
-from storage.recovery import RecoveryReport, remove_segment, tidy
-from storage.segment import INDEX_SUFFIX, TIME_INDEX_SUFFIX, Segment
+from storage.files.env import Env
+from storage.segments.recovery import RecoveryReport, remove_segment, tidy
+from storage.segments.segment import INDEX_SUFFIX, TIME_INDEX_SUFFIX, Segment
 
 
 def repair(env: Env, directory: str) -> RecoveryReport:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from storage.env import File
-from storage.errors import StorageError
+from storage.files.env import File
+from storage.files.errors import StorageError
 
 _KEPT_BYTES: Final = 1 << 16
 

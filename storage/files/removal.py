@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from storage.env import Env
+from storage.files.env import Env
 
 # A name of Kafka's: the partition, which Kafka shortens where the whole would be too long, 32 hex digits, "delete".
 _LEFTOVER: Final = re.compile(r".+-\d+\.[0-9a-f]{32}-delete")

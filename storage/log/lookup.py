@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from protocol.record_batch import BatchHeader, iter_records
-from storage.segment import Segment, read_batches
+from storage.segments.segment import Segment, read_batches
 
 if TYPE_CHECKING:
-    from storage.log_writer import LogWriter
+    from storage.segments.log_writer import LogWriter
 
 
 def offset_for_timestamp(log: LogWriter, timestamp: int) -> tuple[int, int, int] | None:

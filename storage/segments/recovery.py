@@ -19,13 +19,21 @@ from protocol.record_batch import (
     MAGIC,
     BatchHeader,
 )
-from storage.config import LogConfig
-from storage.env import Env, Files
-from storage.errors import StorageError
-from storage.leader_epochs import LeaderEpochs
-from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, NEVER, SEGMENT_SUFFIXES, Segment, read_batches, remove_index
-from storage.slices import all_at_once
-from storage.transaction_index import Markers, merge_indexes
+from storage.files.env import Env, Files
+from storage.files.errors import StorageError
+from storage.segments.config import LogConfig
+from storage.segments.leader_epochs import LeaderEpochs
+from storage.segments.segment import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    NEVER,
+    SEGMENT_SUFFIXES,
+    Segment,
+    read_batches,
+    remove_index,
+)
+from storage.segments.slices import all_at_once
+from storage.segments.transaction_index import Markers, merge_indexes
 
 DELETED_SUFFIX: Final = ".deleted"
 CLEANED_SUFFIX: Final = ".cleaned"

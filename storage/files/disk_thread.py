@@ -1,4 +1,4 @@
-"""A thread that works on the disk beside its callers, so that these wait neither for the disk nor for a thread.
+"""Runs disk work on one background thread, so that callers wait neither for the disk nor for the start of a thread.
 
 One thread for all work. With a thread for each piece of it the loop waited until that thread ran: `Thread.start` does.
 """
@@ -16,7 +16,7 @@ from typing import TypeAlias
 Work: TypeAlias = "Callable[[], object]"
 
 
-class Beside:
+class DiskThread:
     """Does pieces of work in the order in which they were given. The thread begins with the first of them."""
 
     __slots__ = ("_queue", "_thread")
@@ -26,13 +26,13 @@ class Beside:
         self._thread: threading.Thread | None = None
 
     def begin(self) -> None:
-        """Have the thread, so that later calls need not wait for it."""
+        """Start the thread now, so that later calls need not wait for it."""
         if self._thread is None:
-            self._thread = threading.Thread(target=_run, args=(self._queue,), name="momus-beside", daemon=True)
+            self._thread = threading.Thread(target=_run, args=(self._queue,), name="momus-disk", daemon=True)
             self._thread.start()
 
     def start(self, work: Work) -> Callable[[], bool]:
-        """Have something done. The function returned says whether it is done, and raises what that raised."""
+        """Queue a piece of work. The function returned says whether it is done, and raises what that raised."""
         outcome: list[Exception | None] = []
 
         def run() -> None:

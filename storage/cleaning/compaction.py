@@ -16,14 +16,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from protocol.record_batch import HEADER_BYTES, BatchHeader
-from storage.compaction_filter import filter_batch
-from storage.compaction_plan import MAX_KEYS, SLICE_RECORDS, Plan, ProducersInLog, plan_keys, plan_transactions
-from storage.recovery import CLEANED_SUFFIX, SWAP_SUFFIX, remove_segment
-from storage.segment import LOG_SUFFIX, MAX_RELATIVE_OFFSET, Segment, remove_index
-from storage.transaction_index import Markers, merge_indexes
+from storage.cleaning.compaction_filter import filter_batch
+from storage.cleaning.compaction_plan import MAX_KEYS, SLICE_RECORDS, Plan, ProducersInLog, plan_keys, plan_transactions
+from storage.segments.recovery import CLEANED_SUFFIX, SWAP_SUFFIX, remove_segment
+from storage.segments.segment import LOG_SUFFIX, MAX_RELATIVE_OFFSET, Segment, remove_index
+from storage.segments.transaction_index import Markers, merge_indexes
 
 if TYPE_CHECKING:
-    from storage.log_writer import LogWriter
+    from storage.segments.log_writer import LogWriter
 
 _SLICE_BYTES: Final = 1 << 20
 _WRITE_BYTES: Final = 256 << 10

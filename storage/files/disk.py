@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any, Final, Protocol
 
-from storage.beside import Beside, Work
-from storage.clock import SystemClock
-from storage.errors import LockedError
-from storage.troubles import SYNC, WRITE, Troubles, find_trouble
+from storage.clock.clock import SystemClock
+from storage.files.disk_thread import DiskThread, Work
+from storage.files.errors import LockedError
+from storage.files.troubles import SYNC, WRITE, Troubles, find_trouble
 
 Buffer = bytes | bytearray | memoryview
 
@@ -87,7 +87,7 @@ class SystemFiles:
         self.syncs = False  # as env.Files says it; so must a copy of it
         self._pool: OrderedDict[SystemFile, Handle] = OrderedDict()
         self._lock = threading.Lock()  # log.sync() opens handles from another thread
-        self.beside = Beside()
+        self.disk_thread = DiskThread()
 
     def share(self, *, syncs: bool = False) -> SystemFiles:
         """The same disk and pool of descriptors for another cluster, with troubles of its own; `syncs`: as below."""
@@ -213,7 +213,7 @@ class SystemFiles:
             os.close(fd)
 
     def start(self, work: Work) -> Callable[[], bool]:
-        return self.beside.start(work)
+        return self.disk_thread.start(work)
 
     def lock(self, path: str) -> FileLock:
         return FileLock(path)
@@ -300,8 +300,10 @@ class SystemFile:
         self.close()
         if os.name != "nt":  # an open file cannot be deleted there
             self._handle = handle
-            self._files.beside.begin()
-            handle.close_with(self._files.beside.close)  # who lets it go last need not wait until its bytes are freed
+            self._files.disk_thread.begin()
+            handle.close_with(
+                self._files.disk_thread.close
+            )  # who lets it go last need not wait until its bytes are freed
 
     def sync(self) -> None:
         handle = self._files.handle(self)

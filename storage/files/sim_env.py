@@ -12,11 +12,11 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Final
 
-from storage.beside import Work
-from storage.env import Buffer, Clock, Env, Rng, Source
-from storage.errors import LockedError
-from storage.inode import Inode
-from storage.troubles import SYNC, WRITE, Troubles, find_trouble
+from storage.files.disk_thread import Work
+from storage.files.env import Buffer, Clock, Env, Rng, Source
+from storage.files.errors import LockedError
+from storage.files.inode import Inode
+from storage.files.troubles import SYNC, WRITE, Troubles, find_trouble
 
 ALL_KINDS: Final = ("write", "truncate", "sync", "replace", "rename", "remove", "mkdir", "sync_dir")
 

@@ -1,12 +1,12 @@
-"""Work on the disk beside the loop: in order, in one thread, and freeing bytes is part of it."""
+"""Work of the background thread of the disk: in order, in one thread, and freeing bytes is part of it."""
 
 import os
 import threading
 
 import pytest
 
-from storage.beside import Beside
-from storage.disk import SystemFiles
+from storage.files.disk import SystemFiles
+from storage.files.disk_thread import DiskThread
 
 
 def wait_for(done):
@@ -15,9 +15,9 @@ def wait_for(done):
 
 
 def test_work_is_done_in_the_order_in_which_it_was_given_by_one_other_thread():
-    beside, seen = Beside(), []
+    thread, seen = DiskThread(), []
     for n in range(20):
-        done = beside.start(lambda n=n: seen.append((n, threading.get_ident())))
+        done = thread.start(lambda n=n: seen.append((n, threading.get_ident())))
     wait_for(done)
     assert [n for n, _ in seen] == list(range(20))
     assert len({ident for _, ident in seen}) == 1
@@ -25,31 +25,31 @@ def test_work_is_done_in_the_order_in_which_it_was_given_by_one_other_thread():
 
 
 def test_work_that_fails_tells_who_asks_and_the_next_is_done():
-    beside, seen = Beside(), []
+    thread, seen = DiskThread(), []
 
     def fail():
         raise ValueError("of no kind that was expected")
 
-    failed = beside.start(fail)
-    wait_for(beside.start(lambda: seen.append(1)))
+    failed = thread.start(fail)
+    wait_for(thread.start(lambda: seen.append(1)))
     with pytest.raises(ValueError, match="no kind"):
         failed()
     assert seen == [1]
 
 
 def test_work_is_not_done_before_it_has_ended():
-    beside, gate = Beside(), threading.Event()
-    done = beside.start(gate.wait)
+    thread, gate = DiskThread(), threading.Event()
+    done = thread.start(gate.wait)
     assert not done()
     gate.set()
     wait_for(done)
 
 
 def test_thread_ends_with_its_owner():
-    beside = Beside()
+    thread = DiskThread()
     found = []
-    wait_for(beside.start(lambda: found.append(threading.current_thread())))
-    del beside
+    wait_for(thread.start(lambda: found.append(threading.current_thread())))
+    del thread
     found[0].join(60)
     assert not found[0].is_alive()
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from fastcrc.crc32 import iscsi as crc32c
 
-from storage.env import Buffer, Files
+from storage.files.env import Buffer, Files
 
 SUFFIX: Final = ".momus-state"
 VERSION: Final = 1

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.recovery import remove_segment
+from storage.segments.recovery import remove_segment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from storage.log_writer import LogWriter
-    from storage.segment import Segment
+    from storage.segments.log_writer import LogWriter
+    from storage.segments.segment import Segment
 
 
 def retain(log: LogWriter, now_ms: int, limit_offset: int, before: Callable[[], object] | None = None) -> list[int]:

@@ -7,17 +7,18 @@ from collections.abc import Callable, Generator, Iterator
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record_batch import BatchHeader
-from storage import compaction, lookup, retention
-from storage.compaction_plan import LastBatchOf, ProducersInLog
-from storage.config import LogConfig
-from storage.env import Env
-from storage.errors import StorageError
-from storage.file_slice import FileSlice
-from storage.log_writer import LogWriter
-from storage.recovery import RecoveryReport, recover, recovering
-from storage.removal import remove_directory
-from storage.segment import base_offset_of
-from storage.slices import all_at_once
+from storage.cleaning import compaction, retention
+from storage.cleaning.compaction_plan import LastBatchOf, ProducersInLog
+from storage.files.env import Env
+from storage.files.errors import StorageError
+from storage.files.removal import remove_directory
+from storage.log import lookup
+from storage.segments.config import LogConfig
+from storage.segments.file_slice import FileSlice
+from storage.segments.log_writer import LogWriter
+from storage.segments.recovery import RecoveryReport, recover, recovering
+from storage.segments.segment import base_offset_of
+from storage.segments.slices import all_at_once
 
 __all__ = ["FileSlice", "Log", "LogConfig", "RecoveryReport", "StorageError"]
 
@@ -207,7 +208,7 @@ class Log(LogWriter):
         """Compact in slices of a few milliseconds; appends and reads may go on between them.
 
         last_batch_of, producer_expiration_ms: as ProducersInLog says.
-        commits, tombstones_end: as storage.compaction.clean says.
+        commits, tombstones_end: as storage.cleaning.compaction.clean says.
         """
         return compaction.clean(
             self,

@@ -11,16 +11,16 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from storage import checkpoints
-from storage.config import LogConfig
-from storage.env import Buffer, Env
-from storage.errors import StorageError
-from storage.file_slice import FileSlice
-from storage.index import TIME_ENTRY_BYTES
-from storage.leader_epochs import LeaderEpochs
-from storage.recovery import SWAP_SUFFIX, RecoveryReport, remove_segment
-from storage.segment import NEVER, Segment, base_offset_of
-from storage.transaction_index import Markers
+from storage.files import checkpoints
+from storage.files.env import Buffer, Env
+from storage.files.errors import StorageError
+from storage.segments.config import LogConfig
+from storage.segments.file_slice import FileSlice
+from storage.segments.index import TIME_ENTRY_BYTES
+from storage.segments.leader_epochs import LeaderEpochs
+from storage.segments.recovery import SWAP_SUFFIX, RecoveryReport, remove_segment
+from storage.segments.segment import NEVER, Segment, base_offset_of
+from storage.segments.transaction_index import Markers
 
 
 class LogWriter:
