@@ -18,12 +18,12 @@ import time
 from collections.abc import Callable
 
 from momus import Broker
-from momus.connect_settings import SETTINGS
+from momus.client.connect_settings import SETTINGS
 from momus.launch import use_packages
 
 use_packages()
 
-from momus.wire import Connection  # noqa: E402  # behind use_packages
+from momus.client.wire import Connection  # noqa: E402  # behind use_packages
 from protocol.messages.cluster import MetadataRequest  # noqa: E402  # the same
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from benchmarks.peers import Running, start
 from momus import Broker
-from momus.wire import Connection
+from momus.client.wire import Connection
 
 NAMES = {"kfake": "kfake", "rdmock": "librdkafka mock", "kafka": "Apache Kafka (Testcontainers)"}
 CLUSTERS = 50

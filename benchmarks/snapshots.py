@@ -16,8 +16,8 @@ import time
 from collections import defaultdict
 
 from momus import Broker
+from momus.client.wire import Connection
 from momus.cluster import Cluster
-from momus.wire import Connection
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.offsets import (
     OffsetCommitRequest,

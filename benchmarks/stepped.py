@@ -78,7 +78,7 @@ def main() -> None:
     use_packages()
     from broker.turn.jobs import Jobs
     from broker.wire.connection import Connection
-    from momus import cli
+    from momus.cli import main as cli
 
     class Stepped(uvloop.Loop):  # type: ignore[misc]  # it has no types
         """A loop that times what it calls."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from momus.cli import main
+from momus.cli.main import main
 
 if __name__ == "__main__":
     main()

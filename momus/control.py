@@ -16,7 +16,7 @@ from copy import copy
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection
 
-from momus.quoting import quoted
+from momus.kit.quoting import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from momus.quoting import quoted
+from momus.kit.quoting import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import base64
 import time
 from collections.abc import Mapping
 
-from momus.quoting import quoted
+from momus.kit.quoting import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

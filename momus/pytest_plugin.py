@@ -11,8 +11,9 @@ and one test by the marker:
 
     @pytest.mark.momus(brokers=3, topics={"orders": 6}, seed=7)
 
-Under xdist the controller starts the process when the first worker asks for it (momus/shared_process.py). Each option
-of the command line has a variable (MOMUS_ADDRESS) and an ini key (momus_address); the earlier of these three wins.
+Under xdist the controller starts the process when the first worker asks for it (momus/kit/shared_process.py). Each
+option of the command line has a variable (MOMUS_ADDRESS) and an ini key (momus_address); the earlier of these three
+wins.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import sys
 
 import pytest
 
-from momus.plugin_options import MARKER, OPTIONS, option
+from momus.kit.plugin_options import MARKER, OPTIONS, option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
 
     from momus import Broker
     from momus.cluster import Cluster, Keeper
-    from momus.fixture_process import FixtureProcess
     from momus.handle import ClusterHandle
-    from momus.shared_process import SharedProcess
+    from momus.kit.fixture_process import FixtureProcess
+    from momus.kit.shared_process import SharedProcess
 
 ARRANGED = ("topics", "faults")  # words of the marker that act on a cluster that is there
 OWN = {"kafka_broker", "kafka_broker_fork", "kafka_process_broker"}  # fixtures of one test
@@ -65,7 +66,7 @@ def pytest_configure_node(node: Any) -> None:
     if option(node.config, "address"):
         return
     if SHARED not in node.config.stash:
-        from momus.shared_process import SharedProcess  # 1 ms
+        from momus.kit.shared_process import SharedProcess  # 1 ms
 
         node.config.stash[SHARED] = SharedProcess(option(node.config, "log_level"))
     node.workerinput["momus_shared"] = node.config.stash[SHARED].address
@@ -160,7 +161,7 @@ def kafka_listen_address() -> tuple[str, int]:
 @pytest.fixture(scope="session")
 def _momus_process(request: pytest.FixtureRequest) -> Iterator[FixtureProcess]:
     """The process that the clusters are made in: one that runs, the controller's, or our own."""
-    from momus.fixture_process import FixtureProcess, OwnProcess, find_shared  # 25 ms
+    from momus.kit.fixture_process import FixtureProcess, OwnProcess, find_shared  # 25 ms
 
     config, found = request.config, None
     place = getattr(config, "workerinput", {}).get("momus_shared")
@@ -254,7 +255,7 @@ def _examined(cluster: Cluster, node: pytest.Item | None, keeper: Keeper, kept: 
     cluster.keeper = None
     wrong = [*(cluster.unverified() if cluster.is_open else ()), *keeper.wrong]
     if kept and node is not None and cluster.is_open and (bool(wrong) or node.stash.get(FAILED, False)):
-        from momus.kept_run import keep_run  # 5 ms
+        from momus.kit.kept_run import keep_run  # 5 ms
 
         path = keep_run(kept, node.nodeid, cluster, "\n".join([node.stash.get(REPORT, ""), *wrong]))
         sys.stderr.write(f"this run is kept; play it again by: momus replay {path}\n")

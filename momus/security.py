@@ -15,7 +15,7 @@ import tempfile
 import weakref
 from urllib.parse import quote
 
-from momus.quoting import quoted
+from momus.kit.quoting import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

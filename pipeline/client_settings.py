@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from momus.connect_settings import SETTINGS
-from momus.properties import parse_assignments, parse_properties
-from momus.wire_security import login_of, stores_as_pem
+from momus.client.connect_settings import SETTINGS
+from momus.client.properties import parse_assignments, parse_properties
+from momus.client.wire_security import login_of, stores_as_pem
 from pipeline.errors import PipelineError
 
 _OF_STORES: Final = ("ssl.truststore.", "ssl.keystore.")

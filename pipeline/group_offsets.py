@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from momus.offset_client import OffsetClient
+from momus.client.offset_client import OffsetClient
 
 Partition: TypeAlias = tuple[str, int, str | None]  # topic, partition, topic id: None where it is not known
 Positions: TypeAlias = Mapping[Partition, int]  # the next offset

@@ -8,7 +8,7 @@ import sys
 from typing import NamedTuple
 from unittest.mock import patch
 
-from momus.cli import main
+from momus.cli.main import main
 
 
 class Done(NamedTuple):

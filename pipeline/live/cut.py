@@ -12,8 +12,8 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from momus.connect_settings import SETTINGS
-from momus.log_client import NO_ID, LogClient, LogPlace
+from momus.client.connect_settings import SETTINGS
+from momus.client.log_client import NO_ID, LogClient, LogPlace
 from pipeline.errors import PipelineError
 
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from momus.client import RequestFailedError
+from momus.client.kafka_client import RequestFailedError
 from pipeline.decode.batches import Bounds, Chunk, Ints, Source, walk
 from pipeline.errors import PipelineError
 from pipeline.source.segment_ranges import rows_of
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from momus.log_client import LogClient
+    from momus.client.log_client import LogClient
     from pipeline.live.cut import LogCut
 
 TASK_OFFSETS: Final = 1 << 20

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from momus.wire_security import tls_context
+from momus.client.wire_security import tls_context
 from pipeline.errors import PipelineError
 
 

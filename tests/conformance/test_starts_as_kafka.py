@@ -14,7 +14,7 @@ from differential.start_here import has_ipv6, start_here
 
 from broker.config.config_values import ConfigError
 from broker.security.jaas import parse_jaas
-from momus.properties import parse_properties
+from momus.client.properties import parse_properties
 
 SUPPORTED = (Path(__file__).parents[2] / "SUPPORTED.md").read_text()
 JAVA_S_WHITE = "".join(map(chr, range(33)))

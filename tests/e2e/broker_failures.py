@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from momus.client import LATEST
-from momus.records.client import TOPIC_NAMES, RecordClient
+from momus.cli.records.client import TOPIC_NAMES, RecordClient
+from momus.client.kafka_client import LATEST
 from protocol.errors import ErrorCode
 from protocol.messages.cluster import DescribeTopicPartitionsRequest, DescribeTopicPartitionsRequestTopicRequest
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData

@@ -36,7 +36,7 @@ from apache_kafka import apache_kafka  # noqa: E402  # needs the path set above
 from confluent_kafka import Producer  # noqa: E402  # as above
 from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402  # as above
 
-from momus.wire import Connection  # noqa: E402  # as above
+from momus.client.wire import Connection  # noqa: E402  # as above
 from protocol.declare import Message  # noqa: E402  # as above
 from protocol.messages.cluster import FindCoordinatorRequest  # noqa: E402  # as above
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData  # noqa: E402  # as above

@@ -9,7 +9,7 @@ import pytest
 from broker_failures import TOPICS, play
 
 from momus import Broker
-from momus.records.client import RecordClient
+from momus.cli.records.client import RecordClient
 
 RECORDED = json.loads((Path(__file__).parent / "broker_failures.json").read_text())
 

@@ -175,7 +175,7 @@ def test_serve_says_ready_first_and_exits_0_on_sigterm(tmp_path):
 
 
 def test_serve_with_several_listeners_sends_each_client_back_where_it_came_in(tmp_path):
-    from momus.client import Client
+    from momus.client.kafka_client import Client
 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -243,7 +243,7 @@ def test_command_that_is_mistyped_is_asked_about(typed, meant):
 
 
 def test_every_command_shows_its_help_and_is_listed():
-    from momus.cli import COMMANDS
+    from momus.cli.main import COMMANDS
 
     listed = momus("--help").stdout
     for name in COMMANDS:

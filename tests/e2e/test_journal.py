@@ -17,7 +17,8 @@ from cluster_kit import Wire
 from confluent_kafka import Consumer, Producer, TopicPartition
 from test_control import momus
 
-from momus import Broker, journal_commands
+from momus import Broker
+from momus.cli import journal_commands
 from momus.control import ControlError
 from momus.journal import JournalError
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic

@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Producer
 
 from momus import Broker
-from momus.process import BrokerError
+from momus.kit.process import BrokerError
 
 MONEY = '{"type": "record", "name": "shop.Money", "fields": [{"name": "cents", "type": "long"}]}'
 ORDER = """{"type": "record", "name": "shop.Order", "fields": [

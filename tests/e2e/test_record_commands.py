@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 from kafka import KafkaConsumer, TopicPartition
 
-from momus.records.client import RecordClient
+from momus.cli.records.client import RecordClient
 from protocol.compression import CODEC_NAMES
 
 

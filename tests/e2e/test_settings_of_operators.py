@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from momus.client import Client
+from momus.client.kafka_client import Client
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 ID = "4L6g3nShT-eMCtK--X86sw"

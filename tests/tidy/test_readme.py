@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from momus import Broker
-from momus.cli import cli
+from momus.cli.main import cli
 
 REPOSITORY = Path(__file__).parents[2]
 README = (REPOSITORY / "README.md").read_text()

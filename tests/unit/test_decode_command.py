@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from momus.cli import cli
+from momus.cli.main import cli
 from protocol.codegen import codec
 from protocol.header import encode_request_header, encode_response_header
 from protocol.messages.cluster import MetadataResponse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from momus.kept_run import file_name
+from momus.kit.kept_run import file_name
 
 
 @pytest.mark.parametrize(

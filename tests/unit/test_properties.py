@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from momus.properties import environment_users, parse_assignments, parse_environment, parse_properties
+from momus.client.properties import environment_users, parse_assignments, parse_environment, parse_properties
 
 
 def test_properties_file_is_read_as_java_reads_it():

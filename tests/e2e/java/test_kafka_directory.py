@@ -10,7 +10,7 @@ from clientwork import until
 from confluent_kafka import Consumer, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from momus.wire import Connection
+from momus.client.wire import Connection
 from protocol.errors import ErrorCode
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.messages.transaction_admin import DescribeProducersRequest, DescribeProducersRequestTopicRequest

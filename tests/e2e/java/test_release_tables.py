@@ -6,8 +6,8 @@ import pytest
 from apache_kafka import apache_kafka
 
 from broker.config.releases import release_named
-from momus.doctor.probe import probe
-from momus.wire import Connection
+from momus.cli.doctor.probe import probe
+from momus.client.wire import Connection
 from protocol.messages.cluster import ApiVersionsRequest
 
 # One worker: one JVM at a time.

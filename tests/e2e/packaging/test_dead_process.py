@@ -12,8 +12,8 @@ import pytest
 from momus import Broker
 from momus.cluster import Keeper
 from momus.control import BrokerDiedError
-from momus.fixture_process import find_shared
-from momus.shared_process import SharedProcess
+from momus.kit.fixture_process import find_shared
+from momus.kit.shared_process import SharedProcess
 
 pytest_plugins = ["pytester"]
 WORDS = r"momus \(pid \d+\) was ended by signal 9; the end of its log: "

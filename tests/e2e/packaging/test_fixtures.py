@@ -11,8 +11,8 @@ from cases import each_case
 
 from momus import Broker
 from momus.cluster import Keeper
-from momus.fixture_process import find_shared
-from momus.shared_process import SharedProcess
+from momus.kit.fixture_process import find_shared
+from momus.kit.shared_process import SharedProcess
 from protocol import messages
 
 pytest_plugins = ["pytester"]

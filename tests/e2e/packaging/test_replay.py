@@ -14,7 +14,7 @@ from kafka import KafkaProducer
 from test_control import momus
 
 from momus import Broker
-from momus.replay.bundle import EVENT, SENT, TOOK, Bundle, frames
+from momus.cli.replay.bundle import EVENT, SENT, TOOK, Bundle, frames
 from protocol.api import ApiKey, response_class
 from protocol.codegen import codec
 from protocol.header import decode_request_header, response_header_version

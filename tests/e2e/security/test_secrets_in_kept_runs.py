@@ -8,7 +8,7 @@ import zipfile
 from confluent_kafka import Producer
 
 from momus import Broker
-from momus.properties import parse_assignments
+from momus.client.properties import parse_assignments
 
 PASSWORD, TOKEN_KEY, OF_LISTENER = "s3same-password", "s3same-token-key", "s3same-of-listener"
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from momus import Broker
-from momus.connect_settings import SETTINGS
-from momus.offset_client import OffsetClient
+from momus.client.connect_settings import SETTINGS
+from momus.client.offset_client import OffsetClient
 from pipeline.client_settings import add_client_arguments, for_librdkafka, given_settings
 from pipeline.errors import PipelineError
 from pipeline.jobs import bridge, lag, migrate

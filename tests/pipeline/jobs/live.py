@@ -11,7 +11,7 @@ from typing import Any
 from txn_kit import Producer
 
 from momus import Broker
-from momus.wire import Connection
+from momus.client.wire import Connection
 from protocol.errors import ErrorCode
 from protocol.messages.configs import (
     IncrementalAlterConfigsRequest,

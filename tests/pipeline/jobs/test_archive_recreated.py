@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from test_archive import same
 
 from momus import Broker
-from momus.offset_client import OffsetClient
+from momus.client.offset_client import OffsetClient
 from pipeline import tables
 from pipeline.group_offsets import GroupOffsets
 from pipeline.jobs import archive, compaction

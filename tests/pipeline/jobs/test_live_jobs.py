@@ -10,7 +10,7 @@ import pytest
 from live import History, Live
 
 from momus import Broker
-from momus.connect_settings import SETTINGS
+from momus.client.connect_settings import SETTINGS
 from pipeline import job as command
 from pipeline import tables
 from pipeline.errors import PipelineError

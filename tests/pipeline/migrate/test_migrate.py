@@ -15,7 +15,7 @@ from job_kit import parsed
 from source_broker import PARTITIONS, commit, committed, config, delete_records, fill, make_topics, read, settings
 
 from momus import Broker
-from momus.wire import Connection
+from momus.client.wire import Connection
 from pipeline import tables
 from pipeline.errors import PipelineError
 from pipeline.jobs import archive

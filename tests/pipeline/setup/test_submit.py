@@ -104,7 +104,12 @@ def test_bundle_is_enough_for_every_module_of_the_pipeline(bundle, bare_python):
     assert (bundle / "job.py").read_text() == (sessions.ROOT / "pipeline" / "job.py").read_text()
     modules = [name[:-3].replace("/", ".") for name in names if name.startswith("pipeline/") and "__" not in name]
     assert len(modules) > 70
-    clients = ["momus.offset_client", "momus.wire", "momus.wire_security", "broker.shell.tls.key_stores"]
+    clients = [
+        "momus.client.offset_client",
+        "momus.client.wire",
+        "momus.client.wire_security",
+        "broker.shell.tls.key_stores",
+    ]
     script = (
         f"import sys; sys.path.insert(0, {str(archive)!r})\n"
         f"for name in {modules + clients}: __import__(name)\n"

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_logs import OFFSETS, STATES, Logs
 
-from momus import log_client
-from momus.log_client import NO_ID, LogClient, LogPlace
+from momus.client import log_client
+from momus.client.log_client import NO_ID, LogClient, LogPlace
 from pipeline.errors import PipelineError
 from pipeline.live import fetched_logs
 from pipeline.live.cut import Cut, LogCut, connected, take_cut

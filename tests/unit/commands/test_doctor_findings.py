@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from momus.doctor.findings import (
+from momus.cli.doctor.findings import (
     OK,
     PROBLEM,
     WARNING,

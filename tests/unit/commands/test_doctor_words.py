@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from momus.doctor import probe as probes
-from momus.doctor.command import doctor
+from momus.cli.doctor import probe as probes
+from momus.cli.doctor.command import doctor
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from momus.client import EARLIEST, LATEST
-from momus.groups.client import GroupClient
-from momus.groups.reset import Reset, ResetError
+from momus.cli.groups.client import GroupClient
+from momus.cli.groups.reset import Reset, ResetError
+from momus.client.kafka_client import EARLIEST, LATEST
 
 
 class Losing(GroupClient):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from momus.groups.reset import (
+from momus.cli.groups.reset import (
     Facts,
     Reset,
     ResetError,

@@ -6,7 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from momus.records.commands import _records, consume, produce
+from momus.cli.records.commands import _records, consume, produce
 
 
 @pytest.mark.parametrize(

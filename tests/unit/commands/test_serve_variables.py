@@ -11,9 +11,9 @@ import click
 import pytest
 
 from broker.config.settings import BROKER_KEYS
-from momus.cli import serve
-from momus.properties import is_of_kubernetes, parse_environment
-from momus.serve_variables import OF_OTHERS, words_about
+from momus.cli.main import serve
+from momus.cli.serve_variables import OF_OTHERS, words_about
+from momus.client.properties import is_of_kubernetes, parse_environment
 
 REPOSITORY = Path(__file__).parents[3]
 OPTIONS = [option for option in serve.params if isinstance(option, click.Option)]

@@ -7,7 +7,7 @@ from core_broker import World
 
 from broker.cluster.listeners import make_nodes
 from broker.config.settings import BrokerConfig, ConfigError
-from momus.properties import parse_environment
+from momus.client.properties import parse_environment
 
 LISTENERS = "PLAINTEXT://0.0.0.0:9092,BROKER://0.0.0.0:9093,CONTROLLER://0.0.0.0:9094"
 

@@ -13,7 +13,9 @@ from pipeline.job import one_line
 from pipeline.jobs.registry import JOBS
 
 REPOSITORY = Path(__file__).parents[3]
-WITHOUT_EXTRA = "import sys; sys.modules['pyspark'] = None; sys.argv[0] = 'momus'; from momus.cli import main; main()"
+WITHOUT_EXTRA = (
+    "import sys; sys.modules['pyspark'] = None; sys.argv[0] = 'momus'; from momus.cli.main import main; main()"
+)
 
 
 def momus(*words: str) -> subprocess.CompletedProcess[str]:

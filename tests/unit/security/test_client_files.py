@@ -8,7 +8,7 @@ from pathlib import Path
 from broker.security.jaas import parse_jaas
 from broker.shell.client_settings import write_client_files
 from broker.shell.made_security import MadeSecurity
-from momus.properties import parse_properties
+from momus.client.properties import parse_properties
 
 PASSWORD = 'p"a\\s=s ä😀 é#;'
 

@@ -11,8 +11,8 @@ from broker.config.settings import BrokerConfig
 from broker.security.listener_settings import ListenerSettings
 from broker.shell.tls.contexts import make_context
 from broker.shell.tls.key_stores import in_lines
-from momus import wire_security
-from momus.connect_settings import SETTINGS
+from momus.client import wire_security
+from momus.client.connect_settings import SETTINGS
 
 CA = trustme.CA()
 LEAF = CA.issue_cert("localhost")
@@ -45,7 +45,9 @@ def test_files_are_read_in_the_same_way(tmp_path):
 
 
 def test_command_trusts_certificates_in_one_line(monkeypatch):
-    monkeypatch.setattr("momus.wire_security.SETTINGS", {**SETTINGS, "ssl.truststore.certificates": one_line(TRUSTED)})
+    monkeypatch.setattr(
+        "momus.client.wire_security.SETTINGS", {**SETTINGS, "ssl.truststore.certificates": one_line(TRUSTED)}
+    )
     assert len(wire_security.tls_context().get_ca_certs()) == 1
     assert (
         one_line(TRUSTED)

@@ -1,0 +1,352 @@
+"""The command line: `momus serve`, and where the other commands are.
+
+Exit codes: 0 good, 1 refused or failed, 2 bad usage. `serve` imports click and nothing else before the broker; the
+commands that ask a broker import the codec when they run, because `protocol`, `storage` and `broker` can only be
+imported after `launch.use_packages()`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from importlib import import_module
+
+import click
+
+from momus import __version__
+from momus.cli.serve_variables import ServeCommand, Users
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import IO, Any
+
+DEFAULT_LISTEN = "127.0.0.1:9092"
+KEYED = {  # options that are a broker's setting
+    "as_version": "as.version",
+    "codec": "codec",
+    "retain_for": "archive.retain.group",
+    "schema_registry": "schema.registry.url",
+}
+DEFAULT_DATA_DIR = "./data"
+LOOPBACK = r"localhost|127\.\d+\.\d+\.\d+|\[?::1\]?"
+
+
+# Each is imported when it is asked for: `momus serve` starts 15 ms sooner than with all of them.
+COMMANDS = {
+    "broker": "momus.cli.control_commands",
+    "clock": "momus.cli.control_commands",
+    "cluster": "momus.cli.cluster_commands",
+    "consume": "momus.cli.records.commands",
+    "decode": "momus.cli.decode_command",
+    "doctor": "momus.cli.doctor.command",
+    "fault": "momus.cli.fault_commands",
+    "group": "momus.cli.groups.commands",
+    "health": "momus.cli.commands",
+    "offsets": "momus.cli.offset_commands",
+    "pipeline": "momus.cli.pipeline_commands",
+    "produce": "momus.cli.records.commands",
+    "repair": "momus.cli.repair_command",
+    "replay": "momus.cli.replay.command",
+    "storage": "momus.cli.offset_commands",
+    "tail": "momus.cli.journal_commands",
+    "topic": "momus.cli.topics.commands",
+    "txn": "momus.cli.txn_commands",
+}
+
+
+class Commands(click.Group):
+    """The commands of this file, and those of COMMANDS."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, sorted."""
+        return sorted({*super().list_commands(ctx), *COMMANDS})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name; None: there is none."""
+        if cmd_name in COMMANDS:
+            found: click.Command = getattr(import_module(COMMANDS[cmd_name]), cmd_name)
+            return found
+        return super().get_command(ctx, cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, which asks for a near name among all commands that it knows."""
+        if args[0] not in self.list_commands(ctx):
+            for name in COMMANDS:
+                self.commands.setdefault(name, click.Command(name))
+        return super().resolve_command(ctx, args)
+
+
+def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from momus import launch
+
+        click.echo(f"momus {__version__} ({launch.build()})")
+        ctx.exit()
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version, and whether it is compiled.",
+)
+def cli() -> None:
+    """A Kafka-protocol broker for tests, CI and laptops."""
+
+
+@cli.command(cls=ServeCommand)
+@click.option(
+    "--listen",
+    metavar="[NAME://]HOST:PORT",
+    help="Where to listen; port 0 lets the system choose. Several listeners: --set listeners=..."
+    f"  [default: {DEFAULT_LISTEN}]",
+)
+@click.option(
+    "-d",
+    "--data-dir",
+    type=click.Path(file_okay=False),
+    help=f"Where the data lies; one broker at a time.  [default: {DEFAULT_DATA_DIR}]",
+)
+@click.option("--brokers", type=click.IntRange(1, 100), default=1, show_default=True, help="Virtual brokers.")
+@click.option(
+    "--flush",
+    type=click.Choice(["memory", "os", "fsync"]),
+    default="os",
+    show_default=True,
+    help="What a reply waits for: nothing, write(2) (survives kill -9), fdatasync(2) (survives power loss).",
+)
+@click.option(
+    "--codec",
+    type=click.Choice(["generated", "construct"]),
+    help="What reads requests and writes responses: generated functions, or construct, which is slow but is what"
+    " `momus decode` shows.  [default: generated]",
+)
+@click.option("--config", "config_file", type=click.File(encoding="utf-8"), help="Kafka's server.properties.")
+@click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="One Kafka broker setting; repeatable.")
+@click.option(
+    "-l",
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
+    default="warning",
+    show_default=True,
+)
+@click.option("--statsd", metavar="HOST:PORT", help="Send DogStatsD metrics there over UDP.")
+@click.option("--otel", metavar="URL", help="Send traces there, by OTLP over HTTP: http://127.0.0.1:4318.")
+@click.option(
+    "--control",
+    metavar="HOST:PORT",
+    help="Where `momus clock`, `tail` and others reach this one, also by -d DIR of its data; port 0 is allowed.",
+)
+@click.option("--control-anyone", is_flag=True, help="Allow --control on an address that is not loopback.")
+@click.option(
+    "--control-token",
+    metavar="TOKEN",
+    help="What requests to --control must carry (Authorization: Bearer TOKEN). Needed with --control-anyone.",
+)
+@click.option(
+    "--ui", is_flag=True, help="Print a link to the page that shows the broker; without --control on a free port."
+)
+@click.option(
+    "--faults",
+    "faults_file",
+    type=click.File(encoding="utf-8"),
+    help="A JSON file with a list of faults that act from the start (docs/faults.md).",
+)
+@click.option(
+    "--journal",
+    "journal_mb",
+    type=click.IntRange(0, 4096),
+    default=0,
+    metavar="MB",
+    help="Keep the last requests and replies, so many MB, for `momus tail` and tests.  [default: none]",
+)
+@click.option(
+    "--security",
+    type=click.Choice(["sasl_ssl", "sasl_plaintext", "ssl", "mtls"]),
+    help="Make a test authority, certificates and users; files for clients lie where the line `momus clients` says.",
+)
+@click.option(
+    "--user",
+    "user_texts",
+    multiple=True,
+    type=Users(),
+    metavar="NAME:PASSWORD",
+    help="A user of a listener that authenticates, stored salted; repeatable.  [default with --security: client]",
+)
+@click.option(
+    "--as-version",
+    metavar="RELEASE",
+    help="Answer as this Apache Kafka does, 2.1 to 4.3: no newer API versions and features.  [default: all there is]",
+)
+@click.option(
+    "--schema-registry",
+    metavar="URL",
+    help="Decode Avro and Protobuf messages on the page by this registry: http://127.0.0.1:8081.",
+)
+@click.option("--kafka-lines", is_flag=True, help="Also print the lines by which Testcontainers sees a start.")
+@click.option(
+    "--retain-for",
+    metavar="GROUP",
+    help="Retention and the cleaner wait until this group, the archive, has committed past what they would remove.",
+)
+def serve(
+    listen: str | None,
+    data_dir: str | None,
+    brokers: int,
+    flush: str,
+    config_file: IO[str] | None,
+    assignments: tuple[str, ...],
+    log_level: str,
+    statsd: str | None,
+    otel: str | None,
+    control: str | None,
+    control_anyone: bool,
+    control_token: str | None,
+    ui: bool,
+    faults_file: IO[str] | None,
+    journal_mb: int,
+    security: str | None,
+    user_texts: tuple[str, ...],
+    kafka_lines: bool,
+    **keyed: str | None,
+) -> None:
+    """Run a broker until SIGTERM or SIGINT.
+
+    Settings come from --config, then KAFKA_... variables as in Kafka's Docker image, then --set; the later
+    wins. Each option has a MOMUS_... variable; a word here wins over it. The first line on standard output is
+    `momus ready HOST:PORT[,...]`, the second, with --control, `momus control HOST:PORT`; with --ui a line
+    `momus ui URL` follows.
+    """
+    from momus import launch
+
+    settings = _read_settings(config_file, assignments, {KEYED[name]: value for name, value in keyed.items()})
+    if listen is None and "listeners" not in settings:
+        listen = DEFAULT_LISTEN
+    _check_addresses({"--listen": listen, "--statsd": statsd, "--control": control})
+    endpoint = _endpoint(control, control_anyone, control_token, ui)
+    data_dir = data_dir or settings.get("log.dirs", settings.get("log.dir", DEFAULT_DATA_DIR)).split(",")[0]
+
+    launch.use_packages()
+    from broker.shell.server import serve as serve_broker
+
+    raise SystemExit(
+        serve_broker(
+            listen=listen,
+            data_dir=os.path.abspath(data_dir),  # as clients see it in the broker's settings
+            brokers=brokers,
+            flush=flush,
+            properties=settings,
+            log_level=log_level,
+            statsd=statsd,
+            otel=otel,
+            **endpoint,
+            faults=_read_faults(faults_file) if faults_file else [],
+            journal_bytes=journal_mb << 20,
+            kafka_lines=kafka_lines,
+            security=security,
+            users=_read_users(user_texts, security, listen) or None,
+            typed=tuple(text.partition("=")[0].strip() for text in assignments),
+        )
+    )
+
+
+def _read_users(texts: tuple[str, ...], security: str | None, listen: str | None) -> dict[str, str]:
+    """Users by name, with their passwords."""
+    from momus.client.properties import environment_users  # there already
+
+    try:
+        users = environment_users(os.environ)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    for text in texts:
+        name, colon, password = text.partition(":")
+        if not name or not ((colon and password) or security == "mtls"):
+            raise click.BadParameter("it is NAME:PASSWORD", param_hint="--user")  # the text may hold a secret
+        users[name] = password
+    hosts = [address.rpartition("://")[2].rpartition(":")[0] for address in (listen or "").split(",")]
+    if security is not None and security != "ssl" and not users and not all(re.fullmatch(LOOPBACK, h) for h in hosts):
+        raise click.BadParameter(
+            f"{listen!r} is not loopback, and the password of the user that would be made is known to everybody: name"
+            " others by --user NAME:PASSWORD",
+            param_hint="--security",
+        )
+    return users
+
+
+def _read_faults(file: IO[str]) -> list[dict[str, Any]]:
+    from momus.cli.fault_commands import read_faults  # 5 ms
+
+    return read_faults(file)
+
+
+def _read_settings(
+    config_file: IO[str] | None, assignments: tuple[str, ...], named: dict[str, str | None]
+) -> dict[str, str]:
+    """Kafka's settings from a file, the environment, --set and options of their own; the later wins."""
+    from momus.client.properties import parse_assignments, parse_environment, parse_properties
+
+    try:
+        settings = parse_properties(config_file.read()) if config_file else {}
+    except ValueError as error:
+        raise click.BadParameter(f"{config_file.name if config_file else ''}: {error}", param_hint="--config") from None
+    settings.update(parse_environment(os.environ))
+    try:
+        settings.update(parse_assignments(assignments))
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--set") from None
+    settings.update({key: value for key, value in named.items() if value is not None})
+    return settings
+
+
+def _endpoint(control: str | None, anyone: bool, token: str | None, ui: bool) -> dict[str, Any]:
+    """What the broker is told of its control endpoint; the page needs one."""
+    if control is not None and not re.fullmatch(LOOPBACK, control.rpartition(":")[0]):
+        _check_open(control, anyone, token)
+    return {"control": control or ("127.0.0.1:0" if ui else None), "control_token": token or None, "ui": ui}
+
+
+def _check_open(control: str, anyone: bool, token: str | None) -> None:
+    """Refuse an address that others reach unless that is wanted, and guarded by a token."""
+    missing = [] if anyone else ["--control-anyone"]
+    if not token:
+        missing.append("--control-token TOKEN (or MOMUS_CONTROL_TOKEN)")
+    if missing:
+        raise click.BadParameter(
+            f"{control!r} is not loopback, and whoever reaches it may stop brokers: add {' and '.join(missing)}",
+            param_hint="--control",
+        )
+
+
+def _check_addresses(given: dict[str, str | None]) -> None:
+    for option, addresses in given.items():
+        if addresses is not None:
+            _check_address(option, addresses)
+
+
+def _check_address(option: str, addresses: str) -> None:
+    for address in addresses.split(","):
+        name, found, place = address.rpartition("://")
+        if found and option != "--listen":
+            raise click.BadParameter(f"{address!r} is not HOST:PORT: leave {name}:// out", param_hint=option)
+        host, colon, port = place.rpartition(":")
+        if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+            raise click.BadParameter(f"{address!r} is not HOST:PORT", param_hint=option)
+
+
+def main() -> None:
+    """Entry point of the `momus` command."""
+    try:
+        cli(prog_name="momus")
+    except OSError as error:
+        click.echo(f"momus: {error}", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

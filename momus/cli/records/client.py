@@ -1,0 +1,252 @@
+"""A client that writes and reads records of one topic, for the command line. Only where use_packages() has run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from momus.cli.records.text import In, Out
+from momus.client.kafka_client import EARLIEST, LATEST, RETRY_PAUSE_S, RequestFailedError
+from momus.client.kafka_client import _check as check
+from momus.client.offset_client import OffsetClient
+from momus.client.wire import Connection
+from protocol.errors import ErrorCode
+from protocol.record_batch import build_batch, control_type, iter_batches, iter_records
+
+FETCH_BYTES = 1 << 22
+WAIT_MS = 500
+TOPIC_NAMES = 12  # the last version of Produce and Fetch that names topics
+ABORT = 0  # the kind of a marker
+LEADER_MOVES = frozenset(
+    (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+    )
+)
+
+
+class RecordClient(OffsetClient):
+    """Produces to and consumes from one topic."""
+
+    def _call(self, node_id: int | None, request: Any, version_limit: int | None = None) -> Any:
+        """As every client's; a connection that is lost is made again, the first one to any node that is known."""
+        if node_id is None and None not in self._connections:
+            self._reconnect()
+        try:
+            return super()._call(node_id, request, version_limit)
+        except OSError:
+            lost = self._connections.pop(node_id, None)
+            if lost is not None:
+                lost.close()
+            raise
+
+    def _reconnect(self) -> None:
+        for host, port in self._nodes.values():
+            try:
+                self._connections[None] = Connection(host, port, self._timeout_s)
+            except OSError:
+                continue
+            return
+        raise OSError("no broker of the cluster answers")
+
+    def _pause(self, give_up: float, error: OSError) -> None:
+        """Before another try; raises the error when there is no time left, or when a broker has refused."""
+        if isinstance(error, RequestFailedError) or time.monotonic() > give_up:
+            raise error
+        time.sleep(RETRY_PAUSE_S)
+
+    def leaders_made(self, topic: str, *, create: bool) -> dict[int, int]:
+        """Partition -> leader; waits until every partition has one. `create`: as a producer's question does.
+
+        Errors: RequestFailedError: UNKNOWN_TOPIC_OR_PARTITION and others.
+        """
+        from protocol.messages.cluster import MetadataRequest, MetadataRequestTopic
+
+        give_up = time.monotonic() + self._timeout_s
+        while True:
+            request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=create)
+            try:
+                answer = self._call(None, request, TOPIC_NAMES)
+            except OSError as error:
+                self._pause(give_up, error)
+                continue
+            self._nodes = {node.node_id: (node.host, node.port) for node in answer.brokers}
+            row = answer.topics[0]
+            leaders = {p.partition_index: p.leader_id for p in row.partitions}
+            if not row.error_code and leaders and -1 not in leaders.values():
+                return dict(sorted(leaders.items()))
+            is_new = create and row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if row.error_code and row.error_code not in LEADER_MOVES and not is_new:
+                check(f"topic {topic}", row.error_code)
+            self._pause(give_up, OSError(f"topic {topic}: no leader of all its partitions in {self._timeout_s:g} s"))
+
+    def produce(self, topic: str, partition: int, records: Sequence[Out], *, codec: int, acks: int) -> int:
+        """Append records as one batch; the offset of the first. Tries again when leaders move. `acks`: 1 or -1.
+
+        Errors: RequestFailedError, OSError.
+        """
+        from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+        rows = [(each.key, each.value, each.headers, each.timestamp_ms) for each in records]
+        batch = build_batch(rows, timestamp_ms=time.time_ns() // 1_000_000, attributes=codec)
+        request = ProduceRequest(
+            acks=acks,
+            timeout_ms=int(self._timeout_s * 1000),
+            topic_data=[
+                TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=batch)])
+            ],
+        )
+        give_up = time.monotonic() + self._timeout_s
+        while True:
+            leader = self.leaders_made(topic, create=True)[partition]
+            answered = self._call(leader, request, TOPIC_NAMES).responses[0].partition_responses[0]
+            if answered.error_code not in LEADER_MOVES or time.monotonic() > give_up:
+                check(f"{topic}-{partition}", answered.error_code, answered.error_message)
+                return int(answered.base_offset)
+            time.sleep(RETRY_PAUSE_S)
+
+    def offsets_at(self, topic: str, leaders: dict[int, int], timestamp: int) -> dict[int, int]:
+        """Partition -> the first offset that is not older; -1 where all are. EARLIEST and LATEST are Kafka's."""
+        return self._offsets(topic, leaders, timestamp)
+
+    def read(
+        self,
+        topic: str,
+        positions: dict[int, int],
+        ends: dict[int, int],
+        *,
+        committed: bool,
+        until_end: bool,
+        idle_s: float | None,
+    ) -> Iterator[In]:
+        """Records from these positions on, which move as they are read.
+
+        ends        partition -> the offset before which to stop.
+        until_end   stop where each partition ends when it is asked; committed: at its last stable offset.
+        idle_s      stop when nothing has come for so long; None: wait for ever.
+        Errors:     RequestFailedError, OSError.
+        """
+        open_partitions = {each for each in positions if each not in ends or positions[each] < ends[each]}
+        leaders: dict[int, int] = {}
+        last_news = time.monotonic()
+        give_up = last_news + self._timeout_s
+        while open_partitions:
+            leaders = leaders or self.leaders_made(topic, create=False)
+            by_leader: dict[int, list[int]] = {}
+            for partition in sorted(open_partitions):
+                by_leader.setdefault(leaders[partition], []).append(partition)
+            for leader, partitions in by_leader.items():
+                wait_ms = 0 if until_end else WAIT_MS // len(by_leader)
+                wanted = {partition: positions[partition] for partition in partitions}
+                try:
+                    answers = self._fetch(leader, topic, wanted, committed, wait_ms)
+                    give_up = time.monotonic() + self._timeout_s
+                except OSError as error:
+                    self._pause(give_up, error)
+                    leaders = {}
+                    break
+                for answered in answers:
+                    partition = answered.partition_index
+                    if answered.error_code in LEADER_MOVES:
+                        leaders = {}
+                        time.sleep(RETRY_PAUSE_S)
+                        continue
+                    if answered.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                        raise self._out_of_range(topic, partition, leader, positions[partition])
+                    check(f"{topic}-{partition}", answered.error_code)
+                    stop = ends.get(partition)
+                    for record in records_in(topic, answered, positions, committed=committed):
+                        last_news = time.monotonic()
+                        if stop is None or record.offset < stop:
+                            yield record
+                    end = answered.last_stable_offset if committed else answered.high_watermark
+                    is_behind = stop is not None and positions[partition] >= stop
+                    if is_behind or (until_end and positions[partition] >= end):
+                        open_partitions.discard(partition)
+            if idle_s is not None and time.monotonic() - last_news > idle_s:
+                return
+
+    def _fetch(self, leader: int, topic: str, wanted: dict[int, int], committed: bool, wait_ms: int) -> Sequence[Any]:
+        from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+
+        partitions = [
+            FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=FETCH_BYTES)
+            for partition, offset in wanted.items()
+        ]
+        request = FetchRequest(
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            max_bytes=FETCH_BYTES * 4,
+            isolation_level=int(committed),
+            session_epoch=-1,
+            topics=[FetchTopic(topic=topic, partitions=partitions)],
+        )
+        answer = self._call(leader, request, TOPIC_NAMES)
+        check(f"topic {topic}", answer.error_code)
+        return [each for answered in answer.responses for each in answered.partitions]
+
+    def _out_of_range(self, topic: str, partition: int, leader: int, offset: int) -> OSError:
+        leaders = {partition: leader}
+        first = self._offsets(topic, leaders, EARLIEST)[partition]
+        end = self._offsets(topic, leaders, LATEST)[partition]
+        where = f"{topic}-{partition} holds {first} up to {end}"
+        return RequestFailedError(f"offset {offset}", ErrorCode.OFFSET_OUT_OF_RANGE, where)
+
+
+def records_in(topic: str, answered: Any, positions: dict[int, int], *, committed: bool) -> Iterator[In]:
+    """The records of one partition of a Fetch reply, from its position on, which moves.
+
+    committed   leave out those of aborted transactions: of a producer from the first offset that the reply names up to
+                the marker that ends it, as clients do.
+    """
+    partition = answered.partition_index
+    data = memoryview(bytes(answered.records or b""))
+    starts = sorted((each.first_offset, each.producer_id) for each in answered.aborted_transactions or ())
+    aborted: set[int] = set()
+    for position, header in iter_batches(data):
+        batch = data[position : position + header.size]
+        while committed and starts and starts[0][0] <= header.last_offset:
+            aborted.add(starts.pop(0)[1])
+        if header.is_control:
+            marker = next(iter_records(batch), None)
+            if marker is not None and marker.key is not None and control_type(marker.key) == ABORT:
+                aborted.discard(header.producer_id)
+        elif not (header.is_transactional and header.producer_id in aborted):
+            for record in iter_records(batch):
+                if record.offset >= positions[partition]:
+                    positions[partition] = record.offset + 1
+                    yield In(
+                        topic,
+                        partition,
+                        record.offset,
+                        record.timestamp,
+                        record.key,
+                        record.value,
+                        list(record.headers),
+                    )
+        positions[partition] = max(positions[partition], header.next_offset)
+
+
+def partition_of(key: bytes, count: int) -> int:
+    """The partition that Java's clients choose for a key.
+
+    Source: murmur2 with Kafka's seed, as org.apache.kafka.common.utils.Utils documents it.
+    """
+    mask, multiplier = 0xFFFFFFFF, 0x5BD1E995
+    length = len(key)
+    found = 0x9747B28C ^ length
+    for at in range(0, length - 3, 4):
+        k = int.from_bytes(key[at : at + 4], "little") * multiplier & mask
+        k = (k ^ k >> 24) * multiplier & mask
+        found = found * multiplier & mask ^ k
+    rest = key[length & ~3 :]
+    if rest:
+        found = (found ^ int.from_bytes(rest, "little")) * multiplier & mask
+    found = (found ^ found >> 13) * multiplier & mask
+    return ((found ^ found >> 15) & 0x7FFFFFFF) % count

@@ -1,0 +1,58 @@
+"""The command that plays a failed run again: `replay`."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from momus.cli.replay.bundle import Bundle
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.option(
+    "--against", metavar="HOST:PORT[,...]", help="A broker that runs, of any make.  [default: a momus of its own]"
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def replay(file: str, against: str | None, as_json: bool) -> None:
+    """Play a run that the pytest plugin has kept (--momus-keep-failed), and name the first answer that differs.
+
+    A momus begins with the data, settings, seed and time of the run. Any other broker begins as it is, and its clock
+    and faults are its own. Ids of members, producers, topics and sessions may differ. Ends with 1 if an answer differs.
+    """
+    from momus import launch
+
+    launch.use_packages()
+    from momus.cli.replay.bundle import Bundle, BundleError
+    from momus.control import ControlError
+    from momus.kit.process import BrokerError
+
+    try:
+        bundle = Bundle(file)
+        _play(bundle, against, as_json)
+    except (BundleError, BrokerError, ControlError) as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _play(bundle: Bundle, against: str | None, as_json: bool) -> None:
+    from momus.cli.replay.player import Player
+    from momus.cli.replay.targets import Momus, Other
+
+    about = bundle.about
+    with Momus(bundle) if against is None else Other(against, about["node_ids"]) as target:
+        player = Player(target)
+        found = player.play(bundle.events())
+    if as_json:
+        told = {"requests": player.requests, "compared": player.answers, "notes": player.notes}
+        difference = None if found is None else {**found._asdict(), "sentence": found.sentence()}
+        click.echo(json.dumps({**told, "difference": difference}, indent=2, default=repr))
+    else:
+        for note in player.notes:
+            click.echo(note, err=True)
+        same = f"{player.requests} requests, {player.answers} answers compared: no difference"
+        click.echo(same if found is None else found.sentence())
+    if found is not None:
+        raise SystemExit(1)

@@ -1,0 +1,217 @@
+"""What a run is played against: a fresh momus with the data of the beginning, or a broker that is there already."""
+
+from __future__ import annotations
+
+import json
+import socket
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from momus import Broker
+from momus.cli.replay.bundle import Bundle
+from momus.client.wire import Connection
+from momus.cluster import Cluster
+from momus.control import ControlError
+from protocol.messages.cluster import ApiVersionsRequest
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from protocol.record_batch import build_batch
+
+CLUSTER = "replay"
+START = "start"
+LIVES = ("/reset", "/restore")
+TIMEOUT_MS = 10_000
+LIMIT_S = 15.0
+
+
+class Momus:
+    """A cluster of a momus of our own, as it was before the first request that was kept. Its clock stands.
+
+    Errors: BundleError, BrokerError, ControlError.
+    """
+
+    is_other = False
+
+    def __init__(self, bundle: Bundle) -> None:
+        about = bundle.about
+        self._folder = tempfile.TemporaryDirectory(prefix="momus-replay-")
+        data_dir = Path(self._folder.name)
+        snapshot = data_dir / "clusters" / CLUSTER / ".snapshots" / START
+        bundle.unpack_start(snapshot / "data")
+        known = {"name": START, "taken_ms": about["start_ms"], "stands_at_ms": about["start_ms"]}
+        (snapshot / "about.json").write_text(json.dumps({**known, "ahead_ms": 0, "files": 0, "log_bytes": 0}))
+        begin_ms = about["start_ms"] if about["at_ms"] is None else about["at_ms"]
+        flush = "os" if about["flush"] == "memory" else about["flush"]  # its data came from a file
+        self._process = Broker(data_dir=data_dir)
+        try:
+            self._process.start()
+            self._cluster = Cluster(
+                self._process.control,
+                name=CLUSTER,
+                brokers=about["brokers"],
+                flush=flush,
+                config=about["config"],
+                seed=about["seed"],
+                at=datetime.fromtimestamp(begin_ms / 1000, UTC),  # where a reset goes back to
+            )
+            self._cluster.restore(START)
+        except BaseException:
+            self.close()
+            raise
+        self._addresses: dict[int, str] = dict(
+            zip(about["node_ids"], self._cluster.bootstrap_servers.split(","), strict=True)
+        )
+        self._now_ms = about["start_ms"]
+        self._barrier = _connect(self._address(-1))
+
+    def connect(self, broker: int) -> socket.socket:
+        """A connection to a virtual broker."""
+        return _connect(self._address(broker))
+
+    def _address(self, broker: int) -> str:
+        return self._addresses.get(broker) or next(iter(self._addresses.values()))
+
+    def go_to(self, at_ms: int) -> None:
+        """Let time pass; what becomes due on the way is done when this returns."""
+        if at_ms > self._now_ms:
+            self._now_ms = at_ms
+            self._cluster.control.ask("POST", f"/_admin/clusters/{CLUSTER}/clock", {"set": at_ms})
+
+    def settle(self) -> None:
+        """Whatever was sent has been read when this returns: the broker reads connections in turn."""
+        _ask_versions(self._barrier)
+
+    def call(self, method: str, path: str, body: dict[str, Any]) -> str | None:
+        """Repeat a call of the control plane. Answers why it was refused, which it may have been in the recording."""
+        try:
+            self._cluster.control.ask(method, f"/_admin/clusters/{CLUSTER}{path}", body or None)
+        except ControlError as error:
+            return str(error)
+        if path in LIVES:
+            self._now_ms = 0  # the clock has gone back
+        return None
+
+    def close(self) -> None:
+        """End it, and remove its data."""
+        self._process.close()
+        self._folder.cleanup()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Other:
+    """Any broker, at an address. Its clock is its own; of the calls of the control plane it gets topics and records."""
+
+    is_other = True
+
+    def __init__(self, bootstrap_servers: str, node_ids: list[int]) -> None:
+        addresses = bootstrap_servers.split(",")
+        self._addresses = {node_id: addresses[at % len(addresses)] for at, node_id in enumerate(node_ids)}
+        self._first = addresses[0]
+        self._client = Connection(*_split(self._first), LIMIT_S)
+
+    def connect(self, broker: int) -> socket.socket:
+        """A connection to the broker that stands for one of the recording."""
+        return _connect(self._addresses.get(broker, self._first))
+
+    def go_to(self, at_ms: int) -> None:
+        """Nobody moves its clock."""
+
+    def settle(self) -> None:
+        """Whatever was sent has most likely been read when this returns."""
+        self._client.call(ApiVersionsRequest(), 0)
+
+    def call(self, method: str, path: str, body: dict[str, Any]) -> str | None:
+        """Repeat a call of the control plane by a client's request. Answers why that cannot be, or was refused."""
+        words = path.strip("/").split("/")
+        if words == ["topics"]:
+            code = self._create(body)
+        elif len(words) == 3 and words[0] == "topics" and words[2] == "records":
+            code = self._produce(words[1], body["records"])
+        else:
+            return f"{method} {path} is beyond this broker"
+        return f"{method} {path}: error {code}" if code else None
+
+    def _create(self, body: dict[str, Any]) -> int:
+        wanted = CreatableTopic(
+            name=body["name"],
+            num_partitions=body.get("partitions", -1),
+            replication_factor=-1,
+            configs=[CreatableTopicConfig(name=key, value=value) for key, value in body.get("config", {}).items()],
+        )
+        answer = self._client.call(CreateTopicsRequest(topics=[wanted], timeout_ms=TIMEOUT_MS))
+        code: int = answer.topics[0].error_code
+        return code
+
+    def _produce(self, topic: str, records: list[dict[str, Any]]) -> int:
+        code = 0
+        for record in records:
+            row = (_bytes(record.get("key")), _bytes(record.get("value")))
+            batch = build_batch([row], timestamp_ms=record.get("timestamp_ms") or -1)
+            partition = PartitionProduceData(index=record.get("partition", 0), records=batch)
+            data = [TopicProduceData(name=topic, partition_data=[partition])]
+            answer = self._client.call(ProduceRequest(acks=-1, timeout_ms=TIMEOUT_MS, topic_data=data), 9)
+            code = code or answer.responses[0].partition_responses[0].error_code
+        return code
+
+    def close(self) -> None:
+        """Leave it as it is."""
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _split(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _connect(address: str) -> socket.socket:
+    connection = socket.create_connection(_split(address), timeout=LIMIT_S)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
+
+
+def _ask_versions(connection: socket.socket) -> None:
+    connection.sendall((10).to_bytes(4, "big") + bytes.fromhex("0012 0000 00000000 ffff"))  # ApiVersions v0
+    read_frame(connection)
+
+
+def read_frame(connection: socket.socket) -> bytes:
+    """A whole frame without its size field; b"" at the end. Errors: OSError: TimeoutError among them."""
+    size = _read(connection, 4)
+    return _read(connection, int.from_bytes(size, "big")) if len(size) == 4 else b""
+
+
+def _read(connection: socket.socket, size: int) -> bytes:
+    parts: list[bytes] = []
+    while size:
+        part = connection.recv(min(size, 1 << 20))
+        if not part:
+            return b""
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def _bytes(value: Any) -> bytes | None:
+    if isinstance(value, dict):
+        import base64
+
+        return base64.b64decode(value["base64"])
+    return None if value is None else str(value).encode()

@@ -1,0 +1,104 @@
+"""The environment of `momus serve`: a MOMUS_... variable for each of its options, made from the option itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+import click
+
+from momus.client.properties import is_of_kubernetes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+PREFIX = "MOMUS_"
+# Read by other programs of momus: the pytest plugin, the commands that ask a broker, the kits of clients/, the tests.
+OF_OTHERS = frozenset(
+    PREFIX + name
+    for name in (
+        "ADDRESS",
+        "ALONE",
+        "BENCH_CACHE",
+        "BOOTSTRAP_SERVERS",
+        "COMMAND",
+        "HYPOTHESIS",
+        "KEEP_FAILED",
+        "SEED",
+    )
+)
+
+
+class Lines(click.types.StringParamType):
+    """The text of an option that may be repeated; in a variable, one a line."""
+
+    def split_envvar_value(self, rv: str) -> Sequence[str]:
+        """Its lines."""
+        return [line.strip() for line in rv.splitlines() if line.strip()]
+
+
+class Users(Lines):
+    """NAME:PASSWORD; in a variable one a line, and without spaces, which most likely stand between two users."""
+
+    def split_envvar_value(self, rv: str) -> Sequence[str]:
+        """Its lines. Errors: BadParameter."""
+        lines = super().split_envvar_value(rv)
+        if any(len(line.split()) > 1 for line in lines):
+            raise click.BadParameter(
+                "a line has a space: write one NAME:PASSWORD a line; a password with a space needs --user",
+                param_hint="MOMUS_USER",
+            )
+        return lines
+
+
+class ServeCommand(click.Command):
+    """A command each of whose options can be given as a variable: --data-dir as MOMUS_DATA_DIR.
+
+    A word on the command line wins over the variable. An empty variable is one that is not set. A flag takes 1, true,
+    yes, on, 0, false, no, off; an option that may be repeated takes one value a line.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for option in self.params:
+            if isinstance(option, click.Option):
+                option.envvar = variable_of(option)
+                option.show_envvar = True
+                if option.multiple and option.type is click.STRING:
+                    option.type = Lines()
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it, after a line for each word of the environment that is not obeyed."""
+        for words in words_about(os.environ, self.variables):
+            click.echo(f"momus: {words}", err=True)
+        return super().invoke(ctx)
+
+    @property
+    def variables(self) -> list[str]:
+        """The variables of all options."""
+        return [variable_of(option) for option in self.params if isinstance(option, click.Option)]
+
+
+def variable_of(option: click.Option) -> str:
+    """MOMUS_DATA_DIR for -d, --data-dir."""
+    return PREFIX + max(option.opts, key=len).lstrip("-").upper().replace("-", "_")
+
+
+def words_about(environment: Mapping[str, str], variables: Sequence[str]) -> list[str]:
+    """A sentence about what is not obeyed: Kubernetes' variables, and MOMUS_... ones that nothing reads."""
+    found = []
+    of_kubernetes = [name for name, value in environment.items() if is_of_kubernetes(name, value)]
+    if of_kubernetes:
+        found.append(
+            f"{', '.join(sorted(of_kubernetes))}: ignored, because Kubernetes sets it for a Service"
+            " (enableServiceLinks: false in the Pod leaves it out)"
+        )
+    known = {*variables, *OF_OTHERS, *of_kubernetes}
+    for name in sorted(name for name in environment if name.startswith(PREFIX) and name not in known):
+        import difflib  # 3 ms: most environments have no such name
+
+        near = difflib.get_close_matches(name, variables, 1, 0.75)
+        question = f" Did you mean {near[0]}?" if near else ""
+        found.append(f"{name} is no variable of `momus serve`, and has no effect.{question}")
+    return found
