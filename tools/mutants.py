@@ -43,63 +43,72 @@ ROOT = Path(__file__).resolve().parent.parent
 KNOWN = ROOT / "tests" / "mutants_survivors.toml"
 TIMES_AS_LONG, START_SECONDS = 4, 20
 
-SERVED = ["tests/unit/core/test_shortcut_limits.py", "tests/unit/core/test_shortcuts_serve.py"]
+SERVED = ["tests/unit/shortcuts/test_shortcut_limits.py", "tests/unit/shortcuts/test_shortcuts_serve.py"]
 SHORTCUTS = [*SERVED, "tests/property/test_shortcuts.py"]
-TRANSACTIONS = ["tests/unit/transactions", "tests/property/test_transactions_model.py"]
+TRANSACTIONS = [
+    "tests/unit/coordinator/transactions",
+    "tests/unit/shortcuts/test_txn_path.py",
+    "tests/unit/shortcuts/test_shortcut_of_adding.py",
+    "tests/unit/coordinator/offsets/test_pending_images.py",
+    "tests/property/test_transactions_model.py",
+]
 OFFSETS = [
     "tests/property/test_offset_columns.py",
-    "tests/unit/core/test_commit_parts.py",
-    "tests/unit/core/test_commit_templates.py",
+    "tests/unit/coordinator/offsets/test_commit_parts.py",
+    "tests/unit/coordinator/offsets/test_commit_templates.py",
     "tests/property/test_commit_path_table.py",
-    "tests/unit/core/test_images.py",
-    "tests/unit/transactions/test_pending_images.py",
-    "tests/unit/transactions/test_pending_offsets.py",
+    "tests/unit/coordinator/offsets/test_images.py",
+    "tests/unit/coordinator/offsets/test_pending_images.py",
+    "tests/unit/coordinator/transactions/test_pending_offsets.py",
     "tests/property/test_commit_path.py",
     "tests/unit/handlers/test_expected_offsets.py",
-    "tests/unit/core/test_commit_path_scripts.py",
+    "tests/unit/shortcuts/test_commit_path_scripts.py",
     "tests/crash/test_commit_over_batches.py",
-    "tests/unit/coordinator",
+    "tests/unit/base",
+    "tests/unit/coordinator/groups/classic",
+    "tests/unit/coordinator/groups/test_shard.py",
+    "tests/unit/coordinator/test_loading.py",
 ]
 STORAGE = [
     "tests/unit/storage",
     "tests/property/test_log_against_model.py",
     "tests/crash/test_log_failures.py",
     "tests/crash/test_log_torn.py",
-    "tests/unit/core/test_durability.py",
+    "tests/unit/turn/test_durability.py",
 ]
 FETCHES = [
     "tests/property/test_consume_path.py",
-    "tests/unit/core/test_fetch_before_sync.py",
-    "tests/unit/core/test_parked_shortcut_fetch.py",
-    "tests/unit/transactions/test_aborted_lists.py",
+    "tests/unit/turn/test_fetch_before_sync.py",
+    "tests/unit/shortcuts/test_parked_shortcut_fetch.py",
+    "tests/unit/coordinator/transactions/test_aborted_lists.py",
 ]
 COMMITS = [
     "tests/property/test_commit_path.py",
     "tests/property/test_commit_path_table.py",
-    "tests/unit/core/test_commit_path_scripts.py",
+    "tests/unit/shortcuts/test_commit_path_scripts.py",
 ]
 PRODUCERS = [
-    "tests/unit/partition/test_producers.py",
-    "tests/unit/partition/test_producer_limits.py",
-    "tests/unit/partition/test_producer_table.py",
+    "tests/unit/partitions/test_producers.py",
+    "tests/unit/partitions/test_producer_limits.py",
+    "tests/unit/partitions/test_producer_table.py",
     "tests/property/test_producers_model.py",
-    "tests/unit/partition",
+    "tests/unit/partitions",
 ]
 # Source (a glob) -> the tests that should notice a mutant in it, those that fail soonest first. The first match counts.
 TARGETS: dict[str, list[str]] = {
     "broker/coordinator/groups/common/assignment_epoch_checks.py": [
         "tests/property/test_assignment_epoch_checks.py",
-        "tests/unit/consumer_groups/test_fencing_vectors.py",
+        "tests/unit/coordinator/groups/consumer/test_fencing_vectors.py",
     ],
     "broker/coordinator/groups/classic/commit_checks.py": [
-        "tests/unit/coordinator/test_commit_checks.py",
-        "tests/unit/transactions/test_txn_offset_generation.py",
+        "tests/unit/coordinator/groups/classic/test_commit_checks.py",
+        "tests/unit/coordinator/transactions/test_txn_offset_generation.py",
     ],
     "broker/coordinator/offsets/*.py": OFFSETS + SHORTCUTS,
     "broker/coordinator/transactions/*.py": [
         *TRANSACTIONS,
         *SHORTCUTS,
-        "tests/unit/partition/test_transaction_gate.py",
+        "tests/unit/partitions/test_transaction_gate.py",
     ],
     "storage/cleaning/compaction*.py": STORAGE,
     "storage/segments/recovery.py": STORAGE,
@@ -109,15 +118,15 @@ TARGETS: dict[str, list[str]] = {
     "storage/segments/spans.py": [*STORAGE, "tests/crash/test_commit_over_batches.py"],
     "broker/shortcuts/fetch*.py": SERVED + FETCHES + SHORTCUTS,
     "broker/shortcuts/offset*.py": SERVED + COMMITS + SHORTCUTS,
-    "broker/shortcuts/produce.py": ["tests/unit/partition/test_produce_path.py", *SHORTCUTS],
+    "broker/shortcuts/produce.py": ["tests/unit/shortcuts/test_produce_path.py", *SHORTCUTS],
     "broker/shortcuts/*.py": [
         *SERVED,
-        "tests/unit/transactions/test_txn_path.py",
-        "tests/unit/transactions/test_txn_offset_generation.py",
-        "tests/unit/transactions/test_shortcut_of_adding.py",
+        "tests/unit/shortcuts/test_txn_path.py",
+        "tests/unit/coordinator/transactions/test_txn_offset_generation.py",
+        "tests/unit/shortcuts/test_shortcut_of_adding.py",
         *SHORTCUTS,
         *COMMITS,
-        "tests/unit/partition/test_produce_path.py",
+        "tests/unit/shortcuts/test_produce_path.py",
         *FETCHES,
     ],
     "broker/partitions/producer*s.py": PRODUCERS,

@@ -20,27 +20,27 @@ NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             connections.max.idle.ms
         """,
     },
-    "tests/unit/consumer_groups/test_heartbeat.py": {
+    "tests/unit/coordinator/groups/consumer/test_heartbeat.py": {
         "test_full_group_takes_nobody_else": """
             group.consumer.max.size
         """,
     },
-    "tests/unit/consumer_groups/test_migration.py": {
+    "tests/unit/coordinator/groups/consumer/test_migration.py": {
         "test_policy_decides_over_the_upgrade": """
             group.consumer.migration.policy
         """,
     },
-    "tests/unit/consumer_groups/test_switched_off.py": {
+    "tests/unit/coordinator/groups/consumer/test_switched_off.py": {
         "test_protocol_that_is_not_listed_is_unsupported": """
             group.coordinator.rebalance.protocols
         """,
     },
-    "tests/unit/core/test_compaction_lag.py": {
+    "tests/unit/upkeep/test_compaction_lag.py": {
         "test_log_that_is_hardly_dirty_is_cleaned_after_the_lag": """
             cleanup.policy max.compaction.lag.ms
         """,
     },
-    "tests/unit/core/test_connection_frames.py": {
+    "tests/unit/wire/test_connection_frames.py": {
         "test_connections_above_max_connections_are_turned_away_with_one_line_each": """
             max.connections
         """,
@@ -48,7 +48,7 @@ NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             socket.request.max.bytes
         """,
     },
-    "tests/unit/core/test_replicas_fail.py": {
+    "tests/unit/cluster/test_replicas_fail.py": {
         "test_below_min_insync_replicas_acks_all_is_refused_and_acks_1_is_not_readable": """
             min.insync.replicas
         """,
@@ -56,12 +56,12 @@ NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             unclean.leader.election.enable
         """,
     },
-    "tests/unit/core/test_lagging_follower.py": {
+    "tests/unit/cluster/test_lagging_follower.py": {
         "test_lag_time_of_the_setting_is_waited_for": """
             replica.lag.time.max.ms
         """,
     },
-    "tests/unit/core/test_forced_flush.py": {
+    "tests/unit/turn/test_forced_flush.py": {
         "test_flush_interval_of_the_scheduler_is_the_default_of_flush_ms": """
             log.flush.scheduler.interval.ms
         """,
@@ -72,7 +72,7 @@ NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             flush.ms
         """,
     },
-    "tests/unit/core/test_offset_versions.py": {
+    "tests/unit/handlers/test_offset_versions.py": {
         "test_metadata_limit_is_the_broker_s_setting": """
             offset.metadata.max.bytes
         """,
@@ -104,17 +104,17 @@ NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             delete.topic.enable
         """,
     },
-    "tests/unit/metadata/test_cluster_metadata.py": {
+    "tests/unit/cluster/test_cluster_metadata.py": {
         "test_values_of_topics_are_cached_until_something_changes": """
             internal.segment.bytes
         """,
     },
-    "tests/unit/metadata/test_drop_in_settings.py": {
+    "tests/unit/config/test_drop_in_settings.py": {
         "test_listeners_of_controllers_are_not_opened": """
             controller.listener.names
         """,
     },
-    "tests/unit/metadata/test_listeners.py": {
+    "tests/unit/cluster/test_listeners.py": {
         "test_listen_keeps_the_advertised_address": """
             advertised.listeners
         """,
@@ -125,7 +125,7 @@ NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             listener.security.protocol.map
         """,
     },
-    "tests/unit/metadata/test_settings_obeyed.py": {
+    "tests/unit/config/test_settings_obeyed.py": {
         "test_assignor_that_is_not_listed_is_not_used": """
             group.consumer.assignors
         """,
@@ -222,7 +222,7 @@ NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             transaction.remove.expired.transaction.cleanup.interval.ms transactional.id.expiration.ms
         """,
     },
-    "tests/unit/partition/test_append.py": {
+    "tests/unit/partitions/test_append.py": {
         "test_log_append_time_rewrites_time_attribute_and_crc": """
             message.timestamp.type
         """,
@@ -230,22 +230,22 @@ NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             message.timestamp.after.max.ms message.timestamp.before.max.ms
         """,
     },
-    "tests/unit/partition/test_cleaned_transactions.py": {
+    "tests/unit/partitions/test_cleaned_transactions.py": {
         "test_batches_of_expired_producers_go": """
             producer.id.expiration.ms
         """,
     },
-    "tests/unit/partition/test_compression_levels.py": {
+    "tests/unit/partitions/test_compression_levels.py": {
         "test_higher_level_stores_fewer_bytes": """
             compression.gzip.level compression.lz4.level compression.type compression.zstd.level
         """,
     },
-    "tests/unit/partition/test_fetch.py": {
+    "tests/unit/partitions/test_fetch.py": {
         "test_broker_limit_caps_the_request": """
             fetch.max.bytes
         """,
     },
-    "tests/unit/share_groups/test_share_heartbeat.py": {
+    "tests/unit/coordinator/groups/share/test_share_heartbeat.py": {
         "test_full_group_takes_nobody_else": """
             group.share.max.size
         """,
@@ -253,12 +253,12 @@ NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             group.share.initialize.retry.interval.ms
         """,
     },
-    "tests/unit/share_groups/test_share_sessions.py": {
+    "tests/unit/coordinator/share/test_share_sessions.py": {
         "test_too_many_sessions_are_refused_after_the_wait": """
             group.share.max.share.sessions
         """,
     },
-    "tests/unit/share_groups/test_share_state.py": {
+    "tests/unit/coordinator/share/test_share_state.py": {
         "test_idle_state_is_written_anew_after_the_interval": """
             share.coordinator.cold.partition.snapshot.interval.ms
         """,
@@ -273,12 +273,12 @@ NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             share.coordinator.state.topic.replication.factor share.coordinator.state.topic.segment.bytes
         """,
     },
-    "tests/unit/streams_groups/test_streams_heartbeat.py": {
+    "tests/unit/coordinator/groups/streams/test_streams_heartbeat.py": {
         "test_group_that_is_full_takes_no_more_not_even_its_own_members_again": """
             group.streams.max.size
         """,
     },
-    "tests/unit/transactions/test_pending_offsets.py": {
+    "tests/unit/coordinator/transactions/test_pending_offsets.py": {
         "test_verification_can_be_turned_off": """
             transaction.partition.verification.enable
         """,

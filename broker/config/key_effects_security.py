@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 SECURITY_NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
-    "tests/unit/security/test_authorization.py": {
+    "tests/unit/authorization/test_authorization.py": {
         "test_authorizer_that_cannot_be_does_not_start": """
             authorizer.class.name
         """,
@@ -32,7 +32,7 @@ SECURITY_NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             ssl.principal.mapping.rules
         """,
     },
-    "tests/unit/security/test_quotas_obeyed.py": {
+    "tests/unit/quotas/test_quotas_obeyed.py": {
         "test_connections_of_one_address_are_limited": """
             max.connections.per.ip max.connections.per.ip.overrides
         """,
@@ -71,7 +71,7 @@ SECURITY_NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             sasl.oauthbearer.expected.issuer sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
         """,
     },
-    "tests/unit/security/test_tls.py": {
+    "tests/unit/shell/test_tls.py": {
         "test_bytes_pass_both_ways": """
             ssl.enabled.protocols ssl.keystore.certificate.chain ssl.keystore.key
         """,

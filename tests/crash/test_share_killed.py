@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from budget import slow
 from core_broker import Client, SimulatedCrash, World, make_topic
-from unit.share_groups.kit import GROUP, Member, ShareWorld
+from unit.coordinator.share.kit import GROUP, Member, ShareWorld
 
 from protocol.errors import ErrorCode
 from storage.files.sim_env import ALL_KINDS, sim_env

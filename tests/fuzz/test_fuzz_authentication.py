@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import random
-import sys
 import time
-from pathlib import Path
 
 import pytest
 from core_broker import World, frame, make_topic
 from frames import mutated, seeds
+from unit.security.security_kit import SaslClient, add_scram_user, sasl_world
 
 from broker.config.authorizer_setting import CLASS
 from protocol.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "security"))  # the clients that authenticate
-
-from security_kit import SaslClient, add_scram_user, sasl_world
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 TOKENS = (

@@ -7,24 +7,19 @@ the last committed value of each key, and must never see an aborted record.
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from budget import budget
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from txn_kit import end_of, not_aborted
+from unit.partitions.data_path import DataPath, batch
+from unit.partitions.txn_path import COMMITTED as READ_COMMITTED
 
 from protocol.errors import ErrorCode
 from protocol.record_batch import TRANSACTIONAL
 from storage.files.sim_env import SimulatedCrash
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "partition"))
-
-from data_path import DataPath, batch  # the harness lies beside the unit tests
-from txn_path import COMMITTED as READ_COMMITTED
 
 PRODUCERS = st.integers(1, 4)
 KEYS = st.integers(0, 5).map(lambda n: b"k%d" % n)

@@ -6,19 +6,14 @@ those of KAFKA-12207 (producer.state=latest), and those of released Kafka (batch
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import NamedTuple
 
 from budget import budget
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from unit.partitions.data_path import DataPath, batch, values_of
 
 from protocol.errors import ErrorCode
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "partition"))
-
-from data_path import DataPath, batch, values_of  # the harness lies beside the unit tests
 
 MAX = 2**31 - 1
 PRODUCERS = st.integers(1, 3)

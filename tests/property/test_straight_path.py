@@ -16,7 +16,7 @@ from core_requests import fetch_request, produce_request
 from hypothesis import given
 from hypothesis import strategies as st
 from straight_kit import SocketClient, end_all
-from unit.core.replies_kit import METADATA
+from unit.wire.replies_kit import METADATA
 
 from broker.shell.sockets.straight import IS_KNOWN
 from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState

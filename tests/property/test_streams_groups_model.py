@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
-from unit.streams_groups.kit import Member, StreamsWorld, subtopology, topic_info, topology
+from unit.coordinator.groups.streams.kit import Member, StreamsWorld, subtopology, topic_info, topology
 
 from broker.coordinator.groups.streams import target as streams_target
 from protocol.errors import ErrorCode

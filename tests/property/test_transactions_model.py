@@ -6,20 +6,15 @@ snapshots, and restarts after clean stops and kills.
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import NamedTuple
 
 from budget import budget
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from unit.partitions.data_path import DataPath, batch, values_of
+from unit.partitions.txn_path import committed, read_committed, send
 
 from protocol.errors import ErrorCode
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "partition"))
-
-from data_path import DataPath, batch, values_of  # the harness lies beside the unit tests
-from txn_path import committed, read_committed, send
 
 PRODUCERS = st.integers(1, 4)
 OPEN, COMMITTED, ABORTED = "open", "committed", "aborted"

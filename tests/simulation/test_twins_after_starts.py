@@ -14,7 +14,7 @@ import pytest
 from budget import short_and_slow
 from core_broker import Client, World
 from mixed_requests_kit import GROUPS, TOPICS, MixedHistory
-from unit.streams_groups.kit import as_dict, subtopology, tasks, topic_info, topology
+from unit.coordinator.groups.streams.kit import as_dict, subtopology, tasks, topic_info, topology
 
 from broker.coordinator.groups.consumer import target
 from broker.coordinator.groups.machine import GroupMachine

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from core_broker import Client, make_topic
 from core_requests import produce_request
+from unit.coordinator.share.kit import ShareWorld
 from unit.journal.test_ring import Bench
-from unit.share_groups.kit import ShareWorld
 
 from broker.journal.reading import entries, judged, topic_names
 from broker.journal.sessions import Sessions

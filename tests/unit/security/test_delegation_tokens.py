@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from core_broker import Client
 from scramp import ScramClient
-from security_kit import SaslClient, sasl_world, serves
+from unit.security.security_kit import SaslClient, sasl_world, serves
 
 from broker.config.authorizer_setting import CLASS
 from protocol.errors import ErrorCode

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from security_kit import SaslClient, sasl_world
+from unit.security.security_kit import SaslClient, sasl_world
 
 from broker.cluster.listeners import make_nodes
 from broker.config.settings import BrokerConfig, ConfigError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from core_broker import frame, make_topic
 from core_requests import produce_request
-from security_kit import SaslClient, sasl_world, serves
+from unit.security.security_kit import SaslClient, sasl_world, serves
 
 from protocol.errors import ErrorCode
 from protocol.messages.cluster import MetadataRequest

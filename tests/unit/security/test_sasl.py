@@ -9,7 +9,7 @@ import logging
 
 import pytest
 from core_broker import Client, World, frame
-from security_kit import MECHANISMS, SaslClient, add_scram_user, sasl_world, serves, unsigned
+from unit.security.security_kit import MECHANISMS, SaslClient, add_scram_user, sasl_world, serves, unsigned
 
 from protocol.errors import ErrorCode
 from protocol.messages.cluster import ApiVersionsRequest, MetadataRequest

@@ -1,0 +1,375 @@
+"""ShareGroupHeartbeat and ShareGroupDescribe from outside: joining, assignments, leaving, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from core_broker import Client, World, make_topic
+from unit.coordinator.share.kit import GROUP, ShareWorld
+
+from broker.coordinator.groups.share.records import state_partitions_record
+from broker.coordinator.share.state import snapshot_record
+from protocol.errors import ErrorCode
+from protocol.messages.classic_group import JoinGroupRequest, JoinGroupRequestProtocol
+from protocol.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest
+from protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
+from protocol.messages.group_admin import DeleteGroupsRequest, ListGroupsRequest
+from protocol.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+)
+from protocol.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
+from protocol.messages.share_group import ShareGroupDescribeRequest, ShareGroupHeartbeatRequest
+from protocol.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic, DeleteTopicsRequest
+
+JOIN = ShareGroupHeartbeatRequest(group_id=GROUP, member_id="m", member_epoch=0, subscribed_topic_names=["t"])
+
+
+@pytest.fixture
+def world():
+    with ShareWorld({"t": 4, "u": 2}) as made:
+        yield made
+
+
+def partitions(member, topic="t"):
+    return sorted(member.assigned.get(member.owner.topic_id(topic), []))
+
+
+def describe(world, group=GROUP):
+    return world.client.call(ShareGroupDescribeRequest(group_ids=[group]), 1).groups[0]
+
+
+def test_first_heartbeat_makes_the_state_and_gets_the_assignment(world):
+    m = world.member()
+    reply = m.join()
+    assert (reply.error_code, reply.member_epoch, reply.heartbeat_interval_ms) == (0, 3, 5000)
+    assert partitions(m) == [0, 1, 2, 3]
+    assert world.state(3).start_offset == -1
+
+
+def test_first_heartbeat_makes_the_state_and_the_next_one_assigns_as_in_kafka():
+    with ShareWorld({"t": 4}, group_share_first_assignment="next-heartbeat") as world:
+        m = world.member()
+        reply = m.join()
+        assert (reply.error_code, reply.member_epoch, reply.heartbeat_interval_ms) == (0, 2, 5000)
+        assert reply.assignment.topic_partitions == []
+        assert world.state(3).start_offset == -1
+        assert m.beat().member_epoch == 3
+        assert partitions(m) == [0, 1, 2, 3]
+
+
+def test_added_partitions_come_with_the_heartbeat_that_finds_them(world):
+    m = world.reader()
+    world.client.call(
+        CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=6, assignments=None)], timeout_ms=1000)
+    )
+    m.beat()
+    assert partitions(m) == [0, 1, 2, 3, 4, 5]
+
+
+def test_assignment_waits_for_the_state_to_be_durable():
+    with ShareWorld({"t": 2}, flush="fsync") as world:
+        m = world.member()
+        world.world.auto_sync = False
+        m.client.send(JOIN, 1)
+        world.world.run()
+        assert m.client.replies() == [], "the state may be lost"
+        world.world.auto_sync = True
+        world.world.run()
+        (reply,) = m.client.replies()
+        assert sum(len(t.partitions) for t in reply.assignment.topic_partitions) == 2
+
+
+def test_state_that_cannot_be_made_durable_is_told():
+    world = ShareWorld({"t": 2}, flush="fsync")
+    world.world.auto_sync = False
+    client = Client(world.world)
+    client.send(JOIN, 1)
+    world.world.run()
+    while world.world.syncs:
+        world.world.sync(fail=True)
+        world.world.run()
+    (reply,) = client.replies()
+    assert reply.error_code or not reply.assignment.topic_partitions
+
+
+def test_connection_closed_while_its_heartbeat_waits(world):
+    m, other = world.member("m"), world.member("other")
+    m.client.send(JOIN, 1)
+    m.client.leave()
+    world.world.run()
+    other.join()
+    assert sorted(partitions(other)) in ([0, 1, 2, 3], [0, 1], [2, 3], [0, 2], [1, 3])
+
+
+def test_heartbeat_that_changes_nothing_writes_nothing_and_sends_no_assignment(world):
+    m = world.reader()
+    log = world.world.broker.groups.of(GROUP).log
+    before = log.end_offset
+    assert m.beat().assignment is None
+    assert log.end_offset == before
+
+
+def test_members_share_the_partitions_evenly(world):
+    a, b = world.reader("a"), world.reader("b")
+    a.beat()
+    assert sorted(partitions(a) + partitions(b)) == [0, 1, 2, 3]
+    assert len(partitions(a)) == len(partitions(b)) == 2
+
+
+def test_more_members_than_partitions_share_a_partition(world):
+    members = [world.reader(f"m{number}", "u") for number in range(5)]
+    for member in members:
+        member.beat()
+    assert sorted(p for m in members for p in partitions(m, "u")) == [0, 0, 0, 1, 1, 1]
+
+
+def test_subscription_to_another_topic_changes_the_assignment(world):
+    m = world.reader()
+    m.heartbeat(m.epoch, ["u"])
+    m.beat()
+    assert (partitions(m), partitions(m, "u")) == ([], [0, 1])
+
+
+def test_member_that_leaves_gives_its_partitions_to_the_others(world):
+    a, b = world.reader("a"), world.reader("b")
+    assert b.leave().member_epoch == -1
+    a.beat()
+    assert partitions(a) == [0, 1, 2, 3]
+    assert b.leave().error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_member_without_heartbeats_is_removed_after_its_session(world):
+    a, b = world.reader("a"), world.reader("b")
+    for _ in range(3):
+        world.world.advance(20_000)
+        a.beat()
+    assert b.beat().error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    a.beat()
+    assert partitions(a) == [0, 1, 2, 3]
+
+
+def test_group_goes_on_after_a_restart(world):
+    m = world.reader()
+    world.restart()
+    m.client = world.client
+    assert (m.beat().error_code, m.epoch) == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "code"),
+    [(3, ErrorCode.NONE), (2, ErrorCode.NONE), (1, ErrorCode.FENCED_MEMBER_EPOCH), (4, ErrorCode.FENCED_MEMBER_EPOCH)],
+)
+def test_only_the_present_and_the_previous_epoch_are_accepted(world, epoch, code):
+    assert world.reader().heartbeat(epoch).error_code == code
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"member_id": ""}, ErrorCode.INVALID_REQUEST),
+        ({"member_id": "x" * 37}, ErrorCode.INVALID_REQUEST),
+        ({"group_id": ""}, ErrorCode.INVALID_REQUEST),
+        ({"rack_id": ""}, ErrorCode.INVALID_REQUEST),
+        ({"member_epoch": 0, "subscribed_topic_names": []}, ErrorCode.INVALID_REQUEST),
+        ({"member_epoch": 0, "subscribed_topic_names": None}, ErrorCode.INVALID_REQUEST),
+        ({"member_epoch": -2}, ErrorCode.INVALID_REQUEST),
+        ({"member_epoch": 1}, ErrorCode.GROUP_ID_NOT_FOUND),
+        ({"member_epoch": -1}, ErrorCode.GROUP_ID_NOT_FOUND),
+    ],
+)
+def test_heartbeat_is_refused_with_kafkas_code(world, fields, code):
+    request = {"group_id": "new", "member_id": "m", "member_epoch": 0, "subscribed_topic_names": ["t"], **fields}
+    assert world.client.call(ShareGroupHeartbeatRequest(**request), 1).error_code == code
+
+
+def test_full_group_takes_nobody_else():
+    with ShareWorld(group_share_max_size="1") as world:
+        a = world.reader("a")
+        assert world.member("b").join().error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+        assert a.join().error_code == 0
+
+
+def test_new_partitions_are_assigned_after_their_state_is_made(world):
+    m = world.reader()
+    from protocol.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic
+
+    world.client.call(
+        CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=5, assignments=None)], timeout_ms=1000), 3
+    )
+    m.beat()
+    m.beat()
+    assert partitions(m) == [0, 1, 2, 3, 4]
+
+
+def lose_confirmation(world):
+    """The group's log has lost that the state was made."""
+    group = world.world.broker.groups.of(GROUP).machine.groups[GROUP]
+    lost = group.state_partitions._replace(initialized={}, initializing={world.topic_id(): ("t", frozenset([0]))})
+    world.world.broker.groups.of(GROUP).append([state_partitions_record(GROUP, lost)])
+    group.initializing_since[world.topic_id()] = world.world.broker.turn.now_ms
+    return group
+
+
+def test_state_that_was_not_confirmed_is_asked_for_again_after_the_interval():
+    with ShareWorld(group_share_initialize_retry_interval_ms="1000") as world:
+        m = world.reader()
+        group = lose_confirmation(world)
+        m.beat()
+        assert group.state_partitions.initialized == {}
+        world.world.advance(1001)
+        m.beat()
+        assert group.state_partitions.initialized == {world.topic_id(): ("t", frozenset([0]))}
+
+
+@pytest.mark.parametrize(("epochs_lost", "start"), [(0, -1), (1, 0)])
+def test_state_that_is_made_again_forgets_unless_it_is_of_a_later_epoch(epochs_lost, start):
+    with ShareWorld(group_share_initialize_retry_interval_ms="1000") as world:
+        world.produce(3)
+        m = world.reader()
+        assert m.acquired(max_records=3) == [(0, 2, 1)]
+        assert m.ack_error((0, 1, [1])) == 0
+        state = world.state()
+        group = lose_confirmation(world)
+        later = state._replace(state_epoch=group.group_epoch + epochs_lost)
+        shard = world.world.broker.share.coordinator.shard(world.key())
+        shard.append([snapshot_record(world.key(), later)])
+        world.world.advance(1001)
+        m.beat()
+        assert world.state().start_offset == start
+        fetched = world.reader("n").acquired()
+        assert fetched == ([(2, 2, 1)] if epochs_lost else [(0, 2, 1)])
+
+
+# -- describing, listing, deleting -----------------------------------------------------------------------------------
+
+
+def test_describe_tells_epochs_and_members(world):
+    world.reader()
+    group = describe(world)
+    assert (group.group_state, group.group_epoch, group.assignment_epoch, group.assignor_name) == (
+        "Stable",
+        3,
+        3,
+        "simple",
+    )
+    (member,) = group.members
+    assert (member.member_id, member.member_epoch, member.subscribed_topic_names) == ("m", 3, ["t"])
+    assert [(t.topic_name, t.partitions) for t in member.assignment.topic_partitions] == [("t", [0, 1, 2, 3])]
+
+
+def test_describe_knows_share_groups_only(world):
+    assert describe(world, "none").error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert describe(world, "").error_code == ErrorCode.INVALID_GROUP_ID
+
+
+def test_list_names_the_type(world):
+    m = world.reader()
+    (listed,) = world.client.call(ListGroupsRequest(types_filter=["Share"]), 5).groups
+    assert (listed.group_id, listed.protocol_type, listed.group_state, listed.group_type) == (
+        GROUP,
+        "share",
+        "Stable",
+        "share",
+    )
+    m.leave()
+    (listed,) = world.client.call(ListGroupsRequest(states_filter=["Empty"]), 5).groups
+    assert listed.group_id == GROUP
+
+
+def delete(world):
+    return world.client.call(DeleteGroupsRequest(groups_names=[GROUP]), 2).results[0].error_code
+
+
+def test_deleted_group_is_gone_with_its_state(world):
+    m = world.reader()
+    assert delete(world) == ErrorCode.NON_EMPTY_GROUP
+    m.leave()
+    assert delete(world) == 0
+    assert world.state() is None
+    assert describe(world).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert delete(world) == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_deleted_topic_is_gone_from_group_and_state(world):
+    m = world.reader("m", "t", "u")
+    gone = world.topic_id("u")
+    world.client.call(DeleteTopicsRequest(topic_names=["u"], timeout_ms=1000), 5)
+    world.world.run()
+    group = world.world.broker.groups.of(GROUP).machine.groups[GROUP]
+    assert list(group.state_partitions.initialized) == [world.topic_id()]
+    assert all(key.topic_id != gone for s in world.world.broker.share.coordinator.shards for key in s.machine.states)
+    m.beat()
+    assert list(m.assigned) == [world.topic_id()]
+
+
+# -- mixing ----------------------------------------------------------------------------------------------------------
+
+
+def commit_request():
+    row = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
+    return OffsetCommitRequest(
+        group_id=GROUP,
+        member_id="",
+        generation_id_or_member_epoch=-1,
+        topics=[OffsetCommitRequestTopic(name="t", partitions=[row])],
+    )
+
+
+def test_share_group_takes_no_members_and_offsets_of_other_protocols(world):
+    world.reader()
+    join = JoinGroupRequest(
+        group_id=GROUP,
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        member_id="",
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+    )
+    assert world.client.call(join, 3).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    modern = ConsumerGroupHeartbeatRequest(
+        group_id=GROUP,
+        member_id="c",
+        member_epoch=0,
+        rebalance_timeout_ms=1000,
+        subscribed_topic_names=["t"],
+        topic_partitions=[],
+    )
+    assert world.client.call(modern, 1).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    answer = world.client.call(commit_request(), 8)
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    fetch = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=GROUP, topics=None)])
+    assert world.client.call(fetch, 8).groups[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_group_of_offsets_does_not_become_a_share_group(world):
+    assert world.client.call(commit_request(), 8).topics[0].partitions[0].error_code == 0
+    assert world.member().join().error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_empty_share_group_does_not_expire(world):
+    world.reader().leave()
+    world.world.leap(30 * 86_400_000)
+    assert describe(world).group_state == "Empty"
+
+
+# -- switched off ------------------------------------------------------------------------------------------------------
+
+
+def test_feature_level_0_turns_share_groups_off():
+    world = World()
+    client = Client(world)
+    make_topic(client, "t")
+    off = FeatureUpdateKey(feature="share.version", max_version_level=0, upgrade_type=2)
+    assert client.call(UpdateFeaturesRequest(timeout_ms=1000, feature_updates=[off]), 1).error_code == 0
+    request = ShareGroupHeartbeatRequest(group_id=GROUP, member_id="m", member_epoch=0, subscribed_topic_names=["t"])
+    assert client.call(request, 1).error_code == ErrorCode.UNSUPPORTED_VERSION
+    answer = client.call(ShareGroupDescribeRequest(group_ids=[GROUP]), 1)
+    assert answer.groups[0].error_code == ErrorCode.UNSUPPORTED_VERSION
+    for read in (
+        ShareFetchRequest(group_id=GROUP, member_id="m"),
+        ShareAcknowledgeRequest(group_id=GROUP, member_id="m"),
+    ):
+        assert client.call(read, 2).error_code == ErrorCode.UNSUPPORTED_VERSION
