@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from broker.base.result import Context, Result
 from broker.cluster.metadata import ClusterMetadata
 from broker.cluster.metadata_plans import start_up
 from broker.config.settings import BrokerConfig
-from broker.coordinator.result import Context, Result
 from broker.wire.errors import error_response
 from protocol.codegen import codec
 from protocol.errors import KafkaError

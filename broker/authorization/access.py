@@ -13,7 +13,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from broker.authorization.authorizer import Authorizer
-    from broker.coordinator.result import Context
+    from broker.base.result import Context
 
 logger = logging.getLogger("momus.authorizer")
 

@@ -24,8 +24,8 @@ from protocol.messages.cluster import MetadataResponseTopic
 from protocol.messages.topics import DeletableTopicResult
 
 if TYPE_CHECKING:
+    from broker.base.result import Context
     from broker.cluster.metadata import ClusterMetadata
-    from broker.coordinator.result import Context
 
 NO_ID: Final = bytes(16)
 NOT_ASKED: Final = -(1 << 31)

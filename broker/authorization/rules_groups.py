@@ -23,8 +23,8 @@ from protocol.messages.offsets import (
 )
 
 if TYPE_CHECKING:
+    from broker.base.result import Context
     from broker.cluster.metadata import ClusterMetadata
-    from broker.coordinator.result import Context
 
 NO_ID = bytes(16)
 DENIED_TOPIC = ErrorCode.TOPIC_AUTHORIZATION_FAILED

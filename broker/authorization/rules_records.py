@@ -11,8 +11,8 @@ from broker.partitions.record_rules import is_transactional
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from broker.base.result import Context
     from broker.cluster.metadata import ClusterMetadata
-    from broker.coordinator.result import Context
 
 DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 DENIED_TEXT = "Topic authorization failed."

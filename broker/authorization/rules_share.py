@@ -25,8 +25,8 @@ from protocol.messages.share_offsets import (
 )
 
 if TYPE_CHECKING:
+    from broker.base.result import Context
     from broker.cluster.metadata import ClusterMetadata
-    from broker.coordinator.result import Context
 
 DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 DENIED_TEXT = "Topic authorization failed."

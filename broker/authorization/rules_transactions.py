@@ -29,8 +29,8 @@ from protocol.messages.transactions import (
 )
 
 if TYPE_CHECKING:
+    from broker.base.result import Context
     from broker.cluster.metadata import ClusterMetadata
-    from broker.coordinator.result import Context
 
 DENIED = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from broker.base.facts import facts
+from broker.base.placement import shard_index
+from broker.base.result import Context, Result
 from broker.cluster.acls import Acls
 from broker.cluster.client_settings import ClientSettings
 from broker.cluster.followers import Followers
@@ -22,9 +25,6 @@ from broker.cluster.topic_names import (
 )
 from broker.config.config_values import Value
 from broker.config.settings import BrokerConfig
-from broker.coordinator.facts import facts
-from broker.coordinator.placement import shard_index
-from broker.coordinator.result import Context, Result
 from protocol.messages.metadata_records import (
     ConfigRecord,
     FeatureLevelRecord,

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from broker.base.placement import shard_index
 from broker.cluster.metadata_plans import is_short_of_replicas
 from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.coordinator.groups.machine import GroupMachine
-from broker.coordinator.placement import shard_index
 from broker.coordinator.runtime import READY, Shard
 from broker.coordinator.shard_parts import PartitionLog
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from broker.base.result import Context
     from broker.cluster.directory import DataDirectory
     from broker.cluster.metadata import ClusterMetadata
     from broker.cluster.nodes import Nodes
     from broker.config.settings import BrokerConfig
-    from broker.coordinator.result import Context
     from broker.coordinator.shard_parts import Answers
     from broker.turn.turn import Turn
 

@@ -6,11 +6,11 @@ import logging
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from broker.base.result import Context, Record, Result, Token
 from broker.coordinator.deadlines import Deadlines
 from broker.coordinator.offsets.image_files import begin_replay
 from broker.coordinator.offsets.spans import append_span, are_offsets
 from broker.coordinator.replay import LAST_OFFSET_TYPE, keep
-from broker.coordinator.result import Context, Record, Result, Token
 from broker.turn.durability import FlushState
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record_batch import ABORT, COMMIT, TRANSACTIONAL, build_batch, control_batch

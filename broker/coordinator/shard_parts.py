@@ -6,9 +6,9 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from broker.base.result import Context, Result, Token
     from broker.cluster.directory import DataDirectory
     from broker.cluster.metadata import ClusterMetadata
-    from broker.coordinator.result import Context, Result, Token
     from broker.turn.durability import FlushState
     from protocol.errors import ErrorCode
     from storage.log.log import Log

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from broker.base.result import Context, Result
 from broker.cluster.acls import ANY, CLUSTER, CLUSTER_NAME, MATCH, Acl, AclFilter, acl_record
 from broker.config.authorizer_setting import is_authorizer_set
-from broker.coordinator.result import Context, Result
 from broker.handlers.admin_view import after_metadata
 from protocol.declare import Message
 from protocol.errors import ErrorCode, KafkaError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from broker.coordinator.result import Result
+from broker.base.result import Result
 from protocol.errors import KafkaError
 
 if TYPE_CHECKING:

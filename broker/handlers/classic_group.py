@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.base.result import Result
 from broker.coordinator.groups.classic.commit_checks import check_member
 from broker.coordinator.groups.classic.group import (
     COMPLETING_REBALANCE,
@@ -32,7 +33,6 @@ from broker.coordinator.groups.classic.rebalance import (
 )
 from broker.coordinator.groups.classic.records import stable_group_record
 from broker.coordinator.groups.common.outcome import Outcome
-from broker.coordinator.result import Result
 from broker.handlers.join_group import check_join, join_group
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.classic_group import (
@@ -43,8 +43,8 @@ from protocol.messages.classic_group import (
 )
 
 if TYPE_CHECKING:
+    from broker.base.result import Context
     from broker.coordinator.groups.machine import GroupMachine
-    from broker.coordinator.result import Context
     from protocol.messages.classic_group import HeartbeatRequest, LeaveGroupRequest, SyncGroupRequest
 
 __all__ = ["check_join", "check_sync", "heartbeat", "join_group", "leave_group", "sync_group"]

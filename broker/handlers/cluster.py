@@ -16,9 +16,9 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from broker.base.result import Context, Result
 from broker.cluster.metadata_plans import set_feature_level
 from broker.config.features import FIXED, finalized, may_lose_metadata, supported
-from broker.coordinator.result import Context, Result
 from broker.handlers.admin_view import after_metadata
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode, KafkaError

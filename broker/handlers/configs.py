@@ -20,11 +20,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
+from broker.base.result import Context, Result
 from broker.cluster.metadata import BROKER, BROKER_LOGGER, GROUP, TOPIC, config_record
 from broker.cluster.topic_names import name_fault
 from broker.config.config_defs import Row
 from broker.config.settings import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS
-from broker.coordinator.result import Context, Result
 from broker.handlers import config_entries as entries
 from broker.handlers.admin_view import after_metadata, refuse, repeated
 from broker.handlers.config_rules import check_broker_configs, check_group_configs, check_topic_configs

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from broker.base.result import Context, Result
 from broker.coordinator.groups.assignors.spec import UNASSIGNED
 from broker.coordinator.groups.common.member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVING_EPOCH
 from broker.coordinator.groups.common.outcome import Outcome
@@ -22,7 +23,6 @@ from broker.coordinator.groups.consumer.group import ConsumerGroup
 from broker.coordinator.groups.consumer.heartbeat import heartbeat
 from broker.coordinator.groups.consumer.leave import leave
 from broker.coordinator.groups.consumer.member import ConsumerMember
-from broker.coordinator.result import Context, Result
 from broker.handlers.admin_view import describe_each
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group import (

@@ -19,8 +19,8 @@ from base64 import urlsafe_b64encode
 from copy import copy
 from typing import TYPE_CHECKING, Any, Protocol
 
+from broker.base.result import Context, Result
 from broker.cluster.acls import CREATE_TOKENS, DELEGATION_TOKEN, DESCRIBE, DESCRIBE_TOKENS, USER
-from broker.coordinator.result import Context, Result
 from broker.handlers.admin_view import after_metadata
 from broker.security.delegation_tokens import concerns, is_expired, may_renew, secret_of, token_hmac
 from broker.security.principals import ANONYMOUS

@@ -22,9 +22,9 @@ from protocol.messages.topics import (
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
+    from broker.base.result import Context
     from broker.cluster.directory import DataDirectory
     from broker.cluster.metadata import ClusterMetadata
-    from broker.coordinator.result import Context
     from broker.partitions.table import Partitions
 
 logger = logging.getLogger("momus.delete_records")

@@ -20,8 +20,8 @@ from protocol.messages.transaction_admin import (
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
+    from broker.base.result import Context
     from broker.cluster.metadata import ClusterMetadata
-    from broker.coordinator.result import Context
     from broker.partitions.table import Partitions
 
 

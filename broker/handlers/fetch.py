@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
+from broker.base.result import PARKED, _Parked
 from broker.cluster.acls import READ, TOPIC
-from broker.coordinator.result import PARKED, _Parked
 from broker.partitions.fetch_read import (
     FENCED,
     NO_EPOCH,
@@ -50,9 +50,9 @@ from protocol.messages.fetch import (
 )
 
 if TYPE_CHECKING:
+    from broker.base.result import Context
     from broker.cluster.nodes import Nodes
     from broker.config.settings import BrokerConfig
-    from broker.coordinator.result import Context
     from broker.partitions.fetch_session import FetchSessions
     from broker.partitions.partition import Partition
     from broker.partitions.table import Partitions

@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from broker.base.result import Context, Record, Result
 from broker.coordinator.groups.classic.group import DEAD, EMPTY, STABLE, ClassicGroup
 from broker.coordinator.groups.kinds import SHARE
-from broker.coordinator.result import Context, Record, Result
 from broker.handlers.admin_view import GROUP_OPERATIONS
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.group_admin import (

@@ -54,8 +54,8 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.classic_group import JoinGroupResponse, SyncGroupResponse
 
 if TYPE_CHECKING:
+    from broker.base.result import Context, Result
     from broker.coordinator.groups.machine import GroupMachine
-    from broker.coordinator.result import Context, Result
     from protocol.messages.classic_group import JoinGroupRequest
 
 MEMBER_ID_REQUIRED_SINCE = 4

@@ -33,8 +33,8 @@ from protocol.messages.fetch import (
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
+    from broker.base.result import Context
     from broker.cluster.metadata import ClusterMetadata
-    from broker.coordinator.result import Context
     from broker.partitions.partition import Partition
     from broker.partitions.table import Partitions
 

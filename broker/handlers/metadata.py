@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from broker.base.result import Context, Result
 from broker.cluster.acls import DESCRIBE, TOPIC
 from broker.cluster.metadata import Topic
 from broker.cluster.metadata_plans import create_default_topic, ensure_internal_topic
@@ -27,7 +28,6 @@ from broker.cluster.topic_names import (
     collision_key,
     name_fault,
 )
-from broker.coordinator.result import Context, Result
 from broker.handlers.admin_view import (
     CLUSTER_OPERATIONS,
     NOT_ASKED,

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from broker.base.result import Context, Result
 from broker.coordinator.records import offset_tombstones
-from broker.coordinator.result import Context, Result
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offsets import (
     OffsetDeleteResponse,

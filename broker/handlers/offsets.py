@@ -18,12 +18,12 @@ from itertools import compress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from broker.base.result import Context, Headers, Result
 from broker.coordinator.groups.classic.commit_checks import on_offset_commit_accepted
 from broker.coordinator.offsets.columns import Committed, TopicOffsets
 from broker.coordinator.offsets.commit_run import Commit, Run
 from broker.coordinator.offsets.provenance import provenance
 from broker.coordinator.offsets.topic_ids import all_committed_on, committed_on, partitions_on
-from broker.coordinator.result import Context, Headers, Result
 from broker.handlers.expected_offsets import refuse_conflicts
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offsets import (

@@ -25,7 +25,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from broker.coordinator.result import PARKED, _Parked
+from broker.base.result import PARKED, _Parked
 from broker.coordinator.transactions.gate import PRODUCE_ADDS_SINCE
 from broker.handlers.acks_wait import AcksWait, Appended
 from broker.handlers.produce_entries import Entry, check_first_batches, find_topic, has_producer, producer_of
@@ -45,9 +45,9 @@ from protocol.messages.produce import (
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
+    from broker.base.result import Context
     from broker.cluster.metadata import Topic
     from broker.cluster.nodes import Nodes
-    from broker.coordinator.result import Context
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
     from broker.coordinator.transactions.gate import Refused
     from broker.partitions.partition import Partition

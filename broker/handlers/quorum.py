@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from broker.base.result import Context
 from broker.cluster.topic_names import METADATA_TOPIC
-from broker.coordinator.result import Context
 from protocol.errors import ErrorCode
 from protocol.messages.quorum import (
     DescribeQuorumRequest,

@@ -14,8 +14,8 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Protocol
 
+from broker.base.result import Context, Result
 from broker.cluster.client_settings import Entity, entity_of, quota_record
-from broker.coordinator.result import Context, Result
 from broker.handlers.admin_view import after_metadata, refuse, repeated
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.quotas import (

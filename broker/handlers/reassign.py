@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
+from broker.base.result import Context, Result
 from broker.cluster.metadata import ClusterMetadata, Topic, TopicPartition
 from broker.cluster.metadata_plans import elect_leader, follow_nodes, move_partition, sync_of
 from broker.cluster.replicas import NOBODY, follow, least_in_sync
 from broker.config.features import level_of
-from broker.coordinator.result import Context, Result
 from broker.handlers.admin_view import after_metadata, refuse
 from broker.handlers.topics import check_assignment
 from protocol.errors import ErrorCode, KafkaError

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from broker.coordinator.result import PARKED, Context
+from broker.base.result import PARKED, Context
 from broker.security.session import DONE, FAILED
 from protocol.errors import ErrorCode
 from protocol.messages.sasl import (

@@ -13,7 +13,7 @@ import hashlib
 import hmac
 from typing import TYPE_CHECKING, Protocol
 
-from broker.coordinator.result import Context, Result
+from broker.base.result import Context, Result
 from broker.handlers.admin_view import after_metadata, refuse, repeated
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.metadata_records import (

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from broker.coordinator.result import PARKED, Context, _Parked
+from broker.base.result import PARKED, Context, _Parked
 from broker.coordinator.share.acknowledge import RENEW, Acknowledgement, check_acknowledgements, make_available
 from broker.coordinator.share.acquire import BATCH_OPTIMIZED, RECORD_LIMIT
 from broker.coordinator.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, Place, ShareSession

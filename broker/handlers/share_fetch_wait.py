@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from broker.base.result import PARKED, Context, _Parked
 from broker.cluster.acls import READ, TOPIC
-from broker.coordinator.result import PARKED, Context, _Parked
 from broker.coordinator.share.acquire import BATCH_OPTIMIZED, Wish
 from broker.coordinator.share.reader import Taken, peek, take
 from protocol.errors import ErrorCode, KafkaError

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
+from broker.base.result import PARKED, Context, Result, _Parked
 from broker.config.features import level_of
 from broker.coordinator.groups.common.member import JOINING_EPOCH, LEAVING_EPOCH
 from broker.coordinator.groups.common.outcome import Outcome
@@ -22,7 +23,6 @@ from broker.coordinator.groups.share.group import ShareGroup
 from broker.coordinator.groups.share.heartbeat import heartbeat
 from broker.coordinator.groups.share.leave import leave
 from broker.coordinator.groups.share.records import state_partitions_record
-from broker.coordinator.result import PARKED, Context, Result, _Parked
 from broker.coordinator.share.state import NOT_STARTED, Key
 from broker.handlers.admin_view import describe_each
 from protocol.errors import ErrorCode, KafkaError

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from broker.base.result import Context
 from broker.coordinator.groups.common.metadata_hash import metadata_hash
 from broker.coordinator.groups.share.group import ShareGroup
 from broker.coordinator.groups.share.records import group_record, state_partitions_record
 from broker.coordinator.groups.share.state_partitions import NO_PARTITIONS, Topics
-from broker.coordinator.result import Context
 from broker.coordinator.share.state import NOT_COUNTED, NOT_STARTED, Key
 from broker.handlers.share_group import check_enabled
 from protocol.errors import ErrorCode, KafkaError

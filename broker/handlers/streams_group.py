@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from broker.base.result import Context, Result
 from broker.cluster.acls import CLUSTER, CLUSTER_NAME, CREATE, TOPIC
 from broker.cluster.topic_names import INTERNAL_TOPICS, name_fault
 from broker.coordinator.groups.common.member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVING_EPOCH
@@ -24,7 +25,6 @@ from broker.coordinator.groups.streams.heartbeat import heartbeat, not_a_streams
 from broker.coordinator.groups.streams.leave import leave
 from broker.coordinator.groups.streams.records import topology_value
 from broker.coordinator.groups.streams.topology import MISSING_INTERNAL_TOPICS, NAMES_SHOWN, InternalTopic
-from broker.coordinator.result import Context, Result
 from broker.handlers.admin_view import describe_each
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.streams_group import (

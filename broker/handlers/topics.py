@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from broker.base.result import Context, Result
 from broker.cluster.metadata import ClusterMetadata, Topic
 from broker.cluster.metadata_plans import create_topic, delete_topic, grow_topic, place
 from broker.cluster.topic_names import INTERNAL_TOPICS, METADATA_TOPIC, collision_key, name_fault
-from broker.coordinator.result import Context, Result
 from broker.handlers.admin_view import after_metadata, refuse, repeated
 from broker.handlers.config_entries import source_and_value
 from broker.handlers.config_rules import check_topic_configs

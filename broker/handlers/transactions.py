@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from broker.base.result import PARKED, Context, Result
 from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
-from broker.coordinator.result import PARKED, Context, Result
 from broker.coordinator.transactions.rules import (
     NeedsProducerIdError,
     add_partitions,

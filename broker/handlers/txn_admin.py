@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from broker.base.result import PARKED, _Parked
 from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.coordinator.patterns import STEPS_A_SLICE, PatternError, compiled
-from broker.coordinator.result import PARKED, _Parked
 from broker.coordinator.transactions.transaction import STATE_NAMES, Transaction
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.transaction_admin import (
@@ -36,8 +36,8 @@ from protocol.record_batch import NO_PRODUCER_ID
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
+    from broker.base.result import Context
     from broker.cluster.metadata import ClusterMetadata, Topic
-    from broker.coordinator.result import Context
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
     from broker.partitions.table import Partitions
     from broker.turn.turn import Turn

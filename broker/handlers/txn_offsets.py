@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from broker.base.result import PARKED, Context
 from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.coordinator.offsets.columns import Committed
 from broker.coordinator.offsets.commit_run import Commit
 from broker.coordinator.offsets.provenance import provenance
-from broker.coordinator.result import PARKED, Context
 from broker.coordinator.transactions.gate import before_offsets
 from broker.handlers.offsets import utf16_length
 from protocol.errors import ErrorCode, KafkaError

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from struct import Struct
 from typing import ClassVar, Final, NamedTuple
 
-from broker.coordinator.facts import facts
+from broker.base.facts import facts
 
 LEAF_ROWS: Final = 512
 NOBODY: Final = -(1 << 63) - 1  # no producer id: requests may name any of 64 bits, -1 too

@@ -34,7 +34,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar, Final, NamedTuple
 
-from broker.coordinator.facts import facts
+from broker.base.facts import facts
 from broker.partitions.aborted import AbortedTransactions
 from broker.partitions.producer_table import FAR, ProducerSnapshot, ProducerTable
 from broker.partitions.producer_undo import Change, revert

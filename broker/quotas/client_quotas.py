@@ -27,10 +27,10 @@ from protocol.api import ApiKey
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from broker.base.result import Context
     from broker.cluster.client_settings import Entity
     from broker.cluster.metadata import ClusterMetadata
     from broker.config.settings import BrokerConfig
-    from broker.coordinator.result import Context
     from broker.partitions.fetch_session import FetchSessions
     from broker.turn.turn import Turn
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from broker.coordinator.placement import shard_index
+from broker.base.placement import shard_index
 from broker.coordinator.runtime import READY
 from broker.coordinator.transactions.transaction import STATE_NAMES
 

@@ -6,11 +6,11 @@ import logging
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from broker.base.result import Record, Result
 from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.coordinator.groups.kinds import SHARE
 from broker.coordinator.offsets.table import ZERO_ID
 from broker.coordinator.offsets.topic_ids import IsGone, tombstones_of_gone_topics
-from broker.coordinator.result import Record, Result
 from broker.coordinator.runtime import READY
 from protocol.errors import KafkaError
 from storage.files.errors import StorageError

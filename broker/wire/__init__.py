@@ -2,7 +2,7 @@
 
 Owns: connections and their limits (`connection.py`, `reply_stream.py`, `clients.py`, `backlog.py`), the entries of the
 routing table (`route.py`), the way of a request to its handler (`router.py`), parked requests (`parked.py`), and the
-one place where an error becomes a reply (`errors.py`). Imports `turn`, `config` and the coordinator's `result.py`.
+one place where an error becomes a reply (`errors.py`). Imports `base`, `turn` and `config`.
 Start reading at `Connection.data_received`; a frame goes from `_process` to a shortcut, or to `Router.dispatch` and its
 handler.
 """

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from broker.coordinator.result import PARKED, Context, Result
+from broker.base.result import PARKED, Context, Result
 from broker.wire.error_counts import count_errors
 from broker.wire.errors import Answered, empty_group_id_code, error_response, lost_code
 from broker.wire.parked import ParkedRequest, ParkedRequests

@@ -92,7 +92,7 @@ class TransactionClient(OffsetClient):
 
     def _log_of(self, transactional_id: str) -> Iterator[tuple[bytes, bytes | None]]:
         """Every key and value in the partition of `__transaction_state` that holds an id."""
-        from broker.coordinator.placement import shard_index
+        from broker.base.placement import shard_index
 
         leaders = self.leaders(TRANSACTIONS_TOPIC)
         index = shard_index(transactional_id, len(leaders))

@@ -40,7 +40,7 @@ ALLOWED = {
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("broker.config",),
     ("broker.turn",),
-    ("broker.coordinator.result", "broker.coordinator.placement", "broker.coordinator.facts"),
+    ("broker.base",),
     ("broker.wire",),
     ("broker.coordinator", "broker.cluster", "broker.partitions", "broker.security"),
     (

@@ -16,6 +16,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from struct import Struct
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
+from broker.base.result import Context, Record, Result
 from broker.coordinator.groups.classic.commit_checks import check_offset_commit, check_txn_offset_commit
 from broker.coordinator.groups.classic.group import ClassicGroup
 from broker.coordinator.groups.common import assignment_epoch_checks
@@ -40,7 +41,6 @@ from broker.coordinator.records import (
     committed_value,
     offset_tombstones,
 )
-from broker.coordinator.result import Context, Record, Result
 from protocol.codegen import codec
 from protocol.errors import ErrorCode
 from protocol.messages.coordinator_records import GroupMetadataKey, GroupMetadataValue, decode_record

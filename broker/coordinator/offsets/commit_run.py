@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from broker.base.result import Headers, Record
 from broker.coordinator.offsets.columns import Committed
 from broker.coordinator.offsets.commit_batch import VALUE_HEAD, ZERO_ID, CommitBatch, OneCommit, offset_key_prefix
 from broker.coordinator.records import offset_value
-from broker.coordinator.result import Headers, Record
 from broker.coordinator.runtime import CLOSED
 from protocol.record import encode_headers
 from storage.files.errors import StorageError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from broker.coordinator.result import Headers, Record
+from broker.base.result import Headers, Record
 from protocol.record_batch import HEADER_BYTES, build_batch
 from storage.segments.spans import span_headers
 

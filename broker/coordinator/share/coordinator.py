@@ -9,10 +9,10 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from broker.base.placement import shard_index
 from broker.cluster.metadata_plans import ensure_internal_topic
 from broker.cluster.topic_names import SHARE_STATE_TOPIC
 from broker.coordinator.loading import drop_shards, load_shards
-from broker.coordinator.placement import shard_index
 from broker.coordinator.runtime import READY, Shard
 from broker.coordinator.shard_parts import PartitionLog
 from broker.coordinator.share.machine import ShareStateMachine
@@ -21,10 +21,10 @@ from protocol.errors import ErrorCode, KafkaError
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
+    from broker.base.result import Record
     from broker.cluster.directory import DataDirectory
     from broker.cluster.metadata import ClusterMetadata
     from broker.config.settings import BrokerConfig
-    from broker.coordinator.result import Record
     from broker.coordinator.shard_parts import Answers
     from broker.turn.durability import FlushState
     from broker.turn.turn import Turn

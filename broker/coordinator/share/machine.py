@@ -17,8 +17,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from struct import Struct
 from typing import Any, ClassVar, Final, Protocol
 
-from broker.coordinator.facts import facts
-from broker.coordinator.result import Context, Record, Result
+from broker.base.facts import facts
+from broker.base.result import Context, Record, Result
 from broker.coordinator.share.combine import StateBatch, combine
 from broker.coordinator.share.state import (
     NOT_COUNTED,

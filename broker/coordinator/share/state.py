@@ -13,7 +13,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import Final, NamedTuple
 
-from broker.coordinator.result import Record
+from broker.base.result import Record
 from broker.coordinator.share.combine import StateBatch, combine
 from protocol.codec_support import uvarint
 from protocol.codegen import codec

@@ -16,12 +16,12 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.base.placement import shard_index
+from broker.base.result import Context, Token
 from broker.cluster.metadata_plans import ensure_internal_topic, is_short_of_replicas
 from broker.cluster.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from broker.config.features import finalized, supported
 from broker.coordinator.loading import drop_shards, load_shards
-from broker.coordinator.placement import shard_index
-from broker.coordinator.result import Context, Token
 from broker.coordinator.runtime import READY, Shard
 from broker.coordinator.shard_parts import PartitionLog
 from broker.coordinator.transactions import gate

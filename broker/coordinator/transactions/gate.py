@@ -24,8 +24,8 @@ from broker.coordinator.transactions.transaction import TopicIndex
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from broker.base.result import Context
     from broker.config.settings import BrokerConfig
-    from broker.coordinator.result import Context
     from broker.coordinator.runtime import Shard
     from broker.coordinator.transactions.machine import TransactionMachine
     from broker.coordinator.transactions.transaction import Partitions, Transaction

@@ -14,9 +14,9 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from struct import Struct
 from typing import Any, ClassVar, Final, Protocol
 
-from broker.coordinator.facts import facts
+from broker.base.facts import facts
+from broker.base.result import Context, Record, Result
 from broker.coordinator.offsets.provenance import CLIENT, GENERATION, INSTANCE, MEMBER
-from broker.coordinator.result import Context, Record, Result
 from broker.coordinator.transactions.transaction import (
     AT_REST,
     FOLLOWS,

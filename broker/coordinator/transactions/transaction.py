@@ -22,7 +22,7 @@ from typing import ClassVar, Final
 
 from fastcrc.crc32 import iscsi as crc32c
 
-from broker.coordinator.facts import facts
+from broker.base.facts import facts
 from protocol.codec_support import uvarint
 from protocol.codegen import codec
 from protocol.messages.coordinator_records import PartitionsSchema, TransactionLogKey, TransactionLogValue

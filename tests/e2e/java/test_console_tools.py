@@ -9,7 +9,7 @@ import pytest
 from clientwork import CODECS, until
 from confluent_kafka import Consumer
 
-from broker.coordinator.placement import shard_index
+from broker.base.placement import shard_index
 
 # One worker: one JVM runs all the tools.
 pytestmark = pytest.mark.xdist_group("java")

@@ -11,7 +11,7 @@ from unit.coordinator.groups.consumer.classic_kit import Classic
 from unit.coordinator.groups.streams.kit import StreamsWorld, subtopology, topic_info, topology
 from unit.coordinator.harness import ShardHarness
 
-from broker.coordinator.facts import facts, slots
+from broker.base.facts import facts, slots
 from broker.coordinator.groups.classic.group import STABLE, ClassicGroup
 from broker.coordinator.groups.classic.group import State as ClassicState
 from broker.coordinator.groups.classic.member import Member

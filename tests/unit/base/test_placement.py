@@ -6,7 +6,7 @@ import pytest
 from core_broker import Client, World, make_topic
 from core_requests import commit_request
 
-from broker.coordinator.placement import java_string_hash, shard_index
+from broker.base.placement import java_string_hash, shard_index
 from protocol.messages.cluster import FindCoordinatorRequest
 
 

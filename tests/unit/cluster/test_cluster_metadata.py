@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 from admin_broker import AdminBroker
 
+from broker.base.result import Context
 from broker.cluster.metadata import ClusterMetadata, partition_record
 from broker.cluster.metadata_plans import create_topic, delete_topic, place, start_up
 from broker.config.settings import BrokerConfig, ConfigError
-from broker.coordinator.result import Context
 from protocol.messages.metadata_records import FeatureLevelRecord, NoOpRecord, decode_record, encode_record
 from storage.files.sim_env import sim_env
 

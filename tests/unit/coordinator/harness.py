@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+from broker.base.result import PARKED, Context
 from broker.coordinator.groups.classic.commit_checks import on_offset_commit_accepted
 from broker.coordinator.groups.machine import GroupMachine
-from broker.coordinator.result import PARKED, Context
 from broker.handlers.classic_group import heartbeat, join_group, leave_group, sync_group
 from broker.handlers.group_admin import delete_groups, describe_groups, list_groups
 from broker.handlers.offset_delete import offset_delete

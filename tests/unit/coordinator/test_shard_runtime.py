@@ -8,7 +8,7 @@ import pytest
 from core_broker import Client, World, make_topic
 from core_requests import commit_request, committed
 
-from broker.coordinator.result import Result
+from broker.base.result import Result
 from broker.coordinator.runtime import LOADING, READY, UNLOADED, Shard
 from broker.coordinator.shard_parts import LoneLog
 from protocol.errors import ErrorCode, KafkaError

@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from broker.base.result import PARKED, Context
 from broker.cluster.metadata import TOPIC, ClusterMetadata, Topic, TopicPartition, config_record, partition_record
 from broker.config.settings import BrokerConfig
-from broker.coordinator.result import PARKED, Context
 from broker.handlers.delete_records import delete_records
 from broker.handlers.fetch import fetch
 from broker.handlers.list_offsets import list_offsets, offset_for_leader_epoch

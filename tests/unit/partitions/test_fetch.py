@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from unit.partitions.data_path import NOW_MS, OTHER_NODE, DataPath, batch, values_of
 
-from broker.coordinator.result import PARKED
+from broker.base.result import PARKED
 from protocol.codegen import codec
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchRequest, FetchResponse, ReplicaState

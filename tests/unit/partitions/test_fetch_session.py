@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from unit.partitions.data_path import DataPath, batch, values_of
 
-from broker.coordinator.result import PARKED
+from broker.base.result import PARKED
 from broker.handlers.fetch import sessions_of
 from broker.partitions.fetch_session import EVICTION_MS, FetchSessions, Wanted, next_epoch
 from protocol.errors import ErrorCode

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from unit.partitions.data_path import NOW_MS, OTHER_NODE, DataPath, batch, values_of
 
-from broker.coordinator.result import PARKED
+from broker.base.result import PARKED
 from broker.partitions.record_rules import RecordsRefusedError
 from broker.shortcuts.fetch_shape import Shape
 from protocol.codegen import codec

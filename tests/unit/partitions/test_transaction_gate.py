@@ -8,7 +8,7 @@ import pytest
 from unit.partitions.data_path import DataPath, batch, values_of
 from unit.partitions.txn_path import V1, V2, send
 
-from broker.coordinator.result import PARKED
+from broker.base.result import PARKED
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.record_batch import TRANSACTIONAL

@@ -8,7 +8,7 @@ import pytest
 from unit.partitions.data_path import NOW_MS, DataPath, batch, values_of
 from unit.partitions.txn_path import COMMITTED, V1, committed, read_committed, send, stable
 
-from broker.coordinator.result import PARKED
+from broker.base.result import PARKED
 from broker.handlers.describe_producers import describe_producers
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.transaction_admin import DescribeProducersRequest, DescribeProducersRequestTopicRequest

@@ -8,7 +8,7 @@ import pytest
 from core_broker import DATA, Client, World, make_topic
 from core_requests import TOPIC, alter_request, commit_request, committed, produce_request
 
-from broker.coordinator.placement import shard_index
+from broker.base.placement import shard_index
 from broker.coordinator.runtime import UNLOADED
 from broker.shell.gauges import broker_gauges
 from protocol.messages.topics import (

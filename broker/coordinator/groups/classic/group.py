@@ -29,13 +29,13 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from broker.coordinator.facts import facts
+from broker.base.facts import facts
+from broker.base.placement import java_string_hash
 from broker.coordinator.groups.classic.member import Member, Protocols
 from broker.coordinator.groups.classic.subscription import subscribed_topics
-from broker.coordinator.placement import java_string_hash
 
 if TYPE_CHECKING:
-    from broker.coordinator.result import Token
+    from broker.base.result import Token
     from protocol.messages.coordinator_records import GroupMetadataValue
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"

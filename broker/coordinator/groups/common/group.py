@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from enum import Enum
 from typing import Any, ClassVar, Final
 
-from broker.coordinator.facts import facts
+from broker.base.facts import facts
 from broker.coordinator.groups.common.assignment_epoch_checks import CommittedPartitions, Committer
 from broker.coordinator.groups.common.member import STATIC_LEAVING_EPOCH
 

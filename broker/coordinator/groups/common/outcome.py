@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Hashable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from broker.coordinator.result import PARKED, Context, Record, Result, Token
+from broker.base.result import PARKED, Context, Record, Result, Token
 
 if TYPE_CHECKING:
     from broker.config.settings import BrokerConfig

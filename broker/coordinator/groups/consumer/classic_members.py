@@ -42,9 +42,9 @@ from protocol.messages.classic_group import (
 )
 
 if TYPE_CHECKING:
+    from broker.base.result import Context
     from broker.coordinator.groups.common.outcome import Outcome
     from broker.coordinator.groups.consumer.machine import Machine
-    from broker.coordinator.result import Context
     from protocol.messages.classic_group import (
         HeartbeatRequest,
         JoinGroupRequest,

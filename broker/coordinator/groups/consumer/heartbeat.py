@@ -47,9 +47,9 @@ from protocol.messages.consumer_group import (
 )
 
 if TYPE_CHECKING:
+    from broker.base.result import Context
     from broker.coordinator.groups.common.outcome import Outcome
     from broker.coordinator.groups.consumer.machine import Machine
-    from broker.coordinator.result import Context
     from protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 
 

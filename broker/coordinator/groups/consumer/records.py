@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from broker.base.result import Record
 from broker.coordinator.groups.assignors.spec import Assignment
 from broker.coordinator.groups.common.records import epochs_of, put_revocation_epoch, revocation_epoch_of
 from broker.coordinator.groups.consumer.member import (
@@ -19,7 +20,6 @@ from broker.coordinator.groups.consumer.member import (
     MemberMetadata,
     PartitionEpochs,
 )
-from broker.coordinator.result import Record
 from protocol.messages.coordinator_records import (
     ClassicMemberMetadata,
     ClassicProtocol,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
+from broker.base.result import Record
 from broker.coordinator.groups.assignors.spec import Assignment
 from broker.coordinator.groups.common.assignment_epoch_checks import CommittedPartitions
 from broker.coordinator.groups.common.group import ModernGroup, State
@@ -25,7 +26,6 @@ from broker.coordinator.groups.share.records import (
     state_partitions_of,
 )
 from broker.coordinator.groups.share.state_partitions import NO_PARTITIONS, StatePartitions
-from broker.coordinator.result import Record
 
 
 class ShareGroup(ModernGroup):

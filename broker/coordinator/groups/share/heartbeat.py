@@ -38,9 +38,9 @@ from protocol.messages.share_group import (
 )
 
 if TYPE_CHECKING:
+    from broker.base.result import Context
     from broker.coordinator.groups.common.outcome import Outcome
     from broker.coordinator.groups.share.machine import Machine
-    from broker.coordinator.result import Context
     from protocol.messages.share_group import ShareGroupHeartbeatRequest
 
 

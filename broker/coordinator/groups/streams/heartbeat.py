@@ -52,9 +52,9 @@ from protocol.messages.streams_group import (
 )
 
 if TYPE_CHECKING:
+    from broker.base.result import Context
     from broker.coordinator.groups.common.outcome import Outcome
     from broker.coordinator.groups.streams.machine import Machine
-    from broker.coordinator.result import Context
     from protocol.messages.streams_group import StreamsGroupHeartbeatRequest
     from protocol.messages.streams_group_records import StreamsGroupTopologyValue
 
