@@ -41,6 +41,17 @@ def test_sources_open_with_their_role_and_fit_their_limit():
     assert not wrong
 
 
+def test_folders_of_unit_tests_have_the_names_of_rooms_or_packages():
+    """A test of broker/wire/ is in tests/unit/wire/, one of storage/ in tests/unit/storage/, and so on."""
+    unit = REPOSITORY / "tests" / "unit"
+    wrong = [str(path.relative_to(REPOSITORY)) for path in unit.glob("*.py")]
+    for path in unit.rglob("*.py"):
+        folder = path.parent.relative_to(unit)
+        if not any((root / folder / "__init__.py").exists() for root in (REPOSITORY, REPOSITORY / "broker")):
+            wrong.append(f"{path.relative_to(REPOSITORY)}: there is no {folder}/, nor broker/{folder}/")
+    assert not wrong
+
+
 def test_functions_fit_a_screen():
     wrong = [
         f"{name}:{node.lineno} {node.name} has {lines} lines"
