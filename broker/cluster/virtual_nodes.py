@@ -13,19 +13,30 @@ which is looked at then and each half of that time. A node that is stopped does 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from broker.cluster.metadata_plans import elect_leader, follow_nodes, move_partition, sync_of
 from broker.cluster.replicas import NOBODY, follow, least_in_sync
 from broker.config.features import level_of
 
 if TYPE_CHECKING:
+    from broker.base.result import Record
     from broker.cluster.listeners import Node
     from broker.cluster.metadata import ClusterMetadata, Topic, TopicPartition
     from broker.cluster.nodes import Nodes
-    from broker.coordinator.runtime import Shard
+    from broker.turn.durability import FlushState
     from broker.turn.turn import Turn
+
+
+class MetadataShard(Protocol):
+    """The metadata and its log."""
+
+    machine: Any  # ClusterMetadata
+    flush_state: FlushState
+
+    def append(self, records: Sequence[Record], now_ms: int) -> None:
+        """Append and replay some records. Errors: KafkaError, OSError, StorageError: nothing has changed."""
 
 
 class Logs(Protocol):
@@ -41,7 +52,7 @@ class Logs(Protocol):
 class VirtualNodes:
     """All nodes of the process; those that are up are in `nodes`."""
 
-    def __init__(self, nodes: Nodes, metadata_shard: Shard, turn: Turn, logs: Logs) -> None:
+    def __init__(self, nodes: Nodes, metadata_shard: MetadataShard, turn: Turn, logs: Logs) -> None:
         self._nodes = nodes
         self._followers = nodes.followers
         self._metadata_shard = metadata_shard

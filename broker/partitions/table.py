@@ -16,11 +16,10 @@ from protocol.errors import ErrorCode, KafkaError
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from broker.cluster.directory import DataDirectory
     from broker.cluster.metadata import ClusterMetadata, Topic
-    from broker.coordinator.runtime import Shard
     from broker.turn.turn import Turn
     from storage.log.log import Log
 
@@ -29,10 +28,29 @@ logger = logging.getLogger("momus.partitions")
 RETRY_MS = 1000  # until the next try to remove the files of a deleted topic
 
 
+class MetadataShard(Protocol):
+    """The metadata and its log."""
+
+    machine: ClusterMetadata
+    flush_state: FlushState
+    when_reloaded: list[Callable[[], None]]
+
+
+class InternalLog(Protocol):
+    """A shard's log of an internal topic; `followers` are called with its durable offset."""
+
+    log: Log
+    flush_state: FlushState
+    followers: list[Callable[[int], None]]
+
+    def open(self) -> None:
+        """Open the log, if it is not open."""
+
+
 class InternalLogs(Protocol):
     """The shards that write the logs of the internal topics."""
 
-    def shards_of(self, topic_name: str) -> list[Shard]:
+    def shards_of(self, topic_name: str) -> Sequence[InternalLog]:
         """The shards of `__consumer_offsets` or `__transaction_state`, by partition."""
 
     def shard_moved(self, topic: Topic, index: int) -> None:
@@ -42,7 +60,9 @@ class InternalLogs(Protocol):
 class Partitions:
     """Topic id and index -> Partition, while the metadata has the topic."""
 
-    def __init__(self, turn: Turn, directory: DataDirectory, metadata_shard: Shard, internal: InternalLogs) -> None:
+    def __init__(
+        self, turn: Turn, directory: DataDirectory, metadata_shard: MetadataShard, internal: InternalLogs
+    ) -> None:
         self._turn = turn
         self._directory = directory
         self._metadata_shard = metadata_shard
@@ -59,8 +79,7 @@ class Partitions:
     @property
     def metadata(self) -> ClusterMetadata:
         """The cluster's metadata."""
-        metadata: ClusterMetadata = self._metadata_shard.machine
-        return metadata
+        return self._metadata_shard.machine
 
     def get(self, topic: Topic, index: int) -> Partition:
         """One partition, opened at its first use.

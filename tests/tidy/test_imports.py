@@ -42,7 +42,10 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("broker.turn",),
     ("broker.base",),
     ("broker.wire",),
-    ("broker.coordinator", "broker.cluster", "broker.partitions", "broker.security"),
+    ("broker.cluster",),
+    ("broker.partitions",),
+    ("broker.coordinator",),
+    ("broker.security",),
     (
         "broker.upkeep",
         "broker.shortcuts",
