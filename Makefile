@@ -11,7 +11,7 @@ CRASH_ROUNDS ?= 200
 # Bytecode is kept even where the environment forbids it: without, each of pytest's workers rewrites 300 test files anew (4 s).
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden starts test-clients test-image test-module-texts test-pipeline pipeline-long test-spark-cluster pipeline-demo bench crash exactly-once test-ecosystem e2e-java compiled test-compiled wheels work-counts test-examples test-page page-shots mutants soak clean
+.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden starts test-clients test-image test-image-modules test-module-texts test-pipeline pipeline-long test-spark-cluster pipeline-demo bench crash exactly-once test-ecosystem e2e-java compiled test-compiled wheels work-counts test-examples test-page page-shots mutants soak clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
@@ -62,7 +62,11 @@ test-clients: $(VENV)/.core
 
 # The image, built and run on a Docker Engine: the one that answers, or Debian's, installed and started here as root.
 test-image: $(VENV)/.dev
-	$(BIN)/python -m pytest -m image tests/e2e/image $(ARGS)
+	$(BIN)/python -m pytest -m "image and not modules" tests/e2e/image $(ARGS)
+
+# The image by Testcontainers' modules for Java, Python, Go and Node, fetched by mvn, pip, go and npm.
+test-image-modules: $(VENV)/.image-dev
+	$(BIN)/python -m pytest -m modules tests/e2e/image $(ARGS)
 
 # Do Testcontainers' modules, fetched by mvn, pip and go, still say what the image is tested with?
 test-module-texts: $(VENV)/.dev
@@ -197,6 +201,10 @@ $(VENV)/.spark-dev: pyproject.toml | $(VENV)/.dev $(VENV)/.spark
 
 $(VENV)/.page-dev: pyproject.toml | $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c tools/constraints.txt -e '.[page-dev]'
+	@touch $@
+
+$(VENV)/.image-dev: pyproject.toml | $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c tools/constraints.txt -e '.[image-dev]'
 	@touch $@
 
 $(VENV)/.wheels: pyproject.toml | $(VENV)/.dev

@@ -15,6 +15,7 @@ TARGETS = {
     "java": ("tests with Apache Kafka's own Java clients", "make test-java"),
     "spark": ("tests of the pipeline", "make test-pipeline"),
     "page": ("tests of the page in Chromium", "make test-page"),
+    "modules": ("tests of the container image by Testcontainers' modules", "make test-image-modules"),
     "image": ("tests of the container image", "make test-image"),
     "long": ("tests of the pipeline's long form", "make pipeline-long and make test-spark-cluster"),
     "slow": ("slow tests", "make test-slow, or make test-all for everything"),

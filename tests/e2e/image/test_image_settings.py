@@ -78,7 +78,7 @@ def test_control_port_steers_the_container_for_who_has_the_token(start: Start):
     control = Control(address, "s3cret")
     assert [each["id"] for each in control.brokers()] == [1]
     Clock(control).freeze()
-    assert Clock(control).stands
+    assert Clock(control).stands()
     assert container.exec("ls", DATA) == ""  # flush=memory
 
 
