@@ -82,10 +82,7 @@ class Broker:
         self.metrics = Metrics()
         durability = Durability(fsync=config.flush == "fsync", start_sync=start_sync, refuse=self._refuse_held)
         self.turn = Turn(env, durability, self.metrics, call_soon)
-        routes = make_routes()
-        if config.release is not None:
-            for route in routes:
-                route.clip(config.release)
+        routes = make_routes(config.release)
         self.router = Router(self, routes, self.turn)
         self.parked = self.router.parked
         self.clients = Clients(self.turn, config, self.parked, self.router)
@@ -102,6 +99,7 @@ class Broker:
             self._new_metadata,
             load_at_once_bytes=1 << 62,  # nothing can be served before it is loaded
         )
+        self.router.executor.metadata = self.metadata_shard
         self.groups = GroupShards(self.turn, self.parked, config, directory, self.nodes, self.metadata_shard)
         self.partitions = Partitions(self.turn, directory, self.metadata_shard, self)
         self.archive = ArchiveWait(self.turn, config, directory, self.groups, self.partitions)
@@ -120,6 +118,7 @@ class Broker:
         if config.codec == "construct":  # shortcuts read bytes, not messages: leave them out
             self.router.use_construct()
         else:
+            self.router.repeats = self._shortcuts.table
             self.clients.offer(self._shortcuts.table)
 
     def _authorize(self) -> None:
@@ -134,7 +133,7 @@ class Broker:
 
     def _refuse_held(self, held: Iterable[Held], failed: FlushState) -> None:
         without = None if self._share is None else self._share.without_lost(failed)
-        self.router.refuse_held(held, without)
+        self.router.refusals.refuse_held(held, without)
 
     def _new_metadata(self) -> ClusterMetadata:
         metadata = ClusterMetadata(

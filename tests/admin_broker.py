@@ -5,10 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from broker.base.result import Context, Result
+from broker.base.context import Context
 from broker.cluster.metadata import ClusterMetadata
 from broker.cluster.metadata_plans import start_up
 from broker.config.settings import BrokerConfig
+from broker.turn.decision import Decision
 from broker.wire.errors import error_response
 from protocol.codegen import codec
 from protocol.errors import KafkaError
@@ -62,10 +63,11 @@ class AdminBroker:
             response = error_response(request, request.API_KEY, version, error.code, error.message)
         else:
             assert repr(self.metadata.fingerprint()) == before, "a handler changed the state"
-            response = result.response if isinstance(result, Result) else result
-            for shard, records in result.appends if isinstance(result, Result) else ():
+            assert isinstance(result, Decision)
+            response = result.reply
+            for shard, write in result.writes:
                 assert shard is self
-                self._apply(records)
+                self._apply(write.records)
         wire = codec(type(response), version)
         return wire.decode(wire.encode(response), 0)[0]
 

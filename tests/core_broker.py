@@ -354,6 +354,31 @@ class World:
         assert not wrong, wrong
 
 
+class Watched(dict[int, Any]):
+    """The table of what serves repeated requests, which tells of each request that it was asked for."""
+
+    def __init__(self, table: dict[int, Any], tell: Callable[[int, bool], None]) -> None:
+        super().__init__()
+        self._tell = tell
+        for api_key, serve in table.items():
+            self[api_key] = serve
+
+    def __setitem__(self, api_key: int, serve: Any) -> None:
+        def told(*args: Any) -> bytes | None:
+            reply: bytes | None = serve(*args)
+            self._tell(api_key, reply is not None)
+            return reply
+
+        super().__setitem__(api_key, told)
+
+
+def watch_repeats(world: World, tell: Callable[[int, bool], None]) -> None:
+    """Tell from now on of each request of an API whose repeats are served from bytes: the API, and whether it was."""
+    broker = world.broker
+    broker._shortcuts.table = broker.router.repeats = Watched(broker.clients.shortcuts, tell)
+    broker.clients.offer(broker.router.repeats)
+
+
 def make_topic(client: Client, name: str = "t", partitions: int = 1) -> bytes:
     """Create a topic; its id."""
     wanted = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
@@ -363,4 +388,15 @@ def make_topic(client: Client, name: str = "t", partitions: int = 1) -> bytes:
     return topic_id
 
 
-__all__ = ["DATA", "FLUSHES", "Client", "SimulatedCrash", "Transport", "World", "frame", "make_topic", "split_frames"]
+__all__ = [
+    "DATA",
+    "FLUSHES",
+    "Client",
+    "SimulatedCrash",
+    "Transport",
+    "World",
+    "frame",
+    "make_topic",
+    "split_frames",
+    "watch_repeats",
+]

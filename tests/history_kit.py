@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from core_broker import Client, World, frame
+from core_broker import Client, World, frame, watch_repeats
 from txn_kit import Producer
 
 from broker.cluster.virtual_nodes import VirtualNodes
@@ -69,16 +69,10 @@ class History:
         assert not general.clients.shortcuts
         _ = fast.transactions, general.transactions  # made by the first request for one; then there are more shortcuts
         general.clients.shortcuts = {}
-        for api_key, shortcut in fast.clients.shortcuts.items():
-            fast.clients.shortcuts[api_key] = self._counted(api_key, shortcut)
+        watch_repeats(self.sides[0].world, self._took)
 
-    def _counted(self, api_key: int, shortcut: Callable[..., bytes | None]) -> Callable[..., bytes | None]:
-        def counted(*args: Any) -> bytes | None:
-            reply = shortcut(*args)
-            self.taken[api_key] += reply is not None
-            return reply
-
-        return counted
+    def _took(self, api_key: int, is_served: bool) -> None:
+        self.taken[api_key] += is_served
 
     def each(self, do: Callable[[Side], object]) -> None:
         for side in self.sides:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 from protocol.record_batch import build_batch, iter_records
 from storage.files.env import Env
 from storage.files.sim_env import sim_env
@@ -70,3 +73,14 @@ def put_marker(log: Log, batch: bytes) -> None:
 
 def reopened(env: Env, config: LogConfig = SMALL, directory: str = DIRECTORY, **arguments) -> Log:
     return Log.open(env, directory, config, **arguments)
+
+
+def commit_batch(
+    batch: Any, base_offset: int, leader_epoch: int, now_ms: int, offsets: Any, epochs: Any, producer: Any = None
+) -> bytes:
+    """The record batch of a commit, as a log of this leader epoch gets it."""
+    batch.offsets, batch.leader_epochs, batch.producer = offsets, epochs, producer
+    log = SimpleNamespace(epochs=SimpleNamespace(latest=leader_epoch))
+    (data,), last_offset, _, size = batch.build(log, base_offset, now_ms)
+    assert (last_offset, size) == (base_offset + len(offsets) - 1, len(data))
+    return bytes(data)

@@ -13,7 +13,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from broker.authorization.authorizer import Authorizer
-    from broker.base.result import Context
+    from broker.base.context import Context
 
 logger = logging.getLogger("momus.authorizer")
 
@@ -57,13 +57,15 @@ FAILED: Final = {
 class Access:
     """The questions of one request."""
 
-    __slots__ = ("_authorizer", "_ctx", "_host", "principal")
+    __slots__ = ("_authorizer", "_ctx", "_host", "closes", "principal", "why")
 
     def __init__(self, authorizer: Authorizer, ctx: Context) -> None:
         self._authorizer = authorizer
         self._ctx = ctx
         self._host = ctx.client_host.removeprefix("/")
         self.principal: str = ctx.connection.principal
+        self.why: str | None = None  # the first refusal, in words
+        self.closes = False  # a part of a request that has no reply is refused
 
     def may(self, operation: int, resource_type: int, name: str, *, count: int = 1, log: bool = True) -> bool:
         """Whether an operation is allowed. `count`: how often the request names the resource."""
@@ -83,7 +85,7 @@ class Access:
     def need(self, operation: int, resource_type: int, name: str) -> None:
         """Refuse the whole request unless an operation is allowed. Errors: TOPIC_AUTHORIZATION_FAILED and its like."""
         if not self.may(operation, resource_type, name):
-            raise KafkaError(FAILED[resource_type], self._ctx.why)
+            raise KafkaError(FAILED[resource_type], self.why)
 
     def need_cluster(self, operation: int) -> None:
         """The same for the cluster."""
@@ -109,7 +111,7 @@ class Access:
             f" {api_label(self._ctx.api_key)} with resourceRefCount = {count} based on rule {_rule(rule)}"
         )
         logger.info("%s", text)
-        self._ctx.why = self._ctx.why or text
+        self.why = self.why or text
 
 
 def _rule(rule: Acl | str) -> str:

@@ -24,7 +24,7 @@ from protocol.messages.cluster import MetadataResponseTopic
 from protocol.messages.topics import DeletableTopicResult
 
 if TYPE_CHECKING:
-    from broker.base.result import Context
+    from broker.base.context import Context
     from broker.cluster.metadata import ClusterMetadata
 
 NO_ID: Final = bytes(16)

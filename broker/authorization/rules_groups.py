@@ -23,7 +23,7 @@ from protocol.messages.offsets import (
 )
 
 if TYPE_CHECKING:
-    from broker.base.result import Context
+    from broker.base.context import Context
     from broker.cluster.metadata import ClusterMetadata
 
 NO_ID = bytes(16)

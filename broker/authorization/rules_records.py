@@ -11,7 +11,7 @@ from broker.partitions.record_rules import is_transactional
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from broker.base.result import Context
+    from broker.base.context import Context
     from broker.cluster.metadata import ClusterMetadata
 
 DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -29,7 +29,6 @@ def produce(access: Access, metadata: ClusterMetadata, ctx: Context, request: An
     if transactional:
         name = request.transactional_id
         if name is None or not access.may(WRITE, TRANSACTIONAL_ID, name):
-            ctx.close_connection = request.acks == 0
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
     def name_of(topic: Any) -> str | None:
@@ -44,7 +43,7 @@ def produce(access: Access, metadata: ClusterMetadata, ctx: Context, request: An
         request.topic_data, lambda topic: (name := name_of(topic)) is None or name in allowed
     )
     if refused and request.acks == 0:
-        ctx.close_connection = True
+        access.closes = True
     return refuse_parts(ctx, request, "topic_data", refused, "responses", DENIED)
 
 

@@ -25,7 +25,7 @@ from protocol.messages.share_offsets import (
 )
 
 if TYPE_CHECKING:
-    from broker.base.result import Context
+    from broker.base.context import Context
     from broker.cluster.metadata import ClusterMetadata
 
 DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED

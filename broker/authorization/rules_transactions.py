@@ -29,7 +29,7 @@ from protocol.messages.transactions import (
 )
 
 if TYPE_CHECKING:
-    from broker.base.result import Context
+    from broker.base.context import Context
     from broker.cluster.metadata import ClusterMetadata
 
 DENIED = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

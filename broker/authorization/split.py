@@ -10,7 +10,7 @@ from broker.wire.errors import error_response
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from broker.base.result import Context
+    from broker.base.context import Context
 
 Merge: TypeAlias = Callable[[Any], Any]  # the handler's response -> the response with what was refused
 

@@ -32,7 +32,7 @@ from protocol.api import ApiKey
 if TYPE_CHECKING:
     from broker.authorization.authorizer import Authorizer
     from broker.authorization.split import Merge
-    from broker.base.result import Context
+    from broker.base.context import Context
     from broker.cluster.metadata import ClusterMetadata
     from broker.wire.connection import Connection
     from broker.wire.service import Shortcut

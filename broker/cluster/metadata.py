@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from broker.base.context import Context
 from broker.base.facts import facts
 from broker.base.placement import shard_index
-from broker.base.result import Context, Result
 from broker.cluster.acls import Acls
 from broker.cluster.client_settings import ClientSettings
 from broker.cluster.followers import Followers
@@ -25,6 +25,7 @@ from broker.cluster.topic_names import (
 )
 from broker.config.config_values import Value
 from broker.config.settings import BrokerConfig
+from broker.turn.decision import Decision
 from protocol.messages.metadata_records import (
     ConfigRecord,
     FeatureLevelRecord,
@@ -232,13 +233,13 @@ class ClusterMetadata:
         if self._changed is not None:
             self._changed()
 
-    def on_load(self, ctx: Context) -> Result:
+    def on_load(self, ctx: Context) -> Decision:
         """The whole log is replayed: the records that a start writes. Errors: ConfigError (metadata_plans.start_up)."""
         if self._start_up is None:
-            return Result()
-        return Result(records=[(None, value) for value in self._start_up(self, ctx.rng)])
+            return Decision()
+        return Decision(records=[(None, value) for value in self._start_up(self, ctx.rng)])
 
-    def on_timer(self, name: Hashable, ctx: Context) -> Result:
+    def on_timer(self, name: Hashable, ctx: Context) -> Decision:
         """The metadata sets no timers."""
         raise AssertionError(f"no such timer: {name}")
 
@@ -389,8 +390,7 @@ def config_record(kind: int, resource: str, key: str, value: str | None) -> byte
 
 
 def _config_records(kind: int, resource: str, configs: dict[str, str]) -> Iterator[bytes]:
-    for key, value in configs.items():
-        yield config_record(kind, resource, key, value)
+    return (config_record(kind, resource, key, value) for key, value in configs.items())
 
 
 def _put(configs: dict[str, str], record: ConfigRecord) -> None:

@@ -21,10 +21,10 @@ from broker.cluster.replicas import NOBODY, follow, least_in_sync
 from broker.config.features import level_of
 
 if TYPE_CHECKING:
-    from broker.base.result import Record
     from broker.cluster.listeners import Node
     from broker.cluster.metadata import ClusterMetadata, Topic, TopicPartition
     from broker.cluster.nodes import Nodes
+    from broker.turn.decision import Record
     from broker.turn.durability import FlushState
     from broker.turn.turn import Turn
 

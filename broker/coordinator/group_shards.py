@@ -14,7 +14,7 @@ from broker.coordinator.shard_parts import PartitionLog
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from broker.base.result import Context
+    from broker.base.context import Context
     from broker.cluster.directory import DataDirectory
     from broker.cluster.metadata import ClusterMetadata
     from broker.cluster.nodes import Nodes

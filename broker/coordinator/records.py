@@ -11,7 +11,7 @@ from protocol.codegen import codec
 from protocol.messages.coordinator_records import OffsetCommitValue, encode_record
 
 if TYPE_CHECKING:
-    from broker.base.result import Record
+    from broker.turn.decision import Record
 
 OFFSET_COMMIT_V0: Final = 0
 OFFSET_COMMIT: Final = 1

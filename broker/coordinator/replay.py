@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from fastcrc.crc32 import iscsi as crc32c
 
-from broker.base.result import Record
 from broker.coordinator.offsets.replay_run import record_of, replay_commit
+from broker.turn.decision import Record
 from protocol.record import Record as LogRecord
 from protocol.record_batch import (
     ABORT,

@@ -6,18 +6,19 @@ import logging
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from broker.base.result import Context, Record, Result, Token
+from broker.base.context import Context
 from broker.coordinator.deadlines import Deadlines
 from broker.coordinator.offsets.image_files import begin_replay
-from broker.coordinator.offsets.spans import append_span, are_offsets
-from broker.coordinator.replay import LAST_OFFSET_TYPE, keep
+from broker.coordinator.written import Marker, Records
+from broker.turn.decision import Decision, Record, Token
 from broker.turn.durability import FlushState
+from broker.turn.executor import Executor, append
 from protocol.errors import ErrorCode, KafkaError
-from protocol.record_batch import ABORT, COMMIT, TRANSACTIONAL, build_batch, control_batch
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.coordinator.shard_parts import Answers, LogSource, Machine
+    from broker.turn.decision import Decision, Record, Token, Write
     from broker.turn.turn import Turn
     from storage.log.log import Log
 
@@ -61,6 +62,7 @@ class Shard:
         self.flush_state: FlushState = None  # type: ignore[assignment]  # set by the first `require`
         self.log: Log = None  # type: ignore[assignment]  # the same
         self.machine: Any = make_machine()
+        self._executor = Executor(turn.durability, answers)
         self.deadlines = Deadlines(turn, self._due)
         self._opening: Iterator[None] | None = None  # the job that recovers a large log and begins to load it
         self._loading: Iterator[None] | None = None
@@ -268,92 +270,46 @@ class Shard:
 
     # -- work
 
-    def check_replicas(self) -> None:
+    def before_write(self) -> None:
         """A request of a client is about to write. What the broker decides itself, at a timeout say, is written anyway.
 
         Differs: Kafka's group coordinator writes with acks=1 and gives up after five seconds; the record is in its log
-                 then and takes effect later, as in `apply_of_client`. Its transaction coordinator refuses at once.
+                 then and takes effect later, as in Executor.carry_out. Its transaction coordinator refuses
+                 at once.
         Errors:  COORDINATOR_NOT_AVAILABLE: fewer replicas are in sync than min.insync.replicas of the topic asks for.
         Source:  three brokers of Apache Kafka 4.3.1; CoordinatorOperationExceptionHelper, TransactionStateManager.
         """
+        if self.state is not READY:
+            self.require()
         if self.is_short():
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"too few replicas of {self.name} are in sync")
+            raise self.short_of_replicas()
 
-    def apply_of_client(self, result: Result, now_ms: int) -> None:
-        """Carry out what was decided for a client's request to a group.
+    def short_of_replicas(self) -> KafkaError:
+        """The error of a write for which too few replicas are in sync."""
+        return KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"too few replicas of {self.name} are in sync")
 
-        Errors:  COORDINATOR_NOT_AVAILABLE, as `check_replicas`. It takes effect all the same, as in Kafka: the handler
-                 has changed what no record holds. The parked requests that it would have answered get the same error.
-        """
-        if not result.records or not self.is_short():
-            self.apply(result, now_ms)
-            return
-        woken, result.wake = result.wake, ()
-        self.apply(result, now_ms)
-        for token, _ in woken:
-            self.parked.discard(token)
-            self._answers.refuse(token, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        self.check_replicas()
+    def not_written(self, _write: Write, _error: StorageError) -> None:
+        """An append has failed: the state may be ahead of the log."""
+        self.reload()
 
-    def apply(self, result: Result, now_ms: int | None = None) -> None:
-        """Carry out a handler's decision, except for its own reply."""
-        if result.records:
-            self.append(result.records, now_ms)
-        for name, deadline_ms in result.timers:
-            self.deadlines.set(name, deadline_ms)
-        for token, response in result.wake:
-            self.parked.discard(token)
-            self._answers.answer(token, response, self.flush_state)
-        for shard, records in result.appends:
-            shard.append(records, now_ms)
-        for shard, commit in result.commits:
-            commit.append_to(shard, self._turn.now_ms if now_ms is None else now_ms)
+    def apply(self, decision: Decision, now_ms: int | None = None) -> None:
+        """Carry out what a timer, a load or the broker itself has decided about this shard."""
+        decision.shard = self
+        self._executor.carry_out(decision, self._turn.now_ms if now_ms is None else now_ms, is_clients=False)
 
-    def append(
-        self,
-        records: Sequence[Record],
-        now_ms: int | None = None,
-        *,
-        producer_id: int = -1,
-        producer_epoch: int = -1,
-        replay: Callable[[int], None] | None = None,
-    ) -> None:
-        """Append the records as one batch and replay them; with a producer, as part of its transaction.
+    def append(self, records: Sequence[Record], now_ms: int | None = None) -> None:
+        """Append the records as one batch, replay them, and have the log flushed.
 
-        `replay`: replays the records without decoding them; called with the offset of the first one.
         Errors:  StorageError: nothing was appended, and the shard was reloaded; OSError: it cannot be loaded.
         """
+        self.write(Records(records), now_ms)
+
+    def write(self, write: Write, now_ms: int | None = None) -> None:
+        """The same for any Write."""
         if self.state is CLOSED or self.state is UNLOADED:  # its records would follow a state that was lost
             self.require()
-        now_ms = self._turn.now_ms if now_ms is None else now_ms
-        log = self.log
-        base = log.end_offset
-        batch = build_batch(
-            records,
-            base_offset=base,
-            leader_epoch=log.leader_epoch,
-            timestamp_ms=now_ms,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            attributes=TRANSACTIONAL if producer_id >= 0 else 0,
-        )
-        if len(batch) <= log.config.max_message_bytes or producer_id >= 0 or not are_offsets(records):
-            self._append_batch(batch, len(records), now_ms)
-            self._turn.touch(self.flush_state)
-        else:
-            self._append_span(records, now_ms)
-        if replay is not None:
-            replay(base)
-            return
-        machine = self.machine
-        for offset, record in enumerate(records, base):
-            key = record[0]
-            if key is not None and key[1] > LAST_OFFSET_TYPE:
-                keep(self.kept, key, record[1], offset)
-            machine.replay(key, record[1], offset, producer_id)
-        if producer_id >= 0 and len(records[0]) == 3:
-            machine.replay_sender(producer_id, records[0][0], records[0][2])
-        machine.after_batch()
+        self._turn.begin()  # a step between turns may write
+        append(self, write, self._turn.now_ms if now_ms is None else now_ms, self._turn.durability)
 
     def touch(self) -> None:
         """Have the log flushed at the end of the turn."""
@@ -363,37 +319,7 @@ class Shard:
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, *, commit: bool, now_ms: int
     ) -> None:
         """Append the marker that ends a producer's transaction here, and replay it. The caller has it written."""
-        log = self.log
-        batch = control_batch(
-            COMMIT if commit else ABORT,
-            base_offset=log.end_offset,
-            leader_epoch=log.epochs.latest,
-            timestamp_ms=now_ms,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            coordinator_epoch=coordinator_epoch,
-        )
-        self._append_batch(batch, 1, now_ms)
-        self.machine.replay_marker(producer_id, producer_epoch, commit=commit)
-
-    def _append_batch(self, batch: bytes, count: int, now_ms: int) -> None:
-        log = self.log
-        base = log.end_offset
-        try:
-            log.append(
-                (batch,), base_offset=base, last_offset=base + count - 1, max_timestamp_ms=now_ms, size=len(batch)
-            )
-        except StorageError:  # the log is out of use, after a failure of the cleaner for example
-            self.reload()
-            raise
-
-    def _append_span(self, records: Sequence[Record], now_ms: int) -> None:
-        try:
-            append_span(self.log, records, now_ms)
-        except StorageError:
-            self.reload()
-            raise
-        self._turn.touch(self.flush_state)
+        append(self, Marker(producer_id, producer_epoch, coordinator_epoch, commit=commit), now_ms, None)
 
     def _due(self, name: Hashable) -> None:
         if self.state == READY:

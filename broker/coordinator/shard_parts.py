@@ -6,9 +6,10 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from broker.base.result import Context, Result, Token
+    from broker.base.context import Context
     from broker.cluster.directory import DataDirectory
     from broker.cluster.metadata import ClusterMetadata
+    from broker.turn.decision import Decision, Token
     from broker.turn.durability import FlushState
     from protocol.errors import ErrorCode
     from storage.log.log import Log
@@ -23,10 +24,10 @@ class Machine(Protocol):
     def after_batch(self) -> None:
         """All records of a new batch are replayed: assert what must hold then."""
 
-    def on_timer(self, name: Hashable, ctx: Context) -> Result:
+    def on_timer(self, name: Hashable, ctx: Context) -> Decision:
         """A timer has run out."""
 
-    def on_load(self, ctx: Context) -> Result:
+    def on_load(self, ctx: Context) -> Decision:
         """The whole log is replayed: set the timers."""
 
 

@@ -6,10 +6,13 @@ and older ones where a line says why. An API that Kafka has and that is not serv
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from broker.wire.route import GROUP, Route
+from broker.wire.route import GROUP, HOT, Route
 from protocol.api import ApiKey
+
+if TYPE_CHECKING:
+    from broker.config.releases import Release
 
 # key, first and last version, handler, GROUP if it is called with the machine of the request's group, and then the
 # function beside the handler that Kafka asks before it looks for the group's coordinator
@@ -18,8 +21,8 @@ _SERVED: Final[tuple[tuple[Any, ...], ...]] = (
     (ApiKey.FETCH, 4, 18, "fetch:fetch"),
     (ApiKey.LIST_OFFSETS, 1, 11, "list_offsets:list_offsets"),
     (ApiKey.METADATA, 0, 13, "metadata:metadata"),
-    (ApiKey.OFFSET_COMMIT, 0, 10, "offsets:offset_commit"),  # v0, v1: the original proposal
-    (ApiKey.OFFSET_FETCH, 0, 10, "offsets:offset_fetch"),  # v0: the original proposal
+    (ApiKey.OFFSET_COMMIT, 0, 10, "offset_commit:OffsetCommit", HOT),  # v0, v1: the original proposal
+    (ApiKey.OFFSET_FETCH, 0, 10, "offset_fetch:OffsetFetch", HOT),  # v0: the original proposal
     (ApiKey.FIND_COORDINATOR, 0, 6, "metadata:find_coordinator"),
     (ApiKey.JOIN_GROUP, 0, 9, "classic_group:join_group", GROUP, "check_join"),
     (ApiKey.HEARTBEAT, 0, 4, "classic_group:heartbeat", GROUP),
@@ -84,9 +87,13 @@ _SERVED: Final[tuple[tuple[Any, ...], ...]] = (
 )
 
 
-def make_routes() -> list[Route]:
-    """The APIs of one broker."""
-    return [Route(*line) for line in _SERVED]
+def make_routes(release: Release | None = None) -> list[Route]:
+    """The APIs of one broker, in the versions that an imitated release has."""
+    routes = [Route(*line) for line in _SERVED]
+    if release is not None:
+        for route in routes:
+            route.clip(release)
+    return routes
 
 
 _SAME_PROCESS = "Between a broker and the share coordinator. They are one process here, and need no requests for that."

@@ -11,7 +11,7 @@ from protocol.errors import ErrorCode
 from protocol.record_batch import HEADER
 
 if TYPE_CHECKING:
-    from broker.base.result import Context
+    from broker.base.context import Context
     from broker.partitions.incoming_batch import Buffer
     from broker.partitions.partition import Partition
     from broker.turn.durability import FlushState

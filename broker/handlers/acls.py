@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from broker.base.result import Context, Result
+from broker.base.context import Context
 from broker.cluster.acls import ANY, CLUSTER, CLUSTER_NAME, MATCH, Acl, AclFilter, acl_record
 from broker.config.authorizer_setting import is_authorizer_set
 from broker.handlers.admin_view import after_metadata
+from broker.turn.decision import Decision
 from protocol.declare import Message
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.acls import (
@@ -60,16 +61,15 @@ class View(Protocol):
     def metadata_shard(self) -> Shard: ...
 
 
-def describe_acls(broker: View, ctx: Context, request: DescribeAclsRequest) -> Message | None:
+def describe_acls(broker: View, ctx: Context, request: DescribeAclsRequest) -> Decision:
     """Answer the ACLs that a filter matches, by resource. Errors: SECURITY_DISABLED."""
     if _closes(
-        ctx,
         request.resource_type_filter,
         request.pattern_type_filter,
         request.operation,
         request.permission_type,
     ):
-        return None
+        return Decision(close=True)
     if not is_authorizer_set(broker.config):
         raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
     wanted = _filter(request)
@@ -85,7 +85,7 @@ def describe_acls(broker: View, ctx: Context, request: DescribeAclsRequest) -> M
                 principal=acl.principal, host=acl.host, operation=acl.operation, permission_type=acl.permission_type
             )
         )
-    return DescribeAclsResponse(error_message="", resources=list(resources.values()))
+    return Decision(DescribeAclsResponse(error_message="", resources=list(resources.values())))
 
 
 def _filter(each: Any) -> AclFilter:
@@ -101,17 +101,17 @@ def _filter(each: Any) -> AclFilter:
     )
 
 
-def create_acls(broker: View, ctx: Context, request: CreateAclsRequest) -> Message | Result | None:
+def create_acls(broker: View, ctx: Context, request: CreateAclsRequest) -> Decision:
     """Make the valid ones.
 
     Errors, of each ACL: SECURITY_DISABLED, INVALID_REQUEST. Of all: UNKNOWN_SERVER_ERROR, as in Kafka, for an ANY or
     MATCH, which only filters have.
     """
     for each in request.creations:
-        if _closes(ctx, each.resource_type, each.resource_pattern_type, each.operation, each.permission_type):
-            return None
+        if _closes(each.resource_type, each.resource_pattern_type, each.operation, each.permission_type):
+            return Decision(close=True)
     if not is_authorizer_set(broker.config):
-        return _refused(ctx, request)
+        return Decision(_refused(ctx, request))
     if any(
         ANY in (each.resource_type, each.resource_pattern_type, each.operation, each.permission_type)
         or each.resource_pattern_type == MATCH
@@ -164,16 +164,16 @@ def _fault(each: AclCreation) -> str:
     return ""
 
 
-def delete_acls(broker: View, ctx: Context, request: DeleteAclsRequest) -> Message | Result | None:
+def delete_acls(broker: View, ctx: Context, request: DeleteAclsRequest) -> Decision:
     """Delete what the filters match.
 
     Errors, of each filter: SECURITY_DISABLED, INVALID_REQUEST; of all: INVALID_REQUEST, for too many ACLs.
     """
     for each in request.filters:
-        if _closes(ctx, each.resource_type_filter, each.pattern_type_filter, each.operation, each.permission_type):
-            return None
+        if _closes(each.resource_type_filter, each.pattern_type_filter, each.operation, each.permission_type):
+            return Decision(close=True)
     if not is_authorizer_set(broker.config):
-        return _refused(ctx, request)
+        return Decision(_refused(ctx, request))
     doomed: set[bytes] = set()
     results = []
     for each in request.filters:
@@ -204,10 +204,9 @@ def _filter_fault(each: Any) -> str:
     return ""
 
 
-def _closes(ctx: Context, *kinds: int) -> bool:
+def _closes(*kinds: int) -> bool:
     """Whether one of the kinds is UNKNOWN: the connection is then closed without a reply."""
-    ctx.close_connection = UNKNOWN in kinds
-    return ctx.close_connection
+    return UNKNOWN in kinds
 
 
 def _refused(ctx: Context, request: Message) -> Message:

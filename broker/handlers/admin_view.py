@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from broker.base.result import Result
+from broker.coordinator.written import Records
+from broker.turn.decision import Decision
 from protocol.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def describe_each(request: Any, describe: Callable[[str], Any], refused: Callabl
     return groups
 
 
-def after_metadata(broker: HasMetadataLog, response: Any, values: Iterable[bytes] = ()) -> Result:
+def after_metadata(broker: HasMetadataLog, response: Any, values: Iterable[bytes] = ()) -> Decision:
     """A reply that is sent when these records of the metadata log are durable."""
     records = [(None, value) for value in values]
-    return Result(response, appends=((broker.metadata_shard, records),) if records else ())
+    return Decision(response, writes=((broker.metadata_shard, Records(records)),) if records else ())

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.base.result import Result
 from broker.coordinator.groups.classic.commit_checks import check_member
 from broker.coordinator.groups.classic.group import (
     COMPLETING_REBALANCE,
@@ -34,6 +33,7 @@ from broker.coordinator.groups.classic.rebalance import (
 from broker.coordinator.groups.classic.records import stable_group_record
 from broker.coordinator.groups.common.outcome import Outcome
 from broker.handlers.join_group import check_join, join_group
+from broker.turn.decision import Decision
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.classic_group import (
     HeartbeatResponse,
@@ -43,7 +43,7 @@ from protocol.messages.classic_group import (
 )
 
 if TYPE_CHECKING:
-    from broker.base.result import Context
+    from broker.base.context import Context
     from broker.coordinator.groups.machine import GroupMachine
     from protocol.messages.classic_group import HeartbeatRequest, LeaveGroupRequest, SyncGroupRequest
 
@@ -57,7 +57,7 @@ ALIVE: Final = HeartbeatResponse()  # shared: responses are never changed
 REJOIN: Final = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
 
 
-def sync_group(machine: GroupMachine, ctx: Context, request: SyncGroupRequest) -> Result:
+def sync_group(machine: GroupMachine, ctx: Context, request: SyncGroupRequest) -> Decision:
     """Return the member's assignment; the leader's request brings the assignments of all members.
 
     Shape:   one GroupMetadata record for the leader's request; replaying it makes the group Stable.
@@ -132,7 +132,7 @@ def _assignment(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
     )
 
 
-def heartbeat(machine: GroupMachine, ctx: Context, request: HeartbeatRequest) -> Result:
+def heartbeat(machine: GroupMachine, ctx: Context, request: HeartbeatRequest) -> Decision:
     """Keep a member's session, and tell it if it has to join again.
 
     Errors:  UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS (in PreparingRebalance;
@@ -157,10 +157,10 @@ def heartbeat(machine: GroupMachine, ctx: Context, request: HeartbeatRequest) ->
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
     member = group.members[member_id]
     response = REJOIN if group.state is PREPARING_REBALANCE else ALIVE
-    return Result(response, timers=((member.session_timer, ctx.now_ms + member.session_timeout_ms),))
+    return Decision(response, timers=((member.session_timer, ctx.now_ms + member.session_timeout_ms),))
 
 
-def leave_group(machine: GroupMachine, ctx: Context, request: LeaveGroupRequest) -> Result:
+def leave_group(machine: GroupMachine, ctx: Context, request: LeaveGroupRequest) -> Decision:
     """Remove members: they leave, or an administrator removes them by instance id.
 
     Shape:   one GroupMetadata record if no member is left.

@@ -16,10 +16,11 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from broker.base.result import Context, Result
+from broker.base.context import Context
 from broker.cluster.metadata_plans import set_feature_level
 from broker.config.features import FIXED, finalized, may_lose_metadata, supported
 from broker.handlers.admin_view import after_metadata
+from broker.turn.decision import Decision
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.cluster import (
@@ -71,7 +72,7 @@ class View(Protocol):
     def partitions(self) -> Partitions: ...
 
 
-def api_versions(broker: View, ctx: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
+def api_versions(broker: View, ctx: Context, request: ApiVersionsRequest) -> Decision:
     """Answer the routing table and the features."""
     if ctx.api_version >= 3:
         for text in (request.client_software_name, request.client_software_version):
@@ -79,25 +80,27 @@ def api_versions(broker: View, ctx: Context, request: ApiVersionsRequest) -> Api
                 raise KafkaError(ErrorCode.INVALID_REQUEST)
     metadata = broker.metadata
     ranges = supported(broker.api_versions, broker.metadata.config.release)
-    return ApiVersionsResponse(
-        api_keys=[
-            ApiVersion(api_key=api_key, min_version=0 if api_key == ApiKey.PRODUCE else first, max_version=last)
-            for api_key, first, last in sorted(broker.api_versions)
-        ],
-        supported_features=[
-            SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
-            for name, (lowest, highest) in ranges.items()
-            if lowest > 0 or ctx.api_version >= 4
-        ],
-        finalized_features_epoch=metadata.version,
-        finalized_features=[
-            FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
-            for name, level in finalized(metadata.feature_levels, ranges).items()
-        ],
+    return Decision(
+        ApiVersionsResponse(
+            api_keys=[
+                ApiVersion(api_key=api_key, min_version=0 if api_key == ApiKey.PRODUCE else first, max_version=last)
+                for api_key, first, last in sorted(broker.api_versions)
+            ],
+            supported_features=[
+                SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
+                for name, (lowest, highest) in ranges.items()
+                if lowest > 0 or ctx.api_version >= 4
+            ],
+            finalized_features_epoch=metadata.version,
+            finalized_features=[
+                FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+                for name, level in finalized(metadata.feature_levels, ranges).items()
+            ],
+        )
     )
 
 
-def update_features(broker: View, ctx: Context, request: UpdateFeaturesRequest) -> Result:
+def update_features(broker: View, ctx: Context, request: UpdateFeaturesRequest) -> Decision:
     """Set feature levels, all or none.
 
     Errors:  INVALID_UPDATE_VERSION. Version 0 cannot lower a level: Kafka does not look at its AllowDowngrade any more.
@@ -172,7 +175,7 @@ def _step_fault(update: FeatureUpdateKey, present: int) -> str | None:
     return None
 
 
-def describe_log_dirs(broker: View, ctx: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+def describe_log_dirs(broker: View, ctx: Context, request: DescribeLogDirsRequest) -> Decision:
     """Answer the data directory, with the sizes of the partitions that this node leads."""
     wanted: dict[str, Iterable[int]] = {}
     if request.topics is None:
@@ -198,4 +201,4 @@ def describe_log_dirs(broker: View, ctx: Context, request: DescribeLogDirsReques
     except OSError as error:
         logger.error("cannot read the size of the volume of %s: %s", result.log_dir, error)
         result.error_code, result.topics = ErrorCode.KAFKA_STORAGE_ERROR, []
-    return DescribeLogDirsResponse(results=[result])
+    return Decision(DescribeLogDirsResponse(results=[result]))

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from broker.base.result import Context, Result
+from broker.base.context import Context
 from broker.cluster.metadata import BROKER, BROKER_LOGGER, GROUP, TOPIC, config_record
 from broker.cluster.topic_names import name_fault
 from broker.config.config_defs import Row
@@ -28,6 +28,7 @@ from broker.config.settings import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS
 from broker.handlers import config_entries as entries
 from broker.handlers.admin_view import after_metadata, refuse, repeated
 from broker.handlers.config_rules import check_broker_configs, check_group_configs, check_topic_configs
+from broker.turn.decision import Decision
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.configs import (
     AlterConfigsRequest,
@@ -70,7 +71,7 @@ class View(Protocol):
     def nodes(self) -> Nodes: ...
 
 
-def describe_configs(broker: View, ctx: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+def describe_configs(broker: View, ctx: Context, request: DescribeConfigsRequest) -> Decision:
     """Answer the configs of each resource, or its error. A resource of an unknown type refuses all of them."""
     for resource in request.resources:
         if resource.resource_type not in (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP):
@@ -86,7 +87,7 @@ def describe_configs(broker: View, ctx: Context, request: DescribeConfigsRequest
         except KafkaError as error:
             refuse(result, error)
         results.append(result)
-    return DescribeConfigsResponse(results=results)
+    return Decision(DescribeConfigsResponse(results=results))
 
 
 def _describe(
@@ -132,7 +133,7 @@ def _node_of(broker: View, name: str) -> str:
     return str(int(text))
 
 
-def alter_configs(broker: View, ctx: Context, request: AlterConfigsRequest) -> Result:
+def alter_configs(broker: View, ctx: Context, request: AlterConfigsRequest) -> Decision:
     """Replace all configs of a resource: keys that are not sent lose their values."""
 
     def wanted(resource: Any, present: Mapping[str, str]) -> dict[str, str]:
@@ -148,7 +149,7 @@ def alter_configs(broker: View, ctx: Context, request: AlterConfigsRequest) -> R
     )
 
 
-def incremental_alter_configs(broker: View, ctx: Context, request: IncrementalAlterConfigsRequest) -> Result:
+def incremental_alter_configs(broker: View, ctx: Context, request: IncrementalAlterConfigsRequest) -> Decision:
     """Change single keys."""
     return _alter(
         broker,
@@ -196,7 +197,7 @@ def _alter(
     response_class: Callable[..., Any],
     result_class: Callable[..., Any],
     kinds: Iterable[int],
-) -> Result:
+) -> Decision:
     records: list[bytes] = []
     results = []
     twice = repeated((resource.resource_type, resource.resource_name) for resource in request.resources)
@@ -293,9 +294,7 @@ def _set_levels(resource: Any, validate_only: bool) -> None:
             logger.setLevel(level)
 
 
-def list_config_resources(
-    broker: View, ctx: Context, request: ListConfigResourcesRequest
-) -> ListConfigResourcesResponse:
+def list_config_resources(broker: View, ctx: Context, request: ListConfigResourcesRequest) -> Decision:
     """Answer the resources that can be described."""
     nodes = [str(node_id) for node_id in broker.nodes.ids]
     names: dict[int, Iterable[str]] = {
@@ -310,11 +309,13 @@ def list_config_resources(
     wanted = request.resource_types or list(names)
     if not set(wanted) <= set(names):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "A resource type is not known here")
-    return ListConfigResourcesResponse(
-        config_resources=[
-            ConfigResource(resource_type=kind, resource_name=name)
-            for kind, found in names.items()
-            if kind in wanted
-            for name in found
-        ]
+    return Decision(
+        ListConfigResourcesResponse(
+            config_resources=[
+                ConfigResource(resource_type=kind, resource_name=name)
+                for kind, found in names.items()
+                if kind in wanted
+                for name in found
+            ]
+        )
     )

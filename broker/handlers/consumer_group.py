@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from broker.base.result import Context, Result
+from broker.base.context import Context
 from broker.coordinator.groups.assignors.spec import UNASSIGNED
 from broker.coordinator.groups.common.member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVING_EPOCH
 from broker.coordinator.groups.common.outcome import Outcome
@@ -24,6 +24,7 @@ from broker.coordinator.groups.consumer.heartbeat import heartbeat
 from broker.coordinator.groups.consumer.leave import leave
 from broker.coordinator.groups.consumer.member import ConsumerMember
 from broker.handlers.admin_view import describe_each
+from broker.turn.decision import Decision
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group import (
     ConsumerGroupDescribeResponse,
@@ -57,7 +58,7 @@ class View(Protocol):
     def groups(self) -> GroupShards: ...
 
 
-def consumer_group_heartbeat(machine: GroupMachine, ctx: Context, request: ConsumerGroupHeartbeatRequest) -> Result:
+def consumer_group_heartbeat(machine: GroupMachine, ctx: Context, request: ConsumerGroupHeartbeatRequest) -> Decision:
     """Serve one heartbeat of one member.
 
     Shape:   records of what changed: member, group epoch, target assignment, current assignment; none for most.
@@ -121,7 +122,7 @@ def _check_text(text: str | None, name: str) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} can't be empty.")
 
 
-def consumer_group_describe(broker: View, ctx: Context, request: ConsumerGroupDescribeRequest) -> Result:
+def consumer_group_describe(broker: View, ctx: Context, request: ConsumerGroupDescribeRequest) -> Decision:
     """Describe consumer groups: epochs and members.
 
     Errors:  UNSUPPORTED_VERSION; per group: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND (also for groups of other types),
@@ -131,7 +132,7 @@ def consumer_group_describe(broker: View, ctx: Context, request: ConsumerGroupDe
     groups = describe_each(
         request, lambda group_id: _describe(broker, ctx, group_id), ConsumerGroupDescribeResponseDescribedGroup
     )
-    return Result(ConsumerGroupDescribeResponse(groups=groups))
+    return Decision(ConsumerGroupDescribeResponse(groups=groups))
 
 
 def _describe(broker: View, ctx: Context, group_id: str) -> ConsumerGroupDescribeResponseDescribedGroup:

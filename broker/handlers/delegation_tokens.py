@@ -19,11 +19,12 @@ from base64 import urlsafe_b64encode
 from copy import copy
 from typing import TYPE_CHECKING, Any, Protocol
 
-from broker.base.result import Context, Result
+from broker.base.context import Context
 from broker.cluster.acls import CREATE_TOKENS, DELEGATION_TOKEN, DESCRIBE, DESCRIBE_TOKENS, USER
 from broker.handlers.admin_view import after_metadata
 from broker.security.delegation_tokens import concerns, is_expired, may_renew, secret_of, token_hmac
 from broker.security.principals import ANONYMOUS
+from broker.turn.decision import Decision
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delegation_tokens import (
     NOBODY,
@@ -75,9 +76,7 @@ def _secret(broker: View) -> bytes:
     return secret
 
 
-def create_delegation_token(
-    broker: View, ctx: Context, request: CreateDelegationTokenRequest
-) -> CreateDelegationTokenResponse | Result:
+def create_delegation_token(broker: View, ctx: Context, request: CreateDelegationTokenRequest) -> Decision:
     """Make a token.
 
     Errors: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, DELEGATION_TOKEN_AUTHORIZATION_FAILED: another owner,
@@ -97,7 +96,7 @@ def create_delegation_token(
             raise KafkaError(ErrorCode.INVALID_PRINCIPAL_TYPE)
         secret = _secret(broker)
     except KafkaError as error:
-        return _not_created(error.code, owner, requester)
+        return Decision(_not_created(error.code, owner, requester))
     config = broker.config
     longest_ms = config.delegation_token_max_lifetime_ms
     lifetime_ms = min(request.max_lifetime_ms, longest_ms) if request.max_lifetime_ms > 0 else longest_ms
@@ -155,14 +154,12 @@ def _moved(token: DelegationTokenRecord, expires_ms: int) -> bytes:
     return encode_record(changed, 0)
 
 
-def renew_delegation_token(
-    broker: View, ctx: Context, request: RenewDelegationTokenRequest
-) -> RenewDelegationTokenResponse | Result:
+def renew_delegation_token(broker: View, ctx: Context, request: RenewDelegationTokenRequest) -> Decision:
     """Have a token expire later, at most after delegation.token.expiry.time.ms. Errors: as `_usable`."""
     try:
         token = _usable(broker, ctx, request.hmac)
     except KafkaError as error:
-        return RenewDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=_no_time(error))
+        return Decision(RenewDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=_no_time(error)))
     most_ms = broker.config.delegation_token_expiry_time_ms
     period_ms = min(request.renew_period_ms, most_ms) if request.renew_period_ms > 0 else most_ms
     expires_ms = min(token.max_timestamp, ctx.now_ms + period_ms)
@@ -170,14 +167,12 @@ def renew_delegation_token(
     return after_metadata(broker, response, [_moved(token, expires_ms)])
 
 
-def expire_delegation_token(
-    broker: View, ctx: Context, request: ExpireDelegationTokenRequest
-) -> ExpireDelegationTokenResponse | Result:
+def expire_delegation_token(broker: View, ctx: Context, request: ExpireDelegationTokenRequest) -> Decision:
     """Have a token expire after a time; a negative one removes it at once. Errors: as `_usable`."""
     try:
         token = _usable(broker, ctx, request.hmac)
     except KafkaError as error:
-        return ExpireDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=_no_time(error))
+        return Decision(ExpireDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=_no_time(error)))
     if request.expiry_time_period_ms < 0:
         gone = encode_record(RemoveDelegationTokenRecord(token_id=token.token_id), 0)
         return after_metadata(broker, ExpireDelegationTokenResponse(expiry_timestamp_ms=ctx.now_ms), [gone])
@@ -190,15 +185,13 @@ def _no_time(error: KafkaError) -> int:
     return -1 if error.code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED else 0
 
 
-def describe_delegation_token(
-    broker: View, ctx: Context, request: DescribeDelegationTokenRequest
-) -> DescribeDelegationTokenResponse:
+def describe_delegation_token(broker: View, ctx: Context, request: DescribeDelegationTokenRequest) -> Decision:
     """Answer the tokens that concern one of the owners, as far as the client may see them; null: of all owners."""
     try:
         _check_allowed(ctx)
         secret = _secret(broker)
     except KafkaError as error:
-        return DescribeDelegationTokenResponse(error_code=error.code)
+        return Decision(DescribeDelegationTokenResponse(error_code=error.code))
     owners = request.owners
     wanted = None if owners is None else [f"{each.principal_type}:{each.principal_name}" for each in owners]
     found = [
@@ -206,7 +199,7 @@ def describe_delegation_token(
         for token in broker.metadata.clients.tokens.values()
         if (wanted is None or any(concerns(token, each) for each in wanted)) and _may_see(ctx, token)
     ]
-    return DescribeDelegationTokenResponse(tokens=[_described(token, secret) for token in found])
+    return Decision(DescribeDelegationTokenResponse(tokens=[_described(token, secret) for token in found]))
 
 
 def _may_see(ctx: Context, token: DelegationTokenRecord) -> bool:

@@ -12,6 +12,7 @@ import logging
 from typing import TYPE_CHECKING, Protocol
 
 from broker.handlers.list_offsets import NO_EPOCH, readable
+from broker.turn.decision import Decision
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.topics import (
     DeleteRecordsPartitionResult,
@@ -22,7 +23,7 @@ from protocol.messages.topics import (
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.base.result import Context
+    from broker.base.context import Context
     from broker.cluster.directory import DataDirectory
     from broker.cluster.metadata import ClusterMetadata
     from broker.partitions.table import Partitions
@@ -41,7 +42,7 @@ class View(Protocol):
     def partitions(self) -> Partitions: ...
 
 
-def delete_records(broker: View, ctx: Context, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+def delete_records(broker: View, ctx: Context, request: DeleteRecordsRequest) -> Decision:
     """Delete records of each partition; each succeeds or fails alone.
 
     Shape:   a partition that is named twice is answered once, and the last offset counts; so are topics.
@@ -78,4 +79,4 @@ def delete_records(broker: View, ctx: Context, request: DeleteRecordsRequest) ->
         logger.error("cannot write the new log start offsets: %s", error)
         for answer in moved:
             answer.error_code, answer.low_watermark = ErrorCode.KAFKA_STORAGE_ERROR, -1
-    return DeleteRecordsResponse(topics=topics)
+    return Decision(DeleteRecordsResponse(topics=topics))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from broker.cluster.topic_names import name_fault
 from broker.handlers.list_offsets import NO_EPOCH, readable
+from broker.turn.decision import Decision
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.transaction_admin import (
     DescribeProducersRequest,
@@ -20,7 +21,7 @@ from protocol.messages.transaction_admin import (
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.base.result import Context
+    from broker.base.context import Context
     from broker.cluster.metadata import ClusterMetadata
     from broker.partitions.table import Partitions
 
@@ -34,21 +35,23 @@ class View(Protocol):
     def partitions(self) -> Partitions: ...
 
 
-def describe_producers(broker: View, ctx: Context, request: DescribeProducersRequest) -> DescribeProducersResponse:
+def describe_producers(broker: View, ctx: Context, request: DescribeProducersRequest) -> Decision:
     """Answer the producers of each partition, by rising id.
 
     Errors:  a partition: INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER,
              KAFKA_STORAGE_ERROR.
     Source:  Kafka's KafkaApis.handleDescribeProducersRequest, UnifiedLog.activeProducers.
     """
-    return DescribeProducersResponse(
-        topics=[
-            TopicResponse(
-                name=topic.name,
-                partitions=[_describe(broker, ctx, topic.name, index) for index in topic.partition_indexes],
-            )
-            for topic in request.topics
-        ]
+    return Decision(
+        DescribeProducersResponse(
+            topics=[
+                TopicResponse(
+                    name=topic.name,
+                    partitions=[_describe(broker, ctx, topic.name, index) for index in topic.partition_indexes],
+                )
+                for topic in request.topics
+            ]
+        )
     )
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from broker.base.result import PARKED, _Parked
 from broker.cluster.acls import READ, TOPIC
 from broker.partitions.fetch_read import (
     FENCED,
@@ -37,6 +36,7 @@ from broker.partitions.fetch_session import (
     Wanted,
     next_epoch,
 )
+from broker.turn.decision import LATER, Decision
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import (
     AbortedTransaction,
@@ -50,7 +50,7 @@ from protocol.messages.fetch import (
 )
 
 if TYPE_CHECKING:
-    from broker.base.result import Context
+    from broker.base.context import Context
     from broker.cluster.nodes import Nodes
     from broker.config.settings import BrokerConfig
     from broker.partitions.fetch_session import FetchSessions
@@ -83,8 +83,8 @@ class View(Protocol):
     def fetch_sessions(self) -> FetchSessions: ...
 
 
-def fetch(broker: View, ctx: Context, request: FetchRequest) -> FetchResponse | _Parked:
-    """Answer now, or PARKED: the FetchWait answers later.
+def fetch(broker: View, ctx: Context, request: FetchRequest) -> Decision:
+    """Answer now, or LATER: the FetchWait answers later.
 
     Errors:  the whole request: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR;
              INVALID_REQUEST: an unknown isolation level (Kafka: UNKNOWN_SERVER_ERROR).
@@ -114,11 +114,11 @@ def fetch(broker: View, ctx: Context, request: FetchRequest) -> FetchResponse | 
     else:
         session = sessions.find(request.session_id, ctx.node_id)
         if session is None:
-            return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+            return Decision(FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND))
         if session.epoch != epoch:
-            return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+            return Decision(FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH))
         if session.uses_topic_ids != by_id:
-            return FetchResponse(error_code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+            return Decision(FetchResponse(error_code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR))
         session.update(
             wanted,
             [
@@ -137,7 +137,7 @@ def fetch(broker: View, ctx: Context, request: FetchRequest) -> FetchResponse | 
             epoch = FINAL_EPOCH
     wait = FetchWait(broker, ctx, request, wanted, session, epoch)
     response = wait.first_answer(request.max_wait_ms)
-    return PARKED if response is None else response
+    return Decision(LATER if response is None else response)
 
 
 def sessions_of(broker: View) -> FetchSessions:

@@ -17,10 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from broker.base.result import Context, Record, Result
+from broker.base.context import Context
 from broker.coordinator.groups.classic.group import DEAD, EMPTY, STABLE, ClassicGroup
 from broker.coordinator.groups.kinds import SHARE
+from broker.coordinator.written import Records
 from broker.handlers.admin_view import GROUP_OPERATIONS
+from broker.turn.decision import Decision, Record
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.group_admin import (
     DeletableGroupResult,
@@ -54,7 +56,7 @@ class View(Protocol):
     def share(self) -> SharePartitions: ...
 
 
-def describe_groups(broker: View, ctx: Context, request: DescribeGroupsRequest) -> Result:
+def describe_groups(broker: View, ctx: Context, request: DescribeGroupsRequest) -> Decision:
     """Describe classic groups: state and members.
 
     Errors:  per group: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS; GROUP_ID_NOT_FOUND from v6 on.
@@ -68,7 +70,7 @@ def describe_groups(broker: View, ctx: Context, request: DescribeGroupsRequest) 
         if request.include_authorized_operations and described.error_code == ErrorCode.NONE:
             described.authorized_operations = GROUP_OPERATIONS
         groups.append(described)
-    return Result(DescribeGroupsResponse(groups=groups))
+    return Decision(DescribeGroupsResponse(groups=groups))
 
 
 def _describe(shard: Any, ctx: Context, group_id: str) -> DescribeGroupsResponseDescribedGroup:
@@ -107,7 +109,7 @@ def _members(group: ClassicGroup) -> list[DescribedGroupMember]:
     ]
 
 
-def list_groups(broker: View, ctx: Context, request: ListGroupsRequest) -> Result:
+def list_groups(broker: View, ctx: Context, request: ListGroupsRequest) -> Decision:
     """List the groups that this node coordinates. Errors: COORDINATOR_LOAD_IN_PROGRESS."""
     states = {state.strip().lower() for state in request.states_filter}
     types = {type_.lower() for type_ in request.types_filter}
@@ -122,7 +124,7 @@ def list_groups(broker: View, ctx: Context, request: ListGroupsRequest) -> Resul
         for group_id, protocol_type, state, group_type in listed(shard.machine, shard.log.end_offset)
         if (not states or state.lower() in states) and (not types or group_type in types)
     ]
-    return Result(ListGroupsResponse(groups=groups))
+    return Decision(ListGroupsResponse(groups=groups))
 
 
 def listed(machine: GroupMachine, log_end: int) -> Iterator[tuple[str, str, str, str]]:
@@ -136,7 +138,7 @@ def listed(machine: GroupMachine, log_end: int) -> Iterator[tuple[str, str, str,
             yield group_id, group.protocol_type, group.state.value, group.group_type
 
 
-def delete_groups(broker: View, ctx: Context, request: DeleteGroupsRequest) -> Result:
+def delete_groups(broker: View, ctx: Context, request: DeleteGroupsRequest) -> Decision:
     """Delete groups without members, with their offsets.
 
     Shape:   tombstones of the group's offsets and of the group, one batch per group.
@@ -144,7 +146,7 @@ def delete_groups(broker: View, ctx: Context, request: DeleteGroupsRequest) -> R
              COORDINATOR_NOT_AVAILABLE: what a share group has read cannot be deleted now.
     """
     results: list[DeletableGroupResult] = []
-    appends: list[tuple[Any, list[Record]]] = []
+    writes: list[tuple[Any, Any]] = []
     for group_id in dict.fromkeys(request.groups_names):
         code = ErrorCode.NONE
         try:
@@ -152,11 +154,11 @@ def delete_groups(broker: View, ctx: Context, request: DeleteGroupsRequest) -> R
             records = _deletion(shard, group_id)
             if getattr(shard.machine.groups.get(group_id), "group_type", "") == SHARE:
                 _delete_share_state(broker, shard.machine.groups[group_id])
-            appends.append((shard, records))
+            writes.append((shard, Records(records)))
         except KafkaError as error:
             code = error.code
         results.append(DeletableGroupResult(group_id=group_id, error_code=code))
-    return Result(DeleteGroupsResponse(results=results), appends=appends)
+    return Decision(DeleteGroupsResponse(results=results), writes=writes)
 
 
 def _delete_share_state(broker: View, group: Any) -> None:

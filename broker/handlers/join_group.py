@@ -54,15 +54,16 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.classic_group import JoinGroupResponse, SyncGroupResponse
 
 if TYPE_CHECKING:
-    from broker.base.result import Context, Result
+    from broker.base.context import Context
     from broker.coordinator.groups.machine import GroupMachine
+    from broker.turn.decision import Decision
     from protocol.messages.classic_group import JoinGroupRequest
 
 MEMBER_ID_REQUIRED_SINCE = 4
 SKIP_ASSIGNMENT_SINCE = 9
 
 
-def join_group(machine: GroupMachine, ctx: Context, request: JoinGroupRequest) -> Result:
+def join_group(machine: GroupMachine, ctx: Context, request: JoinGroupRequest) -> Decision:
     """Add a member, or park its request until the next generation.
 
     Shape:   one GroupMetadata record if this creates the group, or replaces a static member in Stable.

@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from broker.partitions.fetch_read import READ_COMMITTED, check_isolation_level
+from broker.turn.decision import Decision
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import (
     ListOffsetsPartition,
@@ -33,7 +34,7 @@ from protocol.messages.fetch import (
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.base.result import Context
+    from broker.base.context import Context
     from broker.cluster.metadata import ClusterMetadata
     from broker.partitions.partition import Partition
     from broker.partitions.table import Partitions
@@ -67,7 +68,7 @@ class View(Protocol):
     def partitions(self) -> Partitions: ...
 
 
-def list_offsets(broker: View, ctx: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
+def list_offsets(broker: View, ctx: Context, request: ListOffsetsRequest) -> Decision:
     """Answer one offset for each partition.
 
     Errors:  INVALID_REQUEST: the isolation level is unknown (Kafka: UNKNOWN_SERVER_ERROR), or the partition is named
@@ -114,7 +115,7 @@ def list_offsets(broker: View, ctx: Context, request: ListOffsetsRequest) -> Lis
                     )
                 )
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
-    return ListOffsetsResponse(topics=topics)
+    return Decision(ListOffsetsResponse(topics=topics))
 
 
 def readable(
@@ -155,9 +156,7 @@ def _offset_at(
     return answer
 
 
-def offset_for_leader_epoch(
-    broker: View, ctx: Context, request: OffsetForLeaderEpochRequest
-) -> OffsetForLeaderEpochResponse:
+def offset_for_leader_epoch(broker: View, ctx: Context, request: OffsetForLeaderEpochRequest) -> Decision:
     """The end of a leader epoch (or of the one before it), which shows a consumer that the log was truncated.
 
     Errors:  as ListOffsets for the partition; an epoch above all known ones answers -1, -1 without an error.
@@ -178,4 +177,4 @@ def offset_for_leader_epoch(
                 answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
             answers.append(answer)
         topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=answers))
-    return OffsetForLeaderEpochResponse(topics=topics)
+    return Decision(OffsetForLeaderEpochResponse(topics=topics))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from broker.base.result import Context, Result
+from broker.base.context import Context
 from broker.cluster.acls import DESCRIBE, TOPIC
 from broker.cluster.metadata import Topic
 from broker.cluster.metadata_plans import create_default_topic, ensure_internal_topic
@@ -34,6 +34,7 @@ from broker.handlers.admin_view import (
     TOPIC_OPERATIONS,
     after_metadata,
 )
+from broker.turn.decision import Decision
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.cluster import (
     Coordinator,
@@ -80,7 +81,7 @@ class View(Protocol):
     def cluster_id(self) -> str: ...
 
 
-def metadata(broker: View, ctx: Context, request: MetadataRequest) -> Result:
+def metadata(broker: View, ctx: Context, request: MetadataRequest) -> Decision:
     """Answer the nodes and the named topics; create missing topics where that is allowed."""
     known, up = broker.metadata, broker.metadata.node_ids
     asked = request.topics
@@ -183,13 +184,13 @@ def _endpoints(broker: View, ctx: Context) -> list[tuple[int, str, int]]:
     return [(node.node_id, *broker.nodes.endpoint(node.node_id, ctx)) for node in broker.nodes.up]
 
 
-def describe_cluster(broker: View, ctx: Context, request: DescribeClusterRequest) -> DescribeClusterResponse:
+def describe_cluster(broker: View, ctx: Context, request: DescribeClusterRequest) -> Decision:
     """Answer the nodes and the controller."""
     if request.endpoint_type == 2:
         raise KafkaError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, "This is an endpoint of brokers")
     if request.endpoint_type != 1:
         raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
-    return DescribeClusterResponse(
+    response = DescribeClusterResponse(
         cluster_id=broker.cluster_id,
         controller_id=broker.nodes.controller_id,
         brokers=[
@@ -200,9 +201,10 @@ def describe_cluster(broker: View, ctx: Context, request: DescribeClusterRequest
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
+    return Decision(response)
 
 
-def describe_topic_partitions(broker: View, ctx: Context, request: DescribeTopicPartitionsRequest) -> Result:
+def describe_topic_partitions(broker: View, ctx: Context, request: DescribeTopicPartitionsRequest) -> Decision:
     """Answer topics in the order of their names, from the cursor on, up to the limit of partitions.
 
     Topics that the client may not describe are taken out before they are paged: the limit counts only partitions that
@@ -294,7 +296,7 @@ def _unknown_topic(name: str, access: Any) -> DescribeTopicPartitionsResponseTop
     )
 
 
-def find_coordinator(broker: View, ctx: Context, request: FindCoordinatorRequest) -> Result:
+def find_coordinator(broker: View, ctx: Context, request: FindCoordinatorRequest) -> Decision:
     """Answer the node of each key's shard. The first call makes the internal topic."""
     response = FindCoordinatorResponse()
     records: list[bytes] = []

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from broker.base.result import Context, Result
+from broker.base.context import Context
 from broker.coordinator.records import offset_tombstones
+from broker.coordinator.written import Records
+from broker.turn.decision import Decision
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offsets import (
     OffsetDeleteResponse,
@@ -37,7 +39,7 @@ class View(Protocol):
     def groups(self) -> GroupShards: ...
 
 
-def offset_delete(broker: View, ctx: Context, request: OffsetDeleteRequest) -> Result:
+def offset_delete(broker: View, ctx: Context, request: OffsetDeleteRequest) -> Decision:
     """Delete the offsets of some partitions.
 
     Shape:   one tombstone per partition that has an offset, one batch.
@@ -64,7 +66,7 @@ def offset_delete(broker: View, ctx: Context, request: OffsetDeleteRequest) -> R
         topics.append(OffsetDeleteResponseTopic(name=asked.name, partitions=answers))
         deleted.setdefault(asked.name, {}).update(dict.fromkeys(there))  # a topic may be named twice
     records = offset_tombstones(group_id, deleted)
-    return Result(OffsetDeleteResponse(topics=topics), appends=((shard, records),) if records else ())
+    return Decision(OffsetDeleteResponse(topics=topics), writes=((shard, Records(records)),) if records else ())
 
 
 def _decide(

@@ -25,11 +25,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from broker.base.result import PARKED, _Parked
 from broker.coordinator.transactions.gate import PRODUCE_ADDS_SINCE
 from broker.handlers.acks_wait import AcksWait, Appended
 from broker.handlers.produce_entries import Entry, check_first_batches, find_topic, has_producer, producer_of
 from broker.partitions.record_rules import ZSTD_SINCE, RecordsRefusedError, invalid_record, one_batch
+from broker.turn.decision import LATER, NO_REPLY, Decision
 from broker.wire.errors import lost_code
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode, KafkaError
@@ -45,14 +45,14 @@ from protocol.messages.produce import (
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.base.result import Context
+    from broker.base.context import Context
     from broker.cluster.metadata import Topic
     from broker.cluster.nodes import Nodes
+    from broker.coordinator.runtime import Shard
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
     from broker.coordinator.transactions.gate import Refused
     from broker.partitions.partition import Partition
     from broker.partitions.table import Partitions
-    from broker.turn.durability import FlushState
     from broker.turn.turn import Turn
     from broker.wire.parked import ParkedRequests
 
@@ -79,9 +79,9 @@ class View(Protocol):
     """What these handlers use of the broker."""
 
     @property
-    def metadata_flush(self) -> FlushState: ...
-    @property
     def nodes(self) -> Nodes: ...
+    @property
+    def metadata_shard(self) -> Shard: ...
     @property
     def partitions(self) -> Partitions: ...
     @property
@@ -92,7 +92,7 @@ class View(Protocol):
     def turn(self) -> Turn: ...
 
 
-def produce(broker: View, ctx: Context, request: ProduceRequest) -> ProduceResponse | _Parked | None:
+def produce(broker: View, ctx: Context, request: ProduceRequest) -> Decision:
     """Append or refuse each batch, partition by partition. None: no reply (acks=0).
 
     Errors:  the whole request: CORRUPT_MESSAGE: a partition's records do not begin with a batch.
@@ -103,13 +103,8 @@ def produce(broker: View, ctx: Context, request: ProduceRequest) -> ProduceRespo
              those of Partition.append.
     Source:  Kafka's KafkaApis.handleProduceRequest, ReplicaManager.handleProduceAppend.
     """
-    try:
-        check_first_batches(request)
-        return _Appending(broker, ctx, request).run()
-    except KafkaError:
-        if request.acks == 0:
-            ctx.close_connection = True
-        raise
+    check_first_batches(request)
+    return _Appending(broker, ctx, request).run()
 
 
 class _Appending:
@@ -127,7 +122,7 @@ class _Appending:
         self._gated: list[Entry] = []
         self._response = ProduceResponse(responses=[])
 
-    def run(self) -> ProduceResponse | _Parked | None:
+    def run(self) -> Decision:
         """Append what may be appended now; the rest after the gate."""
         entries = self._entries()
         transactional_id = self._request.transactional_id
@@ -147,10 +142,13 @@ class _Appending:
             if refused is None:
                 for each in self._appended:
                     each.flush_state.then(partial(self._lost, each.answer))
-                return PARKED
+                return Decision(LATER)
             self._pass_gate(refused)
         response = self._done()
-        return PARKED if self._waits(response) else response
+        reply = NO_REPLY if response is None else LATER if self._waits(response) else response
+        reads = [each.flush_state for each in self._appended]
+        close = response is None and self._failed
+        return Decision(reply, shard=self._broker.metadata_shard, reads=reads, close=close)
 
     def _waits(self, response: ProduceResponse | None) -> bool:
         """Whether the answer is left to an AcksWait."""
@@ -320,7 +318,7 @@ class _Appending:
             return
         if response is not None:
             broker.parked.answer(token, response)
-            for flush_state in (*self._ctx.flush_states, broker.metadata_flush):
+            for flush_state in (*(each.flush_state for each in self._appended), broker.metadata_shard.flush_state):
                 if not durability.is_settled(flush_state):
                     durability.hold(flush_state, (connection, slot, *parked.frame))
         elif self._failed:
@@ -333,9 +331,7 @@ class _Appending:
 
     def _done(self) -> ProduceResponse | None:
         if self._request.acks == 0:
-            self._ctx.close_connection = self._ctx.close_connection or self._failed
             return None
-        self._ctx.flush_states = [each.flush_state for each in self._appended]
         self._response.node_endpoints = list(self._endpoints.values())
         return self._response
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from broker.base.result import Context
+from broker.base.context import Context
 from broker.cluster.topic_names import METADATA_TOPIC
+from broker.turn.decision import Decision
 from protocol.errors import ErrorCode
 from protocol.messages.quorum import (
     DescribeQuorumRequest,
@@ -37,11 +38,11 @@ class View(Protocol):
     def nodes(self) -> Nodes: ...
 
 
-def describe_quorum(broker: View, ctx: Context, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+def describe_quorum(broker: View, ctx: Context, request: DescribeQuorumRequest) -> Decision:
     """Describe partition 0 of `__cluster_metadata`. Errors, of any other partition: UNKNOWN_TOPIC_OR_PARTITION."""
     asked = [(topic.topic_name, [p.partition_index for p in topic.partitions]) for topic in request.topics]
     if asked != [(METADATA_TOPIC, [0])]:
-        return DescribeQuorumResponse(error_message=None, topics=_unknown(request))
+        return Decision(DescribeQuorumResponse(error_message=None, topics=_unknown(request)))
     shard = broker.metadata_shard
     first, *others = [
         ReplicaState(
@@ -61,10 +62,12 @@ def describe_quorum(broker: View, ctx: Context, request: DescribeQuorumRequest) 
         current_voters=[first],
         observers=others,
     )
-    return DescribeQuorumResponse(
-        error_message=None,
-        topics=[DescribeQuorumResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
-        nodes=[DescribeQuorumResponseNode(node_id=first.replica_id)],
+    return Decision(
+        DescribeQuorumResponse(
+            error_message=None,
+            topics=[DescribeQuorumResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
+            nodes=[DescribeQuorumResponseNode(node_id=first.replica_id)],
+        )
     )
 
 

@@ -14,9 +14,10 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Protocol
 
-from broker.base.result import Context, Result
+from broker.base.context import Context
 from broker.cluster.client_settings import Entity, entity_of, quota_record
 from broker.handlers.admin_view import after_metadata, refuse, repeated
+from broker.turn.decision import Decision
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.quotas import (
     AlterClientQuotasRequest,
@@ -59,20 +60,20 @@ class View(Protocol):
     def metadata_shard(self) -> Shard: ...
 
 
-def describe_client_quotas(
-    broker: View, ctx: Context, request: DescribeClientQuotasRequest
-) -> DescribeClientQuotasResponse:
+def describe_client_quotas(broker: View, ctx: Context, request: DescribeClientQuotasRequest) -> Decision:
     """Answer the entities that match every component. Errors: INVALID_REQUEST, UNSUPPORTED_VERSION: unknown type."""
     _check_filter(request.components)
-    return DescribeClientQuotasResponse(
-        error_message=None,
-        entries=[
-            DescribeClientQuotasResponseEntryData(
-                entity=_told(entity), values=[ValueData(key=key, value=value) for key, value in values.items()]
-            )
-            for entity, values in broker.metadata.clients.quotas.items()
-            if _matches(dict(entity), request)
-        ],
+    return Decision(
+        DescribeClientQuotasResponse(
+            error_message=None,
+            entries=[
+                DescribeClientQuotasResponseEntryData(
+                    entity=_told(entity), values=[ValueData(key=key, value=value) for key, value in values.items()]
+                )
+                for entity, values in broker.metadata.clients.quotas.items()
+                if _matches(dict(entity), request)
+            ],
+        )
     )
 
 
@@ -110,7 +111,7 @@ def _matches(entity: dict[str, str | None], request: DescribeClientQuotasRequest
     )
 
 
-def alter_client_quotas(broker: View, ctx: Context, request: AlterClientQuotasRequest) -> Result:
+def alter_client_quotas(broker: View, ctx: Context, request: AlterClientQuotasRequest) -> Decision:
     """Apply the valid changes; the others get INVALID_REQUEST."""
     entries = [
         (entity_of([(part.entity_type, part.entity_name) for part in entry.entity]), entry) for entry in request.entries

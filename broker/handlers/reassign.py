@@ -17,13 +17,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
-from broker.base.result import Context, Result
+from broker.base.context import Context
 from broker.cluster.metadata import ClusterMetadata, Topic, TopicPartition
 from broker.cluster.metadata_plans import elect_leader, follow_nodes, move_partition, sync_of
 from broker.cluster.replicas import NOBODY, follow, least_in_sync
 from broker.config.features import level_of
 from broker.handlers.admin_view import after_metadata, refuse
 from broker.handlers.topics import check_assignment
+from broker.turn.decision import Decision
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.reassign import (
     AlterPartitionReassignmentsRequest,
@@ -61,7 +62,7 @@ class View(Protocol):
     def directory(self) -> DataDirectory: ...
 
 
-def elect_leaders(broker: View, ctx: Context, request: ElectLeadersRequest) -> Result:
+def elect_leaders(broker: View, ctx: Context, request: ElectLeadersRequest) -> Decision:
     """Elect preferred leaders, or any. Without named partitions, only those that needed it are answered.
 
     Errors a partition:  UNKNOWN_TOPIC_OR_PARTITION, ELECTION_NOT_NEEDED.
@@ -116,7 +117,7 @@ def _elect(metadata: ClusterMetadata, topic: Topic, partition: TopicPartition, k
     return follow_nodes(topic, partition, after)
 
 
-def alter_partition_reassignments(broker: View, ctx: Context, request: AlterPartitionReassignmentsRequest) -> Result:
+def alter_partition_reassignments(broker: View, ctx: Context, request: AlterPartitionReassignmentsRequest) -> Decision:
     """Move partitions to other nodes. Of a partition named twice the last entry counts.
 
     Errors a partition:  UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR,
@@ -177,16 +178,12 @@ def _all(records: dict[tuple[str, int], list[bytes]]) -> list[bytes]:
     return [record for made in records.values() for record in made]
 
 
-def list_partition_reassignments(
-    broker: View, ctx: Context, request: ListPartitionReassignmentsRequest
-) -> ListPartitionReassignmentsResponse:
+def list_partition_reassignments(broker: View, ctx: Context, request: ListPartitionReassignmentsRequest) -> Decision:
     """Answer none: reassignments are done at once."""
-    return ListPartitionReassignmentsResponse(error_message=None)
+    return Decision(ListPartitionReassignmentsResponse(error_message=None))
 
 
-def alter_replica_log_dirs(
-    broker: View, ctx: Context, request: AlterReplicaLogDirsRequest
-) -> AlterReplicaLogDirsResponse:
+def alter_replica_log_dirs(broker: View, ctx: Context, request: AlterReplicaLogDirsRequest) -> Decision:
     """Answer whether each partition is in the directory that it is to move to. Nothing changes.
 
     Shape:   each partition once, under its topic. Of several directories for one partition the last counts.
@@ -198,19 +195,21 @@ def alter_replica_log_dirs(
         for asked in directory.topics:
             for index in asked.partitions:
                 targets.setdefault(asked.name, {})[index] = directory.path
-    return AlterReplicaLogDirsResponse(
-        results=[
-            AlterReplicaLogDirTopicResult(
-                topic_name=name,
-                partitions=[
-                    AlterReplicaLogDirPartitionResult(
-                        partition_index=index, error_code=_move_error(broker, ctx.node_id, name, index, path)
-                    )
-                    for index, path in paths.items()
-                ],
-            )
-            for name, paths in targets.items()
-        ]
+    return Decision(
+        AlterReplicaLogDirsResponse(
+            results=[
+                AlterReplicaLogDirTopicResult(
+                    topic_name=name,
+                    partitions=[
+                        AlterReplicaLogDirPartitionResult(
+                            partition_index=index, error_code=_move_error(broker, ctx.node_id, name, index, path)
+                        )
+                        for index, path in paths.items()
+                    ],
+                )
+                for name, paths in targets.items()
+            ]
+        )
     )
 
 

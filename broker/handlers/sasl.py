@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from broker.base.result import PARKED, Context
+from broker.base.context import Context
 from broker.security.session import DONE, FAILED
+from broker.turn.decision import LATER, Decision
 from protocol.errors import ErrorCode
 from protocol.messages.sasl import (
     SaslAuthenticateRequest,
@@ -38,28 +39,28 @@ class View(Protocol):
     def parked(self) -> ParkedRequests: ...
 
 
-def sasl_handshake(broker: View, ctx: Context, request: SaslHandshakeRequest) -> Any:
+def sasl_handshake(broker: View, ctx: Context, request: SaslHandshakeRequest) -> Decision:
     """Choose the mechanism of an exchange. Errors: UNSUPPORTED_SASL_MECHANISM, ILLEGAL_SASL_STATE."""
     guard = ctx.connection.guard
     if guard is None:
-        return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
+        return Decision(SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE))
     code, mechanisms = guard.session.handshake(request.mechanism, ctx.api_version)
     response = SaslHandshakeResponse(error_code=code, mechanisms=mechanisms)
     if guard.session.state == FAILED:
-        return _fail(broker, ctx, response, f"SASL mechanism {request.mechanism:.100} is not enabled")
+        return Decision(_fail(broker, ctx, response, f"SASL mechanism {request.mechanism:.100} is not enabled"))
     if code == ErrorCode.NONE:
         broker.security.hold_back(ctx.connection)
         if guard.session.takes_bare_tokens:
             broker.security.read_bare_tokens(ctx.connection)
-    return response
+    return Decision(response)
 
 
-def sasl_authenticate(broker: View, ctx: Context, request: SaslAuthenticateRequest) -> Any:
+def sasl_authenticate(broker: View, ctx: Context, request: SaslAuthenticateRequest) -> Decision:
     """Take a token. Errors: SASL_AUTHENTICATION_FAILED, ILLEGAL_SASL_STATE."""
     guard = ctx.connection.guard
     if guard is None:
         message = "SaslAuthenticate request received after successful authentication"
-        return SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=message)
+        return Decision(SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=message))
     was_done = guard.session.state == DONE
     answer = guard.session.step(request.auth_bytes)
     response = SaslAuthenticateResponse(
@@ -69,13 +70,13 @@ def sasl_authenticate(broker: View, ctx: Context, request: SaslAuthenticateReque
         session_lifetime_ms=answer.lifetime_ms,
     )
     if guard.session.state == FAILED:
-        return _fail(broker, ctx, response, answer.message or "")
+        return Decision(_fail(broker, ctx, response, answer.message or ""))
     if guard.session.state == DONE and not was_done:
         broker.security.admit(ctx.connection)
-    return response
+    return Decision(response)
 
 
 def _fail(broker: View, ctx: Context, response: Any, why: str) -> Any:
     token = ctx.token
     broker.security.fail(ctx.connection, why, lambda: broker.parked.answer(token, response))
-    return PARKED
+    return LATER

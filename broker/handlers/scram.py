@@ -13,8 +13,9 @@ import hashlib
 import hmac
 from typing import TYPE_CHECKING, Protocol
 
-from broker.base.result import Context, Result
+from broker.base.context import Context
 from broker.handlers.admin_view import after_metadata, refuse, repeated
+from broker.turn.decision import Decision
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.metadata_records import (
     RemoveUserScramCredentialRecord,
@@ -52,7 +53,7 @@ class View(Protocol):
 
 def describe_user_scram_credentials(
     broker: View, ctx: Context, request: DescribeUserScramCredentialsRequest
-) -> DescribeUserScramCredentialsResponse:
+) -> Decision:
     """Answer mechanisms and iterations of users. Errors, of a user: RESOURCE_NOT_FOUND, DUPLICATE_RESOURCE."""
     known = broker.metadata.clients.credentials
     asked = [user.name for user in request.users or ()]
@@ -74,10 +75,10 @@ def describe_user_scram_credentials(
                 for mechanism, credential in sorted(known[name].items())
             ]
         results.append(result)
-    return DescribeUserScramCredentialsResponse(error_message=None, results=results)
+    return Decision(DescribeUserScramCredentialsResponse(error_message=None, results=results))
 
 
-def alter_user_scram_credentials(broker: View, ctx: Context, request: AlterUserScramCredentialsRequest) -> Result:
+def alter_user_scram_credentials(broker: View, ctx: Context, request: AlterUserScramCredentialsRequest) -> Decision:
     """Apply the valid changes; answer an error for each of the others.
 
     Errors a user:  DUPLICATE_RESOURCE: named twice. UNACCEPTABLE_CREDENTIAL: no name, or too few or too many

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from broker.base.result import PARKED, Context, _Parked
+from broker.base.context import Context
 from broker.coordinator.share.acknowledge import RENEW, Acknowledgement, check_acknowledgements, make_available
 from broker.coordinator.share.acquire import BATCH_OPTIMIZED, RECORD_LIMIT
 from broker.coordinator.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, Place, ShareSession
 from broker.handlers.share_fetch_wait import Asked, ShareFetchWait, name_leader
 from broker.handlers.share_group import check_enabled, check_member_id
+from broker.turn.decision import LATER, Decision
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.share_fetch import (
     ShareAcknowledgeResponse,
@@ -30,7 +31,6 @@ from protocol.messages.share_fetch import (
     ShareAcknowledgeResponseNodeEndpoint,
     ShareAcknowledgeResponsePartitionData,
     ShareAcknowledgeTopicResponse,
-    ShareFetchResponse,
 )
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ def metadata_of(broker: View) -> ClusterMetadata:
     return broker.share.metadata
 
 
-def share_fetch(broker: Any, ctx: Context, request: ShareFetchRequest) -> ShareFetchResponse | _Parked:
-    """Answer now, or PARKED: the ShareFetchWait answers later.
+def share_fetch(broker: Any, ctx: Context, request: ShareFetchRequest) -> Decision:
+    """Answer now, or LATER: the ShareFetchWait answers later.
 
     Errors:  the whole request: UNSUPPORTED_VERSION, INVALID_REQUEST, SHARE_SESSION_NOT_FOUND,
              INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_LIMIT_REACHED (after max_wait_ms).
@@ -98,7 +98,7 @@ def share_fetch(broker: Any, ctx: Context, request: ShareFetchRequest) -> ShareF
             sessions.begin(ctx.node_id, group_id, member_id, places, ctx.connection)
         except KafkaError as error:
             wait = ShareFetchWait(broker, ctx, Asked.of(request, group_id, member_id), [], None, {})
-            return wait.refuse_later(error, request.max_wait_ms)
+            return Decision(wait.refuse_later(error, request.max_wait_ms))
     else:
         session = sessions.require(ctx.node_id, group_id, member_id, epoch)
         session.update(named, forgotten)
@@ -123,7 +123,7 @@ def share_fetch(broker: Any, ctx: Context, request: ShareFetchRequest) -> ShareF
             response = wait.look_again()
         for live in released:
             broker.share.poll(live)
-    return PARKED if response is None else response
+    return Decision(LATER if response is None else response)
 
 
 def _make_available(broker: View, released: dict[Live, list[Delivery]]) -> None:
@@ -155,7 +155,7 @@ def _in_turn(places: list[Place], epoch: int) -> list[Place]:
     return places[at:] + places[:at]
 
 
-def share_acknowledge(broker: Any, ctx: Context, request: ShareAcknowledgeRequest) -> ShareAcknowledgeResponse:
+def share_acknowledge(broker: Any, ctx: Context, request: ShareAcknowledgeRequest) -> Decision:
     """Take the acknowledgements of each partition; each succeeds or fails alone.
 
     Errors:  the whole request: UNSUPPORTED_VERSION, INVALID_REQUEST, SHARE_SESSION_NOT_FOUND,
@@ -194,11 +194,12 @@ def share_acknowledge(broker: Any, ctx: Context, request: ShareAcknowledgeReques
                         node_id=leader[0], host=found[0], port=found[1]
                     )
         topics.setdefault(topic_id, ShareAcknowledgeTopicResponse(topic_id=topic_id)).partitions.append(answer)
-    return ShareAcknowledgeResponse(
+    response = ShareAcknowledgeResponse(
         acquisition_lock_timeout_ms=broker.share.limits(group_id).lock_ms,
         responses=list(topics.values()),
         node_endpoints=list(endpoints.values()),
     )
+    return Decision(response)
 
 
 def _acknowledge(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from broker.base.result import PARKED, Context, _Parked
+from broker.base.context import Context
 from broker.cluster.acls import READ, TOPIC
 from broker.coordinator.share.acquire import BATCH_OPTIMIZED, Wish
 from broker.coordinator.share.reader import Taken, peek, take
+from broker.turn.decision import LATER, _Later
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.share_fetch import (
     ShareFetchableTopicResponse,
@@ -133,11 +134,11 @@ class ShareFetchWait:
         self._park(max_wait_ms)
         return None
 
-    def refuse_later(self, error: KafkaError, max_wait_ms: int) -> _Parked:
+    def refuse_later(self, error: KafkaError, max_wait_ms: int) -> _Later:
         """Refuse the request when its wait is over: else a client without a session would ask again at once."""
         self._refusal = error
         self._park(max_wait_ms)
-        return PARKED
+        return LATER
 
     def _park(self, max_wait_ms: int) -> None:
         turn, connection = self._broker.turn, self._ctx.connection

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from broker.base.result import PARKED, Context, Result, _Parked
+from broker.base.context import Context
 from broker.config.features import level_of
 from broker.coordinator.groups.common.member import JOINING_EPOCH, LEAVING_EPOCH
 from broker.coordinator.groups.common.outcome import Outcome
@@ -25,6 +25,7 @@ from broker.coordinator.groups.share.leave import leave
 from broker.coordinator.groups.share.records import state_partitions_record
 from broker.coordinator.share.state import NOT_STARTED, Key
 from broker.handlers.admin_view import describe_each
+from broker.turn.decision import LATER, Decision
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.share_group import (
     ShareGroupDescribeResponse,
@@ -82,8 +83,8 @@ def check_member_id(member_id: str | None) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
 
 
-def share_group_heartbeat(broker: View, ctx: Context, request: ShareGroupHeartbeatRequest) -> Result | _Parked:
-    """Serve one heartbeat of one member. PARKED: it waits until the state of share partitions is durable.
+def share_group_heartbeat(broker: View, ctx: Context, request: ShareGroupHeartbeatRequest) -> Decision:
+    """Serve one heartbeat of one member. LATER: it waits until the state of share partitions is durable.
 
     Shape:   records of what changed: member, group epoch, target and current assignment; none for most. For share
              partitions that nobody of the group has read before, also their state, and then the group's list of them.
@@ -97,12 +98,26 @@ def share_group_heartbeat(broker: View, ctx: Context, request: ShareGroupHeartbe
     out = Outcome(ctx, broker.config)
     if request.member_epoch == LEAVING_EPOCH:
         response = leave(shard.machine, request, out)
-        shard.apply_of_client(out.result(), ctx.now_ms)
-        return Result(response)
-    response, group_epoch, to_make = heartbeat(shard.machine, ctx, request, out)
-    shard.apply_of_client(out.result(), ctx.now_ms)
-    if not to_make:
-        return Result(response)
+        to_make: Topics = {}
+    else:
+        response, group_epoch, to_make = heartbeat(shard.machine, ctx, request, out)
+    decision = out.result()
+    decision.shard, decision.reply = shard, response
+    if to_make:
+        decision.then = lambda: _make_states(broker, shard, ctx, request, response, group_epoch, to_make)
+    return decision
+
+
+def _make_states(
+    broker: View,
+    shard: Shard,
+    ctx: Context,
+    request: ShareGroupHeartbeatRequest,
+    response: ShareGroupHeartbeatResponse,
+    group_epoch: int,
+    to_make: Topics,
+) -> Any:
+    """Make the state of share partitions that nobody of the group has read before. Returns the reply, or LATER."""
     waits = broker.config.group_share_first_assignment == AT_ONCE
     answers: list[ShareGroupHeartbeatResponse] = []
 
@@ -118,13 +133,13 @@ def share_group_heartbeat(broker: View, ctx: Context, request: ShareGroupHeartbe
 
     error = initialize(broker, shard, request.group_id, group_epoch, to_make, ctx.now_ms, made)
     if error is not None:
-        return Result(ShareGroupHeartbeatResponse(error_code=error.code, error_message=error.message))
+        return ShareGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
     if not waits:
-        return Result(response)
+        return response
     if answers:
-        return Result(answers[0])
+        return answers[0]
     shard.parked.add(ctx.token)
-    return PARKED
+    return LATER
 
 
 def _assigned(
@@ -205,7 +220,7 @@ def initialize(
     return None
 
 
-def share_group_describe(broker: View, ctx: Context, request: ShareGroupDescribeRequest) -> Result:
+def share_group_describe(broker: View, ctx: Context, request: ShareGroupDescribeRequest) -> Decision:
     """Describe share groups: epochs and members.
 
     Errors:  UNSUPPORTED_VERSION; per group: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND (also for groups of other types),
@@ -215,7 +230,7 @@ def share_group_describe(broker: View, ctx: Context, request: ShareGroupDescribe
     groups = describe_each(
         request, lambda group_id: _describe(broker, ctx, group_id), ShareGroupDescribeResponseDescribedGroup
     )
-    return Result(ShareGroupDescribeResponse(groups=groups))
+    return Decision(ShareGroupDescribeResponse(groups=groups))
 
 
 def _describe(broker: View, ctx: Context, group_id: str) -> ShareGroupDescribeResponseDescribedGroup:

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from broker.base.result import Context
+from broker.base.context import Context
 from broker.coordinator.groups.common.metadata_hash import metadata_hash
 from broker.coordinator.groups.share.group import ShareGroup
 from broker.coordinator.groups.share.records import group_record, state_partitions_record
 from broker.coordinator.groups.share.state_partitions import NO_PARTITIONS, Topics
 from broker.coordinator.share.state import NOT_COUNTED, NOT_STARTED, Key
 from broker.handlers.share_group import check_enabled
+from broker.turn.decision import Decision
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.share_offsets import (
     AlterShareGroupOffsetsResponse,
@@ -65,9 +66,7 @@ class View(Protocol):
 # -- describe ------------------------------------------------------------------------------------------------------
 
 
-def describe_share_group_offsets(
-    broker: View, ctx: Context, request: DescribeShareGroupOffsetsRequest
-) -> DescribeShareGroupOffsetsResponse:
+def describe_share_group_offsets(broker: View, ctx: Context, request: DescribeShareGroupOffsetsRequest) -> Decision:
     """Describe the start offsets of groups; what is not there is -1, not an error, also for a group of another type.
 
     Errors:  UNSUPPORTED_VERSION; per group: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE;
@@ -83,7 +82,7 @@ def describe_share_group_offsets(
         except KafkaError as error:
             group.error_code, group.error_message = error.code, error.message
         groups.append(group)
-    return DescribeShareGroupOffsetsResponse(groups=groups)
+    return Decision(DescribeShareGroupOffsetsResponse(groups=groups))
 
 
 def _described(
@@ -145,9 +144,7 @@ def _partition(index: int, start_offset: int) -> DescribeShareGroupOffsetsRespon
 # -- alter ---------------------------------------------------------------------------------------------------------
 
 
-def alter_share_group_offsets(
-    broker: View, ctx: Context, request: AlterShareGroupOffsetsRequest
-) -> AlterShareGroupOffsetsResponse:
+def alter_share_group_offsets(broker: View, ctx: Context, request: AlterShareGroupOffsetsRequest) -> Decision:
     """Set start offsets of a group without members.
 
     Shape:   the group's list of share partitions, before their states and after them.
@@ -172,7 +169,7 @@ def alter_share_group_offsets(
             topics = {**topics, topic.topic_id: (topic.name, frozenset(good))}
             starts.update({Key(group_id, topic.topic_id, index): start for index, start in good.items()})
     if not starts:
-        return AlterShareGroupOffsetsResponse(responses=responses)
+        return Decision(AlterShareGroupOffsetsResponse(responses=responses))
     records = []
     if group is None:
         group = ShareGroup(group_id)
@@ -190,7 +187,7 @@ def alter_share_group_offsets(
         broker.share.coordinator.initialize(starts, group.group_epoch, settled, at_once=True)
     except KafkaError as error:
         _refuse_partitions(responses, error.code)
-    return AlterShareGroupOffsetsResponse(responses=responses)
+    return Decision(AlterShareGroupOffsetsResponse(responses=responses))
 
 
 def _refuse_partitions(responses: list[AlterShareGroupOffsetsResponseTopic], code: int) -> None:
@@ -242,9 +239,7 @@ def _empty_group(broker: View, ctx: Context, group_id: str) -> tuple[Shard, Shar
 # -- delete --------------------------------------------------------------------------------------------------------
 
 
-def delete_share_group_offsets(
-    broker: View, ctx: Context, request: DeleteShareGroupOffsetsRequest
-) -> DeleteShareGroupOffsetsResponse:
+def delete_share_group_offsets(broker: View, ctx: Context, request: DeleteShareGroupOffsetsRequest) -> Decision:
     """Delete what a group without members has stored for topics.
 
     Shape:   the group's list of share partitions, before the tombstones of their states and after them.
@@ -286,4 +281,4 @@ def delete_share_group_offsets(
 
         keys = [Key(group_id, topic_id, index) for topic_id, indexes in gone.items() for index in indexes]
         broker.share.coordinator.delete(keys, settled)
-    return DeleteShareGroupOffsetsResponse(responses=responses)
+    return Decision(DeleteShareGroupOffsetsResponse(responses=responses))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from broker.base.result import Context, Result
+from broker.base.context import Context
 from broker.cluster.acls import CLUSTER, CLUSTER_NAME, CREATE, TOPIC
 from broker.cluster.topic_names import INTERNAL_TOPICS, name_fault
 from broker.coordinator.groups.common.member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVING_EPOCH
@@ -26,6 +26,7 @@ from broker.coordinator.groups.streams.leave import leave
 from broker.coordinator.groups.streams.records import topology_value
 from broker.coordinator.groups.streams.topology import MISSING_INTERNAL_TOPICS, NAMES_SHOWN, InternalTopic
 from broker.handlers.admin_view import describe_each
+from broker.turn.decision import Decision
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.streams_group import (
     StreamsGroupDescribeResponse,
@@ -60,7 +61,7 @@ class View(Protocol):
     def groups(self) -> GroupShards: ...
 
 
-def streams_group_heartbeat(broker: View, ctx: Context, request: StreamsGroupHeartbeatRequest) -> Result:
+def streams_group_heartbeat(broker: View, ctx: Context, request: StreamsGroupHeartbeatRequest) -> Decision:
     """Serve one heartbeat of one member.
 
     Shape:   records of what changed: member, topology, group epoch, target and current assignment; none for most.
@@ -75,13 +76,19 @@ def streams_group_heartbeat(broker: View, ctx: Context, request: StreamsGroupHea
     shard = broker.groups.require(request.group_id, ctx)
     out = Outcome(ctx, broker.config)
     if request.member_epoch == LEAVING_EPOCH:
-        response = leave(shard.machine, request, out)
-        shard.apply_of_client(out.result(), ctx.now_ms)
-        return Result(response)
+        return _decided(shard, out, leave(shard.machine, request, out))
     topology = None if request.topology is None else topology_value(request.topology)
     response, missing = heartbeat(shard.machine, ctx, request, topology, out)
-    shard.apply_of_client(out.result(), ctx.now_ms)
-    return Result(response, appends=_make_topics(broker, ctx, missing, response) if missing else ())
+    decision = _decided(shard, out, response)
+    if missing:
+        decision.writes = _make_topics(broker, ctx, missing, response)
+    return decision
+
+
+def _decided(shard: Shard, out: Outcome, response: StreamsGroupHeartbeatResponse) -> Decision:
+    decision = out.result()
+    decision.shard, decision.reply = shard, response
+    return decision
 
 
 def _check_enabled(broker: View) -> None:
@@ -174,7 +181,7 @@ def _bad_topology(why: str) -> KafkaError:
 
 def _make_topics(
     broker: View, ctx: Context, missing: Sequence[InternalTopic], response: StreamsGroupHeartbeatResponse
-) -> Sequence[tuple[Any, Sequence[Any]]]:
+) -> Sequence[tuple[Any, Any]]:
     """The records that create the internal topics; the status says which ones cannot be created, and why.
 
     Who may not create all of them creates none, as in Kafka.
@@ -200,12 +207,12 @@ def _make_topics(
         for topic in missing
     ]
     try:
-        result = create_topics(broker, ctx, CreateTopicsRequest(topics=wanted))
+        made = create_topics(broker, ctx, CreateTopicsRequest(topics=wanted))
     except KafkaError as error:
         _tell_failures([error.message or error.code.name], response)
         return ()
-    _tell_failures([f"{t.name} ({t.error_message})" for t in result.response.topics if t.error_code], response)
-    return result.appends
+    _tell_failures([f"{t.name} ({t.error_message})" for t in made.reply.topics if t.error_code], response)
+    return made.writes
 
 
 def _tell_failures(failures: Sequence[str], response: StreamsGroupHeartbeatResponse) -> None:
@@ -225,7 +232,7 @@ def _explain(response: StreamsGroupHeartbeatResponse, why: str) -> None:
 # -- describing ----------------------------------------------------------------------------------------------------
 
 
-def streams_group_describe(broker: View, ctx: Context, request: StreamsGroupDescribeRequest) -> Result:
+def streams_group_describe(broker: View, ctx: Context, request: StreamsGroupDescribeRequest) -> Decision:
     """Describe streams groups: epochs, topology and members.
 
     Errors:  UNSUPPORTED_VERSION; per group: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND (also for groups of other types),
@@ -237,7 +244,7 @@ def streams_group_describe(broker: View, ctx: Context, request: StreamsGroupDesc
         lambda group_id: described_group(_find(broker, ctx, group_id)),
         StreamsGroupDescribeResponseDescribedGroup,
     )
-    return Result(StreamsGroupDescribeResponse(groups=groups))
+    return Decision(StreamsGroupDescribeResponse(groups=groups))
 
 
 def _find(broker: View, ctx: Context, group_id: str) -> StreamsGroup:

@@ -16,13 +16,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from broker.base.result import Context, Result
+from broker.base.context import Context
 from broker.cluster.metadata import ClusterMetadata, Topic
 from broker.cluster.metadata_plans import create_topic, delete_topic, grow_topic, place
 from broker.cluster.topic_names import INTERNAL_TOPICS, METADATA_TOPIC, collision_key, name_fault
 from broker.handlers.admin_view import after_metadata, refuse, repeated
 from broker.handlers.config_entries import source_and_value
 from broker.handlers.config_rules import check_topic_configs
+from broker.turn.decision import Decision
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.topics import (
     CreatableTopic,
@@ -58,7 +59,7 @@ class View(Protocol):
     def config(self) -> BrokerConfig: ...
 
 
-def create_topics(broker: View, ctx: Context, request: CreateTopicsRequest) -> Result:
+def create_topics(broker: View, ctx: Context, request: CreateTopicsRequest) -> Decision:
     """Create the valid topics; answer an error for each of the others."""
     metadata = broker.metadata
     wanted = sum(len(topic.assignments) or max(topic.num_partitions, 1) for topic in request.topics)
@@ -204,7 +205,7 @@ def _config_list(broker: View, configs: Mapping[str, str]) -> list[CreatableTopi
     ]
 
 
-def delete_topics(broker: View, ctx: Context, request: DeleteTopicsRequest) -> Result:
+def delete_topics(broker: View, ctx: Context, request: DeleteTopicsRequest) -> Decision:
     """Delete topics by name or id. A topic named twice, even once by name and once by id, is not deleted."""
     if not broker.config.delete_topic_enable:
         if ctx.api_version < 3:
@@ -270,7 +271,7 @@ def _refused(
     return DeletableTopicResult(name=name, topic_id=topic_id, error_code=code, error_message=message)
 
 
-def create_partitions(broker: View, ctx: Context, request: CreatePartitionsRequest) -> Result:
+def create_partitions(broker: View, ctx: Context, request: CreatePartitionsRequest) -> Decision:
     """Grow topics to the requested number of partitions."""
     twice = repeated(topic.name for topic in request.topics)
     results: dict[str, CreatePartitionsTopicResult] = {}

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from broker.base.result import PARKED, Context, Result
+from broker.base.context import Context
 from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
 from broker.coordinator.transactions.rules import (
     NeedsProducerIdError,
@@ -34,6 +34,8 @@ from broker.coordinator.transactions.rules import (
     init_producer_id as decide_producer_id,
 )
 from broker.coordinator.transactions.transaction import ONGOING, Partitions, Transaction
+from broker.coordinator.written import Records
+from broker.turn.decision import LATER, Decision
 from broker.wire.errors import error_response
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.transactions import (
@@ -80,7 +82,7 @@ class View(Protocol):
     def turn(self) -> Turn: ...
 
 
-def init_producer_id(broker: View, ctx: Context, request: InitProducerIdRequest) -> Any:
+def init_producer_id(broker: View, ctx: Context, request: InitProducerIdRequest) -> Decision:
     """Answer a producer's id and epoch. This fences every older producer with the transactional id.
 
     Errors:  INVALID_REQUEST (the id is empty, or only one of producer id and epoch is given),
@@ -95,7 +97,7 @@ def init_producer_id(broker: View, ctx: Context, request: InitProducerIdRequest)
         producer_id, records = broker.groups.metadata.next_producer_id()
         response = InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
         values = [(None, value) for value in records]
-        return Result(response, appends=((broker.metadata_shard, values),) if values else ())
+        return Decision(response, writes=((broker.metadata_shard, Records(values)),) if values else ())
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     if not 0 < request.transaction_timeout_ms <= broker.config.transaction_max_timeout_ms:
@@ -103,7 +105,7 @@ def init_producer_id(broker: View, ctx: Context, request: InitProducerIdRequest)
     transactions = broker.transactions
     transactions.ensure_topic(ctx.rng)
     shard = transactions.shard(name, ctx)
-    shard.check_replicas()
+    shard.before_write()
     given = None if request.producer_id == -1 else (request.producer_id, request.producer_epoch)
 
     def attempt(new_id: int | None) -> Any:
@@ -115,11 +117,11 @@ def init_producer_id(broker: View, ctx: Context, request: InitProducerIdRequest)
         transactions.change(shard, made, broker.turn.now_ms)
         return InitProducerIdResponse(producer_id=made.producer_id, producer_epoch=made.producer_epoch)
 
-    return _with_new_id(broker, ctx, shard, request, attempt)
+    return Decision(_with_new_id(broker, ctx, shard, request, attempt))
 
 
 def _with_new_id(broker: View, ctx: Context, shard: Shard, request: Any, attempt: Callable[[int | None], Any]) -> Any:
-    """Call `attempt` without a new producer id, or again with one. Answers its response, or PARKED until then."""
+    """Call `attempt` without a new producer id, or again with one. Answers its response, or LATER until then."""
     try:
         return attempt(None)
     except NeedsProducerIdError:
@@ -128,7 +130,7 @@ def _with_new_id(broker: View, ctx: Context, shard: Shard, request: Any, attempt
     parked = False
 
     def answer(response: Any) -> None:
-        if response is PARKED:
+        if response is LATER:
             return
         if not parked:
             at_once.append(response)
@@ -153,10 +155,10 @@ def _with_new_id(broker: View, ctx: Context, shard: Shard, request: Any, attempt
         return at_once[0]
     parked = True
     shard.parked.add(ctx.token)
-    return PARKED
+    return LATER
 
 
-def add_partitions_to_txn(broker: View, ctx: Context, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
+def add_partitions_to_txn(broker: View, ctx: Context, request: AddPartitionsToTxnRequest) -> Decision:
     """Add partitions to transactions, or (from version 4 on) only verify that they were added.
 
     Errors:  a partition: TOPIC_AUTHORIZATION_FAILED (an internal topic, before version 4), UNKNOWN_TOPIC_OR_PARTITION,
@@ -176,7 +178,9 @@ def add_partitions_to_txn(broker: View, ctx: Context, request: AddPartitionsToTx
             wanted,
             verify_only=False,
         )
-        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topic_results(wanted, codes))
+        response = AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topic_results(wanted, codes))
+        name = request.v3_and_below_transactional_id
+        return Decision(response, shard=None if codes else broker.transactions.shard(name))
     results = []
     for each in request.transactions:
         wanted = _grouped(each.topics)
@@ -194,7 +198,7 @@ def add_partitions_to_txn(broker: View, ctx: Context, request: AddPartitionsToTx
                 transactional_id=each.transactional_id, topic_results=_topic_results(wanted, codes)
             )
         )
-    return AddPartitionsToTxnResponse(results_by_transaction=results)
+    return Decision(AddPartitionsToTxnResponse(results_by_transaction=results))
 
 
 def _grouped(topics: Iterable[AddPartitionsToTxnTopic]) -> Partitions:
@@ -233,8 +237,6 @@ def _add(
         return codes
     try:
         shard, transaction = _find(broker, ctx, transactional_id)
-        if ctx.api_version < BATCHES_SINCE:
-            ctx.shard = shard  # the reply depends on this shard only
         if verify_only:
             missing = verify_partitions(transaction, producer_id, producer_epoch, wanted)
             return dict.fromkeys(missing, ErrorCode.TRANSACTION_ABORTABLE)
@@ -269,22 +271,21 @@ def _find(broker: View, ctx: Context, transactional_id: str) -> tuple[Shard, Tra
     if not transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
     shard = broker.transactions.shard(transactional_id, ctx)
-    shard.check_replicas()
+    shard.before_write()
     return shard, shard.machine.transactions.get(transactional_id)
 
 
-def add_offsets_to_txn(broker: View, ctx: Context, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
+def add_offsets_to_txn(broker: View, ctx: Context, request: AddOffsetsToTxnRequest) -> Decision:
     """Add a group's offsets to the transaction. Errors: as AddPartitionsToTxn."""
     shard, transaction = _find(broker, ctx, request.transactional_id)
-    ctx.shard = shard
     place: Partitions = {OFFSETS_TOPIC: (broker.groups.index_of(request.group_id),)}
     made = add_partitions(transaction, request.producer_id, request.producer_epoch, place, ctx.now_ms, 0)
     if made is not None:
         broker.transactions.change(shard, made, ctx.now_ms)
-    return AddOffsetsToTxnResponse()
+    return Decision(AddOffsetsToTxnResponse(), shard=shard)
 
 
-def end_txn(broker: View, ctx: Context, request: EndTxnRequest) -> Any:
+def end_txn(broker: View, ctx: Context, request: EndTxnRequest) -> Decision:
     """Commit or abort. The response comes when every partition has its marker.
 
     Errors:  INVALID_REQUEST (no id), INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS (an equal
@@ -296,7 +297,7 @@ def end_txn(broker: View, ctx: Context, request: EndTxnRequest) -> Any:
         made = end_transaction(
             transaction, request.producer_id, request.producer_epoch, commit=request.committed, now_ms=ctx.now_ms
         )
-        return _end(broker, ctx, shard, transaction, made)
+        return Decision(_end(broker, ctx, shard, transaction, made))
 
     def attempt(new_id: int | None) -> Any:
         transaction: Transaction | None = shard.machine.transactions.get(request.transactional_id)
@@ -310,7 +311,7 @@ def end_txn(broker: View, ctx: Context, request: EndTxnRequest) -> Any:
         )
         return _end(broker, ctx, shard, transaction, made)
 
-    return _with_new_id(broker, ctx, shard, request, attempt)
+    return Decision(_with_new_id(broker, ctx, shard, request, attempt))
 
 
 def _end(broker: View, ctx: Context, shard: Shard, transaction: Transaction | None, made: Transaction | None) -> Any:
@@ -319,5 +320,5 @@ def _end(broker: View, ctx: Context, shard: Shard, transaction: Transaction | No
         return EndTxnResponse(producer_id=transaction.producer_id, producer_epoch=transaction.producer_epoch)
     done = broker.transactions.end(shard, made, broker.turn.now_ms, ctx.token)
     if done is None:
-        return PARKED
+        return LATER
     return EndTxnResponse(producer_id=done.producer_id, producer_epoch=done.producer_epoch)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from broker.base.result import PARKED, _Parked
 from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.coordinator.patterns import STEPS_A_SLICE, PatternError, compiled
 from broker.coordinator.transactions.transaction import STATE_NAMES, Transaction
+from broker.turn.decision import LATER, Decision, _Later
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.transaction_admin import (
     DescribeTransactionsRequest,
@@ -36,7 +36,7 @@ from protocol.record_batch import NO_PRODUCER_ID
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.base.result import Context
+    from broker.base.context import Context
     from broker.cluster.metadata import ClusterMetadata, Topic
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
     from broker.partitions.table import Partitions
@@ -62,9 +62,7 @@ class View(Protocol):
     def turn(self) -> Turn: ...
 
 
-def list_transactions(
-    broker: View, ctx: Context, request: ListTransactionsRequest
-) -> ListTransactionsResponse | _Parked:
+def list_transactions(broker: View, ctx: Context, request: ListTransactionsRequest) -> Decision:
     """Answer the transactions that this node coordinates and that pass all filters, as they are now.
 
     Errors:  COORDINATOR_LOAD_IN_PROGRESS, INVALID_REGULAR_EXPRESSION; the response names unknown states.
@@ -92,13 +90,13 @@ def list_transactions(
             if passes(transaction)
         ],
     )
-    return _matching(broker, ctx, request.transactional_id_pattern, response)
+    return Decision(_matching(broker, ctx, request.transactional_id_pattern, response))
 
 
 def _matching(
     broker: View, ctx: Context, expression: str | None, response: ListTransactionsResponse
-) -> ListTransactionsResponse | _Parked:
-    """Keep the transactions whose ids match. PARKED: there are many, and the rest is matched between turns.
+) -> ListTransactionsResponse | _Later:
+    """Keep the transactions whose ids match. LATER: there are many, and the rest is matched between turns.
 
     Errors:  INVALID_REGULAR_EXPRESSION.
     """
@@ -137,15 +135,15 @@ def _matching(
         broker.parked.answer(ctx.token, response)
 
     broker.turn.jobs.add(rest())
-    return PARKED
+    return LATER
 
 
-def describe_transactions(
-    broker: View, ctx: Context, request: DescribeTransactionsRequest
-) -> DescribeTransactionsResponse:
+def describe_transactions(broker: View, ctx: Context, request: DescribeTransactionsRequest) -> Decision:
     """Answer the state of each id. Errors, of an id: INVALID_REQUEST, NOT_COORDINATOR, TRANSACTIONAL_ID_NOT_FOUND."""
-    return DescribeTransactionsResponse(
-        transaction_states=[_describe(broker, ctx, name) for name in request.transactional_ids]
+    return Decision(
+        DescribeTransactionsResponse(
+            transaction_states=[_describe(broker, ctx, name) for name in request.transactional_ids]
+        )
     )
 
 
@@ -171,7 +169,7 @@ def _describe(broker: View, ctx: Context, name: str) -> DescribeTransactionsResp
     return answer
 
 
-def write_txn_markers(broker: View, ctx: Context, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+def write_txn_markers(broker: View, ctx: Context, request: WriteTxnMarkersRequest) -> Decision:
     """Append markers regardless of the coordinator's state. The reply waits for all their logs.
 
     Shape:   topics without partitions, and markers without topics, are left out of the response.
@@ -204,8 +202,7 @@ def write_txn_markers(broker: View, ctx: Context, request: WriteTxnMarkersReques
             if any(topic.partition_indexes for topic in marker.topics)
         ]
     )
-    ctx.flush_states = flush_states
-    return response
+    return Decision(response, reads=flush_states)
 
 
 def _mark(

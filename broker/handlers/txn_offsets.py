@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from broker.base.result import PARKED, Context
+from broker.base.context import Context
 from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.coordinator.offsets.columns import Committed
-from broker.coordinator.offsets.commit_run import Commit
+from broker.coordinator.offsets.commit_run import Commit, Run, commit_of
 from broker.coordinator.offsets.provenance import provenance
 from broker.coordinator.transactions.gate import before_offsets
-from broker.handlers.offsets import utf16_length
+from broker.requests.offset_commit import utf16_length
+from broker.turn.decision import LATER, Decision
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.transactions import (
     TxnOffsetCommitRequest,
@@ -28,6 +29,7 @@ from protocol.messages.transactions import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from protocol.record import encode_headers
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ class View(Protocol):
     def turn(self) -> Turn: ...
 
 
-def txn_offset_commit(broker: View, ctx: Context, request: TxnOffsetCommitRequest) -> Any:
+def txn_offset_commit(broker: View, ctx: Context, request: TxnOffsetCommitRequest) -> Decision:
     """Add offsets to the transaction, or refuse them.
 
     Errors:  of a partition: UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE; of all others: INVALID_GROUP_ID,
@@ -86,13 +88,13 @@ def txn_offset_commit(broker: View, ctx: Context, request: TxnOffsetCommitReques
             else:
                 answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if not wanted:
-        return response
+        return Decision(response)
     try:
         if not request.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
         shard = broker.groups.require_for_offsets(request.group_id, ctx)
     except KafkaError as error:
-        return _refused(ctx, response, wanted, error.code)
+        return Decision(_refused(ctx, response, wanted, error.code))
 
     def admitted(code: ErrorCode) -> TxnOffsetCommitResponse:
         if code == ErrorCode.NONE:
@@ -114,8 +116,8 @@ def txn_offset_commit(broker: View, ctx: Context, request: TxnOffsetCommitReques
         later,
     )
     if code is None:
-        return PARKED
-    return admitted(code)
+        return Decision(LATER)
+    return Decision(admitted(code))
 
 
 def _refused(ctx: Context, response: TxnOffsetCommitResponse, wanted: Wanted, code: ErrorCode) -> Any:
@@ -153,12 +155,12 @@ def _append(broker: View, shard: Shard, ctx: Context, request: TxnOffsetCommitRe
     )
     if code != ErrorCode.NONE:
         return code
-    commit = Commit(group_id)
+    commit = Commit(group_id, producer=(request.producer_id, request.producer_epoch))
     if broker.config.offsets_provenance:
         commit.headers = provenance(request.member_id, request.group_instance_id, request.generation_id, ctx.client_id)
     limit = broker.config.offset_metadata_max_bytes
     now_ms = broker.turn.now_ms
-    run = None
+    run: Run | None = None
     for name, partition, answer in wanted:
         topic = broker.metadata.topics.get(name)
         if topic is None:  # deleted while the transaction's record was written
@@ -169,7 +171,8 @@ def _append(broker: View, shard: Shard, ctx: Context, request: TxnOffsetCommitRe
             answer.error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             continue
         if run is None or run.topic != name:
-            run = commit.run(name, topic.topic_id)
+            run = Run(name, topic.topic_id)
+            commit.runs.append(run)
         index, offset, epoch = partition.partition_index, partition.committed_offset, partition.committed_leader_epoch
         if metadata:
             run.add_other(index, Committed(offset, epoch, metadata, now_ms, -1, topic.topic_id))
@@ -181,7 +184,8 @@ def _append(broker: View, shard: Shard, ctx: Context, request: TxnOffsetCommitRe
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     else:
         try:
-            commit.append_to(shard, now_ms, (request.producer_id, request.producer_epoch))
+            most_bytes = shard.log.config.max_message_bytes
+            shard.write(commit_of(commit, encode_headers(commit.headers), most_bytes), now_ms)
         except StorageError:  # raised in a step that waited for the transaction's record, it would reach no client
             return ErrorCode.NOT_COORDINATOR
     return ErrorCode.NONE

@@ -27,7 +27,7 @@ from protocol.api import ApiKey
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from broker.base.result import Context
+    from broker.base.context import Context
     from broker.cluster.client_settings import Entity
     from broker.cluster.metadata import ClusterMetadata
     from broker.config.settings import BrokerConfig

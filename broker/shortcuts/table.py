@@ -10,8 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.shortcuts.fetch import FETCH, FetchShortcut
-from broker.shortcuts.offset_commit import OFFSET_COMMIT, OffsetCommitShortcut
-from broker.shortcuts.offset_fetch import OFFSET_FETCH, OffsetFetchShortcut
 from broker.shortcuts.produce import PRODUCE, ProduceShortcut
 
 if TYPE_CHECKING:
@@ -51,14 +49,10 @@ class Shortcuts:
         self._groups = groups
         self._partitions = partitions
         self._router = router
-        offset_fetch = OffsetFetchShortcut(turn)
-        router.keep = offset_fetch.keep
         self._produce = ProduceShortcut(turn, partitions, metadata_shard)
         self.table: dict[int, Shortcut] = {
             PRODUCE: self._produce.serve,
             FETCH: FetchShortcut(turn, config, partitions, sessions, router).serve,
-            OFFSET_COMMIT: OffsetCommitShortcut(turn, config, groups, metadata_shard).serve,
-            OFFSET_FETCH: offset_fetch.serve,
         }
         self._clip()
 

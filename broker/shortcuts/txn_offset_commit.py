@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.coordinator.groups.classic.group import ClassicGroup
 from broker.coordinator.offsets.commit_batch import CommitBatch
-from broker.coordinator.offsets.commit_run import commit_pending_run
 from broker.coordinator.offsets.provenance import provenance
 from broker.coordinator.runtime import READY
 from broker.coordinator.transactions.gate import ask
 from broker.coordinator.transactions.transaction import Partitions
 from broker.shortcuts.head import BODY, INT32, PRODUCER, REPLY_HEAD, HeadReader, keep, transactional_id_end
 from broker.shortcuts.transactions import REFUSED, TransactionShortcuts, no_step_follows
+from broker.turn.executor import append
 from protocol.api import ApiKey
 from protocol.codec_support import uvarint
 from protocol.errors import ErrorCode
@@ -142,9 +142,9 @@ class TxnOffsetCommitShortcut:
         if not self._may_commit(place, producer, adds=version >= ADDS_SINCE):
             return None
         shard = place.shard
-        commit_pending_run(shard, place.batch, run[1::5], run[2::5], self._turn.now_ms, producer)
-        if place.sender:
-            shard.machine.pending.replay_sender(producer[0], place.group_id, place.sender)
+        batch = place.batch
+        batch.offsets, batch.leader_epochs, batch.producer, batch.sender = run[1::5], run[2::5], producer, place.sender
+        append(shard, batch, self._turn.now_ms, None)
         turn = self._turn
         turn.durability.hold_write(shard.flush_state, (connection, connection.next_slot, data, position, stop))
         return REPLY_HEAD.pack(4 + len(place.reply), correlation_id) + place.reply

@@ -6,12 +6,12 @@ import logging
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from broker.base.result import Record, Result
 from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.coordinator.groups.kinds import SHARE
 from broker.coordinator.offsets.table import ZERO_ID
 from broker.coordinator.offsets.topic_ids import IsGone, tombstones_of_gone_topics
 from broker.coordinator.runtime import READY
+from broker.turn.decision import Decision, Record
 from protocol.errors import KafkaError
 from storage.files.errors import StorageError
 
@@ -86,9 +86,9 @@ class DeletedTopics:
                 machine = shard.machine
                 forgetting = list(_without_gone(machine.groups.values(), is_gone))
                 if forgetting:
-                    shard.apply(Result(records=forgetting))
+                    shard.apply(Decision(records=forgetting))
                 for records in tombstones_of_gone_topics(machine.offsets, is_gone):
-                    shard.apply(Result(records=records))
+                    shard.apply(Decision(records=records))
                     yield
                     if shard.machine is not machine or shard.state is not READY:
                         break  # it was reloaded: begin again

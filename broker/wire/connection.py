@@ -39,7 +39,6 @@ class Connection:
         "generation",
         "guard",
         "halted",
-        "head_lengths",
         "host",
         "last_active_ms",
         "learned",
@@ -87,8 +86,7 @@ class Connection:
         self.stuffed = False  # the transport asked to stop writing
         self.stream = ReplyStream(service.metrics)
         self.last_active_ms = 0
-        self.learned: dict[int, dict[Any, Any]] = {}  # by API: what its shortcut learnt from earlier requests
-        self.head_lengths: dict[int, int] = {}  # size of an OffsetCommit frame -> size of its head
+        self.learned: dict[int, Any] = {}  # by API: what is kept of earlier requests for their repeats
         self.generation = 0  # of Learned: `learned` is valid while it is the same
         self.fetch_waits: dict[int, Any] | None = None  # Fetches with a timer: parked, or answered a moment ago
         self.parked: set[int] = set()  # slots of requests that wait in the broker
@@ -208,7 +206,7 @@ class Connection:
             return False
         out, before = self.out, self.unsent
         if self.generation != turn.learned.generation:
-            self._forget(turn.learned.generation)
+            self.forget(turn.learned.generation)
         reply = shortcut(self, data, 0, stop, correlation_id)
         if reply is None:
             service.dispatch(self, data, 0, stop, api_key, api_version, correlation_id)
@@ -251,7 +249,7 @@ class Connection:
                 reply = None
             else:
                 if self.generation != learned.generation:
-                    self._forget(learned.generation)
+                    self.forget(learned.generation)
                 reply = shortcut(self, data, position, stop, correlation_id)
             if reply:
                 counts[api_key] += 1
@@ -294,11 +292,10 @@ class Connection:
                 self.halt()
                 self.resume_soon()
 
-    def _forget(self, generation: int) -> None:
-        """Drop what shortcuts have learnt on this connection: what it relied on may have changed."""
+    def forget(self, generation: int) -> None:
+        """Drop the requests that are kept for their repeats: what they rely on may have changed."""
         self.generation = generation
         self.learned.clear()
-        self.head_lengths.clear()
 
     def _keep(self, data: bytes, position: int, end: int) -> None:
         """Keep an incomplete frame, or frames that must wait."""

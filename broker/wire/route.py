@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 REPLY_HEAD: Final = Struct(">ii")  # size, correlation id
 BROKER: Final = "broker"  # handler(broker, ctx, request)
+HOT: Final = "hot"  # a class of broker/requests, made with the broker; its message(ctx, request) is called
 GROUP: Final = "group"  # handler(machine of request.group_id's shard, ctx, request)
 NULL_PROTOCOL_SINCE: Final = 7  # JoinGroup
 _WITH_RECORDS: Final = (ApiKey.FETCH, ApiKey.SHARE_FETCH)  # in their responses, as slices of files
@@ -64,10 +65,11 @@ class Route:
         """
         if self.request is not None:
             return
-        module, _, name = self.handler.partition(":")
-        handler = getattr(importlib.import_module(f"broker.handlers.{module}"), name)
+        path, _, name = self.handler.partition(":")
+        module = importlib.import_module(f"broker.{'requests' if self.target == HOT else 'handlers'}.{path}")
+        handler = getattr(module, name)
         if self.check:
-            self.check = getattr(importlib.import_module(f"broker.handlers.{module}"), self.check)
+            self.check = getattr(module, self.check)
         request, self.response = request_class(self.api_key), response_class(self.api_key)
         self.handler = handler
         self.flexible_since = request.FLEXIBLE_SINCE

@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterable
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from broker.base.result import PARKED, Context, Result
+from broker.base.context import Context
+from broker.turn.decision import LATER, NO_REPLY, Decision
+from broker.turn.executor import Executor
 from broker.wire.error_counts import count_errors
 from broker.wire.errors import Answered, empty_group_id_code, error_response, lost_code
 from broker.wire.parked import ParkedRequest, ParkedRequests
-from broker.wire.route import GROUP, REPLY_HEAD, Route, encode_reply
+from broker.wire.refusals import Refusals
+from broker.wire.route import GROUP, HOT, Route, encode_reply
 from protocol.api import ApiKey
 from protocol.declare import Message
 from protocol.errors import ErrorCode, KafkaError, MalformedError
@@ -22,15 +25,15 @@ if TYPE_CHECKING:
     from broker.turn.durability import FlushState, Held
     from broker.turn.turn import Turn
     from broker.wire.connection import Connection
-    from broker.wire.reply_stream import Reply
+    from broker.wire.service import Shortcut
 
 logger = logging.getLogger("momus.router")
 
 _FRAME_HEAD: Final = Struct(">ihhi")  # size, api key, api version, correlation id
 PRODUCE: Final = int(ApiKey.PRODUCE)
 METADATA: Final = int(ApiKey.METADATA)
+JOIN_GROUP: Final = int(ApiKey.JOIN_GROUP)
 API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
-IN_PARTS: Final = (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE)  # a part of their replies may be refused
 METADATA_BYTES = 1 << 20  # of a Metadata request: 40,000 topics; a million would block the loop for seconds
 
 
@@ -82,10 +85,13 @@ class Router:
         self._broker = broker
         self._turn = turn
         self._metrics = turn.metrics
-        self.parked = ParkedRequests(turn, self.refusal, self._refused_later)
         self.routes = {route.api_key: route for route in routes}
-        # gives a reply to the shortcut that may repeat it: (connection, request body, version, sources, reply)
-        self.keep: Callable[[Connection, bytes, int, Any, bytes], None] | None = None
+        self.refusals = Refusals(self.routes, turn)
+        self.refusal = self.refusals.refusal
+        self.parked = ParkedRequests(turn, self.refusal, self._refused_later)
+        self.executor = Executor(turn.durability, self.parked)
+        self._hots: dict[int, Any] = {}  # the classes of broker/requests, by API
+        self.repeats: dict[int, Shortcut] | None = {}  # what serves repeats, by API; None: nothing does
         # is told of responses with errors: (connection, correlation id, request, response, the handler's words)
         self.refused: Callable[[Connection, int, Any, Any, str | None], None] | None = None
         # (Context, request) -> what puts refused parts into the response; None: no authorizer
@@ -97,8 +103,8 @@ class Router:
         """Read every request and write every response with construct instead of generated functions."""
         from protocol import construct_codec  # 12 ms that serving otherwise saves
 
-        self.keep = None
-        self._decode_header = construct_codec.decode_request_header
+        self.repeats = None
+        self._decode_header = self.refusals.decode_header = construct_codec.decode_request_header
         for route in self.routes.values():
             route.codec = construct_codec.construct_codec
 
@@ -162,6 +168,8 @@ class Router:
         except MalformedError as error:
             connection.refuse(f"malformed {_explain(memoryview(data)[position + 4 : stop], error)}")
             return
+        if connection.generation != self._turn.learned.generation:
+            connection.forget(self._turn.learned.generation)
         slot = connection.next_slot
         connection.out.append(None)
         self._metrics.counts[api_key] += 1
@@ -195,22 +203,42 @@ class Router:
         api_key = route.api_key
         ctx.token = (connection, slot)
         parked = ParkedRequest(route, api_version, correlation_id, data, position, stop)
-        response = self._handle(route, ctx, request, parked)
+        held = (connection, slot, data, position, stop)
+        decision = self._decide(route, ctx, request, parked, held)
+        response = decision.reply
         has_errors = isinstance(response, Message) and count_errors(self._metrics, api_key, response)
         if has_errors and self.refused is not None:
-            self.refused(connection, correlation_id, request, response, ctx.why)
-        if ctx.close_connection:
+            self.refused(connection, correlation_id, request, response, decision.why)
+        if decision.close:
             connection.refuse(f"{type(request).__name__} is refused, which its client learns by this alone")
-        elif response is PARKED:
+        elif response is LATER:
             return
-        elif response is None:  # acks=0: nothing is sent
+        elif response is NO_REPLY:
             connection.fill(slot, b"")
         else:
-            self._hold(ctx, (connection, slot, data, position, stop), api_key)
+            self._turn.durability.speaks(connection)
             reply = encode_reply(route, api_version, correlation_id, response)
             connection.fill(slot, reply)
-            if ctx.sources is not None and self.keep is not None and not has_errors and isinstance(reply, bytes):
-                self.keep(connection, data[position + 12 : stop], api_version, ctx.sources, reply[8:])
+            if decision.repeats is not None and not has_errors and isinstance(reply, bytes):
+                self._keep(route, (data, position, stop), ctx, decision, reply)
+
+    def _keep(
+        self, route: Route, frame: tuple[bytes, int, int], ctx: Context, decision: Decision, reply: bytes
+    ) -> None:
+        """Keep a request for its repeats, unless its topics may still be lost with a failed write."""
+        if self.repeats is None or not self._turn.durability.is_settled(self._broker.metadata_flush):
+            return
+        hot = self._hot(route)
+        if route.api_key not in self.repeats:
+            self.repeats[route.api_key] = hot.serve
+        hot.keep(ctx.connection, frame, ctx, decision, reply)
+
+    def _hot(self, route: Route) -> Any:
+        """The object of a file in broker/requests, made when first needed."""
+        hot = self._hots.get(route.api_key)
+        if hot is None:
+            hot = self._hots[route.api_key] = route.handler(self._broker)
+        return hot
 
     def _decode(
         self, connection: Connection, route: Route, data: bytes, position: int, stop: int, api_version: int
@@ -240,66 +268,83 @@ class Router:
         ctx.local_host = connection.local_host
         return request, ctx
 
-    def _handle(self, route: Route, ctx: Context, request: Any, parked: ParkedRequest) -> Any:
-        """Ask the guard, if there is one, and the handler. Answers the response, PARKED, or None for no reply."""
+    def _decide(self, route: Route, ctx: Context, request: Any, parked: ParkedRequest, held: Held) -> Decision:
+        """Ask the guard, if there is one, and the handler, and carry out the decision; its reply is the final one."""
         quotas = self.quotas
         if self.guard is None and quotas is None:
-            return self._call(route, ctx, request, parked)
+            return self._call(route, ctx, request, parked, held)
         try:
             merges = [each.check(ctx, request) for each in (self.guard, quotas) if each is not None]
         except KafkaError as error:
-            return error_response(request, route.api_key, ctx.api_version, error.code, error.message)
+            return self._refuse(route, ctx, request, held, error.code, error.message)
         except Answered as answered:
-            return answered.response
+            decision = Decision(answered.response)
+            self.executor.hold(decision, held)
+            return decision
         merge = parked.merge = _chain([each for each in merges if each is not None])
         clock = self._turn.env.clock
         began_us = clock.monotonic_us()
-        response = self._call(route, ctx, request, parked)
+        decision = self._call(route, ctx, request, parked, held)
         if quotas is not None:
             quotas.took(ctx, clock.monotonic_us() - began_us)
-        return response if merge is None or response is PARKED else merge(response)
+            decision.repeats = None  # served from its bytes, it would not be measured
+        if merge is not None:
+            decision.repeats = None
+            if decision.reply is not LATER and decision.reply is not NO_REPLY:
+                decision.reply = merge(decision.reply)
+        access = ctx.access
+        if access is not None:
+            decision.why = decision.why or access.why
+            decision.close = decision.close or access.closes
+        return decision
 
-    def _call(self, route: Route, ctx: Context, request: Any, parked: ParkedRequest) -> Any:
-        """Call the handler and carry out its result."""
+    def _call(self, route: Route, ctx: Context, request: Any, parked: ParkedRequest, held: Held) -> Decision:
+        """Call the handler and carry out its decision."""
         broker = self._broker
         try:
-            if route.target == GROUP:
+            if route.target == HOT:
+                decision: Decision = self._hot(route).message(ctx, request)
+            elif route.target != GROUP:
+                decision = route.handler(broker, ctx, request)
+            else:
                 if not request.group_id:
                     code = empty_group_id_code(request, route.api_key, ctx.api_version)
                     raise KafkaError(code, "GroupId can't be empty.")
                 shard = self._shard_of(route, ctx, request)
-                result = route.handler(shard.machine, ctx, request)
-                ctx.shard = None if result.appends else shard
-                if result.response is PARKED:  # park it first: the same result may wake it
-                    self.parked.park(ctx.token, parked)
+                decision = route.handler(shard.machine, ctx, request)
+                decision.shard = shard
+                if decision.reply is LATER:
                     shard.parked.add(ctx.token)
-                if result.records and route.api_key != ApiKey.JOIN_GROUP:  # Kafka's join does not wait for its record
-                    shard.apply_of_client(result, ctx.now_ms)
-                else:
-                    shard.apply(result, ctx.now_ms)
-                return result.response
-            result = route.handler(broker, ctx, request)
-            if result is PARKED:
+            waits = decision.reply is LATER
+            if waits:  # park it first: the same decision may wake it
                 self.parked.park(ctx.token, parked)
-            elif isinstance(result, Result):
-                for shard, _ in (*result.appends, *result.commits):
-                    shard.check_replicas()
-                for shard, records in result.appends:
-                    shard.append(records, ctx.now_ms)
-                for shard, commit in result.commits:
-                    commit.append_to(shard, ctx.now_ms)
-                return result.response
-            return result
+            # Kafka's join does not wait for its record
+            reply = self.executor.carry_out(decision, ctx.now_ms, held, is_clients=route.api_key != JOIN_GROUP)
+            if reply is LATER and not waits:
+                self.parked.park(ctx.token, parked)
+            decision.reply = reply
         except KafkaError as error:
-            ctx.why = error.message or ctx.why
-            return error_response(request, route.api_key, ctx.api_version, error.code, error.message)
+            return self._refuse(route, ctx, request, held, error.code, error.message)
         except (OSError, StorageError) as error:
             logger.error("%s v%d failed: %s", type(request).__name__, ctx.api_version, error)
-            return error_response(request, route.api_key, ctx.api_version, lost_code(route.api_key))
+            return self._refuse(route, ctx, request, held, lost_code(route.api_key))
         except Exception:
             logger.exception("%s v%d failed", type(request).__name__, ctx.api_version)
-            code = ErrorCode.UNKNOWN_SERVER_ERROR
-            return error_response(request, route.api_key, ctx.api_version, code)
+            return self._refuse(route, ctx, request, held, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return decision
+
+    def _refuse(
+        self, route: Route, ctx: Context, request: Any, held: Held, code: ErrorCode, message: str | None = None
+    ) -> Decision:
+        """The whole request is refused. A Produce with acks=0 has no reply: its connection is closed."""
+        access = ctx.access
+        decision = Decision(
+            error_response(request, route.api_key, ctx.api_version, code, message),
+            close=route.api_key == PRODUCE and request.acks == 0,
+            why=message or (None if access is None else access.why),
+        )
+        self.executor.hold(decision, held)
+        return decision
 
     def _shard_of(self, route: Route, ctx: Context, request: Any) -> Any:
         """The shard of the request's group. What is wrong with the request itself is told before NOT_COORDINATOR."""
@@ -309,24 +354,6 @@ class Router:
             if route.check:
                 route.check(self._broker, ctx, request)
             raise
-
-    def _hold(self, ctx: Context, held: Held, api_key: int) -> None:
-        """Hold the reply until the logs that it depends on are durable: shards, and partitions it wrote to."""
-        durability = self._turn.durability
-        if api_key == PRODUCE:
-            for flush_state in ctx.flush_states:
-                durability.touch(flush_state)
-                durability.hold(flush_state, held)
-            metadata = self._broker.metadata_flush
-            if not durability.is_settled(metadata):  # the topic itself may not be durable yet
-                durability.hold(metadata, held)
-        elif ctx.shard is not None:  # it depends on its group and the metadata only
-            durability.hold(ctx.shard.flush_state, held)
-            durability.hold(self._broker.metadata_flush, held)
-        else:
-            for flush_state in (*ctx.flush_states, *durability.unsettled_shards()):
-                durability.hold(flush_state, held)
-        durability.speaks(held[0])
 
     def _answer_unknown_version(self, connection: Connection, route: Route, correlation_id: int) -> None:
         """Answer ApiVersions of a newer, unknown version in version 0, with the supported range.
@@ -342,56 +369,9 @@ class Router:
         connection.out.append(encode_reply(route, 0, correlation_id, response))
         self._turn.durability.speaks(connection)
 
-    # -- refusing
-
     def _refused_later(self, connection: Connection, parked: ParkedRequest, response: Any) -> None:
         """A parked request is answered with errors."""
         if self.refused is not None:
             data, position, stop = parked.frame
-            request, ctx = self._decode(connection, parked.route, data, position, stop, parked.api_version)
-            self.refused(connection, parked.correlation_id, request, response, ctx.why)
-
-    def refuse_held(self, held: Iterable[Held], without: Callable[[Any, Any], None] | None = None) -> None:
-        """Answer requests whose effects were thrown away with a retriable error.
-
-        `without`: (request, response) -> None, takes out of the response what was thrown away.
-        """
-        for connection, slot, data, position, stop in held:
-            if not connection.closed and slot >= connection.base:
-                frame, reply = data[position:stop], None
-                if without is not None and _FRAME_HEAD.unpack_from(frame)[1] in IN_PARTS:
-                    reply = self._refused_part(frame, connection.out[slot - connection.base], without)
-                connection.fill(slot, self.refusal(frame, None) if reply is None else reply)
-                self._turn.durability.speaks(connection)
-
-    def _refused_part(self, frame: bytes, reply: Reply, without: Callable[[Any, Any], None]) -> Reply:
-        """A reply that was to be sent, but for a part. None: all of it is to be refused."""
-        if reply is None:
-            return None
-        header, at = self._decode_header(frame, 4)
-        route = self.routes[header.api_key]
-        request, _ = route.codec(route.request, header.api_version).decode(frame, at)
-        try:
-            parts = [reply] if isinstance(reply, bytes) else reply
-            data = b"".join([part if isinstance(part, bytes) else part.read() for part in parts])
-        except (OSError, StorageError):  # of the records, say
-            return None
-        response, _ = route.codec(route.response, header.api_version).decode(data, REPLY_HEAD.size + 1)
-        without(request, response)
-        count_errors(self._metrics, header.api_key, response)
-        return encode_reply(route, header.api_version, header.correlation_id, response)
-
-    def refusal(self, frame: bytes, code: ErrorCode | None) -> Reply:
-        """The reply that refuses a request. `frame` includes the size field."""
-        header, at = self._decode_header(frame, 4)
-        route = self.routes[header.api_key]
-        route.load()
-        view = memoryview(frame) if header.api_key == PRODUCE else frame
-        request, _ = route.codec(route.request, header.api_version).decode(view, at)
-        if header.api_key == PRODUCE and request.acks == 0:
-            return b""
-        if code is None:
-            code = lost_code(header.api_key)
-        response = error_response(request, header.api_key, header.api_version, code)
-        count_errors(self._metrics, header.api_key, response)
-        return encode_reply(route, header.api_version, header.correlation_id, response)
+            request, _ = self._decode(connection, parked.route, data, position, stop, parked.api_version)
+            self.refused(connection, parked.correlation_id, request, response, None)

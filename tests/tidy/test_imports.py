@@ -49,6 +49,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     (
         "broker.upkeep",
         "broker.shortcuts",
+        "broker.requests",
         "broker.handlers",
         "broker.faults",
         "broker.journal",

@@ -32,14 +32,14 @@ STATE: dict[str, dict[str, set[str]]] = {
 }
 # Whoever may call a replay method from outside a state class: they have just appended what is replayed.
 APPENDERS = {
-    "broker/coordinator/runtime.py": "Shard.append and append_marker, behind their log.append",
+    "broker/turn/executor.py": "append, after its log.append",
+    "broker/coordinator/written.py": "Records and Marker, called by append",
+    "broker/coordinator/offsets/commit_batch.py": "PlainCommit, called by append",
     "broker/coordinator/replay.py": "recovery",
-    "broker/coordinator/offsets/commit_run.py": "commits in columns, live",
+    "broker/coordinator/offsets/commit_run.py": "Commit, called by append",
     "broker/coordinator/offsets/replay_run.py": "commits in columns, recovery",
     "broker/coordinator/offsets/snapshots.py": "images, recovery",
-    "broker/coordinator/share/table.py": "SharePartitions._append, by Shard.append",
     "broker/coordinator/transactions/coordinator.py": "TransactionCoordinator._append",
-    "broker/shortcuts/txn_offset_commit.py": "the sender of a transaction's offsets, behind commit_pending_run",
     "broker/partitions/partition.py": "Partition.append and append_marker, behind their log.append",
     "broker/partitions/producer_files.py": "recovery of a partition's producers",
     "broker/broker.py": "the image of the metadata log",

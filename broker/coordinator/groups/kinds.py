@@ -10,7 +10,7 @@ from broker.coordinator.groups.classic.group import EMPTY, STABLE, ClassicGroup
 from broker.coordinator.groups.classic.records import group_tombstone
 
 if TYPE_CHECKING:
-    from broker.base.result import Record
+    from broker.turn.decision import Record
 
 CLASSIC: Final = ClassicGroup.group_type
 SHARE: Final = "share"

@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from struct import Struct
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
-from broker.base.result import Context, Record, Result
+from broker.base.context import Context
 from broker.coordinator.groups.classic.commit_checks import check_offset_commit, check_txn_offset_commit
 from broker.coordinator.groups.classic.group import ClassicGroup
 from broker.coordinator.groups.common import assignment_epoch_checks
@@ -41,6 +41,7 @@ from broker.coordinator.records import (
     committed_value,
     offset_tombstones,
 )
+from broker.turn.decision import Decision, Record
 from protocol.codegen import codec
 from protocol.errors import ErrorCode
 from protocol.messages.coordinator_records import GroupMetadataKey, GroupMetadataValue, decode_record
@@ -220,7 +221,7 @@ class GroupMachine:
     # -- for handlers --------------------------------------------------------------------------------------------
 
     def new_group(self, group_id: str, now_ms: int) -> ClassicGroup:
-        """A group for a handler that writes its first record in the same Result; replaying that adds it to `groups`."""
+        """A group for a handler whose Decision has its first record; replaying that adds it to `groups`."""
         group = self._unlogged[group_id] = ClassicGroup(group_id, now_ms)
         return group
 
@@ -236,7 +237,7 @@ class GroupMachine:
 
     # -- timers --------------------------------------------------------------------------------------------------
 
-    def on_load(self, ctx: Context) -> Result:
+    def on_load(self, ctx: Context) -> Decision:
         """Start all timers in full after loading, and log where a group contradicts itself."""
         out = Outcome(ctx, self.config)
         out.set_timer(EXPIRY_TIMER, self.config.offsets_retention_check_interval_ms)
@@ -250,7 +251,7 @@ class GroupMachine:
             timers_of(group.group_type).on_load(self, group, out)
         return out.result()
 
-    def on_timer(self, name: Hashable, ctx: Context) -> Result:
+    def on_timer(self, name: Hashable, ctx: Context) -> Decision:
         """Handle a timer that has run out; nothing if its group was deleted meanwhile."""
         assert isinstance(name, tuple)
         if name == EXPIRY_TIMER:
@@ -263,7 +264,7 @@ class GroupMachine:
             timers_of(group.group_type).on_timer(self, group, name, out)
         return out.result()
 
-    def expire_offsets(self, ctx: Context) -> Result:
+    def expire_offsets(self, ctx: Context) -> Decision:
         """Tombstones for expired offsets, and for groups without members that have no offset left.
 
         A large shard is checked in slices: the rest follows at once, the next check after the configured interval.

@@ -1,14 +1,25 @@
-"""Builds the record batch of an offset commit; the constant parts are made once and reused."""
+"""What a commit of offsets of one topic writes: its record batch, and its replay in columns.
+
+CommitBatch makes the constant parts of the batch once and reuses them; OneCommit is faster where they are used once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
+from typing import TYPE_CHECKING, Any
 
 from fastcrc import crc32
 
 from protocol.record import varint
 from protocol.record_batch import TRANSACTIONAL
+
+if TYPE_CHECKING:
+    from broker.coordinator.offsets.columns import TopicOffsets
+    from broker.coordinator.offsets.pending import PendingOffsets
+    from broker.turn.decision import Batch, Headers
+
+Producer = tuple[int, int]  # id and epoch
 
 crc32c = crc32.iscsi
 BATCH_HEAD = Struct(">qiiBI")  # base offset, length, leader epoch, magic, crc
@@ -26,7 +37,68 @@ def offset_key_prefix(group_id: str, topic: str) -> bytes:
     return b"\x00\x01" + len(group).to_bytes(2, "big") + group + len(name).to_bytes(2, "big") + name
 
 
-class CommitBatch:
+class PlainCommit:
+    """Offsets that a group commits on partitions of one topic, without metadata: one batch (see turn/decision.py).
+
+    offsets, leader_epochs   one for each of the partitions; set before each use.
+    producer, sender         id and epoch: the offsets are pending until its marker; the headers say who commits them.
+    """
+
+    __slots__ = (
+        "count",
+        "dense",
+        "group_id",
+        "leader_epochs",
+        "offsets",
+        "partitions",
+        "producer",
+        "sender",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(self, group_id: str, topic: str, topic_id: bytes, partitions: Sequence[int]) -> None:
+        self.group_id = group_id
+        self.topic = topic
+        self.topic_id = topic_id
+        self.partitions = partitions
+        self.count = n = len(partitions)
+        self.dense = list(partitions) == list(range(partitions[0], partitions[0] + n))
+        self.offsets: Sequence[int] = ()
+        self.leader_epochs: Sequence[int] = ()
+        self.producer: Producer | None = None
+        self.sender: Headers = ()
+
+    def build(self, log: Any, base_offset: int, now_ms: int) -> Batch:
+        """The batch as it goes into the log."""
+        raise NotImplementedError
+
+    def replay(self, shard: Any, base_offset: int, now_ms: int) -> None:
+        """The offsets become the group's, or pending."""
+        machine, producer = shard.machine, self.producer
+        if producer is None:
+            columns: TopicOffsets = machine.offsets.topic_or_new(self.group_id, self.topic)
+            columns.replay_run(
+                self.partitions, self.offsets, self.leader_epochs, now_ms, self.topic_id, dense=self.dense
+            )
+            return
+        pending: PendingOffsets = machine.pending
+        pending.replay_run(
+            producer[0],
+            self.group_id,
+            self.topic,
+            self.partitions,
+            self.offsets,
+            self.leader_epochs,
+            now_ms,
+            base_offset,
+            self.topic_id,
+        )
+        if self.sender:
+            pending.replay_sender(producer[0], self.group_id, self.sender)
+
+
+class CommitBatch(PlainCommit):
     """Builds batches for commits by one group on the same partitions of one topic, without metadata.
 
     Shape: `headers` (an encoded header section) on the first record; record i has OffsetCommitKey v1 of
@@ -34,17 +106,13 @@ class CommitBatch:
     timestamp, topic id), Kafka's own schemas.
     """
 
-    __slots__ = ("_args", "_end", "_pack", "count", "dense", "group_id", "partitions", "size", "topic", "topic_id")
+    __slots__ = ("_args", "_end", "_pack", "size")
 
     def __init__(
         self, group_id: str, topic: str, topic_id: bytes, partitions: Sequence[int], headers: bytes = b"\x00"
     ) -> None:
-        self.group_id = group_id
-        self.topic = topic
-        self.topic_id = topic_id
-        self.partitions = partitions
-        self.count = n = len(partitions)
-        self.dense = tuple(partitions) == tuple(range(partitions[0], partitions[0] + n))
+        super().__init__(group_id, topic, topic_id, partitions)
+        n = self.count
         prefix = offset_key_prefix(group_id, topic)
         tags = b"\x00" if topic_id == ZERO_ID else b"\x01\x00\x10" + topic_id
         value_size = 2 + 8 + 4 + 1 + 8 + len(tags)
@@ -68,20 +136,10 @@ class CommitBatch:
         self._args = args
         self._end = 8 + 5 * n
 
-    def build(
-        self,
-        base_offset: int,
-        leader_epoch: int,
-        now_ms: int,
-        offsets: Sequence[int],
-        epochs: Sequence[int],
-        producer: tuple[int, int] | None = None,
-    ) -> bytes:
-        """The batch of one commit; `producer` (id and epoch): as part of its transaction.
-
-        One CommitBatch builds either plain batches or transactional ones.
-        """
-        args, n = self._args, self.count
+    def build(self, log: Any, base_offset: int, now_ms: int) -> Batch:
+        """One CommitBatch builds either plain batches or transactional ones."""
+        args, n, producer = self._args, self.count, self.producer
+        offsets, epochs = self.offsets, self.leader_epochs
         if producer is not None:
             args[0] = TRANSACTIONAL
             args[4:6] = producer
@@ -96,7 +154,8 @@ class CommitBatch:
             args[10:end:5] = epochs
             args[12:end:5] = (now_ms,) * n
         tail = self._pack(*args)
-        return BATCH_HEAD.pack(base_offset, len(tail) + 9, leader_epoch, 2, crc32c(tail)) + tail
+        data = BATCH_HEAD.pack(base_offset, len(tail) + 9, log.epochs.latest, 2, crc32c(tail)) + tail
+        return (data,), base_offset + n - 1, now_ms, len(data)
 
 
 class Template:
@@ -143,20 +202,15 @@ def template_of(count: int, key_size: int, value_size: int) -> Template:
     return template
 
 
-class OneCommit:
+class OneCommit(PlainCommit):
     """Builds the same batch as CommitBatch; faster where the partitions are used once."""
 
-    __slots__ = ("_headers", "_prefix", "_tags", "count", "dense", "group_id", "partitions", "topic", "topic_id")
+    __slots__ = ("_headers", "_prefix", "_tags")
 
     def __init__(
         self, group_id: str, topic: str, topic_id: bytes, partitions: Sequence[int], headers: bytes = b"\x00"
     ) -> None:
-        self.group_id = group_id
-        self.topic = topic
-        self.topic_id = topic_id
-        self.partitions = partitions
-        self.count = n = len(partitions)
-        self.dense = list(partitions) == list(range(partitions[0], partitions[0] + n))
+        super().__init__(group_id, topic, topic_id, partitions)
         self._headers = headers
         self._prefix = offset_key_prefix(group_id, topic)
         self._tags = b"\x00" if topic_id == ZERO_ID else b"\x01\x00\x10" + topic_id
@@ -167,16 +221,9 @@ class OneCommit:
         record_bytes = RECORD_BYTES + len(self._prefix) + len(self._tags)
         return BATCH_HEAD.size + BATCH_TAIL.size + self.count * record_bytes + len(self._headers)
 
-    def build(
-        self,
-        base_offset: int,
-        leader_epoch: int,
-        now_ms: int,
-        offsets: Sequence[int],
-        epochs: Sequence[int],
-        producer: tuple[int, int] | None = None,
-    ) -> bytes:
-        """The batch; `producer` (id and epoch): as part of its transaction."""
+    def build(self, log: Any, base_offset: int, now_ms: int) -> Batch:
+        """See PlainCommit."""
+        offsets, epochs, producer = self.offsets, self.leader_epochs, self.producer
         n, partitions, tags, prefix = self.count, self.partitions, self._tags, self._prefix
         value_size = VALUE_HEAD.size + len(tags)
         key = prefix + partitions[0].to_bytes(4, "big")
@@ -195,4 +242,5 @@ class OneCommit:
             records += template.pack(*args)
         attributes, (producer_id, producer_epoch) = (0, (-1, -1)) if producer is None else (TRANSACTIONAL, producer)
         tail = BATCH_TAIL.pack(attributes, n - 1, now_ms, now_ms, producer_id, producer_epoch, -1, n) + records
-        return BATCH_HEAD.pack(base_offset, len(tail) + 9, leader_epoch, 2, crc32c(tail)) + tail
+        data = BATCH_HEAD.pack(base_offset, len(tail) + 9, log.epochs.latest, 2, crc32c(tail)) + tail
+        return (data,), base_offset + n - 1, now_ms, len(data)

@@ -15,8 +15,8 @@ from protocol.record import read_varint, varint
 from protocol.record_batch import HEADER_BYTES, BatchHeader
 
 if TYPE_CHECKING:
-    from broker.base.result import Record
     from broker.coordinator.offsets.table import OffsetTable
+    from broker.turn.decision import Record
 
 MOST_RECORDS: Final = 4096  # of a template, which holds a few hundred bytes for each
 LAYOUTS_KEPT: Final = 1024

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from broker.base.result import Headers, Record
+from broker.turn.decision import Headers, Record
 from protocol.record_batch import HEADER_BYTES, build_batch
 from storage.segments.spans import span_headers
-
-if TYPE_CHECKING:
-    from storage.log.log import Log
 
 # of a record: lengths, deltas and the two headers
 _RECORD_BYTES = 64
@@ -19,18 +15,6 @@ _RECORD_BYTES = 64
 def are_offsets(records: Sequence[Record]) -> bool:
     """Whether all records set or delete committed offsets: an incomplete commit of them can be repaired."""
     return all(key is not None and key[0] == 0 and key[1] <= 1 for key, *_ in records)
-
-
-def append_span(log: Log, records: Sequence[Record], now_ms: int) -> None:
-    """Append records that are too many for one batch as several batches, valid only together. Errors: StorageError."""
-    batches = span_batches(
-        records,
-        base_offset=log.end_offset,
-        leader_epoch=log.leader_epoch,
-        timestamp_ms=now_ms,
-        max_bytes=log.config.max_message_bytes,
-    )
-    log.append_together(batches, max_timestamp_ms=now_ms)
 
 
 def span_batches(

@@ -32,9 +32,13 @@ class OffsetTable:
 
     def topic_or_new(self, group_id: str, topic: str) -> TopicOffsets:
         """The columns of one group and topic, made when missing."""
-        columns = self.topic(group_id, topic)
-        if columns is not None:
-            return columns
+        found = self._groups.get(group_id)
+        if isinstance(found, dict):  # as `topic`, without the call
+            columns = found.get(topic)
+            if columns is not None:
+                return columns
+        elif found is not None and found.label.name == topic:
+            return found
         columns = TopicOffsets(self.label(topic, ZERO_ID))
         self.adopt(group_id, columns)
         return columns

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from broker.base.result import Record
 from broker.coordinator.offsets.columns import Committed, TopicOffsets
 from broker.coordinator.offsets.table import ZERO_ID, OffsetTable
 from broker.coordinator.records import offset_tombstones
+from broker.turn.decision import Record
 
 GROUPS_A_SLICE: Final = 500  # looked at before the loop gets its turn: below 1 ms where nothing is gone
 

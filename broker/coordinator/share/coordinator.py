@@ -21,11 +21,11 @@ from protocol.errors import ErrorCode, KafkaError
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.base.result import Record
     from broker.cluster.directory import DataDirectory
     from broker.cluster.metadata import ClusterMetadata
     from broker.config.settings import BrokerConfig
     from broker.coordinator.shard_parts import Answers
+    from broker.turn.decision import Record
     from broker.turn.durability import FlushState
     from broker.turn.turn import Turn
 

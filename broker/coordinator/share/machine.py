@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from struct import Struct
-from typing import Any, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
+from broker.base.context import Context
 from broker.base.facts import facts
-from broker.base.result import Context, Record, Result
 from broker.coordinator.share.combine import StateBatch, combine
 from broker.coordinator.share.state import (
     NOT_COUNTED,
@@ -35,6 +35,13 @@ from broker.coordinator.share.state import (
     update_key,
     update_value,
 )
+from broker.coordinator.written import Records
+from broker.turn.decision import Decision, Record
+
+if TYPE_CHECKING:
+    from broker.coordinator.runtime import Shard
+    from broker.turn.decision import Batch, Span
+    from storage.log.log import Log
 
 PRUNE_TIMER: Final = ("prune",)
 COLD_TIMER: Final = ("cold",)
@@ -112,17 +119,17 @@ class ShareStateMachine:
     def after_batch(self) -> None:
         """Nothing is asserted here."""
 
-    def on_load(self, ctx: Context) -> Result:
+    def on_load(self, ctx: Context) -> Decision:
         """Set the timers."""
-        return Result(timers=[self._timer(PRUNE_TIMER, ctx), self._timer(COLD_TIMER, ctx)])
+        return Decision(timers=[self._timer(PRUNE_TIMER, ctx), self._timer(COLD_TIMER, ctx)])
 
-    def on_timer(self, name: Hashable, ctx: Context) -> Result:
+    def on_timer(self, name: Hashable, ctx: Context) -> Decision:
         """It is time to prune, or to write idle states anew."""
         if name == PRUNE_TIMER:
             offset = self.prunable()
             if offset is not None:
                 self._prune(self.index, offset)
-            return Result(timers=[self._timer(PRUNE_TIMER, ctx)])
+            return Decision(timers=[self._timer(PRUNE_TIMER, ctx)])
         return self._write_cold(ctx)
 
     def _timer(self, name: Hashable, ctx: Context) -> tuple[Hashable, int]:
@@ -131,10 +138,10 @@ class ShareStateMachine:
             return name, ctx.now_ms + config.share_coordinator_state_topic_prune_interval_ms
         return name, ctx.now_ms + config.share_coordinator_cold_partition_snapshot_interval_ms
 
-    def _write_cold(self, ctx: Context) -> Result:
+    def _write_cold(self, ctx: Context) -> Decision:
         """Snapshots of states that were last written long ago, unless all of them have been written anew already."""
         if all(state.create_ms != state.write_ms for state in self.states.values()):
-            return Result(timers=[self._timer(COLD_TIMER, ctx)])
+            return Decision(timers=[self._timer(COLD_TIMER, ctx)])
         before_ms = ctx.now_ms - self.config.share_coordinator_cold_partition_snapshot_interval_ms
         cold = [key for key, state in self.states.items() if state.write_ms <= before_ms]
         records = [
@@ -146,7 +153,7 @@ class ShareStateMachine:
             for state in (self.states[key],)
         ]
         more = len(cold) > COLD_A_SLICE
-        return Result(records=records, timers=[(COLD_TIMER, ctx.now_ms) if more else self._timer(COLD_TIMER, ctx)])
+        return Decision(records=records, timers=[(COLD_TIMER, ctx.now_ms) if more else self._timer(COLD_TIMER, ctx)])
 
     # -- replay
 
@@ -188,3 +195,26 @@ class ShareStateMachine:
     def fingerprint(self) -> dict[str, Any]:
         """The hard state, to compare a replayed shard with a live one."""
         return facts(self)
+
+
+class Update:
+    """One update record of a share partition whose snapshot is in the log: its fields are replayed as they are known.
+
+    Records (coordinator/written.py) would decode what was encoded a moment before.
+    """
+
+    __slots__ = ("_fields", "_record")
+
+    def __init__(
+        self, record: Record, name: Key, leader_epoch: int, start_offset: int, count: int, batches: Sequence[StateBatch]
+    ) -> None:
+        self._record = record
+        self._fields = (name, leader_epoch, start_offset, count, batches)
+
+    def build(self, log: Log, base_offset: int, now_ms: int) -> Batch | Span:
+        """See turn/decision.py."""
+        return Records((self._record,)).build(log, base_offset, now_ms)
+
+    def replay(self, shard: Shard, _base_offset: int, _now_ms: int) -> None:
+        """See turn/decision.py."""
+        shard.machine.replay_update(*self._fields)

@@ -13,8 +13,8 @@ from functools import lru_cache
 from struct import Struct
 from typing import Final, NamedTuple
 
-from broker.base.result import Record
 from broker.coordinator.share.combine import StateBatch, combine
+from broker.turn.decision import Record
 from protocol.codec_support import uvarint
 from protocol.codegen import codec
 from protocol.messages.coordinator_records import encode_key, encode_record

@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any
 from broker.coordinator.share.acknowledge import Acknowledgement, Change, apply, decide
 from broker.coordinator.share.coordinator import ShareCoordinator
 from broker.coordinator.share.lost import without_lost
+from broker.coordinator.share.machine import Update
 from broker.coordinator.share.sessions import ShareSessions
 from broker.coordinator.share.share_partition import Limits, SharePartition
 from broker.coordinator.share.start import start_offset
 from broker.coordinator.share.state import NOT_STARTED, Key
+from broker.coordinator.written import Records
 from protocol.errors import ErrorCode, KafkaError
 from storage.files.errors import StorageError
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from broker.coordinator.share.in_flight import Delivery
     from broker.partitions.table import Partitions
     from broker.partitions.waiters import Waiter
+    from broker.turn.decision import Write
     from broker.turn.durability import FlushState
     from broker.turn.turn import Turn
 
@@ -214,14 +217,11 @@ class SharePartitions:
     ) -> None:
         machine = shard.machine
         record = machine.written(key, leader_epoch, start, count, batches, self._turn.now_ms)
-        replay = None
-        if machine.takes_update(key):  # what is replayed is known: no need to decode it
-
-            def replay(offset: int) -> None:
-                shard.machine.replay_update(key, leader_epoch, start, count, batches)
-
+        write: Write = Records([record])
+        if machine.takes_update(key):
+            write = Update(record, key, leader_epoch, start, count, batches)
         try:
-            shard.append([record], replay=replay)
+            shard.write(write)
         except StorageError as error:  # the shard was reloaded, and this state forgotten
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
 

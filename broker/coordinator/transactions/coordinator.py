@@ -16,8 +16,8 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.base.context import Context
 from broker.base.placement import shard_index
-from broker.base.result import Context, Token
 from broker.cluster.metadata_plans import ensure_internal_topic, is_short_of_replicas
 from broker.cluster.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from broker.config.features import finalized, supported
@@ -29,6 +29,7 @@ from broker.coordinator.transactions.ending import Ending
 from broker.coordinator.transactions.machine import TransactionMachine
 from broker.coordinator.transactions.rules import NeedsProducerIdError, complete, fence
 from broker.coordinator.transactions.transaction import ONGOING, TopicIndex, Transaction
+from broker.turn.decision import Token
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.transactions import EndTxnResponse
 from storage.files.errors import StorageError

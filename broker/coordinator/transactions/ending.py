@@ -10,8 +10,8 @@ from protocol.errors import ErrorCode, KafkaError
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.base.result import Token
     from broker.coordinator.runtime import Shard
+    from broker.turn.decision import Token
     from broker.turn.durability import FlushState
     from broker.turn.turn import Turn
 

@@ -24,7 +24,7 @@ from broker.coordinator.transactions.transaction import TopicIndex
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from broker.base.result import Context
+    from broker.base.context import Context
     from broker.config.settings import BrokerConfig
     from broker.coordinator.runtime import Shard
     from broker.coordinator.transactions.machine import TransactionMachine
@@ -164,7 +164,7 @@ def ask(
     if adds:
         made = add_partitions(transaction, producer_id, producer_epoch, partitions, now_ms, 2)
         if made is not None:
-            shard.check_replicas()
+            shard.before_write()
         if made is not None and transactions.turn.fsync:
             transactions.change(shard, made, now_ms)
         elif made is not None:

@@ -14,8 +14,8 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from struct import Struct
 from typing import Any, ClassVar, Final, Protocol
 
+from broker.base.context import Context
 from broker.base.facts import facts
-from broker.base.result import Context, Record, Result
 from broker.coordinator.offsets.provenance import CLIENT, GENERATION, INSTANCE, MEMBER
 from broker.coordinator.transactions.transaction import (
     AT_REST,
@@ -26,6 +26,7 @@ from broker.coordinator.transactions.transaction import (
     Transaction,
     decode_transaction,
 )
+from broker.turn.decision import Decision, Record
 from protocol.codegen import codec
 from protocol.messages.coordinator_records import encode_record
 from protocol.messages.own_records import TransactionGroupKey, TransactionGroupTopic, TransactionGroupValue
@@ -111,7 +112,7 @@ class TransactionMachine:
     def after_batch(self) -> None:
         """Nothing is asserted here."""
 
-    def on_load(self, ctx: Context) -> Result:
+    def on_load(self, ctx: Context) -> Decision:
         """Continue transactions in Prepare*, and set the timeouts of those that are Ongoing."""
         known = self.transactions.values()
         prepared = [transaction for transaction in known if transaction.state in PREPARED]
@@ -122,9 +123,9 @@ class TransactionMachine:
             timers.append((name, deadline_ms))
         if prepared:
             self._host.resume(self.index, prepared)
-        return Result(timers=timers)
+        return Decision(timers=timers)
 
-    def on_timer(self, name: Hashable, ctx: Context) -> Result:
+    def on_timer(self, name: Hashable, ctx: Context) -> Decision:
         """A transaction has timed out, or it is time to look for unused ids."""
         if name == EXPIRY_TIMER:
             return self._expire(ctx)
@@ -132,12 +133,12 @@ class TransactionMachine:
         transaction = self.transactions.get(name)
         if transaction is not None and transaction.state is ONGOING:
             self._host.abort(self.index, transaction)
-        return Result()
+        return Decision()
 
     def _next_check(self, ctx: Context) -> tuple[Hashable, int | None]:
         return EXPIRY_TIMER, ctx.now_ms + self.config.transaction_remove_expired_transaction_cleanup_interval_ms
 
-    def _expire(self, ctx: Context) -> Result:
+    def _expire(self, ctx: Context) -> Decision:
         """Tombstones for ids that have not changed for transactional.id.expiration.ms."""
         if not self._expiring:
             self._expiring = list(self.transactions)
@@ -150,7 +151,7 @@ class TransactionMachine:
                 records += [(group_key(name, group_id), None) for group_id in self.groups.get(name, ())]
         del self._expiring[-IDS_A_SLICE:]
         again = (EXPIRY_TIMER, ctx.now_ms) if self._expiring else self._next_check(ctx)
-        return Result(records=records, timers=[again])
+        return Decision(records=records, timers=[again])
 
     # -- replay
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from admin_broker import AdminBroker
 
-from broker.base.result import Context
+from broker.base.context import Context
 from broker.cluster.metadata import ClusterMetadata, partition_record
 from broker.cluster.metadata_plans import create_topic, delete_topic, place, start_up
 from broker.config.settings import BrokerConfig, ConfigError

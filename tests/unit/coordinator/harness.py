@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from broker.base.result import PARKED, Context
+from broker.base.context import Context
 from broker.coordinator.groups.classic.commit_checks import on_offset_commit_accepted
 from broker.coordinator.groups.machine import GroupMachine
 from broker.handlers.classic_group import heartbeat, join_group, leave_group, sync_group
 from broker.handlers.group_admin import delete_groups, describe_groups, list_groups
 from broker.handlers.offset_delete import offset_delete
+from broker.turn.decision import LATER
 from broker.wire.errors import error_response
 from protocol.codegen import codec
 from protocol.errors import ErrorCode, KafkaError
@@ -153,9 +154,9 @@ class ShardHarness:
             self.set_timer(name, deadline_ms)
         for token, response in result.wake:
             self.replies.pop(token).give(response)
-        for shard, records in result.appends:
+        for shard, write in result.writes:
             assert shard is self.runtime
-            self._append(records)
+            self._append(write.records)
 
     def _append(self, records: object) -> None:
         for key, value in records:
@@ -180,11 +181,11 @@ class ShardHarness:
         except KafkaError as error:
             reply.give(error_response(request, type(request).API_KEY, version, error.code, error.message))
             return reply
-        if result.response is PARKED:
+        if result.reply is LATER:
             self.replies[token] = reply
         self._apply(result)
-        if result.response is not PARKED:
-            reply.give(result.response)
+        if result.reply is not LATER:
+            reply.give(result.reply)
         return reply
 
     def join(

@@ -8,9 +8,9 @@ import pytest
 from core_broker import Client, World, make_topic
 from core_requests import commit_request, committed
 
-from broker.base.result import Result
 from broker.coordinator.runtime import LOADING, READY, UNLOADED, Shard
 from broker.coordinator.shard_parts import LoneLog
+from broker.turn.decision import Decision
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.classic_group import (
     HeartbeatRequest,
@@ -39,12 +39,12 @@ class Machine:
     def after_batch(self) -> None:
         """Nothing to assert."""
 
-    def on_timer(self, name: Any, ctx: Any) -> Result:
+    def on_timer(self, name: Any, ctx: Any) -> Decision:
         self.rung.append((name, ctx.now_ms))
-        return Result(records=[(KEY, str(name).encode())])
+        return Decision(records=[(KEY, str(name).encode())])
 
-    def on_load(self, ctx: Any) -> Result:
-        return Result(timers=[(name, ctx.now_ms + ms) for name, ms in self.timers])
+    def on_load(self, ctx: Any) -> Decision:
+        return Decision(timers=[(name, ctx.now_ms + ms) for name, ms in self.timers])
 
     def fingerprint(self) -> list[bytes | None]:
         return self.values
@@ -141,7 +141,7 @@ def test_timers_ring_in_the_order_in_which_they_are_due(bench):
 
 
 def test_one_timer_that_fails_does_not_keep_others_from_ringing(bench, monkeypatch):
-    def refuse(name: Any, ctx: Any) -> Result:
+    def refuse(name: Any, ctx: Any) -> Decision:
         if name == "bad":
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "no")
         return Machine.on_timer(bench.shard.machine, name, ctx)

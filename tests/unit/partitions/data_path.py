@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from broker.base.result import PARKED, Context
+from broker.base.context import Context
 from broker.cluster.metadata import TOPIC, ClusterMetadata, Topic, TopicPartition, config_record, partition_record
 from broker.config.settings import BrokerConfig
 from broker.handlers.delete_records import delete_records
@@ -14,6 +14,7 @@ from broker.handlers.list_offsets import list_offsets, offset_for_leader_epoch
 from broker.handlers.produce import produce
 from broker.partitions.fetch_session import FetchSessions
 from broker.partitions.partition import Partition
+from broker.turn.decision import LATER, NO_REPLY
 from broker.turn.durability import Durability, FlushState
 from broker.turn.metrics import Metrics
 from broker.turn.turn import Turn
@@ -248,17 +249,15 @@ class DataPath:
     def end_turn(self) -> None:
         self.turn.end()
 
-    def hold(self, ctx: Context) -> None:
-        """Hold the reply as the router does."""
-        for flush_state in ctx.flush_states:
-            self.turn.durability.hold(flush_state, (self.connection, 0, b"", 0, 0))
-
     def produce_request(self, request: ProduceRequest, ctx: Context) -> Any:
-        response = produce(self, ctx, request)
-        if response is PARKED:
+        """What is answered; what was decided is kept in `decided`."""
+        self.decided = produce(self, ctx, request)
+        response = None if self.decided.reply is NO_REPLY else self.decided.reply
+        if response is LATER:
             self.parked[ctx.token] = SimpleNamespace(frame=(b"", 0, 0))
         else:
-            self.hold(ctx)
+            for flush_state in self.decided.reads:
+                self.turn.durability.hold(flush_state, (self.connection, 0, b"", 0, 0))
         return response
 
     def produce(
@@ -284,7 +283,7 @@ class DataPath:
         response = self.produce_request(request, self.context(version, **ctx))
         if end_turn:
             self.end_turn()
-        if response is None or response is PARKED:
+        if response is None or response is LATER:
             return response
         return response.responses[0].partition_responses[0]
 
@@ -302,10 +301,10 @@ class DataPath:
                 topic.topic = ""
             else:
                 topic.topic_id = bytes(16)
-        return fetch(self, self.context(version, **ctx), request)
+        return fetch(self, self.context(version, **ctx), request).reply
 
     def fetch(self, offset: int = 0, name: str = "t", index: int = 0, *, version: int = 12, **more: Any) -> Any:
-        """One partition without a session; its answer, or PARKED."""
+        """One partition without a session; its answer, or LATER."""
         part = {k: more.pop(k) for k in ("current_leader_epoch", "last_fetched_epoch") if k in more}
         part["partition_max_bytes"] = more.pop("partition_max_bytes", 1 << 20)
         request = FetchRequest(
@@ -314,7 +313,7 @@ class DataPath:
             **{"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 26, **more.pop("request", {})},
         )
         response = self.fetch_request(request, version, **more)
-        return response if response is PARKED else response.responses[0].partitions[0]
+        return response if response is LATER else response.responses[0].partitions[0]
 
     def wanted(self, name: str, *places: tuple[int, int], **part: Any) -> FetchTopic:
         topic = self.metadata.topics.get(name)
@@ -339,14 +338,14 @@ class DataPath:
             isolation_level=more.pop("isolation_level", 0),
             topics=[ListOffsetsTopic(name=name, partitions=[partition])],
         )
-        response = list_offsets(self, self.context(version, **more), request)
+        response = list_offsets(self, self.context(version, **more), request).reply
         return response.topics[0].partitions[0]
 
     def offset_for_leader_epoch(self, request: Any, **ctx: Any) -> Any:
-        return offset_for_leader_epoch(self, self.context(4, **ctx), request)
+        return offset_for_leader_epoch(self, self.context(4, **ctx), request).reply
 
     def delete_records(self, request: Any, **ctx: Any) -> Any:
-        return delete_records(self, self.context(2, **ctx), request)
+        return delete_records(self, self.context(2, **ctx), request).reply
 
     def ring(self) -> None:
         """Call every alarm that is due."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from unit.partitions.data_path import NOW_MS, OTHER_NODE, DataPath, batch, values_of
 
-from broker.base.result import PARKED
+from broker.turn.decision import LATER
 from protocol.codegen import codec
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchRequest, FetchResponse, ReplicaState
@@ -257,7 +257,7 @@ def test_broken_log_is_a_storage_error(path: DataPath) -> None:
 
 def test_fetch_without_records_waits_and_is_answered_by_the_next_write(path: DataPath) -> None:
     topic = path.topic()
-    assert long_poll(path, ("t", 0, 0)) is PARKED
+    assert long_poll(path, ("t", 0, 0)) is LATER
     path.produce(batch(b"a"), end_turn=False)
     assert not path.answers
     path.end_turn()
@@ -273,7 +273,7 @@ def test_fetch_without_records_waits_and_is_answered_by_the_next_write(path: Dat
 
 def test_fetch_is_answered_empty_at_its_deadline(path: DataPath) -> None:
     topic = path.topic()
-    assert long_poll(path, ("t", 0, 0)) is PARKED
+    assert long_poll(path, ("t", 0, 0)) is LATER
     assert [due_ms for due_ms, _ in path.alarms] == [NOW_MS + 500]
     path.advance(500)
     path.ring()
@@ -290,8 +290,8 @@ def test_fetch_that_does_not_want_to_wait_is_answered_at_once(path: DataPath, ma
 
 def test_fetch_of_no_bytes_is_answered_at_once(path: DataPath) -> None:
     path.topic()
-    assert long_poll(path, ("t", 0, 0), min_bytes=0) is not PARKED
-    assert long_poll(path, ("t", 0, 0), max_bytes=0) is not PARKED
+    assert long_poll(path, ("t", 0, 0), min_bytes=0) is not LATER
+    assert long_poll(path, ("t", 0, 0), max_bytes=0) is not LATER
 
 
 def test_fetch_of_nothing_is_answered_at_once(path: DataPath) -> None:
@@ -302,7 +302,7 @@ def test_fetch_waits_until_min_bytes_have_come(path: DataPath) -> None:
     path.topic(partitions=2)
     size = len(batch(b"x" * 100))
     path.produce(batch(b"x" * 100))
-    assert long_poll(path, ("t", 0, 0), ("t", 1, 0), min_bytes=3 * size) is PARKED
+    assert long_poll(path, ("t", 0, 0), ("t", 1, 0), min_bytes=3 * size) is LATER
     path.produce(batch(b"x" * 100), index=1)
     assert not path.answers
     path.produce(batch(b"x" * 100), index=1)
@@ -313,18 +313,18 @@ def test_fetch_waits_until_min_bytes_have_come(path: DataPath) -> None:
 def test_min_bytes_above_the_limit_are_not_waited_for(path: DataPath) -> None:
     path.topic()
     path.produce(batch(b"x" * 100))
-    assert long_poll(path, ("t", 0, 0), min_bytes=1 << 30, max_bytes=50) is not PARKED
+    assert long_poll(path, ("t", 0, 0), min_bytes=1 << 30, max_bytes=50) is not LATER
 
 
 def test_error_of_one_partition_is_answered_at_once(path: DataPath) -> None:
     path.topic(partitions=2)
-    assert long_poll(path, ("t", 0, 0), ("t", 1, 99)) is not PARKED
+    assert long_poll(path, ("t", 0, 0), ("t", 1, 99)) is not LATER
 
 
 def test_unknown_partition_does_not_keep_the_others_from_waiting(path: DataPath) -> None:
     path.topic()
-    assert long_poll(path, ("nowhere", 0, 0)) is not PARKED
-    assert long_poll(path, ("nowhere", 0, 0), ("t", 0, 0)) is PARKED
+    assert long_poll(path, ("nowhere", 0, 0)) is not LATER
+    assert long_poll(path, ("nowhere", 0, 0), ("t", 0, 0)) is LATER
     path.produce(batch(b"a"))
     ((_, response),) = path.answers
     assert {t.topic: t.partitions[0].error_code for t in response.responses} == {
@@ -335,7 +335,7 @@ def test_unknown_partition_does_not_keep_the_others_from_waiting(path: DataPath)
 
 def test_write_elsewhere_wakes_nobody(path: DataPath) -> None:
     path.topic(partitions=2)
-    assert long_poll(path, ("t", 0, 0)) is PARKED
+    assert long_poll(path, ("t", 0, 0)) is LATER
     path.produce(batch(b"a"), index=1)
     assert not path.answers
 
@@ -343,7 +343,7 @@ def test_write_elsewhere_wakes_nobody(path: DataPath) -> None:
 def test_many_waiters_are_all_answered(path: DataPath) -> None:
     topic = path.topic()
     for _ in range(1000):
-        assert long_poll(path, ("t", 0, 0)) is PARKED
+        assert long_poll(path, ("t", 0, 0)) is LATER
     path.produce(batch(b"a"))
     assert [token[1] for token, _ in path.answers] == list(range(1000))
     assert not path.partition(topic, 0).waiters
@@ -351,7 +351,7 @@ def test_many_waiters_are_all_answered(path: DataPath) -> None:
 
 def test_cancelled_wait_leaves_nothing_behind(path: DataPath) -> None:
     topic = path.topic(partitions=2)
-    assert long_poll(path, ("t", 0, 0), ("t", 1, 0)) is PARKED
+    assert long_poll(path, ("t", 0, 0), ("t", 1, 0)) is LATER
     (wait,) = path.connection.fetch_waits.values()
     wait.cancel()
     assert not path.connection.fetch_waits
@@ -365,7 +365,7 @@ def test_cancelled_wait_leaves_nothing_behind(path: DataPath) -> None:
 
 def test_deleted_topic_ends_the_wait(path: DataPath) -> None:
     topic = path.topic()
-    assert long_poll(path, ("t", 0, 0)) is PARKED
+    assert long_poll(path, ("t", 0, 0)) is LATER
     path.delete_topic(topic)
     ((_, response),) = path.answers
     assert only(response).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -373,7 +373,7 @@ def test_deleted_topic_ends_the_wait(path: DataPath) -> None:
 
 def test_moved_leadership_ends_the_wait(path: DataPath) -> None:
     topic = path.topic()
-    assert long_poll(path, ("t", 0, 0)) is PARKED
+    assert long_poll(path, ("t", 0, 0)) is LATER
     path.move_leader(topic, 0, OTHER_NODE)
     path.partition(topic, 0).configure(topic, path.metadata)
     ((_, response),) = path.answers
@@ -382,7 +382,7 @@ def test_moved_leadership_ends_the_wait(path: DataPath) -> None:
 
 def test_lost_write_wakes_nobody_with_records(path: DataPath) -> None:
     path.topic()
-    assert long_poll(path, ("t", 0, 0)) is PARKED
+    assert long_poll(path, ("t", 0, 0)) is LATER
     path.env.files.inject(1)
     path.produce(batch(b"lost"))
     path.env.files.heal()

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from unit.partitions.data_path import DataPath, batch, values_of
 
-from broker.base.result import PARKED
 from broker.handlers.fetch import sessions_of
 from broker.partitions.fetch_session import EVICTION_MS, FetchSessions, Wanted, next_epoch
+from broker.turn.decision import LATER
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchRequest
 from storage.files.env import Rng
@@ -142,7 +142,7 @@ def test_full_fetch_replaces_the_session_it_names(path: DataPath) -> None:
 
 def test_parked_session_fetch_tells_what_came(path: DataPath) -> None:
     session = begin(path, path.wanted("a", (0, 0), (1, 0)))
-    assert ask(path, session, 1, max_wait_ms=500) is PARKED
+    assert ask(path, session, 1, max_wait_ms=500) is LATER
     path.produce(batch(b"x"), "a", 1)
     ((_, response),) = path.answers
     assert (response.session_id, told(response)) == (session, [("a", 1)])
@@ -150,7 +150,7 @@ def test_parked_session_fetch_tells_what_came(path: DataPath) -> None:
 
 def test_parked_session_fetch_that_was_overtaken_is_refused(path: DataPath) -> None:
     session = begin(path, path.wanted("a", (0, 0)))
-    assert ask(path, session, 1, max_wait_ms=500) is PARKED
+    assert ask(path, session, 1, max_wait_ms=500) is LATER
     assert ask(path, session, 2).error_code == 0
     path.produce(batch(b"x"), "a", 0)
     ((_, response),) = path.answers

@@ -108,7 +108,7 @@ def test_partition_named_twice_is_an_invalid_request(filled: DataPath) -> None:
     request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=twice)])
     from broker.handlers.list_offsets import list_offsets
 
-    response = list_offsets(filled, filled.context(9), request)
+    response = list_offsets(filled, filled.context(9), request).reply
     assert [p.error_code for p in response.topics[0].partitions] == [ErrorCode.INVALID_REQUEST]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from unit.partitions.data_path import NOW_MS, OTHER_NODE, DataPath, batch, values_of
 
-from broker.base.result import PARKED
 from broker.partitions.record_rules import RecordsRefusedError
 from broker.shortcuts.fetch_shape import Shape
+from broker.turn.decision import LATER
 from protocol.codegen import codec
 from protocol.errors import ErrorCode, KafkaError
 from protocol.header import encode_request_header
@@ -142,15 +142,15 @@ def test_fetch_that_its_limit_cuts_does_not_wait_for_more(path: DataPath) -> Non
     path.produce(batch(b"b"))
     limits = {"max_wait_ms": 500, "min_bytes": SIZE + 1, "max_bytes": SIZE + 1}
     answer = path.fetch(0, request=limits)
-    assert answer is not PARKED
+    assert answer is not LATER
     assert values_of(answer.records) == [b"a"]
-    assert path.fetch(1, request=limits) is PARKED  # there is no more than that one
+    assert path.fetch(1, request=limits) is LATER  # there is no more than that one
 
 
 def test_fetch_counts_bytes_that_were_not_readable_when_it_came(path: DataPath) -> None:
     path.topic()
     path.produce(batch(b"a"), end_turn=False)
-    assert path.fetch(0, request={"max_wait_ms": 500, "min_bytes": SIZE}) is PARKED
+    assert path.fetch(0, request={"max_wait_ms": 500, "min_bytes": SIZE}) is LATER
     path.end_turn()
     ((_, response),) = path.answers
     assert values_of(response.responses[0].partitions[0].records) == [b"a"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from core_broker import Client, World, make_topic
 from unit.partitions.data_path import NOW_MS, OTHER_NODE, DataPath, batch, values_of
 
 from broker.handlers.produce import ADMIN_CLIENT
@@ -144,11 +145,9 @@ def test_records_that_do_not_begin_with_a_batch_refuse_the_request(path: DataPat
     topic = path.topic(partitions=2)
     parts = [PartitionProduceData(index=0, records=batch(b"a")), PartitionProduceData(index=1, records=data)]
     request = ProduceRequest(acks=acks, topic_data=[TopicProduceData(name="t", partition_data=parts)])
-    ctx = path.context(9)
     with pytest.raises(KafkaError) as refused:
-        path.produce_request(request, ctx)
+        path.produce_request(request, path.context(9))
     assert refused.value.code == ErrorCode.CORRUPT_MESSAGE
-    assert ctx.close_connection is (acks == 0)
     assert path.partition(topic, 0).log.end_offset == 0
 
 
@@ -181,9 +180,17 @@ def test_acks_0_with_an_error_closes_the_connection(path: DataPath) -> None:
     path.topic()
     for records, closes in ((batch(b"a"), False), (b"junk", True)):
         data = TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0, records=records)])
-        ctx = path.context(9)
-        assert path.produce_request(ProduceRequest(acks=0, topic_data=[data]), ctx) is None
-        assert ctx.close_connection is closes
+        assert path.produce_request(ProduceRequest(acks=0, topic_data=[data]), path.context(9)) is None
+        assert path.decided.close is closes
+
+
+def test_acks_0_that_is_refused_as_a_whole_closes_the_connection() -> None:
+    client = Client(World())
+    make_topic(client)
+    data = TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0, records=batch()[:16] + b"\3" * 60)])
+    client.send(ProduceRequest(acks=0, topic_data=[data]), 9)
+    client.world.run()
+    assert client.closed
 
 
 def test_client_may_not_write_to_internal_topics(path: DataPath) -> None:
@@ -261,9 +268,9 @@ def test_transactional_records_of_an_unknown_id_have_no_mapping(path: DataPath) 
 def test_reply_waits_for_the_flush_of_each_partition_it_touched(path: DataPath) -> None:
     topic = path.topic(partitions=3)
     parts = [PartitionProduceData(index=i, records=batch(b"a")) for i in (0, 2)]
-    ctx = path.context(9)
-    path.produce_request(ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=parts)]), ctx)
-    assert list(ctx.flush_states) == [path.partition(topic, i).flush_state for i in (0, 2)]
+    data = TopicProduceData(name="t", partition_data=parts)
+    path.produce_request(ProduceRequest(acks=1, topic_data=[data]), path.context(9))
+    assert list(path.decided.reads) == [path.partition(topic, i).flush_state for i in (0, 2)]
 
 
 def test_nothing_is_visible_before_the_flush(path: DataPath) -> None:
@@ -283,10 +290,9 @@ def test_repetition_in_the_same_turn_waits_too(path: DataPath) -> None:
     first = batch(b"a", pid=1, epoch=0, seq=0)
     path.produce(first, end_turn=False)
     data = TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0, records=first)])
-    ctx = path.context(9)
-    response = path.produce_request(ProduceRequest(acks=1, topic_data=[data]), ctx)
+    response = path.produce_request(ProduceRequest(acks=1, topic_data=[data]), path.context(9))
     assert response.responses[0].partition_responses[0].base_offset == 0
-    assert list(ctx.flush_states) == [path.partition(topic, 0).flush_state]
+    assert list(path.decided.reads) == [path.partition(topic, 0).flush_state]
 
 
 def test_failed_write_takes_back_records_and_producers(path: DataPath) -> None:

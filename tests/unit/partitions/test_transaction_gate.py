@@ -8,7 +8,7 @@ import pytest
 from unit.partitions.data_path import DataPath, batch, values_of
 from unit.partitions.txn_path import V1, V2, send
 
-from broker.base.result import PARKED
+from broker.turn.decision import LATER
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.record_batch import TRANSACTIONAL
@@ -80,8 +80,8 @@ def test_old_epoch_is_refused_without_a_log_start_offset(path: DataPath) -> None
 
 def test_parked_at_the_gate_is_appended_when_it_opens(path: DataPath) -> None:
     path.transactions.holds = True
-    assert send(path, b"a") is PARKED
-    assert send(path, b"b", seq=1) is PARKED
+    assert send(path, b"a") is LATER
+    assert send(path, b"b", seq=1) is LATER
     assert path.fetch().high_watermark == 0
     path.transactions.open()
     path.end_turn()
@@ -104,7 +104,7 @@ def two_partitions(path: DataPath, *, version: int = V2) -> Any:
 
 
 def test_partitions_that_are_open_do_not_wait_for_those_at_the_gate(path: DataPath) -> None:
-    assert two_partitions(path) is PARKED
+    assert two_partitions(path) is LATER
     assert send(path, b"c", seq=2, name="u", index=1).base_offset == 2
     path.transactions.open()
     path.end_turn()
@@ -116,7 +116,7 @@ def test_partitions_that_are_open_do_not_wait_for_those_at_the_gate(path: DataPa
 
 
 def test_what_was_lost_while_others_were_at_the_gate_is_an_error(path: DataPath) -> None:
-    assert two_partitions(path) is PARKED
+    assert two_partitions(path) is LATER
     path.env.files.inject(1)
     path.end_turn()
     path.env.files.heal()
@@ -131,7 +131,7 @@ def test_what_was_lost_while_others_were_at_the_gate_is_an_error(path: DataPath)
 
 def test_topic_that_goes_while_its_records_are_at_the_gate(path: DataPath) -> None:
     path.transactions.holds = True
-    assert send(path, b"a") is PARKED
+    assert send(path, b"a") is LATER
     path.delete_topic(path.metadata.topics["t"])
     path.transactions.open()
     ((_, response),) = path.answers
@@ -140,7 +140,7 @@ def test_topic_that_goes_while_its_records_are_at_the_gate(path: DataPath) -> No
 
 def test_client_that_goes_leaves_its_records_to_the_transaction(path: DataPath) -> None:
     path.transactions.holds = True
-    assert send(path, b"a") is PARKED
+    assert send(path, b"a") is LATER
     path.parked.clear()
     path.transactions.open()
     path.end_turn()
@@ -165,7 +165,7 @@ def test_records_of_two_producers_refuse_the_request(path: DataPath) -> None:
 @pytest.mark.parametrize("code", [ErrorCode.NONE, ErrorCode.INVALID_TXN_STATE])
 def test_without_acks_the_gate_closes_the_connection_or_says_nothing(path: DataPath, code: ErrorCode) -> None:
     path.transactions.holds = True
-    assert send(path, b"a", acks=0) is PARKED
+    assert send(path, b"a", acks=0) is LATER
     path.transactions.held.pop()({("t", 0): code})
     path.end_turn()
     if code:

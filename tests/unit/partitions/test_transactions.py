@@ -8,8 +8,8 @@ import pytest
 from unit.partitions.data_path import NOW_MS, DataPath, batch, values_of
 from unit.partitions.txn_path import COMMITTED, V1, committed, read_committed, send, stable
 
-from broker.base.result import PARKED
 from broker.handlers.describe_producers import describe_producers
+from broker.turn.decision import LATER
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.transaction_admin import DescribeProducersRequest, DescribeProducersRequestTopicRequest
 
@@ -105,7 +105,7 @@ def test_reader_of_committed_records_stops_at_the_open_transaction(path: DataPat
 
 @pytest.mark.parametrize("min_bytes", [1, 70])
 def test_parked_reader_of_committed_records_wakes_with_the_marker(path: DataPath, min_bytes: int) -> None:
-    assert committed(path, max_wait_ms=500, min_bytes=min_bytes) is PARKED
+    assert committed(path, max_wait_ms=500, min_bytes=min_bytes) is LATER
     send(path, b"a")
     assert path.answers == []
     path.mark(1, 1, commit=True)
@@ -114,7 +114,7 @@ def test_parked_reader_of_committed_records_wakes_with_the_marker(path: DataPath
 
 
 def test_parked_reader_of_all_records_does_not_wait_for_the_marker(path: DataPath) -> None:
-    assert path.fetch(request={"max_wait_ms": 500}) is PARKED
+    assert path.fetch(request={"max_wait_ms": 500}) is LATER
     send(path, b"a")
     assert len(path.answers) == 1
 
@@ -195,7 +195,7 @@ def test_producers_are_described(path: DataPath) -> None:
         DescribeProducersRequestTopicRequest(name="t", partition_indexes=[0, 1]),
         DescribeProducersRequestTopicRequest(name="nope", partition_indexes=[0]),
     ]
-    response = describe_producers(path, path.context(0), DescribeProducersRequest(topics=topics))
+    response = describe_producers(path, path.context(0), DescribeProducersRequest(topics=topics)).reply
     known, beyond = response.topics[0].partitions
     assert [
         (p.producer_id, p.producer_epoch, p.last_sequence, p.coordinator_epoch, p.current_txn_start_offset)

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 from cases import each_case
-from core_broker import Client, World, frame, make_topic
+from core_broker import Client, World, frame, make_topic, watch_repeats
 from core_requests import TOPIC, alter_request, commit_request, fetch_request, produce_request
 from txn_kit import Producer
 
@@ -40,17 +40,11 @@ class Twins:
             self.ids = {name: make_topic(admin, name, 3) for name in ("t", "u", "v")}
         self.worlds[1].broker.clients.shortcuts = {}
         self.taken: list[bool] = []
-        shortcuts = self.worlds[0].broker.clients.shortcuts
-        for api_key in (ApiKey.FETCH, ApiKey.OFFSET_COMMIT):
-            shortcuts[api_key] = self._counted(shortcuts[api_key])
+        watch_repeats(self.worlds[0], self._took)
 
-    def _counted(self, shortcut: Any) -> Any:
-        def counted(*args: Any) -> bytes | None:
-            reply = shortcut(*args)
-            self.taken.append(reply is not None)
-            return reply
-
-        return counted
+    def _took(self, api_key: int, is_served: bool) -> None:
+        if api_key in (ApiKey.FETCH, ApiKey.OFFSET_COMMIT):
+            self.taken.append(is_served)
 
     def produce(self, topic: str, index: int, *values: bytes) -> None:
         for admin in self.admins:
@@ -190,35 +184,23 @@ def test_end_of_a_transaction_that_cannot_be_written_leaves_earlier_replies_alon
     assert len(twins.received(before)) > 60
 
 
-@each_case("version", range(8, 11))
-def test_commit_that_does_not_fit_into_a_batch_is_left_to_the_general_handler(version: int) -> None:
-    size = 1 << 20
-    for less, taken in ((0, True), (0, True), (1, False)):
-        twins = Twins(message_max_bytes=str(size - less))
+@each_case("version", range(2, 11))
+def test_commit_at_the_limit_of_a_batch_is_written_alike(version: int) -> None:
+    """The topic's own limit counts; that of the broker is what it begins with."""
+    for limit in range(300, 420, 7):
+        twins = Twins()
         for admin in twins.admins:
             admin.call(commit_request("g", {0: 1}), 8)
-        request = commit_request("g", {0: 1, 1: 2, 2: 3})
-        request.topics[0].topic_id = twins.ids["t"]
-        twins.send(request, version)
-        assert twins.taken == [taken]
+            answer = admin.call(alter_request(TOPIC, "__consumer_offsets", {"max.message.bytes": str(limit)}), 1)
+            assert answer.responses[0].error_code == 0
+        for round_ in range(3):
+            request = commit_request("g", {0: round_, 1: 2, 2: 3})
+            request.topics[0].topic_id = twins.ids["t"]
+            twins.send(request, version)
         fast, general = twins.worlds
         assert fast.fingerprints() == general.fingerprints()
-        (*_, (header, _)) = fast.broker.groups.of("g").log.batches(0)
-        size = min(size, header.size)
-
-
-def test_commit_beyond_the_limit_of_the_offsets_topic_is_left_to_the_general_handler() -> None:
-    """The topic's own limit counts; that of the broker is what it begins with."""
-    twins = Twins()
-    for admin in twins.admins:
-        admin.call(commit_request("g", {0: 1}), 8)
-        answer = admin.call(alter_request(TOPIC, "__consumer_offsets", {"max.message.bytes": "150"}), 1)
-        assert answer.responses[0].error_code == 0
-    for partitions, taken in (({0: 1}, True), ({0: 1, 1: 2, 2: 3}, False)):
-        twins.send(commit_request("g", partitions), 8)
-        assert twins.taken == [taken]
-    fast, general = twins.worlds
-    assert fast.fingerprints() == general.fingerprints()
+        logs = [[bytes(batch) for _, batch in world.broker.groups.of("g").log.batches(0)] for world in twins.worlds]
+        assert logs[0] == logs[1]
 
 
 def test_partition_is_configured_when_metadata_changes_and_not_for_each_request(

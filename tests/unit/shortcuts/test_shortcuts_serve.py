@@ -160,21 +160,6 @@ def test_fetch_without_a_session(version: int) -> None:
         sent_everywhere(twins, lambda request=request: request, version, learns=1)
 
 
-@each_case("version", range(8, 11))
-def test_offset_commit(version: int) -> None:
-    twins = Twins()
-    for offsets in ({1: 7}, {0: 1, 1: 2}, {2: 300, 0: 70_000, 1: 5}):
-        request = commit_request("g", offsets)
-        request.topics[0].topic_id = twins.ids["t"]
-        sent_everywhere(twins, lambda request=request: request, version)
-
-
-def test_offset_fetch(twins: Twins) -> None:
-    twins.send(frame(commit_request("g", {0: 1}), 8))
-    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)])
-    sent_everywhere(twins, lambda: request, 8, learns=1)
-
-
 def adding(producer: Producer, *, offsets: bool) -> Any:
     if offsets:
         return AddOffsetsToTxnRequest(

@@ -35,7 +35,7 @@ from broker.coordinator.groups.classic.member import Member, Protocols
 from broker.coordinator.groups.classic.subscription import subscribed_topics
 
 if TYPE_CHECKING:
-    from broker.base.result import Token
+    from broker.turn.decision import Token
     from protocol.messages.coordinator_records import GroupMetadataValue
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"

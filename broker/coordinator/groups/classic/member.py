@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 if TYPE_CHECKING:
-    from broker.base.result import Token
+    from broker.turn.decision import Token
 
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]  # name and metadata, in the member's order of preference
 

@@ -25,8 +25,8 @@ from protocol.errors import ErrorCode
 from protocol.messages.classic_group import JoinGroupResponse, JoinGroupResponseMember, SyncGroupResponse
 
 if TYPE_CHECKING:
-    from broker.base.result import Token
     from broker.coordinator.groups.common.outcome import Outcome
+    from broker.turn.decision import Token
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000  # as Kafka, where it cannot be configured either
 

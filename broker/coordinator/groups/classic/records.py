@@ -14,9 +14,9 @@ from protocol.messages.coordinator_records import (
 )
 
 if TYPE_CHECKING:
-    from broker.base.result import Record
     from broker.coordinator.groups.classic.group import ClassicGroup
     from broker.coordinator.groups.classic.member import Member
+    from broker.turn.decision import Record
 
 GROUP_METADATA_VERSION: Final = 3  # what Kafka writes; 4 would be flexible
 

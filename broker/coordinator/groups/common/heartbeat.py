@@ -12,9 +12,9 @@ from broker.coordinator.groups.common.assignment_epoch_checks import REVOCATION_
 from broker.coordinator.groups.common.member import note_revocation
 
 if TYPE_CHECKING:
-    from broker.base.result import Record
     from broker.coordinator.groups.common.member import ModernMember
     from broker.coordinator.groups.common.outcome import Outcome
+    from broker.turn.decision import Record
 
 
 class HeartbeatStep:

@@ -1,11 +1,12 @@
-"""Outcome: what handling one request or timer of a group produces, collected step by step into a Result."""
+"""Outcome: what handling one request or timer of a group produces, collected step by step into a Decision."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Hashable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from broker.base.result import PARKED, Context, Record, Result, Token
+from broker.base.context import Context
+from broker.turn.decision import LATER, Decision, Record, Token
 
 if TYPE_CHECKING:
     from broker.config.settings import BrokerConfig
@@ -14,7 +15,7 @@ _Made = TypeVar("_Made")
 
 
 class Outcome:
-    """Collects records, timers and responses; `result` makes a Result of them."""
+    """Collects records, timers and responses; `result` makes a Decision of them."""
 
     __slots__ = ("_response", "_token", "access", "config", "now_ms", "records", "timers", "wake")
 
@@ -26,7 +27,7 @@ class Outcome:
         self.wake: list[tuple[Token, Any]] = []
         self.timers: list[tuple[Hashable, int | None]] = []
         self._token = ctx.token
-        self._response: Any = PARKED
+        self._response: Any = LATER
 
     def answer(self, token: Token, response: Any) -> None:
         """Respond to a request: the one being handled, or a parked one."""
@@ -53,6 +54,6 @@ class Outcome:
         self.set_timer(timer, 0)
         return None
 
-    def result(self) -> Result:
-        """The collected Result; a request without a response is parked."""
-        return Result(self._response, self.records, self.wake, self.timers)
+    def result(self) -> Decision:
+        """The collected Decision; a request without a response is parked."""
+        return Decision(self._response, self.records, wake=self.wake, timers=self.timers)

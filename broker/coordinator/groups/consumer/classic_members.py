@@ -42,7 +42,7 @@ from protocol.messages.classic_group import (
 )
 
 if TYPE_CHECKING:
-    from broker.base.result import Context
+    from broker.base.context import Context
     from broker.coordinator.groups.common.outcome import Outcome
     from broker.coordinator.groups.consumer.machine import Machine
     from protocol.messages.classic_group import (

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any, ClassVar, TypeAlias
 
-from broker.base.result import Record
 from broker.coordinator.groups.assignors.spec import Assignment
 from broker.coordinator.groups.common.assignment_epoch_checks import NOT_ASSIGNED, CommittedPartitions
 from broker.coordinator.groups.common.group import ModernGroup
@@ -26,6 +25,7 @@ from broker.coordinator.groups.consumer.records import (
     group_tombstones,
     member_metadata_of,
 )
+from broker.turn.decision import Record
 
 Resolution: TypeAlias = Generator[None, None, dict[str, frozenset[str]]]  # returns: expression -> topics
 

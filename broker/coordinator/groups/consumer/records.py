@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from broker.base.result import Record
 from broker.coordinator.groups.assignors.spec import Assignment
 from broker.coordinator.groups.common.records import epochs_of, put_revocation_epoch, revocation_epoch_of
 from broker.coordinator.groups.consumer.member import (
@@ -20,6 +19,7 @@ from broker.coordinator.groups.consumer.member import (
     MemberMetadata,
     PartitionEpochs,
 )
+from broker.turn.decision import Record
 from protocol.messages.coordinator_records import (
     ClassicMemberMetadata,
     ClassicProtocol,

@@ -12,12 +12,12 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.base.result import Record
 from broker.cluster.acls import DESCRIBE, TOPIC
 from broker.coordinator import patterns
 from broker.coordinator.groups.common.metadata_hash import metadata_hash
 from broker.coordinator.groups.consumer.records import ResolvedRegex, group_record, regex_record, regex_tombstone
 from broker.coordinator.patterns import STEPS_A_SLICE, Pattern
+from broker.turn.decision import Record
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from broker.base.result import Record
 from broker.coordinator.groups.assignors.choose import assignor
 from broker.coordinator.groups.assignors.spec import UNASSIGNED, Assignment, Changes, Spec
 from broker.coordinator.groups.common.group import PendingTarget
 from broker.coordinator.groups.consumer.member import MemberMetadata, Subscription
 from broker.coordinator.groups.consumer.records import target_epoch_record, target_record
+from broker.turn.decision import Record
 
 if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from broker.base.result import Record
 from broker.coordinator.groups.assignors.spec import Assignment
 from broker.coordinator.groups.common.assignment_epoch_checks import CommittedPartitions
 from broker.coordinator.groups.common.group import ModernGroup, State
@@ -26,6 +25,7 @@ from broker.coordinator.groups.share.records import (
     state_partitions_of,
 )
 from broker.coordinator.groups.share.state_partitions import NO_PARTITIONS, StatePartitions
+from broker.turn.decision import Record
 
 
 class ShareGroup(ModernGroup):

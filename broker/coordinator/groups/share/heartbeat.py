@@ -38,7 +38,7 @@ from protocol.messages.share_group import (
 )
 
 if TYPE_CHECKING:
-    from broker.base.result import Context
+    from broker.base.context import Context
     from broker.coordinator.groups.common.outcome import Outcome
     from broker.coordinator.groups.share.machine import Machine
     from protocol.messages.share_group import ShareGroupHeartbeatRequest

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from broker.base.result import Record
 from broker.coordinator.groups.assignors.spec import Assignment
 from broker.coordinator.groups.share.member import CurrentAssignment, MemberMetadata
 from broker.coordinator.groups.share.state_partitions import StatePartitions, Topics
+from broker.turn.decision import Record
 from protocol.messages.coordinator_records import encode_key, encode_record
 from protocol.messages.share_group_records import (
     ShareGroupCurrentMemberAssignmentKey,

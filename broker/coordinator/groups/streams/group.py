@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from broker.base.result import Record
 from broker.coordinator.groups.common.assignment_epoch_checks import NOT_ASSIGNED, CommittedPartitions
 from broker.coordinator.groups.common.group import ModernGroup
 from broker.coordinator.groups.streams.member import (
@@ -28,6 +27,7 @@ from broker.coordinator.groups.streams.records import (
     tasks_of,
 )
 from broker.coordinator.groups.streams.topology import source_topics
+from broker.turn.decision import Record
 
 if TYPE_CHECKING:
     from broker.coordinator.groups.streams.topology import ConfiguredTopology

@@ -52,7 +52,7 @@ from protocol.messages.streams_group import (
 )
 
 if TYPE_CHECKING:
-    from broker.base.result import Context
+    from broker.base.context import Context
     from broker.coordinator.groups.common.outcome import Outcome
     from broker.coordinator.groups.streams.machine import Machine
     from protocol.messages.streams_group import StreamsGroupHeartbeatRequest

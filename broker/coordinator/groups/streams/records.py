@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from broker.base.result import Record
 from broker.coordinator.groups.common.records import epochs_of, put_revocation_epoch, revocation_epoch_of
 from broker.coordinator.groups.streams.member import (
     STABLE,
@@ -23,6 +22,7 @@ from broker.coordinator.groups.streams.member import (
     TasksTuple,
     TasksTupleWithEpochs,
 )
+from broker.turn.decision import Record
 from protocol.declare import Message
 from protocol.messages.coordinator_records import encode_key, encode_record
 from protocol.messages.streams_group_records import (

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from core_broker import Client, World, make_topic
 from core_requests import commit_request
-from log_kit import put
+from log_kit import commit_batch, put
 
 from broker.coordinator.offsets import imaging, snapshots
 from broker.coordinator.offsets.columns import Committed, Pending
 from broker.coordinator.offsets.commit_batch import RECORD_BYTES, CommitBatch, OneCommit
-from broker.coordinator.offsets.commit_run import Commit
+from broker.coordinator.offsets.commit_run import Commit, Run, commit_of
 from broker.coordinator.offsets.pending import PendingOffsets
 from broker.coordinator.offsets.replay_run import MOST_RECORDS, offset_key, replay_commit
 from broker.coordinator.offsets.snapshots import COLUMNS, RARE, SINGLES, Labels, Reader, encode_head, encode_offsets
@@ -50,13 +50,13 @@ def test_size_that_is_promised_for_a_batch_is_enough_and_no_more(topic_id: bytes
     for n, name in product([1, 2, 63, 64, 65, 300], ["t", "t" * 60, "t" * 249]):
         partitions = range(5, 5 + n)
         one, many = (builder("group", name, topic_id, partitions, headers) for builder in BUILDERS)
-        data = one.build(7, 3, 99, range(n), [4] * n)
-        assert data == many.build(7, 3, 99, range(n), [4] * n)
+        data = commit_batch(one, 7, 3, 99, range(n), [4] * n)
+        assert data == commit_batch(many, 7, 3, 99, range(n), [4] * n)
         assert len(data) == many.size
         assert len(data) == BatchHeader.from_buffer(data).size
         assert 0 <= one.most_bytes - len(data) <= n * 16
-        transactional = one.build(7, 3, 99, range(n), [4] * n, (5, 6))
-        assert transactional == many.build(7, 3, 99, range(n), [4] * n, (5, 6))
+        transactional = commit_batch(one, 7, 3, 99, range(n), [4] * n, (5, 6))
+        assert transactional == commit_batch(many, 7, 3, 99, range(n), [4] * n, (5, 6))
         header = BatchHeader.from_buffer(transactional)
         assert (header.producer_id, header.producer_epoch, header.base_sequence) == (5, 6, -1)
         assert header.is_transactional
@@ -109,7 +109,7 @@ class Table(OffsetTable):
 
 def a_batch(partitions: Any) -> bytes:
     n = len(partitions)
-    return CommitBatch("group", "topic", ID, partitions).build(0, 0, 9, range(n), [3] * n)
+    return commit_batch(CommitBatch("group", "topic", ID, partitions), 0, 0, 9, range(n), [3] * n)
 
 
 @pytest.mark.parametrize(
@@ -169,11 +169,10 @@ def test_pending_offsets_with_metadata_know_the_offsets_of_their_records() -> No
     client.call(commit_request("g", {0: 1}), 8)
     shard = world.broker.groups.shards[0]
     base = shard.log.end_offset
-    commit = Commit("g")
-    run = commit.run("t")
+    run = Run("t", bytes(16))
     for partition in range(3):
         run.add_other(partition, Committed(5, -1, "m", 9))
-    commit.append_to(shard, 99, (9, 0))
+    shard.write(Commit("g", producer=(9, 0), runs=[run]), 99)
     found = shard.machine.pending.fingerprint()
     assert {key[3]: at for key, (at, _) in found.items()} == {0: base, 1: base + 1, 2: base + 2}
 
@@ -311,9 +310,7 @@ def test_commit_reopens_a_log_that_is_out_of_use() -> None:
     shard.reload()
     assert shard.state is CLOSED
     world.files.heal()
-    commit = Commit("g")
-    commit.run("t").add(0, 8, -1)
-    commit.append_to(shard, 99)
+    shard.write(commit_of(Commit("g", runs=[Run("t", bytes(16), [0], [8], [-1])]), b"\0", 1 << 20), 99)
     assert shard.state is READY
     assert shard.machine.offsets.get("g", "t", 0).offset == 8
     world.run()

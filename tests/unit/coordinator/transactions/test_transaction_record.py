@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.base.result import Context
+from broker.base.context import Context
 from broker.coordinator.transactions import transaction as transaction_module
 from broker.coordinator.transactions.machine import EXPIRY_TIMER, TransactionMachine
 from broker.coordinator.transactions.transaction import (

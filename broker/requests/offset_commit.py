@@ -1,0 +1,326 @@
+"""OffsetCommit: accept or refuse the offsets that a client commits for a group, in every version.
+
+OffsetCommit  v0: no generation, no member. v1: a commit time for each partition. v2-4: retention time. v6: leader
+              epochs. v7: static members. v9: member epochs (KIP-848). v10: topic ids.
+
+Beyond Kafka: OffsetCommit v0 and v1 and OffsetFetch v0, the original offset management proposal, are answered. Kafka 4
+              starts at v2 and v1. ApiVersions can name only one range for each API, so it says 0.
+Beyond Kafka: any broker answers OffsetCommit and OffsetFetch with `--brokers N`; one that is not the coordinator
+              forwards within the process. `offsets.any.broker=false` gives Kafka's NOT_COORDINATOR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from broker.coordinator.groups.classic.commit_checks import check_offset_commit, on_offset_commit_accepted
+from broker.coordinator.groups.kinds import CLASSIC
+from broker.coordinator.offsets.columns import Committed
+from broker.coordinator.offsets.commit_batch import CommitBatch, PlainCommit
+from broker.coordinator.offsets.commit_run import Commit, Run, commit_of
+from broker.coordinator.offsets.provenance import provenance
+from broker.requests.expected_offsets import TAG, conflicts
+from broker.requests.repeated import HotRequest, Kept
+from broker.turn.decision import Decision
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from protocol.record import encode_headers
+from protocol.shape import Shape
+
+if TYPE_CHECKING:
+    from broker.base.context import Context
+    from broker.cluster.metadata import ClusterMetadata, Topic
+    from broker.config.settings import BrokerConfig
+    from broker.coordinator.group_shards import GroupShards
+    from broker.coordinator.runtime import Shard
+    from broker.turn.decision import Headers
+
+TIMES_IN: Final = 1  # the only version with a commit time for each partition
+TOPIC_IDS_SINCE: Final = 10
+MOST_MS: Final = 2**63 - 1  # what a record has room for
+NO_TIMERS: Final[Sequence[tuple[Hashable, int | None]]] = ()
+
+_INDEX, _OFFSET = attrgetter("partition_index"), attrgetter("committed_offset")
+_EPOCH, _METADATA = attrgetter("committed_leader_epoch"), attrgetter("committed_metadata")
+_TIME, _TAGS = attrgetter("commit_timestamp"), attrgetter("unknown_tags")
+
+
+class View(Protocol):
+    """What the rule uses of the broker."""
+
+    @property
+    def metadata(self) -> ClusterMetadata: ...
+    @property
+    def config(self) -> BrokerConfig: ...
+    @property
+    def groups(self) -> GroupShards: ...
+
+
+class Row:
+    """What a request commits on one topic, in columns. A column is None where the request has nothing of the kind."""
+
+    __slots__ = (
+        "conflicts",
+        "expected",
+        "leader_epochs",
+        "metadata",
+        "name",
+        "offsets",
+        "partitions",
+        "times",
+        "topic_id",
+    )
+
+    def __init__(self, name: str, topic_id: bytes, partitions: Sequence[OffsetCommitRequestPartition], version: int):
+        self.name = name
+        self.topic_id = topic_id
+        self.partitions = list(map(_INDEX, partitions))
+        self.offsets = list(map(_OFFSET, partitions))
+        self.leader_epochs = list(map(_EPOCH, partitions))
+        self.metadata: list[str | None] | None = None
+        if any(map(_METADATA, partitions)):
+            self.metadata = list(map(_METADATA, partitions))
+        self.times: list[int] | None = list(map(_TIME, partitions)) if version == TIMES_IN else None
+        self.conflicts: dict[int, bytes] = {}  # places where another offset is committed than the client expects
+        self.expected: list[bytes | None] | None = None
+        if any(map(_TAGS, partitions)):
+            self.expected = [(each.unknown_tags or {}).get(TAG) for each in partitions]
+
+    def fits(self, place: int, most_units: int) -> bool:
+        """Whether the metadata of one partition is small enough, in UTF-16 code units as Kafka counts."""
+        text = (self.metadata[place] if self.metadata is not None else None) or ""
+        return len(text) <= most_units // 2 or utf16_length(text) <= most_units
+
+
+class Ask:
+    """What one OffsetCommit asks. The last three are of a request that may be repeated: what was found and written."""
+
+    __slots__ = (
+        "accepted",
+        "commit",
+        "found",
+        "generation",
+        "group_id",
+        "instance_id",
+        "member_id",
+        "retention_ms",
+        "rows",
+    )
+
+    def __init__(self, request: OffsetCommitRequest, version: int) -> None:
+        self.group_id = request.group_id
+        self.generation = request.generation_id_or_member_epoch if version >= 1 else -1
+        self.member_id = request.member_id
+        self.instance_id = request.group_instance_id
+        self.retention_ms = request.retention_time_ms
+        self.rows = [Row(each.name, each.topic_id, each.partitions, version) for each in request.topics]
+        self.accepted: Decision | None = None
+        self.commit: PlainCommit | None = None
+        self.found: Found = []
+
+
+Codes = list[list[int]]  # of each row, in order: an error code for each of its partitions
+Found = list[tuple[Row, "Topic", Sequence[int], list[int]]]  # rows, their topics, the places that exist, the codes
+
+
+class OffsetCommit(HotRequest):
+    """The rule, the general codec, and commits of other offsets on the same partitions of one topic."""
+
+    REQUEST = Shape(OffsetCommitRequest, "committed_offset", "committed_leader_epoch")
+    REPLY = Shape(OffsetCommitResponse)
+
+    def __init__(self, broker: Any) -> None:
+        super().__init__(broker)
+        self._view: View = broker
+
+    def decide(self, ask: Ask, ctx: Context) -> Decision:
+        """Accept or refuse the offsets that a member commits. The reply is Codes.
+
+        Shape:   one OffsetCommit record per accepted partition, in request order, one batch.
+        Units:   offsets count records; ctx.now_ms is Unix milliseconds.
+        Errors:  per partition UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, OFFSET_METADATA_TOO_LARGE; for all of them
+                 those of the group (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, ...).
+        Source:  KafkaApis.handleOffsetCommitRequest, OffsetMetadataManager.commitOffset.
+        """
+        accepted, found, view = ask.accepted, ask.found, self._view
+        codes: Codes = []
+        if accepted is not None:
+            shard: Shard = accepted.shard
+        else:
+            codes = [[0] * len(row.partitions) for row in ask.rows]
+            found = ask.found = _find(view.metadata, ask.rows, ctx.api_version, codes)
+            if not found:
+                return Decision(codes)
+            try:
+                shard = view.groups.require_for_offsets(ask.group_id, ctx)
+            except KafkaError as error:
+                return _refuse(found, codes, error.code)
+        machine = shard.machine
+        group, timers = machine.groups.get(ask.group_id), NO_TIMERS
+        if group is not None and group.group_type == CLASSIC:
+            code = check_offset_commit(group, ctx.api_version, ask.generation, ask.member_id, ask.instance_id)
+            if code == ErrorCode.NONE:
+                timers = on_offset_commit_accepted(group, ask.member_id, ctx.now_ms)
+        else:
+            code = machine.check_offset_commit(
+                ask.group_id,
+                ctx.api_version,
+                ask.generation,
+                ask.member_id,
+                ask.instance_id,
+                lambda: _checked(found, view.config.offset_metadata_max_bytes),
+            )
+        if code != ErrorCode.NONE:
+            return _refuse(found, codes, code)
+        if accepted is not None:
+            accepted.timers = timers
+            return accepted
+        if _conflicts(shard, ask.group_id, found):
+            return Decision(codes, shard=shard, timers=timers)
+        commit = _commit(view.config, ask, ctx, found)
+        if commit.is_empty:
+            end_offset = shard.log.end_offset
+            make = lambda: machine.simple_group_for(ask.group_id, end_offset)  # noqa: E731  # a step, not a function
+            return Decision(codes, shard=shard, timers=timers, then=make)
+        written = commit_of(commit, encode_headers(commit.headers), shard.log.config.max_message_bytes)
+        decision = Decision(codes, shard=shard, writes=((shard, written),), timers=timers)
+        if isinstance(written, PlainCommit) and not any(map(any, codes)):
+            ask.commit, decision.repeats = written, ask
+        return decision
+
+    def message(self, ctx: Context, request: OffsetCommitRequest) -> Decision:
+        """See HotRequest."""
+        ask = Ask(request, ctx.api_version)
+        decision = self.decide(ask, ctx)
+        decision.reply = _response(ask, decision.reply)
+        return decision
+
+    def prepare(self, kept: Kept, decision: Decision) -> None:
+        """Build the constant parts of the batch once."""
+        ask: Ask = kept.ask
+        plain, (_, topic, _, _) = ask.commit, ask.found[0]
+        assert plain is not None
+        batch = CommitBatch(ask.group_id, topic.name, topic.topic_id, plain.partitions, encode_headers(plain.sender))
+        batch.sender, batch.leader_epochs = plain.sender, plain.leader_epochs
+        decision.writes = ((decision.shard, batch),)
+        ask.accepted, ask.commit = decision, batch
+
+    def fill(self, ask: Ask, fields: tuple[Any, ...], width: int) -> None:
+        """See HotRequest. Before v6 there is no leader epoch."""
+        commit = ask.commit
+        assert commit is not None
+        commit.offsets = fields[0 :: width + 1]
+        if width > 1:
+            commit.leader_epochs = fields[1 :: width + 1]
+
+
+def _find(metadata: ClusterMetadata, rows: Sequence[Row], version: int, codes: Codes) -> Found:
+    """The rows of topics that exist; the codes of all other partitions are set."""
+    found: Found = []
+    for row, row_codes in zip(rows, codes, strict=True):
+        topic, unknown = metadata.topics.get(row.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if version >= TOPIC_IDS_SINCE:
+            topic, unknown = metadata.topics_by_id.get(row.topic_id), ErrorCode.UNKNOWN_TOPIC_ID
+        if topic is None:
+            row_codes[:] = [unknown] * len(row_codes)
+        elif row_codes:
+            count = len(topic.partitions)
+            places: Sequence[int] = range(len(row_codes))
+            if min(row.partitions) < 0 or max(row.partitions) >= count:
+                places = [at for at, index in enumerate(row.partitions) if 0 <= index < count]
+                row_codes[:] = [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * len(row_codes)
+                for at in places:
+                    row_codes[at] = ErrorCode.NONE
+            if places:
+                found.append((row, topic, places, row_codes))
+    return found
+
+
+def _refuse(found: Found, codes: Codes, code: int) -> Decision:
+    """All that exist get the same error."""
+    for _, _, places, row_codes in found:
+        for at in places:
+            row_codes[at] = code
+    return Decision(codes)
+
+
+def _checked(found: Found, most_units: int) -> Iterator[tuple[str, bytes, int]]:
+    """The partitions whose assignment epoch is checked: those that are not refused for their metadata."""
+    for row, topic, places, _ in found:
+        for at in places:
+            if row.fits(at, most_units):
+                yield topic.name, topic.topic_id, row.partitions[at]
+
+
+def _conflicts(shard: Shard, group_id: str, found: Found) -> bool:
+    """Whether another offset is committed somewhere than the client expects; then all codes are set."""
+    table, refused = shard.machine.offsets, False
+    for row, topic, places, _ in found:
+        if row.expected is not None:
+            row.conflicts = conflicts(table, group_id, topic, row.partitions, row.expected, places)
+            refused = refused or bool(row.conflicts)
+    if refused:
+        for row, _, places, row_codes in found:
+            for at in places:
+                is_here = at in row.conflicts
+                row_codes[at] = ErrorCode.INVALID_REQUEST if is_here else ErrorCode.OPERATION_NOT_ATTEMPTED
+    return refused
+
+
+def _commit(config: BrokerConfig, ask: Ask, ctx: Context, found: Found) -> Commit:
+    """The offsets to commit; one with too much metadata is refused alone."""
+    headers: Headers = ()
+    if config.offsets_provenance:
+        headers = provenance(ask.member_id, ask.instance_id, ask.generation, ctx.client_id)
+    commit = Commit(ask.group_id, headers)
+    expire_ms = min(ctx.now_ms + ask.retention_ms, MOST_MS) if ask.retention_ms >= 0 else -1
+    for row, topic, places, codes in found:
+        if row.metadata is None and row.times is None and expire_ms < 0 and len(places) == len(codes):
+            commit.runs.append(Run(topic.name, topic.topic_id, row.partitions, row.offsets, row.leader_epochs))
+            continue
+        run = Run(topic.name, topic.topic_id)
+        commit.runs.append(run)
+        for at in places:
+            if not row.fits(at, config.offset_metadata_max_bytes):
+                codes[at] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                _add(run, row, at, ctx.now_ms, expire_ms)
+    return commit
+
+
+def _add(run: Run, row: Row, at: int, now_ms: int, expire_ms: int) -> None:
+    """One offset, which may have metadata or times of its own."""
+    if row.metadata is None and row.times is None and expire_ms < 0:
+        run.add(row.partitions[at], row.offsets[at], row.leader_epochs[at])
+        return
+    metadata = (row.metadata[at] if row.metadata is not None else None) or ""
+    commit_ms = row.times[at] if row.times is not None else -1
+    commit_ms = now_ms if commit_ms < 0 else commit_ms
+    committed = Committed(row.offsets[at], row.leader_epochs[at], metadata, commit_ms, expire_ms, run.topic_id)
+    run.add_other(row.partitions[at], committed)
+
+
+def utf16_length(text: str) -> int:
+    """The length as Kafka counts it: UTF-16 code units."""
+    return len(text) + sum(ch > "\uffff" for ch in text)
+
+
+def _response(ask: Ask, codes: Codes) -> OffsetCommitResponse:
+    topics = []
+    for row, row_codes in zip(ask.rows, codes, strict=True):
+        answers = OffsetCommitResponsePartition.many("partition_index", row.partitions)
+        if any(row_codes):
+            for at, (answer, code) in enumerate(zip(answers, row_codes, strict=True)):
+                answer.error_code = code
+                if at in row.conflicts:
+                    answer.unknown_tags = {TAG: row.conflicts[at]}
+        topics.append(OffsetCommitResponseTopic(name=row.name, topic_id=row.topic_id, partitions=answers))
+    return OffsetCommitResponse(topics=topics)

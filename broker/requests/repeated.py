@@ -1,0 +1,196 @@
+"""Serves repeats of earlier requests from their bytes, for every API in this room.
+
+The first request of its kind takes the general way: it is decoded, decided and answered. If the rule says that a repeat
+may be served from its bytes (`Decision.repeats`), request and reply are cut by their declarations (protocol/shape.py)
+into bytes that stay the same and fields that differ. The next request is compared with these bytes; its fields go into
+the Ask that was kept, the same rule decides, and the reply is the earlier one with new fields.
+
+What is kept is on the connection, in one Table an API, and is dropped in one place: `Connection.forget`, when the
+generation in turn/learned.py has moved. Nothing is served here that the general way would not serve alike; a request
+that is refused, or has to wait for something out of the ordinary, is decided again there, and nothing has changed yet.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from broker.wire.route import REPLY_HEAD
+from protocol.errors import KafkaError
+from protocol.shape import Shape
+from storage.files.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.base.context import Context
+    from broker.turn.decision import Decision
+    from broker.turn.executor import Executor
+    from broker.turn.turn import Turn
+    from broker.wire.connection import Connection
+
+BODY: Final = 12  # where the request header's client id is in a frame
+MOST_BYTES: Final = 65_536  # of a request or a reply that is kept
+MOST_KEPT: Final = 1024  # requests a connection and API
+KEPT_BYTES: Final = 1 << 20  # of the requests and replies of a connection and API
+PATIENCE: Final = 8  # requests without a repeat between them after which fewer are kept
+
+
+class Kept:
+    """One request that was served, ready for its repeats."""
+
+    __slots__ = ("after", "ask", "ctx", "pack", "reply", "reply_size", "rest", "statics", "unpack", "values", "width")
+
+    def __init__(self, ask: Any, ctx: Context) -> None:
+        self.ask = ask
+        self.ctx = ctx
+        self.unpack: Any = None
+        self.statics: tuple[bytes, ...] = ()
+        self.width = 0
+        self.after = slice(0, None, 1)  # where the bytes are that must be the same
+        self.reply = b""  # the reply after its correlation id, up to the first field that differs
+        self.reply_size = 0
+        self.pack: Any = None  # packs the rest of the reply
+        self.values: list[Any] = []  # what it packs; empty: nothing differs
+        self.rest = b""  # the rest of the last reply
+
+
+class Form:
+    """The requests kept of one version and size: how long their prefix is, and each by its prefix."""
+
+    __slots__ = ("kept", "prefix_bytes")
+
+    def __init__(self, prefix_bytes: int) -> None:
+        self.prefix_bytes = prefix_bytes
+        self.kept: dict[bytes, Kept] = {}
+
+
+class Table:
+    """The requests kept on one connection for one API."""
+
+    __slots__ = ("count", "forms", "held_bytes", "misses")
+
+    def __init__(self) -> None:
+        self.forms: dict[int, Form] = {}  # by size and version
+        self.count = 0
+        self.held_bytes = 0
+        self.misses = 0  # requests without a repeat since the last one
+
+    def is_worth_keeping(self) -> bool:
+        """Whether another request is kept: where no repeats come, only the 8th, 16th, 32nd ... is."""
+        self.misses = misses = self.misses + 1
+        return misses <= PATIENCE or not misses & (misses - 1)
+
+    def keep(self, key: int, prefix: bytes, kept: Kept, size: int) -> None:
+        """Add a request. A full table is emptied first."""
+        if self.count >= MOST_KEPT or self.held_bytes + size > KEPT_BYTES:
+            self.forms.clear()
+            self.count = self.held_bytes = 0
+        form = self.forms.get(key)
+        if form is None or form.prefix_bytes != len(prefix):
+            form = self.forms[key] = Form(len(prefix))
+        if prefix not in form.kept:
+            self.count += 1
+            self.held_bytes += size
+        form.kept[prefix] = kept
+
+
+class HotRequest:
+    """One API: its rule, its general codec, and the repeats of its requests. A subclass a file of this room.
+
+    REQUEST, REPLY  name the fields that differ from one request to the next.
+    """
+
+    REQUEST: ClassVar[Shape]
+    REPLY: ClassVar[Shape]
+
+    def __init__(self, broker: Any) -> None:
+        self.api_key: int = self.REQUEST.cls.API_KEY
+        self.turn: Turn = broker.turn
+        self.durability = self.turn.durability
+        self.executor: Executor = broker.router.executor
+
+    # -- what a file of this room says about its API
+
+    def message(self, ctx: Context, request: Any) -> Decision:
+        """The general codec: decide on a declared message. The Decision's reply is a message."""
+        raise NotImplementedError
+
+    def decide(self, ask: Any, ctx: Context) -> Decision:
+        """The rule. `Decision.repeats`: the Ask, if repeats of the request may be served from its bytes."""
+        raise NotImplementedError
+
+    def fill(self, ask: Any, fields: tuple[Any, ...], width: int) -> None:
+        """Put the fields of a repeat into the Ask: `fields[i :: width + 1]` are those that differ."""
+        raise NotImplementedError
+
+    def values(self, kept: Kept, decision: Decision, reply: Any) -> bool:
+        """Put what differs in the reply into `kept.values[i :: width + 1]`. False: it is as in the reply before."""
+        raise NotImplementedError
+
+    def prepare(self, kept: Kept, decision: Decision) -> None:
+        """A request is kept: derive once what its repeats need, from the decision on it."""
+
+    # -- serving
+
+    def serve(self, connection: Connection, data: bytes, position: int, stop: int, correlation_id: int) -> bytes | None:
+        """Serve a repeat; see service.Shortcut."""
+        table: Table | None = connection.learned.get(self.api_key)
+        if table is None:
+            return None
+        form = table.forms.get((stop - position) << 16 | data[position + 6] << 8 | data[position + 7])
+        if form is None:
+            return None
+        start = position + BODY
+        end = start + form.prefix_bytes
+        kept = form.kept.get(data[start:end])
+        if kept is None:
+            return None
+        ask, ctx = kept.ask, kept.ctx
+        if kept.width:
+            fields = kept.unpack(data, end)
+            if fields[kept.after] != kept.statics:
+                return None
+            self.fill(ask, fields, kept.width)
+        table.misses = 0
+        ctx.now_ms = self.turn.now_ms
+        held = (connection, connection.base + len(connection.out), data, position, stop)
+        try:
+            decision = self.decide(ask, ctx)
+            if decision.repeats is not ask:
+                return None
+            reply = self.executor.carry_out(decision, ctx.now_ms, held)
+        except (KafkaError, StorageError):
+            return None
+        if kept.values and self.values(kept, decision, reply):
+            kept.rest = kept.pack(*kept.values)
+        return REPLY_HEAD.pack(kept.reply_size, correlation_id) + kept.reply + kept.rest
+
+    # -- keeping
+
+    def keep(
+        self, connection: Connection, frame: tuple[bytes, int, int], ctx: Context, decision: Decision, reply: bytes
+    ) -> None:
+        """Keep a request that the general handler has served, with its reply, for its repeats."""
+        data, position, stop = frame
+        ask = decision.repeats
+        size = stop - position + len(reply)
+        if size > MOST_BYTES or connection.generation != self.turn.learned.generation:
+            return  # in the second case the connection is about to drop what it has kept
+        table: Table = connection.learned.get(self.api_key) or Table()
+        connection.learned[self.api_key] = table
+        if not table.is_worth_keeping():
+            return
+        version = ctx.api_version
+        try:
+            asked = self.REQUEST.cut(data, position + BODY, stop, version, header="request")
+            replied = self.REPLY.cut(reply, REPLY_HEAD.size, len(reply), version, header="tags")
+        except ValueError:  # of a form that Shape cannot cut
+            return
+        kept = Kept(ask, ctx)
+        kept.unpack, kept.statics, kept.width = asked.unpack, asked.statics, asked.width
+        kept.after = slice(asked.width, None, asked.width + 1)
+        kept.reply, kept.reply_size = replied.prefix, len(reply) - 4
+        if replied.statics:
+            at = REPLY_HEAD.size + len(replied.prefix)
+            kept.pack, kept.values, kept.rest = replied.pack, list(replied.unpack(reply, at)), reply[at:]
+        decision.reply = None
+        self.prepare(kept, decision)
+        table.keep(stop - position << 16 | version, asked.prefix, kept, size)

@@ -1,0 +1,98 @@
+"""Decision: what a handler or a timer has decided, before anything of it is done.
+
+A rule reads state and returns a Decision. `executor.py` beside it, and nothing else, carries it out: it appends and
+replays what is to be written, sets timers, answers parked requests, and holds the reply until what it depends on is
+durable. A Decision that is thrown away has changed nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from broker.turn.durability import FlushState
+
+Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
+# key, value, and record headers if any; a value of None is a tombstone
+Record: TypeAlias = tuple[bytes | None, bytes | None] | tuple[bytes | None, bytes | None, Headers]
+Token: TypeAlias = Hashable  # names a parked request
+# of one batch: its buffers, last offset, largest timestamp in Unix milliseconds, and size in bytes
+Batch: TypeAlias = tuple[Sequence[Any], int, int, int]
+Span: TypeAlias = list[tuple[bytes, int]]  # batches that are valid only together: (bytes, last offset) of each
+
+
+class _Later:
+    """The reply of a request that is parked."""
+
+    def __repr__(self) -> str:
+        return "LATER"
+
+
+class _NoReply:
+    """The reply of a request that gets none: a Produce with acks=0."""
+
+    def __repr__(self) -> str:
+        return "NO_REPLY"
+
+
+LATER: Final = _Later()
+NO_REPLY: Final = _NoReply()
+
+
+class Write(Protocol):
+    """Records for one log, and the state that they change."""
+
+    def build(self, log: Any, base_offset: int, now_ms: int) -> Batch | Span:
+        """The records as they go into the log, from `base_offset` on."""
+
+    def replay(self, target: Any, base_offset: int, now_ms: int) -> None:
+        """Change the state of the log's owner as a start does that reads these records."""
+
+
+class Decision:
+    """What was decided for a request, a timer or a load.
+
+    reply     the response; LATER: the request is parked, and a later Decision, timer or write answers it; NO_REPLY:
+              none is sent.
+    shard     the shard that `records`, `timers` and `wake` belong to. The reply depends on it and on the metadata;
+              without one, on every shard that is not durable to its end. The router sets it for handlers of groups.
+    records   for the shard's log: one batch, replayed in order.
+    writes    for any logs: (shard or partition, Write), in order.
+    reads     logs of partitions that the reply depends on too.
+    timers    (name, deadline in Unix ms); a deadline of None cancels.
+    wake      parked requests to answer: (their token, response).
+    then      called when all that is written is in the logs. What it returns is the reply, or LATER; None: `reply` is.
+    close     the connection is closed without a reply, which tells a client that expects none.
+    why       the sentence that says why the request is refused.
+    repeats   what the request asked, where a repeat of it may be served from its bytes (requests/repeated.py).
+    """
+
+    __slots__ = ("close", "reads", "records", "repeats", "reply", "shard", "then", "timers", "wake", "why", "writes")
+
+    def __init__(
+        self,
+        reply: Any = None,
+        records: Sequence[Record] = (),
+        *,
+        shard: Any = None,
+        writes: Sequence[tuple[Any, Write]] = (),
+        reads: Sequence[FlushState] = (),
+        timers: Sequence[tuple[Hashable, int | None]] = (),
+        wake: Sequence[tuple[Token, Any]] = (),
+        then: Callable[[], Any] | None = None,
+        close: bool = False,
+        why: str | None = None,
+        repeats: Any = None,
+    ) -> None:
+        self.reply = reply
+        self.records = records
+        self.shard = shard
+        self.writes = writes
+        self.reads = reads
+        self.timers = timers
+        self.wake = wake
+        self.then = then
+        self.close = close
+        self.why = why
+        self.repeats = repeats

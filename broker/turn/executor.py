@@ -1,0 +1,119 @@
+"""The one place that carries out a Decision, and the one function through which records get into a log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from broker.turn.decision import LATER, NO_REPLY
+from protocol.errors import ErrorCode
+from storage.files.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.turn.decision import Decision, Token, Write
+    from broker.turn.durability import Durability, FlushState, Held
+
+
+class Answers(Protocol):
+    """What answers parked requests."""
+
+    def answer(self, token: Any, response: Any, *seen: FlushState) -> None:
+        """Answer one with a response, once the logs that it was made from are durable."""
+
+    def refuse(self, token: Any, code: ErrorCode) -> None:
+        """Answer one with an error."""
+
+
+def append(target: Any, write: Write, now_ms: int, durability: Durability | None) -> None:
+    """Append records to a log and replay them.
+
+    target      the owner of the log: a shard or a partition. Its `not_written` is called when the append fails.
+    durability  has the log flushed at the end of the turn; None: the caller has it written.
+    Shape:      one record batch, or several that are valid only together (FORMAT.md).
+    Errors:     StorageError: nothing was appended.
+    """
+    log = target.log
+    base_offset: int = log.end_offset
+    batch = write.build(log, base_offset, now_ms)
+    try:
+        if batch.__class__ is list:
+            log.append_together(batch, max_timestamp_ms=now_ms)
+        else:
+            buffers, last_offset, max_timestamp_ms, size = batch
+            log.append(
+                buffers, base_offset=base_offset, last_offset=last_offset, max_timestamp_ms=max_timestamp_ms, size=size
+            )
+    except StorageError as error:  # the log is out of use, after a failure of the cleaner for example
+        target.not_written(write, error)
+        raise
+    if durability is not None and not target.flush_state.queued:
+        durability.touch(target.flush_state)
+    write.replay(target, base_offset, now_ms)
+
+
+class Executor:
+    """Carries out decisions."""
+
+    def __init__(self, durability: Durability, answers: Answers) -> None:
+        self._durability = durability
+        self._answers = answers
+        self.metadata: Any = None  # the shard of the cluster's metadata, on which every reply depends
+
+    def carry_out(self, decision: Decision, now_ms: int, held: Held | None = None, *, is_clients: bool = True) -> Any:
+        """Append, replay, set timers, answer parked requests, and hold the reply. Returns the reply, or LATER.
+
+        held        the request, whose reply is held until the logs that it depends on are durable.
+        is_clients  whether a client's request asks for it. What the broker itself has decided, at a timeout say, is
+                    written however many replicas are in sync.
+        Errors:     COORDINATOR_NOT_AVAILABLE: too few replicas of a log are in sync; nothing of `writes` was written.
+                    StorageError: a log cannot be written; its owner was reloaded.
+        """
+        durability, shard, writes = self._durability, decision.shard, decision.writes
+        if decision.records:
+            if is_clients and shard.is_short():
+                self._carry_out_short(decision, now_ms)
+            shard.append(decision.records, now_ms)
+        for target, _ in writes if is_clients else ():
+            target.before_write()
+        for target, write in writes:
+            append(target, write, now_ms, durability)
+        if decision.timers:
+            deadlines = shard.deadlines
+            for name, deadline_ms in decision.timers:
+                deadlines.set(name, deadline_ms)
+        for token, response in decision.wake:
+            shard.parked.discard(token)
+            self._answers.answer(token, response, shard.flush_state)
+        reply = decision.reply
+        if decision.then is not None:
+            replaced = decision.then()
+            reply = reply if replaced is None else replaced
+        if held is not None and reply is not LATER and reply is not NO_REPLY:
+            if shard is None or durability.fsync or self.metadata.flush_state.queued or decision.reads:
+                self.hold(decision, held)
+            elif shard.flush_state.queued:  # as `hold`, for most requests
+                shard.flush_state.held.append(held)
+        return reply
+
+    def _carry_out_short(self, decision: Decision, now_ms: int) -> None:
+        """Records of a group for which too few replicas are in sync.
+
+        Errors:  COORDINATOR_NOT_AVAILABLE, always. They are written and take effect all the same, as in Kafka: the
+                 handler has changed what no record holds. The parked requests that would be answered get the error too.
+        """
+        shard = decision.shard
+        woken: list[tuple[Token, Any]] = list(decision.wake)
+        decision.wake = ()
+        self.carry_out(decision, now_ms, is_clients=False)
+        for token, _ in woken:
+            shard.parked.discard(token)
+            self._answers.refuse(token, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        raise shard.short_of_replicas()
+
+    def hold(self, decision: Decision, held: Held) -> None:
+        """Hold the reply until the logs that it depends on are durable."""
+        durability, shard = self._durability, decision.shard
+        states = durability.unsettled_shards() if shard is None else (shard.flush_state, self.metadata.flush_state)
+        for flush_state in states:
+            durability.hold(flush_state, held)
+        for flush_state in decision.reads:
+            durability.hold_write(flush_state, held)

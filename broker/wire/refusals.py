@@ -1,0 +1,78 @@
+"""Refuses requests by their frames: those whose effects were thrown away, and parked ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.wire.error_counts import count_errors
+from broker.wire.errors import error_response, lost_code
+from broker.wire.route import REPLY_HEAD, Route, encode_reply
+from protocol.api import ApiKey
+from protocol.errors import ErrorCode
+from protocol.header import decode_request_header
+from storage.files.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.turn.durability import Held
+    from broker.turn.turn import Turn
+    from broker.wire.reply_stream import Reply
+
+_FRAME_HEAD: Final = Struct(">ihhi")  # size, api key, api version, correlation id
+PRODUCE: Final = int(ApiKey.PRODUCE)
+IN_PARTS: Final = (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE)  # a part of their replies may be refused
+
+
+class Refusals:
+    """Makes the replies that refuse requests."""
+
+    def __init__(self, routes: dict[int, Route], turn: Turn) -> None:
+        self.routes = routes
+        self._turn = turn
+        self.decode_header: Any = decode_request_header
+
+    def refuse_held(self, held: Iterable[Held], without: Callable[[Any, Any], None] | None = None) -> None:
+        """Answer requests whose effects were thrown away with a retriable error.
+
+        `without`: (request, response) -> None, takes out of the response what was thrown away.
+        """
+        for connection, slot, data, position, stop in held:
+            if not connection.closed and slot >= connection.base:
+                frame, reply = data[position:stop], None
+                if without is not None and _FRAME_HEAD.unpack_from(frame)[1] in IN_PARTS:
+                    reply = self._refused_part(frame, connection.out[slot - connection.base], without)
+                connection.fill(slot, self.refusal(frame, None) if reply is None else reply)
+                self._turn.durability.speaks(connection)
+
+    def _refused_part(self, frame: bytes, reply: Reply, without: Callable[[Any, Any], None]) -> Reply:
+        """A reply that was to be sent, but for a part. None: all of it is to be refused."""
+        if reply is None:
+            return None
+        header, at = self.decode_header(frame, 4)
+        route = self.routes[header.api_key]
+        request, _ = route.codec(route.request, header.api_version).decode(frame, at)
+        try:
+            parts = [reply] if isinstance(reply, bytes) else reply
+            data = b"".join([part if isinstance(part, bytes) else part.read() for part in parts])
+        except (OSError, StorageError):  # of the records, say
+            return None
+        response, _ = route.codec(route.response, header.api_version).decode(data, REPLY_HEAD.size + 1)
+        without(request, response)
+        count_errors(self._turn.metrics, header.api_key, response)
+        return encode_reply(route, header.api_version, header.correlation_id, response)
+
+    def refusal(self, frame: bytes, code: ErrorCode | None) -> Reply:
+        """The reply that refuses a request. `frame` includes the size field."""
+        header, at = self.decode_header(frame, 4)
+        route = self.routes[header.api_key]
+        route.load()
+        view = memoryview(frame) if header.api_key == PRODUCE else frame
+        request, _ = route.codec(route.request, header.api_version).decode(view, at)
+        if header.api_key == PRODUCE and request.acks == 0:
+            return b""
+        if code is None:
+            code = lost_code(header.api_key)
+        response = error_response(request, header.api_key, header.api_version, code)
+        count_errors(self._turn.metrics, header.api_key, response)
+        return encode_reply(route, header.api_version, header.correlation_id, response)
