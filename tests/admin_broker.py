@@ -10,6 +10,8 @@ from broker.cluster.metadata import ClusterMetadata
 from broker.cluster.metadata_plans import start_up
 from broker.config.settings import BrokerConfig
 from broker.turn.decision import Decision
+from broker.turn.metrics import Metrics
+from broker.wire.error_counts import settle_errors
 from broker.wire.errors import error_response
 from protocol.codegen import codec
 from protocol.errors import KafkaError
@@ -68,6 +70,7 @@ class AdminBroker:
             for shard, write in result.writes:
                 assert shard is self
                 self._apply(write.records)
+        settle_errors(Metrics(), request.API_KEY, version, response)
         wire = codec(type(response), version)
         return wire.decode(wire.encode(response), 0)[0]
 

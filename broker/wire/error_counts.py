@@ -1,4 +1,6 @@
-"""Counts the error codes of a response: of the whole request, or of each partition, topic, group or member in it.
+"""The error codes of a response, of the whole request or of each partition, topic, group or member in it.
+
+Codes that the version of the response lacks are replaced (the table is in errors.py); what is left is counted.
 
 Source: Kafka's errorCounts of each response, without NONE.
 """
@@ -10,6 +12,7 @@ from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.wire.errors import OLDER
 from protocol.declare import Message
 from protocol.wire import Array
 
@@ -22,10 +25,11 @@ CODES: Final = ("error_code", "partition_error_code")
 class _Plan:
     """Where a message has error codes: its own, and those of messages in it."""
 
-    __slots__ = ("code_of", "nested")
+    __slots__ = ("code", "code_of", "nested")
 
     def __init__(self, cls: type[Message]) -> None:
         own = [each.name for each in cls.FIELDS if each.name in CODES]
+        self.code = own[0] if own else ""
         self.code_of: attrgetter[int] | None = attrgetter(own[0]) if own else None
         self.nested: list[tuple[attrgetter[Any], bool, _Plan]] = []  # the field, whether it is a list, its messages
         for each in cls.FIELDS:
@@ -59,9 +63,27 @@ def errors_in(response: Message) -> list[int]:
     return found
 
 
-def count_errors(metrics: Metrics, api_key: int, response: Message) -> bool:
-    """Count the errors of a response that is sent. Answers whether there are any."""
+def _replace(messages: Iterable[Message], plan: _Plan, codes: dict[int, int]) -> None:
+    for message in messages:
+        if plan.code_of is not None and plan.code_of(message) in codes:
+            setattr(message, plan.code, codes[plan.code_of(message)])
+        for field, is_list, inner in plan.nested:
+            value = field(message)
+            if value:
+                _replace(value if is_list else (value,), inner, codes)
+
+
+def settle_errors(metrics: Metrics, api_key: int, api_version: int, response: Message) -> bool:
+    """Replace the codes that the version lacks, and count the errors that are sent. Whether there are any."""
     errors = errors_in(response)
+    if not errors:
+        return False
+    rows = OLDER.get(api_key)
+    if rows is not None:
+        codes: dict[int, int] = {code: older for code, (since, older) in rows.items() if api_version < since}
+        if codes and not codes.keys().isdisjoint(errors):
+            _replace((response,), _plan(type(response)), codes)
+            errors = [codes.get(code, code) for code in errors]
     for code in errors:
         metrics.error(api_key, code)
-    return bool(errors)
+    return True

@@ -1,4 +1,8 @@
-"""The one place where an error becomes a reply. Codes that an old version lacks are replaced by older ones."""
+"""The one place where an error becomes a reply, and the table of codes that an old version lacks.
+
+A row of the table acts on every response that leaves, whoever made it: a handler, a guard, an injected fault, a failed
+write. `error_counts.settle_errors` replaces the codes, and counts what the client is sent.
+"""
 
 from __future__ import annotations
 
@@ -16,27 +20,28 @@ class Answered(Exception):  # noqa: N818  # it is no error
         self.response = response
 
 
-# (api, code) -> (first version with the code, the code for older ones)
-_OLDER: dict[tuple[int, int], tuple[int, ErrorCode]] = {
-    (ApiKey.PRODUCE, ErrorCode.KAFKA_STORAGE_ERROR): (4, ErrorCode.NOT_LEADER_OR_FOLLOWER),
-    (ApiKey.FETCH, ErrorCode.KAFKA_STORAGE_ERROR): (6, ErrorCode.NOT_LEADER_OR_FOLLOWER),
-    (ApiKey.INIT_PRODUCER_ID, ErrorCode.PRODUCER_FENCED): (4, ErrorCode.INVALID_PRODUCER_EPOCH),
-    (ApiKey.ADD_PARTITIONS_TO_TXN, ErrorCode.PRODUCER_FENCED): (2, ErrorCode.INVALID_PRODUCER_EPOCH),
-    (ApiKey.ADD_OFFSETS_TO_TXN, ErrorCode.PRODUCER_FENCED): (2, ErrorCode.INVALID_PRODUCER_EPOCH),
-    (ApiKey.END_TXN, ErrorCode.PRODUCER_FENCED): (2, ErrorCode.INVALID_PRODUCER_EPOCH),
-}
+# API -> code -> first version with the code, and the code for older ones. Source: KafkaApis.
+OLDER: Final[dict[int, dict[int, tuple[int, ErrorCode]]]] = {}
+for _api, _code, _since, _older in (
+    (ApiKey.PRODUCE, ErrorCode.KAFKA_STORAGE_ERROR, 4, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+    (ApiKey.FETCH, ErrorCode.KAFKA_STORAGE_ERROR, 6, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+    (ApiKey.INIT_PRODUCER_ID, ErrorCode.PRODUCER_FENCED, 4, ErrorCode.INVALID_PRODUCER_EPOCH),
+    (ApiKey.ADD_PARTITIONS_TO_TXN, ErrorCode.PRODUCER_FENCED, 2, ErrorCode.INVALID_PRODUCER_EPOCH),
+    (ApiKey.ADD_OFFSETS_TO_TXN, ErrorCode.PRODUCER_FENCED, 2, ErrorCode.INVALID_PRODUCER_EPOCH),
+    (ApiKey.END_TXN, ErrorCode.PRODUCER_FENCED, 2, ErrorCode.INVALID_PRODUCER_EPOCH),
+    # older producers may crash on it
+    (ApiKey.TXN_OFFSET_COMMIT, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, 2, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+):
+    OLDER.setdefault(_api, {})[_code] = _since, _older
 
 
 def error_response(request: Any, api_key: int, api_version: int, code: ErrorCode, message: str | None = None) -> Any:
     """The response that refuses a whole request.
 
-    Source: Kafka's getErrorResponse of each request; the codes for old versions from KafkaApis.
+    Source: Kafka's getErrorResponse of each request.
     """
     if api_key == ApiKey.HEARTBEAT and code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         code = ErrorCode.NONE  # or a member would leave its group because the coordinator has just started
-    older = _OLDER.get((api_key, code))
-    if older is not None and api_version < older[0]:
-        code = older[1]
     family = importlib.import_module(type(request).__module__)
     return family.error_response(request, api_version, code, message)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from broker.wire.error_counts import count_errors
+from broker.wire.error_counts import settle_errors
 from broker.wire.reply_stream import PARKED_BYTES
 from broker.wire.route import encode_reply
 
@@ -86,7 +86,7 @@ class ParkedRequests:
         connection.parked.discard(slot)
         if parked.merge is not None:
             response = parked.merge(response)
-        if count_errors(turn.metrics, parked.route.api_key, response) and not connection.closed:
+        if settle_errors(turn.metrics, parked.route.api_key, parked.api_version, response) and not connection.closed:
             self._refused(connection, parked, response)
         reply = encode_reply(parked.route, parked.api_version, parked.correlation_id, response)
         self._send(token, parked, reply, seen)

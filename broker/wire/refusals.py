@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.wire.error_counts import count_errors
+from broker.wire.error_counts import settle_errors
 from broker.wire.errors import error_response, lost_code
 from broker.wire.route import REPLY_HEAD, Route, encode_reply
 from protocol.api import ApiKey
@@ -59,7 +59,7 @@ class Refusals:
             return None
         response, _ = route.codec(route.response, header.api_version).decode(data, REPLY_HEAD.size + 1)
         without(request, response)
-        count_errors(self._turn.metrics, header.api_key, response)
+        settle_errors(self._turn.metrics, header.api_key, header.api_version, response)
         return encode_reply(route, header.api_version, header.correlation_id, response)
 
     def refusal(self, frame: bytes, code: ErrorCode | None) -> Reply:
@@ -74,5 +74,5 @@ class Refusals:
         if code is None:
             code = lost_code(header.api_key)
         response = error_response(request, header.api_key, header.api_version, code)
-        count_errors(self._turn.metrics, header.api_key, response)
+        settle_errors(self._turn.metrics, header.api_key, header.api_version, response)
         return encode_reply(route, header.api_version, header.correlation_id, response)

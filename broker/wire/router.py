@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from broker.base.context import Context
 from broker.turn.decision import LATER, NO_REPLY, Decision
 from broker.turn.executor import Executor
-from broker.wire.error_counts import count_errors
+from broker.wire.error_counts import settle_errors
 from broker.wire.errors import Answered, empty_group_id_code, error_response, lost_code
 from broker.wire.parked import ParkedRequest, ParkedRequests
 from broker.wire.refusals import Refusals
@@ -206,7 +206,7 @@ class Router:
         held = (connection, slot, data, position, stop)
         decision = self._decide(route, ctx, request, parked, held)
         response = decision.reply
-        has_errors = isinstance(response, Message) and count_errors(self._metrics, api_key, response)
+        has_errors = isinstance(response, Message) and settle_errors(self._metrics, api_key, api_version, response)
         if has_errors and self.refused is not None:
             self.refused(connection, correlation_id, request, response, decision.why)
         if decision.close:
@@ -365,7 +365,7 @@ class Router:
         route.load()
         keys = [ApiVersion(api_key=API_VERSIONS, min_version=route.min_version, max_version=route.max_version)]
         response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=keys)
-        count_errors(self._metrics, API_VERSIONS, response)
+        settle_errors(self._metrics, API_VERSIONS, 0, response)
         connection.out.append(encode_reply(route, 0, correlation_id, response))
         self._turn.durability.speaks(connection)
 
