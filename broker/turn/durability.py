@@ -204,14 +204,14 @@ class Durability:
         if self.fsync:
             held[0].barred = True
 
-    def end_turn(self) -> None:
-        """Write what the turn appended, then send the replies that need not wait for a sync."""
+    def end_turn(self) -> bool:
+        """Write what the turn appended, then send the replies that need not wait for a sync. Whether there is more."""
         if self._is_given_up:
             connections, self._dirty, self._connections = self._connections, [], set()
             # connections of clients are closed, but a call of the control plane still waits for its reply
             for connection in connections:
                 connection.drain()
-            return
+            return bool(self._dirty or self._connections)
         while self._dirty:  # a flush may wake requests that append again
             dirty, self._dirty = self._dirty, []
             for state in dirty:
@@ -222,7 +222,7 @@ class Durability:
         if not self.fsync:
             for connection in connections:
                 connection.drain()
-            return
+            return bool(self._dirty or self._connections)
         for connection in connections:
             if connection.barred or connection in self._next_connections:
                 connection.barred = True
@@ -230,6 +230,7 @@ class Durability:
             else:
                 connection.release(connection.next_slot)
         self._sync_next()
+        return bool(self._dirty or self._connections)
 
     def give_up(self) -> None:
         """The data is given up, perhaps within a turn: write nothing any more."""
@@ -349,11 +350,6 @@ class Durability:
                 connection.barred = False
             connection.release(slot)
         self.end_turn()
-
-    @property
-    def has_more(self) -> bool:
-        """Whether there is something to write or send since `end_turn` began."""
-        return bool(self._dirty or self._connections)
 
     @property
     def idle(self) -> bool:

@@ -74,9 +74,8 @@ class Turn:
     def end(self) -> None:
         """Write what the turn appended and send its replies."""
         durability = self.durability
-        durability.end_turn()
-        while durability.has_more:  # sent replies made room for waiting requests
-            durability.end_turn()
+        while durability.end_turn():  # sent replies made room for waiting requests
+            pass
         self._is_open = False
 
     def touch(self, state: FlushState) -> None:
