@@ -1,8 +1,7 @@
 """The table of rules: for each API what it needs, and the guard that asks before a handler.
 
-An API without a line here needs nothing: ApiVersions, the SASL requests, and the requests for delegation tokens, whose
-handlers look at the principal and ask by `Context.access`. Fetch, whose partitions are in its session, asks in its
-handler, and so does DescribeTopicPartitions: what a client may not see is taken out before the rest is cut into pages.
+An API without a line is refused, so that a new one is not open to every client by oversight. One that needs nothing, or
+whose handler asks, has a line that says so.
 """
 
 from __future__ import annotations
@@ -27,7 +26,8 @@ from broker.cluster.acls import (
     TRANSACTIONAL_ID,
     WRITE,
 )
-from protocol.api import ApiKey
+from protocol.api import ApiKey, api_label
+from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from broker.authorization.authorizer import Authorizer
@@ -37,7 +37,25 @@ if TYPE_CHECKING:
     from broker.wire.connection import Connection
     from broker.wire.service import Shortcut
 
+
+def nothing(access: Access, metadata: ClusterMetadata, ctx: Context, request: Any) -> None:
+    """It needs nothing: a client sends it before it is authenticated."""
+
+
+def in_handler(access: Access, metadata: ClusterMetadata, ctx: Context, request: Any) -> None:
+    """Its handler asks, by `Context.access`: what it needs depends on what it finds."""
+
+
 RULES: Final[dict[int, Callable[[Access, Any, Any, Any], Any]]] = {
+    ApiKey.API_VERSIONS: nothing,
+    ApiKey.SASL_HANDSHAKE: nothing,
+    ApiKey.SASL_AUTHENTICATE: nothing,
+    ApiKey.CREATE_DELEGATION_TOKEN: in_handler,
+    ApiKey.RENEW_DELEGATION_TOKEN: in_handler,
+    ApiKey.EXPIRE_DELEGATION_TOKEN: in_handler,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: in_handler,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: in_handler,
+    ApiKey.FETCH: in_handler,
     ApiKey.PRODUCE: records.produce,
     ApiKey.LIST_OFFSETS: records.list_offsets,
     ApiKey.METADATA: admin.metadata,
@@ -125,7 +143,11 @@ class Guard:
         """
         ctx.access = access = Access(self._authorizer, ctx)
         rule = RULES.get(ctx.api_key)
-        return None if rule is None else rule(access, self._metadata(), ctx, request)
+        if rule is None:
+            why = f"{api_label(ctx.api_key)} has no rule of authorization: it is refused to everybody"
+            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, why)
+        merge: Merge | None = rule(access, self._metadata(), ctx, request)
+        return merge
 
     def guarded(self, api_key: int, shortcut: Shortcut) -> Shortcut:
         """A shortcut that declines for clients who may not do all that it does.

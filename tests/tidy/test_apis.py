@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.authorization.table import RULES
 from broker.handlers import ABSENT, make_routes
 from broker.supported import notes_of_apis
 from broker.wire.route import Route
@@ -88,6 +89,11 @@ def test_handler_modules_import_the_messages_they_serve() -> None:
         if route.request.__module__ not in {getattr(each, "__module__", "") for each in vars(module).values()}:
             missing.append(f"{module.__name__} must import from {route.request.__module__} outside TYPE_CHECKING")
     _check(missing)
+
+
+def test_served_apis_have_a_rule_of_authorization() -> None:
+    """Without a line in broker/authorization/table.py an API is refused where an authorizer is set."""
+    assert sorted(route.api_key for route in make_routes()) == sorted(RULES)
 
 
 def test_served_versions_have_golden_frames() -> None:

@@ -10,11 +10,13 @@ from core_broker import Client, World, make_topic
 from core_requests import commit_request, fetch_request, produce_request
 
 from broker.authorization.authorizer import Authorizer
+from broker.authorization.table import RULES
 from broker.cluster.acls import CLUSTER, DESCRIBE, READ, TOPIC, WRITE, Acls
 from broker.cluster.metadata import ClusterMetadata
 from broker.config.authorizer_setting import CLASS
 from broker.config.settings import BrokerConfig, ConfigError
 from broker.shell.cluster_plan import ClusterPlan
+from protocol.api import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.acls import (
     AclCreation,
@@ -24,7 +26,7 @@ from protocol.messages.acls import (
     DescribeAclsRequest,
 )
 from protocol.messages.classic_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.messages.cluster import MetadataRequest, MetadataRequestTopic
+from protocol.messages.cluster import DescribeClusterRequest, MetadataRequest, MetadataRequestTopic
 from protocol.messages.share_fetch import (
     ShareFetchRequest,
     ShareFetchRequestFetchPartition,
@@ -343,3 +345,13 @@ def test_idempotent_producers_need_a_topic_that_they_may_write(rules, expected):
     acls = clients.world.broker.metadata.acls
     authorizer = Authorizer(BrokerConfig.load({}), lambda: acls)
     assert authorizer.may_any("User:alice", "127.0.0.1", WRITE, TOPIC) is expected
+
+
+def test_api_without_a_rule_is_refused_to_everybody(clients: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
+    request = DescribeClusterRequest()
+    assert clients.alice.call(request).error_code == ErrorCode.NONE
+    monkeypatch.delitem(RULES, ApiKey.DESCRIBE_CLUSTER)
+    for client in (clients.alice, clients.admin):
+        answer = client.call(request)
+        assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        assert answer.error_message == "DescribeCluster has no rule of authorization: it is refused to everybody"
