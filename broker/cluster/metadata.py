@@ -73,11 +73,11 @@ class Topic:
 
     VOLATILE: ClassVar[Mapping[str, str]] = {"values": "a cache of what configs and the broker's settings say"}
 
-    def __init__(self, name: str, topic_id: bytes) -> None:
+    def __init__(self, name: str, topic_id: bytes, configs: Mapping[str, str] | None = None) -> None:
         self.name = name
         self.topic_id = topic_id
         self.partitions: list[TopicPartition] = []
-        self.configs: dict[str, str] = {}
+        self.configs: dict[str, str] = dict(configs or {})
         self.internal = name in INTERNAL_TOPICS
         self.values: dict[str, Value] = {}  # parsed values, since the last change
 

@@ -60,9 +60,8 @@ def create_topic(
     topic_id = rng.uuid_bytes()
     while topic_id in metadata.topics_by_id:
         topic_id = rng.uuid_bytes()
-    topic = Topic(name, topic_id)
-    topic.configs = dict(configs)
-    topic.partitions = [TopicPartition(index, nodes[0], list(nodes)) for index, nodes in enumerate(replicas)]
+    topic = Topic(name, topic_id, configs)
+    topic.partitions += [TopicPartition(index, nodes[0], list(nodes)) for index, nodes in enumerate(replicas)]
     records = [encode_record(TopicRecord(name=name, topic_id=topic_id), 0)]
     records += [config_record(TOPIC, name, key, value) for key, value in configs.items()]
     records += [partition_record(topic_id, partition) for partition in topic.partitions]
