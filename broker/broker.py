@@ -108,9 +108,7 @@ class Broker:
         self._faults: FaultTable | None = None
         self._share: SharePartitions | None = None
         self._security: Security | None = None
-        self._shortcuts = Shortcuts(
-            self.turn, config, self.metadata_shard, self.groups, self.partitions, self.fetch_sessions, self.router
-        )
+        self._shortcuts = Shortcuts(self.turn, config, self.metadata_shard, self.groups, self.partitions, self.router)
         if is_authorizer_set(config):
             self._authorize()
         if logging.getLogger("momus.refusals").isEnabledFor(logging.INFO):

@@ -90,7 +90,9 @@ def merge_parts(parts: Iterable[Any]) -> list[Any]:
 
 def join_parts(parts: Iterable[Any]) -> bytes:
     """One bytes object; a slice of a file is read."""
-    return b"".join([part if hasattr(part, "__getitem__") else part.read() for part in parts])
+    return b"".join(
+        [part if part.__class__ is bytes or hasattr(part, "__getitem__") else part.read() for part in parts]
+    )
 
 
 class Complaints:

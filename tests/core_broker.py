@@ -20,6 +20,7 @@ from broker.cluster.topic_names import INTERNAL_TOPICS
 from broker.config.settings import BrokerConfig
 from broker.coordinator.runtime import READY
 from broker.wire.connection import Connection
+from broker.wire.route import HOT
 from protocol.api import ApiKey, response_class
 from protocol.codegen import codec
 from protocol.errors import KafkaError
@@ -375,8 +376,19 @@ class Watched(dict[int, Any]):
 def watch_repeats(world: World, tell: Callable[[int, bool], None]) -> None:
     """Tell from now on of each request of an API whose repeats are served from bytes: the API, and whether it was."""
     broker = world.broker
+    for route in broker.router.routes.values():
+        if route.target == HOT:
+            route.load()
+            broker.clients.shortcuts[route.api_key] = broker.router._hot(route).serve
     broker._shortcuts.table = broker.router.repeats = Watched(broker.clients.shortcuts, tell)
     broker.clients.offer(broker.router.repeats)
+
+
+def count_repeats(world: World, api_key: int) -> list[bool]:
+    """Whether each request of one API from now on is served from bytes; the list grows."""
+    served: list[bool] = []
+    watch_repeats(world, lambda key, is_served: served.append(is_served) if key == api_key else None)
+    return served
 
 
 def make_topic(client: Client, name: str = "t", partitions: int = 1) -> bytes:
@@ -395,6 +407,7 @@ __all__ = [
     "SimulatedCrash",
     "Transport",
     "World",
+    "count_repeats",
     "frame",
     "make_topic",
     "split_frames",

@@ -118,7 +118,7 @@ RULES: Final[dict[int, Callable[[Access, Any, Any, Any], Any]]] = {
 # What a shortcut serves without a look at names: (operation, resource type). One that is not here is not used.
 SHORTCUT_NEEDS: Final[dict[int, tuple[tuple[int, int], ...]]] = {
     ApiKey.PRODUCE: ((WRITE, TOPIC), (WRITE, TRANSACTIONAL_ID)),
-    ApiKey.FETCH: ((READ, TOPIC),),
+    ApiKey.FETCH: (),  # as OffsetFetch: it repeats what the general codec has served to the same client
     ApiKey.SHARE_FETCH: ((READ, GROUP), (READ, TOPIC)),
     ApiKey.OFFSET_COMMIT: ((READ, GROUP), (READ, TOPIC)),
     ApiKey.OFFSET_FETCH: (),  # it repeats what the general handler has answered to the same client

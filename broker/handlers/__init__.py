@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # function beside the handler that Kafka asks before it looks for the group's coordinator
 _SERVED: Final[tuple[tuple[Any, ...], ...]] = (
     (ApiKey.PRODUCE, 3, 13, "produce:produce"),
-    (ApiKey.FETCH, 4, 18, "fetch:fetch"),
+    (ApiKey.FETCH, 4, 18, "fetch:Fetch", HOT),
     (ApiKey.LIST_OFFSETS, 1, 11, "list_offsets:list_offsets"),
     (ApiKey.METADATA, 0, 13, "metadata:metadata"),
     (ApiKey.OFFSET_COMMIT, 0, 10, "offset_commit:OffsetCommit", HOT),  # v0, v1: the original proposal

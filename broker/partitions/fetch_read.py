@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from protocol.errors import ErrorCode, KafkaError
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
 
     from broker.cluster.metadata import Topic
     from broker.partitions.fetch_session import Wanted
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from broker.partitions.table import Partitions
     from storage.log.log import FileSlice
 
-STORAGE_ERROR_SINCE: Final = 6
 NO_EPOCH: Final = -1
 READ_COMMITTED: Final = 1
 ISOLATION_LEVELS: Final = (0, READ_COMMITTED)
@@ -32,141 +31,154 @@ def check_isolation_level(level: int) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown isolation level {level}")
 
 
-class Found:
-    """The result of reading one partition. `is_cut`: the next batch is larger than the client allows."""
+class Unusual:
+    """What a partition answers beside its records, or in their place.
 
-    __slots__ = ("diverging", "error_code", "is_cut", "partition", "records", "wanted")
+    error_code  0: none.
+    diverging   (epoch, end offset) at which the client's log diverges from this one (KIP-595).
+    is_cut      the next batch is larger than the client allows.
+    """
 
-    def __init__(
-        self,
-        wanted: Wanted,
-        error_code: int,
-        partition: Partition | None = None,
-        records: FileSlice | None = None,
-        diverging: tuple[int, int] | None = None,
-    ) -> None:
-        self.wanted = wanted
+    __slots__ = ("diverging", "error_code", "is_cut")
+
+    def __init__(self, error_code: int = 0, *, diverging: tuple[int, int] | None = None, is_cut: bool = False) -> None:
         self.error_code = error_code
-        self.partition = partition
-        self.records = records
         self.diverging = diverging
-        self.is_cut = False
+        self.is_cut = is_cut
+
+
+# the result of reading one partition; the partition is None where there is an error
+Found: TypeAlias = "tuple[Wanted, Partition | None, FileSlice | None, Unusual | None]"
+_CUT: Final = Unusual(is_cut=True)
 
 
 class FetchReader:
-    """Reads partitions for one client: with its node, isolation level and size limits."""
+    """Reads partitions for one client: with its node, isolation level and size limits.
 
-    __slots__ = ("_api_version", "_by_id", "_max_bytes", "_node_id", "_partitions", "_read_committed", "_replica_id")
+    It finds a partition, its leader and epochs once, and again only when the metadata has changed.
+    """
+
+    __slots__ = (
+        "_partitions",
+        "_version",
+        "by_id",
+        "committed",
+        "max_bytes",
+        "node_id",
+        "replica_id",
+    )
 
     def __init__(
         self,
         partitions: Partitions,
         node_id: int,
-        api_version: int,
         *,
         by_id: bool,
-        read_committed: bool,
+        committed: bool,
         max_bytes: int,
         replica_id: int,
     ) -> None:
         self._partitions = partitions
-        self._node_id = node_id
-        self._api_version = api_version
-        self._by_id = by_id
-        self._read_committed = read_committed
-        self._max_bytes = max_bytes
-        self._replica_id = replica_id
+        self._version = -1  # of the metadata at the last read. None comes twice: see Broker._new_metadata
+        self.node_id = node_id
+        self.by_id = by_id
+        self.committed = committed
+        self.max_bytes = max_bytes
+        self.replica_id = replica_id
 
-    def read(self, wants: Iterable[Wanted]) -> tuple[list[Found], int, bool]:
-        """The result of each partition, the bytes of all, and whether an error or divergence must be answered at once.
+    def again(self) -> FetchReader:
+        """Another one for the same client and limits."""
+        return FetchReader(
+            self._partitions,
+            self.node_id,
+            by_id=self.by_id,
+            committed=self.committed,
+            max_bytes=self.max_bytes,
+            replica_id=self.replica_id,
+        )
 
-        Unknown partitions come last, as in Kafka's responses.
-        """
+    def read(self, wants: Collection[Wanted]) -> tuple[list[Found], list[Found], int, bool]:
+        """The result of each partition, those of unknown ones apart, the bytes of all records, and whether there is an
+        error or a divergence, which is answered at once."""
+        version = self._partitions.metadata.version
+        if self._version != version:
+            self._version = version
+            for wanted in wants:
+                wanted.source = None
         found: list[Found] = []
         unknown: list[Found] = []
-        left = self._max_bytes
-        size = 0
-        failed = False
+        committed, left = self.committed, self.max_bytes
+        size, failed = 0, False
         min_one = True  # the first batch is read whole, even beyond the limits
         for wanted in wants:
-            part = self._look(wanted, left, min_one)
-            if part.error_code in UNKNOWN:
-                unknown.append(part)
-                continue
-            found.append(part)
-            if part.records is not None:
-                got = part.records.asked
-                size += got
-                left = max(0, left - got)
-                min_one = False
-            elif part.error_code or part.diverging is not None:
+            source = partition = wanted.source
+            records = unusual = None
+            try:
+                if partition is None:
+                    partition = self._find(wanted)
+                log, offset = partition.log, wanted.fetch_offset
+                limit = partition.last_stable_offset if committed else partition.high_watermark
+                if wanted.last_fetched_epoch >= 0 and (diverging := _diverging(partition, wanted)) is not None:
+                    unusual, failed = Unusual(diverging=diverging), True
+                elif offset < log.log_start_offset or offset > log.end_offset:
+                    raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+                elif offset < limit and (left > 0 or min_one):
+                    most = min(wanted.partition_max_bytes, left)
+                    records = log.read(offset, most, limit_offset=limit, min_one=min_one)
+                    if records is not None:
+                        asked = records.asked
+                        size += asked
+                        left = max(0, left - asked)
+                        min_one = False
+                    elif committed and most > 0:
+                        unusual = _CUT
+            except (KafkaError, StorageError, OSError) as error:
+                wanted.source = partition = None
+                if source is not None and not isinstance(error, KafkaError):
+                    return self.read(wants)  # its log may be open again in the partition that is found now
+                unusual = Unusual(error.code if isinstance(error, KafkaError) else ErrorCode.KAFKA_STORAGE_ERROR)
+                if unusual.error_code in UNKNOWN:
+                    unknown.append((wanted, None, None, unusual))
+                    continue
                 failed = True
-        return found + unknown if unknown else found, size, failed
+            found.append((wanted, partition, records, unusual))
+        return found, unknown, size, failed
 
-    def _look(self, wanted: Wanted, left: int, min_one: bool) -> Found:
+    def _find(self, wanted: Wanted) -> Partition:
+        """The partition, if this node leads it in the epoch that the client gives. Errors: KafkaError."""
+        partitions = self._partitions
+        metadata = partitions.metadata
         topic = self.topic(wanted)
-        if isinstance(topic, int):
-            return Found(wanted, topic)
-        error_code = self._leader_error(topic, wanted)
-        if error_code:
-            return Found(wanted, error_code)
-        offset = wanted.fetch_offset
-        try:
-            partition = self._partitions.get(topic, wanted.partition)
-            if partition.info is not topic.partitions[wanted.partition]:
-                partition.configure(topic, self._partitions.metadata)
-            limit = partition.last_stable_offset if self._read_committed else partition.high_watermark
-            log = partition.log
-            if wanted.last_fetched_epoch >= 0:
-                diverging = _diverging(partition, wanted)
-                if diverging is not None:
-                    return Found(wanted, 0, partition, None, diverging)
-            if offset < limit and offset >= log.log_start_offset:
-                if left <= 0 and not min_one:
-                    return Found(wanted, 0, partition)
-                most = min(wanted.partition_max_bytes, left)
-                found = Found(wanted, 0, partition, log.read(offset, most, limit_offset=limit, min_one=min_one))
-                found.is_cut = found.records is None and most > 0
-                return found
-            if log.log_start_offset <= offset <= log.end_offset:
-                return Found(wanted, 0, partition)
-            return Found(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
-        except KafkaError as error:
-            error_code = error.code
-        except (StorageError, OSError):
-            error_code = ErrorCode.KAFKA_STORAGE_ERROR
-        if error_code == ErrorCode.KAFKA_STORAGE_ERROR and self._api_version < STORAGE_ERROR_SINCE:
-            error_code = NOT_LEADER
-        return Found(wanted, error_code)
+        if not 0 <= wanted.partition < len(topic.partitions):
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        info, epoch = topic.partitions[wanted.partition], wanted.current_leader_epoch
+        if info.leader != self.node_id:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if epoch not in (NO_EPOCH, info.leader_epoch):
+            is_old = epoch < info.leader_epoch
+            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH)
+        if self.replica_id >= 0:  # a follower: no partition has one
+            is_unknown = epoch != NO_EPOCH
+            raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH if is_unknown else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        partition = partitions.get(topic, wanted.partition)
+        if partition.metadata_version != metadata.version:
+            partition.configure(topic, metadata)
+        wanted.source = partition
+        return partition
 
-    def topic(self, wanted: Wanted) -> Topic | int:
-        """The topic, or an error code."""
+    def topic(self, wanted: Wanted) -> Topic:
+        """The topic. Errors: KafkaError."""
         metadata = self._partitions.metadata
-        if not self._by_id:
-            return metadata.topics.get(wanted.topic) or int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        topic = metadata.topics_by_id.get(wanted.topic_id)
+        topic = metadata.topics_by_id.get(wanted.topic_id) if self.by_id else metadata.topics.get(wanted.topic)
         if topic is not None:
             wanted.topic = topic.name
             return topic
-        if not wanted.topic:
-            return int(ErrorCode.UNKNOWN_TOPIC_ID)
-        # the session began with a topic of this name that has been deleted since
-        if wanted.topic in metadata.topics:
-            return int(ErrorCode.INCONSISTENT_TOPIC_ID)
-        return int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-
-    def _leader_error(self, topic: Topic, wanted: Wanted) -> int:
-        if not 0 <= wanted.partition < len(topic.partitions):
-            return int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        info = topic.partitions[wanted.partition]
-        if info.leader != self._node_id:
-            return NOT_LEADER
-        epoch = wanted.current_leader_epoch
-        if epoch != NO_EPOCH and epoch != info.leader_epoch:
-            return FENCED if epoch < info.leader_epoch else int(ErrorCode.UNKNOWN_LEADER_EPOCH)
-        if self._replica_id >= 0:  # a follower: no partition has one
-            return NOT_LEADER if epoch == NO_EPOCH else int(ErrorCode.UNKNOWN_LEADER_EPOCH)
-        return 0
+        if self.by_id and not wanted.topic:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+        if self.by_id and wanted.topic in metadata.topics:
+            # the session began with a topic of this name that has been deleted since
+            raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def _diverging(partition: Partition, wanted: Wanted) -> tuple[int, int] | None:

@@ -64,7 +64,19 @@ class Wanted:
         self.last_fetched_epoch = last_fetched_epoch
         self.high_watermark = -1
         self.log_start_offset = -1
-        self.source: Partition | None = None  # the partition, when the shortcut has checked it for these epochs
+        self.source: Partition | None = None  # the partition, once it is found and these epochs are checked
+
+    def again(self) -> Wanted:
+        """The same for another Fetch, without a last response."""
+        return Wanted(
+            self.topic,
+            self.topic_id,
+            self.partition,
+            self.fetch_offset,
+            self.partition_max_bytes,
+            self.current_leader_epoch,
+            self.last_fetched_epoch,
+        )
 
     def update(self, new: Wanted) -> None:
         """Take over the request's fields; the last response stays."""
@@ -79,7 +91,7 @@ class Wanted:
 class FetchSession:
     """The partitions one client reads, in the order they are served."""
 
-    __slots__ = ("created_ms", "epoch", "last_used_ms", "node_id", "session_id", "uses_topic_ids", "wanted")
+    __slots__ = ("changes", "created_ms", "epoch", "last_used_ms", "node_id", "session_id", "uses_topic_ids", "wanted")
 
     def __init__(
         self, session_id: int, wanted: dict[Key, Wanted], uses_topic_ids: bool, now_ms: int, node_id: int
@@ -89,6 +101,7 @@ class FetchSession:
         self.wanted = wanted
         self.uses_topic_ids = uses_topic_ids
         self.epoch = next_epoch(INITIAL_EPOCH)
+        self.changes = 0  # how often a partition was added or removed
         self.created_ms = now_ms
         self.last_used_ms = now_ms
 
@@ -99,10 +112,12 @@ class FetchSession:
             old = known.get(key)
             if old is None:
                 known[key] = new
+                self.changes += 1
             else:
                 old.update(new)
         for key in forgotten:
             known.pop(key, None)
+            self.changes += 1
 
     def serve_last(self, key: Key) -> None:
         """Move a partition with records to the end, so that none starves behind the size limit."""

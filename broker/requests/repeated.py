@@ -14,7 +14,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from broker.turn.decision import LATER
+from broker.wire.parked import ParkedRequest
 from broker.wire.route import REPLY_HEAD
+from broker.wire.service import TAKEN
 from protocol.errors import KafkaError
 from protocol.shape import Shape
 from storage.files.errors import StorageError
@@ -25,10 +28,14 @@ if TYPE_CHECKING:
     from broker.turn.executor import Executor
     from broker.turn.turn import Turn
     from broker.wire.connection import Connection
+    from broker.wire.parked import ParkedRequests
+    from broker.wire.reply_stream import Reply
+    from broker.wire.route import Route
 
 BODY: Final = 12  # where the request header's client id is in a frame
 MOST_BYTES: Final = 65_536  # of a request or a reply that is kept
 MOST_KEPT: Final = 1024  # requests a connection and API
+MOST_ALIKE: Final = 4  # of them with the same prefix: fetches of one session that name different partitions
 KEPT_BYTES: Final = 1 << 20  # of the requests and replies of a connection and API
 PATIENCE: Final = 8  # requests without a repeat between them after which fewer are kept
 
@@ -36,7 +43,20 @@ PATIENCE: Final = 8  # requests without a repeat between them after which fewer 
 class Kept:
     """One request that was served, ready for its repeats."""
 
-    __slots__ = ("after", "ask", "ctx", "pack", "reply", "reply_size", "rest", "statics", "unpack", "values", "width")
+    __slots__ = (
+        "after",
+        "ask",
+        "ctx",
+        "other",
+        "pack",
+        "reply",
+        "reply_size",
+        "rest",
+        "statics",
+        "unpack",
+        "values",
+        "width",
+    )
 
     def __init__(self, ask: Any, ctx: Context) -> None:
         self.ask = ask
@@ -50,6 +70,7 @@ class Kept:
         self.pack: Any = None  # packs the rest of the reply
         self.values: list[Any] = []  # what it packs; empty: nothing differs
         self.rest = b""  # the rest of the last reply
+        self.other: Kept | None = None  # another one with the same prefix and other bytes after it
 
 
 class Form:
@@ -86,26 +107,40 @@ class Table:
         form = self.forms.get(key)
         if form is None or form.prefix_bytes != len(prefix):
             form = self.forms[key] = Form(len(prefix))
-        if prefix not in form.kept:
+        alike, each, is_new = [kept], form.kept.get(prefix), True
+        while each is not None:
+            if each.statics == kept.statics:
+                is_new = False
+            elif len(alike) < MOST_ALIKE:
+                alike.append(each)
+            each = each.other
+        for at, each in enumerate(alike):
+            each.other = alike[at + 1] if at + 1 < len(alike) else None
+        form.kept[prefix] = kept
+        if is_new:
             self.count += 1
             self.held_bytes += size
-        form.kept[prefix] = kept
 
 
 class HotRequest:
     """One API: its rule, its general codec, and the repeats of its requests. A subclass a file of this room.
 
     REQUEST, REPLY  name the fields that differ from one request to the next.
+    HAS_TEMPLATE    whether the reply to a repeat is the earlier one with other fields. Elsewhere `write_reply` makes
+                    it, and requests that had to wait or whose reply has slices of files are kept too.
     """
 
     REQUEST: ClassVar[Shape]
     REPLY: ClassVar[Shape]
+    HAS_TEMPLATE: ClassVar[bool] = True
 
     def __init__(self, broker: Any) -> None:
         self.api_key: int = self.REQUEST.cls.API_KEY
         self.turn: Turn = broker.turn
         self.durability = self.turn.durability
         self.executor: Executor = broker.router.executor
+        self.parked: ParkedRequests = broker.router.parked
+        self.route: Route = broker.router.routes[self.api_key]
 
     # -- what a file of this room says about its API
 
@@ -128,6 +163,10 @@ class HotRequest:
     def prepare(self, kept: Kept, decision: Decision) -> None:
         """A request is kept: derive once what its repeats need, from the decision on it."""
 
+    def write_reply(self, kept: Kept, reply: Any, correlation_id: int) -> Reply:
+        """The whole reply, where it has no template. None: `reply` is a message with errors, and answered as such."""
+        raise NotImplementedError
+
     # -- serving
 
     def serve(self, connection: Connection, data: bytes, position: int, stop: int, correlation_id: int) -> bytes | None:
@@ -143,15 +182,20 @@ class HotRequest:
         kept = form.kept.get(data[start:end])
         if kept is None:
             return None
-        ask, ctx = kept.ask, kept.ctx
         if kept.width:
             fields = kept.unpack(data, end)
-            if fields[kept.after] != kept.statics:
-                return None
-            self.fill(ask, fields, kept.width)
+            while fields[kept.after] != kept.statics:
+                kept = kept.other
+                if kept is None:
+                    return None
+                fields = kept.unpack(data, end)
+            self.fill(kept.ask, fields, kept.width)
+        ask, ctx = kept.ask, kept.ctx
         table.misses = 0
         ctx.now_ms = self.turn.now_ms
-        held = (connection, connection.base + len(connection.out), data, position, stop)
+        slot = connection.base + len(connection.out)
+        ctx.token = (connection, slot)
+        held = (connection, slot, data, position, stop)
         try:
             decision = self.decide(ask, ctx)
             if decision.repeats is not ask:
@@ -159,19 +203,34 @@ class HotRequest:
             reply = self.executor.carry_out(decision, ctx.now_ms, held)
         except (KafkaError, StorageError):
             return None
-        if kept.values and self.values(kept, decision, reply):
-            kept.rest = kept.pack(*kept.values)
-        return REPLY_HEAD.pack(kept.reply_size, correlation_id) + kept.reply + kept.rest
+        if reply is not LATER and self.HAS_TEMPLATE:
+            if kept.values and self.values(kept, decision, reply):
+                kept.rest = kept.pack(*kept.values)
+            return REPLY_HEAD.pack(kept.reply_size, correlation_id) + kept.reply + kept.rest
+        whole = None if reply is LATER else self.write_reply(kept, reply, correlation_id)
+        if whole.__class__ is bytes:
+            return whole
+        connection.out.append(None)
+        if whole is not None:
+            connection.fill(slot, whole)
+            return TAKEN
+        self.parked.park(ctx.token, ParkedRequest(self.route, ctx.api_version, correlation_id, data, position, stop))
+        if reply is not LATER:
+            self.parked.answer(ctx.token, reply)
+        return TAKEN
 
     # -- keeping
 
     def keep(
-        self, connection: Connection, frame: tuple[bytes, int, int], ctx: Context, decision: Decision, reply: bytes
+        self, connection: Connection, frame: tuple[bytes, int, int], ctx: Context, decision: Decision, reply: Reply
     ) -> None:
-        """Keep a request that the general handler has served, with its reply, for its repeats."""
+        """Keep a request that the general handler has served, with its reply, for its repeats. None: it is parked."""
         data, position, stop = frame
         ask = decision.repeats
-        size = stop - position + len(reply)
+        template = reply if self.HAS_TEMPLATE else b""
+        if not isinstance(template, bytes):
+            return
+        size = stop - position + len(template)
         if size > MOST_BYTES or connection.generation != self.turn.learned.generation:
             return  # in the second case the connection is about to drop what it has kept
         table: Table = connection.learned.get(self.api_key) or Table()
@@ -181,16 +240,19 @@ class HotRequest:
         version = ctx.api_version
         try:
             asked = self.REQUEST.cut(data, position + BODY, stop, version, header="request")
-            replied = self.REPLY.cut(reply, REPLY_HEAD.size, len(reply), version, header="tags")
+            replied = None
+            if template:
+                replied = self.REPLY.cut(template, REPLY_HEAD.size, len(template), version, header="tags")
         except ValueError:  # of a form that Shape cannot cut
             return
         kept = Kept(ask, ctx)
         kept.unpack, kept.statics, kept.width = asked.unpack, asked.statics, asked.width
         kept.after = slice(asked.width, None, asked.width + 1)
-        kept.reply, kept.reply_size = replied.prefix, len(reply) - 4
-        if replied.statics:
-            at = REPLY_HEAD.size + len(replied.prefix)
-            kept.pack, kept.values, kept.rest = replied.pack, list(replied.unpack(reply, at)), reply[at:]
+        if replied is not None:
+            kept.reply, kept.reply_size = replied.prefix, len(template) - 4
+            if replied.statics:
+                at = REPLY_HEAD.size + len(replied.prefix)
+                kept.pack, kept.values, kept.rest = replied.pack, list(replied.unpack(template, at)), template[at:]
         decision.reply = None
         self.prepare(kept, decision)
         table.keep(stop - position << 16 | version, asked.prefix, kept, size)

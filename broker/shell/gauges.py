@@ -56,8 +56,7 @@ def own_gauges(broker: Broker) -> Iterator[Gauge]:
     open_partitions = {(p.topic.name, p.index): p for p in broker.partitions.opened()}
     yield "momus_connections", len(broker.clients.open), ()
     yield "momus_timers", len(broker.turn.timers), ()
-    waits = [wait for connection in broker.clients.open for wait in (connection.fetch_waits or {}).values()]
-    yield "momus_parked_requests", len(broker.parked) + sum(wait.parked for wait in waits), ()
+    yield "momus_parked_requests", len(broker.parked), ()
     machines = [shard.machine for shard in broker.groups.shards if shard.machine is not None]
     yield "momus_groups", sum(1 for machine in machines for _ in machine.group_ids()), ()
     yield "momus_topics", len(broker.metadata.topics), ()

@@ -89,10 +89,6 @@ class HeadReader:
             raise ValueError("null")
         return self.piece(size).decode()
 
-    def old_text(self) -> str:
-        """A string that is not null, with a length of two bytes."""
-        return self.piece(int.from_bytes(self.piece(2), "big", signed=True)).decode()
-
     def count(self, most: int, *, flexible: bool = True) -> int:
         """The length of an array that is not null."""
         count = self.uvarint() - 1 if flexible else int(self.take(INT32)[0])

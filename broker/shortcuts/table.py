@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.shortcuts.fetch import FETCH, FetchShortcut
 from broker.shortcuts.produce import PRODUCE, ProduceShortcut
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from broker.coordinator.runtime import Shard
     from broker.coordinator.share.table import SharePartitions
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
-    from broker.partitions.fetch_session import FetchSessions
     from broker.partitions.table import Partitions
     from broker.turn.turn import Turn
     from broker.wire.connection import Connection
@@ -40,7 +38,6 @@ class Shortcuts:
         metadata_shard: Shard,
         groups: GroupShards,
         partitions: Partitions,
-        sessions: FetchSessions,
         router: Router,
     ) -> None:
         self._turn = turn
@@ -52,7 +49,6 @@ class Shortcuts:
         self._produce = ProduceShortcut(turn, partitions, metadata_shard)
         self.table: dict[int, Shortcut] = {
             PRODUCE: self._produce.serve,
-            FETCH: FetchShortcut(turn, config, partitions, sessions, router).serve,
         }
         self._clip()
 

@@ -177,6 +177,8 @@ class Durability:
     def unsettled_shards(self) -> list[FlushState]:
         """The logs of shards, not of partitions, that are not durable to their end."""
         flush_states = self._dirty
+        if not flush_states and not self.fsync:
+            return flush_states
         if self.fsync and (self._next or self._syncing):
             flush_states = list(dict.fromkeys([*flush_states, *self._next, *self._syncing]))
         return [state for state in flush_states if state.is_shard]

@@ -21,6 +21,8 @@ HOT: Final = "hot"  # a class of broker/requests, made with the broker; its mess
 GROUP: Final = "group"  # handler(machine of request.group_id's shard, ctx, request)
 NULL_PROTOCOL_SINCE: Final = 7  # JoinGroup
 _WITH_RECORDS: Final = (ApiKey.FETCH, ApiKey.SHARE_FETCH)  # in their responses, as slices of files
+MOST_INT32: Final = 2**31 - 1
+SMALL_RECORDS_BYTES: Final = 1 << 15
 SMALL_FETCH_BYTES = 1 << 16  # up to this size, reading the records at once is faster than streaming them
 
 
@@ -76,10 +78,22 @@ class Route:
         self.request = request
 
 
-def encode_reply(route: Route, api_version: int, correlation_id: int, response: Any) -> Reply:
-    """A whole frame: size, response header, body. ApiVersions has the old header in every version."""
+def encode_reply(
+    route: Route, api_version: int, correlation_id: int, response: Any, records_bytes: int = MOST_INT32
+) -> Reply:
+    """A whole frame: size, response header, body. ApiVersions has the old header in every version.
+
+    records_bytes   of all slices of files in it, or more, where that is known: few are read at once.
+    """
     tags = b"\x00" if api_version >= route.flexible_since and route.api_key != ApiKey.API_VERSIONS else b""
     message = route.codec(route.response, api_version)
+    if records_bytes <= SMALL_RECORDS_BYTES:
+        try:
+            body: bytes = message.encode(response)
+        except (OSError, StorageError):  # the connection handles it when it sends the parts
+            pass
+        else:
+            return REPLY_HEAD.pack(4 + len(tags) + len(body), correlation_id) + tags + body
     if route.api_key in _WITH_RECORDS:
         parts = message.encode_parts(response)
         size = 4 + len(tags) + sum(map(len, parts))
@@ -90,5 +104,5 @@ def encode_reply(route: Route, api_version: int, correlation_id: int, response: 
         return [head, *parts]
     if route.api_key == ApiKey.JOIN_GROUP and api_version >= NULL_PROTOCOL_SINCE and not response.protocol_name:
         response.protocol_name = None  # none, as in an error, is null where a version has it (KIP-559)
-    body: bytes = message.encode(response)
+    body = message.encode(response)
     return REPLY_HEAD.pack(4 + len(tags) + len(body), correlation_id) + tags + body

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from broker.turn.durability import FlushState, Held
     from broker.turn.turn import Turn
     from broker.wire.connection import Connection
+    from broker.wire.reply_stream import Reply
     from broker.wire.service import Shortcut
 
 logger = logging.getLogger("momus.router")
@@ -175,18 +176,6 @@ class Router:
         self._metrics.counts[api_key] += 1
         self._serve(connection, slot, route, request, ctx, api_version, correlation_id, data, position, stop)
 
-    def again(
-        self, connection: Connection, slot: int, data: bytes, position: int, stop: int, edit: Callable[[Any], None]
-    ) -> None:
-        """Serve a frame whose slot a shortcut has taken and cannot fill. `edit` changes the request first."""
-        _, api_key, api_version, correlation_id = _FRAME_HEAD.unpack_from(data, position)
-        route = self.routes[api_key]
-        route.load()
-        request, ctx = self._decode(connection, route, data, position, stop, api_version)
-        edit(request)
-        self._turn.begin()
-        self._serve(connection, slot, route, request, ctx, api_version, correlation_id, data, position, stop)
-
     def _serve(
         self,
         connection: Connection,
@@ -212,20 +201,21 @@ class Router:
         if decision.close:
             connection.refuse(f"{type(request).__name__} is refused, which its client learns by this alone")
         elif response is LATER:
-            return
+            if decision.repeats is not None:
+                self._keep(route, (data, position, stop), ctx, decision, None)
         elif response is NO_REPLY:
             connection.fill(slot, b"")
         else:
             self._turn.durability.speaks(connection)
             reply = encode_reply(route, api_version, correlation_id, response)
             connection.fill(slot, reply)
-            if decision.repeats is not None and not has_errors and isinstance(reply, bytes):
+            if decision.repeats is not None and not has_errors:
                 self._keep(route, (data, position, stop), ctx, decision, reply)
 
     def _keep(
-        self, route: Route, frame: tuple[bytes, int, int], ctx: Context, decision: Decision, reply: bytes
+        self, route: Route, frame: tuple[bytes, int, int], ctx: Context, decision: Decision, reply: Reply
     ) -> None:
-        """Keep a request for its repeats, unless its topics may still be lost with a failed write."""
+        """Keep a request, which may be parked, for its repeats, unless its topics may be lost with a failed write."""
         if self.repeats is None or not self._turn.durability.is_settled(self._broker.metadata_flush):
             return
         hot = self._hot(route)

@@ -19,6 +19,7 @@ from txn_kit import Producer
 
 from broker.cluster.virtual_nodes import VirtualNodes
 from protocol.api import ApiKey
+from protocol.messages.fetch import FetchRequest
 from protocol.messages.group_admin import DeleteGroupsRequest
 from protocol.messages.offsets import (
     OffsetDeleteRequest,
@@ -48,7 +49,7 @@ KINDS = {
     "commit": [8, 8, 10],
     "offsets": [8, 9],
     "produce": [9, 12, 13],
-    "fetch": [11],
+    "fetch": list(range(FetchRequest.MIN_VERSION, FetchRequest.MAX_VERSION + 1)),
     "add": [3],
     "txn produce": [11, 12],
     "txn offsets": [3, 5],
@@ -113,7 +114,9 @@ class Habit:
                 request.topic_data[0].name, request.topic_data[0].topic_id = "", history.ids[topic]
             return spoil(request, self.spoilt) if self.spoilt and self.asked % 2 else request
         if self.kind == "fetch":
-            return fetch_request(topic, index, 0, isolation_level=int(flag))
+            request = fetch_request(topic, index, 0, isolation_level=int(flag))
+            request.topics[0].topic_id = history.ids[topic]
+            return request
         producer = history.producers[self.name]
         if self.kind == "add":
             return adding(producer, topic, index, group, offsets=flag)
@@ -234,6 +237,15 @@ def test_every_shortcut_is_taken():
         history.end("tx", 3, True)
     history.check_logs()
     assert {api_key for api_key, n in history.taken.items() if n >= 2} == ALL
+
+
+def test_newest_fetch_is_served_from_bytes():
+    history = History("os", 1)
+    request = fetch_request("a", 0, 0)
+    request.topics[0].topic_id = history.ids["a"]
+    for _ in range(3):
+        history.call(request, FetchRequest.MAX_VERSION)
+    assert history.taken[ApiKey.FETCH] == 2
 
 
 @pytest.mark.parametrize("how", SPOILT)

@@ -9,15 +9,18 @@ from broker.base.context import Context
 from broker.cluster.metadata import TOPIC, ClusterMetadata, Topic, TopicPartition, config_record, partition_record
 from broker.config.settings import BrokerConfig
 from broker.handlers.delete_records import delete_records
-from broker.handlers.fetch import fetch
 from broker.handlers.list_offsets import list_offsets, offset_for_leader_epoch
 from broker.handlers.produce import produce
 from broker.partitions.fetch_session import FetchSessions
 from broker.partitions.partition import Partition
+from broker.requests.fetch import Fetch
 from broker.turn.decision import LATER, NO_REPLY
 from broker.turn.durability import Durability, FlushState
+from broker.turn.executor import Executor
 from broker.turn.metrics import Metrics
 from broker.turn.turn import Turn
+from broker.wire.error_counts import settle_errors
+from protocol.api import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import (
     FetchPartition,
@@ -182,6 +185,11 @@ class DataPath:
         self.transactions = Gate()
         self.parked = Parked()
         self.answers = self.parked.answers
+        self.executor = Executor(durability, self.parked)
+        self.executor.metadata = self.metadata_shard
+        routes = {ApiKey.FETCH: None}
+        self.router = SimpleNamespace(executor=self.executor, parked=self.parked, routes=routes)
+        self.fetches = Fetch(self)
         self.connection = FakeConnection()
         self.log_starts: dict[tuple[str, int], int] = {}
         self.directory = SimpleNamespace(
@@ -301,7 +309,10 @@ class DataPath:
                 topic.topic = ""
             else:
                 topic.topic_id = bytes(16)
-        return fetch(self, self.context(version, **ctx), request).reply
+        response = self.executor.carry_out(self.fetches.message(self.context(version, **ctx), request), self.now_ms)
+        if response is not LATER:
+            settle_errors(Metrics(), ApiKey.FETCH, version, response)
+        return response
 
     def fetch(self, offset: int = 0, name: str = "t", index: int = 0, *, version: int = 12, **more: Any) -> Any:
         """One partition without a session; its answer, or LATER."""

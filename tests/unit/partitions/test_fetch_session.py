@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from unit.partitions.data_path import DataPath, batch, values_of
 
-from broker.handlers.fetch import sessions_of
 from broker.partitions.fetch_session import EVICTION_MS, FetchSessions, Wanted, next_epoch
 from broker.turn.decision import LATER
 from protocol.errors import ErrorCode
@@ -137,7 +136,7 @@ def test_full_fetch_replaces_the_session_it_names(path: DataPath) -> None:
     assert again.session_id not in (0, session)
     assert ask(path, session, 1).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     closed = ask(path, again.session_id, -1, [path.wanted("b", (0, 0))])
-    assert (closed.session_id, len(sessions_of(path))) == (0, 0)
+    assert (closed.session_id, len(path.fetch_sessions)) == (0, 0)
 
 
 def test_parked_session_fetch_tells_what_came(path: DataPath) -> None:

@@ -6,11 +6,8 @@ import pytest
 from unit.partitions.data_path import NOW_MS, OTHER_NODE, DataPath, batch, values_of
 
 from broker.partitions.record_rules import RecordsRefusedError
-from broker.shortcuts.fetch_shape import Shape
 from broker.turn.decision import LATER
-from protocol.codegen import codec
 from protocol.errors import ErrorCode, KafkaError
-from protocol.header import encode_request_header
 from protocol.messages.fetch import FetchRequest, ReplicaState
 from protocol.record_batch import LOG_APPEND_TIME, BatchHeader, iter_batches
 
@@ -187,10 +184,5 @@ def test_unknown_isolation_level_is_left_to_the_general_handler(path: DataPath) 
     path.topic()
     for level, is_learnt in ((0, True), (1, True), (2, False)):
         request = FetchRequest(session_epoch=-1, isolation_level=level, topics=[path.wanted("t", (0, 0))])
-        frame = encode_request_header(1, 12, 5, "client") + codec(FetchRequest, 12).encode(request)
-        frame = len(frame).to_bytes(4, "big") + frame
-        if is_learnt:
-            assert Shape(frame, 0, len(frame), 12).committed == bool(level)
-        else:
-            with pytest.raises(ValueError, match="isolation level"):
-                Shape(frame, 0, len(frame), 12)
+        decision = path.fetches.message(path.context(12), request)
+        assert (decision.repeats is not None) is is_learnt

@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from core_broker import Client, World, make_topic
+from core_broker import Client, World, count_repeats, make_topic
 from core_requests import fetch_request, produce_request
 
-from broker.wire.router import Router
+from broker.shell.gauges import own_gauges
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
-
-
-def count_taken(client: Client) -> list[bool]:
-    """Whether each Fetch from now on is taken by the shortcut."""
-    shortcut, taken = client.world.broker.clients.shortcuts[ApiKey.FETCH], []
-
-    def counted(*args: Any) -> bytes | None:
-        reply = shortcut(*args)
-        taken.append(reply is not None)
-        return reply
-
-    client.world.broker.clients.shortcuts[ApiKey.FETCH] = counted
-    return taken
 
 
 def delete_topic(world: World) -> None:
@@ -41,7 +26,7 @@ def client() -> Client:
 
 
 def test_fetch_without_a_session_is_answered_when_its_topic_is_deleted(client):
-    taken = count_taken(client)
+    taken = count_repeats(client.world, ApiKey.FETCH)
     request = fetch_request("t", 0, 0, max_wait_ms=500)
     client.send(request, 12)
     client.world.advance(500)
@@ -54,12 +39,22 @@ def test_fetch_without_a_session_is_answered_when_its_topic_is_deleted(client):
     assert not client.closed
 
 
+def test_parked_fetch_counts_as_one_parked_request(client):
+    for _ in range(2):  # by the general codec, and from its bytes
+        client.send(fetch_request("t", 0, 0, max_wait_ms=500), 12)
+        client.world.run()
+        gauges = {name: value for name, value, tags in own_gauges(client.world.broker) if not tags}
+        assert gauges["momus_parked_requests"] == 1
+        client.world.advance(500)
+        assert len(client.replies()) == 1
+
+
 def test_fetch_of_a_session_is_answered_when_its_topic_is_deleted_and_the_session_goes_on(client):
     wanted = [FetchTopic(topic="t", partitions=[FetchPartition(partition=0, partition_max_bytes=1 << 20)])]
     limits = {"max_wait_ms": 500, "min_bytes": 1, "max_bytes": 1 << 20}
     first = client.call(FetchRequest(session_epoch=0, topics=wanted, **{**limits, "max_wait_ms": 0}), 12)
     assert first.session_id
-    taken = count_taken(client)
+    taken = count_repeats(client.world, ApiKey.FETCH)
     for epoch in (1, 2):
         assert client.replies() == []
         client.send(FetchRequest(session_id=first.session_id, session_epoch=epoch, **limits), 12)
@@ -80,7 +75,7 @@ def test_parked_fetch_of_a_session_that_another_request_has_advanced_is_refused_
     wanted = [FetchTopic(topic="t", partitions=[FetchPartition(partition=0, partition_max_bytes=1 << 20)])]
     limits = {"max_wait_ms": 500, "min_bytes": 1, "max_bytes": 1 << 20}
     first = client.call(FetchRequest(session_epoch=0, topics=wanted, **{**limits, "max_wait_ms": 0}), 12)
-    taken = count_taken(client)
+    taken = count_repeats(client.world, ApiKey.FETCH)
     for epoch in (1, 2):
         client.send(FetchRequest(session_id=first.session_id, session_epoch=epoch, **limits), 12)
         client.world.run()
@@ -99,14 +94,12 @@ def test_parked_fetch_of_a_session_that_another_request_has_advanced_is_refused_
     assert other.call(request, 12).error_code == 0
 
 
-def test_parked_fetch_of_a_session_is_answered_by_the_shortcut_itself(client, monkeypatch):
+def test_parked_fetch_of_a_session_is_served_from_bytes_after_records_and_after_its_time(client):
     wanted = [FetchTopic(topic="t", partitions=[FetchPartition(partition=0, partition_max_bytes=1 << 20)])]
     limits = {"max_wait_ms": 500, "min_bytes": 1, "max_bytes": 1 << 20}
     first = client.call(FetchRequest(session_epoch=0, topics=wanted, **{**limits, "max_wait_ms": 0}), 12)
-    other, handed_on = Client(client.world), []
-    again = Router.again
-    monkeypatch.setattr(Router, "again", lambda *args: (handed_on.append(1), again(*args)))
-    for epoch in range(1, 5):
+    other, taken = Client(client.world), count_repeats(client.world, ApiKey.FETCH)
+    for epoch in range(1, 7):
         client.send(FetchRequest(session_id=first.session_id, session_epoch=epoch, **limits), 12)
         client.world.run()
         if epoch % 2:
@@ -114,4 +107,4 @@ def test_parked_fetch_of_a_session_is_answered_by_the_shortcut_itself(client, mo
         else:
             other.call(produce_request("t", 0, b"v"), 9)
         assert client.replies()[0].error_code == 0
-    assert handed_on == []
+    assert taken == [False] + [True] * 5

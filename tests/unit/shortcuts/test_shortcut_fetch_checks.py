@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from core_broker import Client, World, make_topic
-from core_requests import TOPIC, alter_request, fetch_request, produce_request
+from core_broker import Client, World, count_repeats, make_topic
+from core_requests import TOPIC, alter_request, fetch_bytes, fetch_request, produce_request
 from trio_kit import Trio
 
+from broker.cluster.acls import ALLOW, LITERAL, READ
+from broker.cluster.acls import TOPIC as TOPIC_RESOURCE
+from broker.config.authorizer_setting import CLASS
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode
+from protocol.messages.acls import AclCreation, CreateAclsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.reassign import ElectLeadersRequest, ElectLeadersRequestTopicPartitions
 
@@ -39,26 +41,12 @@ class Reader:
         return [each.error_code for topic in answer.responses for each in topic.partitions]
 
 
-def count_taken(world: World) -> list[bool]:
-    """Whether each Fetch from now on is taken by the shortcut."""
-    taken: list[bool] = []
-    shortcut = world.broker.clients.shortcuts[ApiKey.FETCH]
-
-    def counted(*args: Any) -> bytes | None:
-        reply = shortcut(*args)
-        taken.append(reply is not None)
-        return reply
-
-    world.broker.clients.shortcuts[ApiKey.FETCH] = counted
-    return taken
-
-
 def trio_and_reader(flush: str = "os", **partition: int) -> tuple[Trio, Reader]:
     """A partition with one record that broker 1 leads, and a session with broker 1 that the shortcut serves."""
     trio = Trio([1, 2], flush)
     assert (trio.info.leader, trio.produce(b"v")) == (1, 0)
     reader = Reader(Client(trio.world, 0), partition=0, **partition)
-    taken = count_taken(trio.world)
+    taken = count_repeats(trio.world, ApiKey.FETCH)
     for _ in range(3):
         assert reader.fetch() == [0]
     assert taken == [False, True, True]
@@ -120,7 +108,7 @@ def test_parked_fetch_is_answered_when_the_leader_moves(min_bytes: int, in_sessi
     request = fetch_request("t", 0, 1, max_wait_ms=5000, min_bytes=min_bytes)
     if in_session:
         reader.fetch(partition=0, fetch_offset=1)
-    taken = count_taken(trio.world)
+    taken = count_repeats(trio.world, ApiKey.FETCH)
     for is_known in (False, True):
         if in_session:
             reader.epoch += 1
@@ -135,6 +123,46 @@ def test_parked_fetch_is_answered_when_the_leader_moves(min_bytes: int, in_sessi
     assert (trio.elect(0), trio.info.leader) == (0, 2)
     (answer,) = reader.client.replies()
     assert answer.responses[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_log_that_is_out_of_use_is_opened_again_for_a_repeat():
+    client = Client(World("os"))
+    make_topic(client)
+    client.call(produce_request("t", 0, b"v"), 9)
+    broker = client.world.broker
+    taken = count_repeats(client.world, ApiKey.FETCH)
+    for is_served in (False, True, True):
+        answer = client.call(fetch_request("t", 0, 0), 12)
+        assert (answer.responses[0].partitions[0].error_code, len(fetch_bytes(answer))) == (0, 69)
+        assert taken[-1] is is_served
+        broker.partitions.get(broker.metadata.topics["t"], 0).log.give_up("is given up")
+
+
+def test_partition_that_joins_a_session_is_denied_to_repeats_too():
+    world = World("os", authorizer_class_name=CLASS, super_users="User:admin")
+    admin, client = Client(world), Client(world)
+    admin.connection.principal, client.connection.principal = "User:admin", "User:alice"
+    for name in ("t", "u"):
+        make_topic(admin, name)
+    allowed = AclCreation(
+        resource_type=TOPIC_RESOURCE,
+        resource_name="t",
+        resource_pattern_type=LITERAL,
+        principal="User:alice",
+        host="*",
+        operation=READ,
+        permission_type=ALLOW,
+    )
+    assert admin.call(CreateAclsRequest(creations=[allowed]), 3).results[0].error_code == 0
+    reader = Reader(client, partition=0)
+    taken = count_repeats(world, ApiKey.FETCH)
+    assert [reader.fetch() for _ in range(3)] == [[]] * 3
+    assert taken == [False, True, True]
+    reader.epoch += 1
+    request = reader.request(partition=0)
+    request.topics[0].topic = "u"
+    assert client.call(request, 12).responses[0].partitions[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert [reader.fetch() for _ in range(2)] == [[ErrorCode.TOPIC_AUTHORIZATION_FAILED]] * 2
 
 
 @pytest.mark.parametrize(
@@ -153,5 +181,5 @@ def test_epochs_that_a_fetch_names_hold_for_those_that_name_nothing(epochs: dict
     assert reader.fetch(partition=0, fetch_offset=1, **epochs) == [code]
     assert [reader.fetch(), reader.fetch()] == [[code], [code]]
     reader.fetch(partition=0, fetch_offset=1)
-    taken = count_taken(client.world)
+    taken = count_repeats(client.world, ApiKey.FETCH)
     assert [reader.fetch(), reader.fetch(), taken] == [[], [], [True, True]]

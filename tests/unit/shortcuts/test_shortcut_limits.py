@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from itertools import product
 from struct import Struct
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -14,18 +14,25 @@ from core_broker import Client, World, frame, make_topic, watch_repeats
 from core_requests import TOPIC, alter_request, commit_request, fetch_request, produce_request
 from txn_kit import Producer
 
-from broker.partitions.fetch_session import Wanted
+from broker.handlers import make_routes
 from broker.partitions.partition import Partition
-from broker.shortcuts.fetch_reply import encode_fetch
 from broker.shortcuts.head import MOST_KEPT, HeadReader, keep, transactional_id_end
-from broker.wire.route import SMALL_FETCH_BYTES
+from broker.wire.route import SMALL_FETCH_BYTES, encode_reply
 from protocol.api import ApiKey
 from protocol.codec_support import uvarint
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
 from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
 from storage.files.env import Rng
 from storage.files.errors import StorageError
 from storage.log.log import Log
+from storage.segments.file_slice import FileSlice
 
 
 class Twins:
@@ -95,6 +102,26 @@ def test_fetch_of_many_partitions_stops_at_its_bytes(filled: Twins, version: int
         request = fetch_all(filled, max_bytes=most, most=each)
         first, second = filled.send(request, version), filled.send(request, version)
         assert (first, filled.taken) == (second, [True])
+
+
+def test_fetch_that_names_a_partition_twice_is_never_served_from_bytes(filled: Twins) -> None:
+    request = fetch_all(filled)
+    request.topics[0].partitions[1] = FetchPartition(partition=0, fetch_offset=1, partition_max_bytes=1 << 20)
+    for _ in range(3):
+        assert filled.send(request, 12)
+        assert filled.taken == [False]
+
+
+def test_slices_of_files_are_let_go_with_the_reply() -> None:
+    """They would keep files that retention deletes."""
+    twins = Twins()
+    twins.produce("t", 0, b"v")
+    for _ in range(3):
+        assert twins.send(fetch_request("t", 0, 0), 12)
+    parked(twins, 1)
+    twins.produce("t", 0, b"v")
+    gc.collect()
+    assert [each for each in gc.get_objects() if isinstance(each, FileSlice)] == []
 
 
 def test_fetch_without_min_bytes_is_answered_at_once(filled: Twins) -> None:
@@ -252,19 +279,18 @@ def test_most_partitions_of_offsets_in_a_transaction(count: int, taken: bool) ->
 
 def reply_of(size: int, version: int) -> Any:
     """A reply with records of so many bytes."""
-    partition: Any = SimpleNamespace(high_watermark=1, last_stable_offset=1, log=SimpleNamespace(log_start_offset=0))
 
     class Records:
-        end_offset = 1
-
         def __len__(self) -> int:
             return size
 
         def read(self) -> bytes:
             return b"r" * size
 
-    found: Any = [(Wanted("t", bytes(16), 0, 0, 1, -1, -1), partition, Records())]
-    return encode_fetch(found, version, 1, 0, by_id=version >= 13, committed=False)
+    topic = FetchableTopicResponse(topic="t", partitions=[PartitionData(records=Records())])
+    (route,) = [each for each in make_routes() if each.api_key == ApiKey.FETCH]
+    route.load()
+    return encode_reply(route, version, 1, FetchResponse(responses=[topic]))
 
 
 @each_case("version", [7, 11, 12, 13])
@@ -310,9 +336,6 @@ def test_head_reader_reads_strings() -> None:
     assert HeadReader(b"\0", 0, 1).text() is None
     with pytest.raises(ValueError, match="null"):
         HeadReader(b"\0", 0, 1).name()
-    assert HeadReader(b"\0\2ab", 0, 4).old_text() == "ab"
-    with pytest.raises(ValueError, match="too short"):
-        HeadReader(b"\xff\xffab", 0, 4).old_text()
     HeadReader(b"\0", 0, 1).expect_zero()
     with pytest.raises(ValueError, match="tagged fields"):
         HeadReader(b"\1", 0, 1).expect_zero()

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 from cases import each_case
-from core_broker import Client, World, frame, make_topic
+from core_broker import Client, World, frame, make_topic, watch_repeats
 from core_requests import commit_request, fetch_request, produce_request
 from txn_kit import Producer
 
 from broker.coordinator.runtime import LOADING
+from broker.requests.repeated import Table
 from protocol.messages.cluster import ApiVersionsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
@@ -60,16 +61,9 @@ class Twins:
         assert self.producers[0].id == self.producers[1].id
         self.producer = self.producers[0]
         self.worlds[1].broker.clients.shortcuts = {}
-        shortcuts = self.worlds[0].broker.clients.shortcuts
         self.taken: list[bool] = []
-        for api_key, shortcut in shortcuts.items():
-            shortcuts[api_key] = partial(self._counted, shortcut)
+        watch_repeats(self.worlds[0], lambda api_key, is_served: self.taken.append(is_served))
         self.connect()
-
-    def _counted(self, shortcut: Callable[..., bytes | None], *args: Any) -> bytes | None:
-        reply = shortcut(*args)
-        self.taken.append(reply is not None)
-        return reply
 
     def send_any(self, data: bytes) -> None:
         """Send what may be damaged. A connection that is closed is replaced, on both sides."""
@@ -116,8 +110,12 @@ def twins() -> Iterator[Twins]:
 
 def learnt(twins: Twins) -> list[int]:
     """The identities of what shortcuts have learnt on the connection."""
-    tables = [entry for table in twins.clients[0].connection.learned.values() for entry in table.values()]
-    return [id(each) for entry in tables for each in (entry if isinstance(entry, list) else [entry])]
+    found: list[int] = []
+    for table in twins.clients[0].connection.learned.values():
+        forms = table.forms.values() if isinstance(table, Table) else ()
+        found += [id(kept) for form in forms for kept in form.kept.values()]
+        found += [] if isinstance(table, Table) else map(id, table.values())
+    return found
 
 
 def sent_everywhere(twins: Twins, make: Callable[[], Any], version: int, *, learns: int = 0) -> None:
@@ -151,7 +149,7 @@ def test_produce(version: int) -> None:
         sent_everywhere(twins, lambda size=size: named(produce_request("t", 1, b"v" * size), twins, version), version)
 
 
-@each_case("version", range(7, 19))
+@each_case("version", range(FetchRequest.MIN_VERSION, FetchRequest.MAX_VERSION + 1))
 def test_fetch_without_a_session(version: int) -> None:
     twins = Twins()
     for limits in ({"isolation_level": 1}, {"min_bytes": 0}, {"max_bytes": 100}, {"max_wait_ms": 500}):

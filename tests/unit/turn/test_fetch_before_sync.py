@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from core_broker import Client, World, make_topic
+from core_broker import Client, World, count_repeats, make_topic
 from core_requests import fetch_bytes, fetch_request, produce_request
 from txn_kit import Producer
 
@@ -108,15 +108,7 @@ def test_committed_transaction_is_shown_only_after_the_sync_of_its_marker(shortc
 def test_these_fetches_reach_the_shortcut():
     """Or the tests above, run with shortcuts, say nothing of it."""
     world, reader, _ = world_with_records(shortcuts=True)
-    shortcut = world.broker.clients.shortcuts[ApiKey.FETCH]
-    taken = []
-
-    def counted(*args: Any) -> bytes | None:
-        reply = shortcut(*args)
-        taken.append(reply is not None)
-        return reply
-
-    world.broker.clients.shortcuts[ApiKey.FETCH] = counted
+    taken = count_repeats(world, ApiKey.FETCH)
     for offset in (0, 1, 0):
         reader.call(fetch_request("t", 0, offset, isolation_level=1), 12)
     assert taken == [False, True, True]
